@@ -1,0 +1,124 @@
+"""The first cell of every notebook: the defaults of XLA on a CPU, and a report of what is installed.
+
+`report()` prints one line per component, `[OK]` or `[FAIL]` with the way to mend it. Importing this module does nothing.
+"""
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# torch-xla does not pin torch, and any other pair fails at import; pyproject.toml pins the same two.
+PAIR = {"torch": "2.9.1", "torch-xla": "2.9.0"}
+
+
+@dataclass(frozen=True)
+class Component:
+    """One line of the report: what it is, whether it works, and what was found or what to do."""
+
+    name: str
+    ok: bool
+    text: str
+
+    def __str__(self) -> str:
+        """
+        >>> print(Component("torch", False, "not installed"))
+        [FAIL] torch        not installed
+        """
+        return f"{'[OK]' if self.ok else '[FAIL]':6} {self.name:12} {self.text}"
+
+
+class NotReady(RuntimeError):
+    """The environment lacks something; the report above says what. Shown in a notebook without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"NotReady: {self}"]
+
+
+def report() -> None:
+    """Set the defaults, print the report, and stop the notebook with `NotReady` if a component does not work."""
+    set_defaults()
+    components = check()
+    print(*components, sep="\n")
+    if not all(component.ok for component in components):
+        raise NotReady("mend the lines marked [FAIL], restart the kernel, and run this cell again")
+
+
+def set_defaults() -> None:
+    """Choose the device of torch_xla and what its import needs. Must run before the first use of the device.
+
+    A value that is set already is kept, so that the same notebook runs on a Trainium instance.
+    """
+    neuron = Path("/dev/neuron0").exists() and importlib.util.find_spec("torch_neuronx")
+    os.environ.setdefault("PJRT_DEVICE", "NEURON" if neuron else "CPU")
+    # The C++ side logs to stderr at level INFO what a learner cannot act on; warnings and errors stay.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    _preload_libpython()
+
+
+def _preload_libpython() -> None:
+    """Load the libpython that torch_xla asks the dynamic linker for, if it lies in this Python's own folder.
+
+    conda's Python carries it where the linker does not look (pytorch/xla issue 6372); once it is loaded under its name,
+    the linker is content.
+    """
+    library = Path(sys.base_prefix, "lib", f"libpython3.{sys.version_info.minor}.so.1.0")
+    if library.exists():
+        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+
+
+def check() -> list[Component]:
+    """The state of every component, in the order in which they depend on each other."""
+    return [_python(), *map(_package, PAIR), _device(), _progress()]
+
+
+def _python() -> Component:
+    found = ".".join(map(str, sys.version_info[:3]))
+    if (3, 11) <= sys.version_info[:2] <= (3, 13):
+        return Component("Python", True, found)
+    return Component(
+        "Python", False, f"{found}, but torch-xla has builds for 3.11 to 3.13 only: {_ADVICE}"
+    )
+
+
+_ADVICE = "choose the kernel that `python3 course.py start` opens (or `python3 course.py kernel` adds)"
+
+
+def _package(name: str) -> Component:
+    try:
+        found = importlib.metadata.version(name).partition("+")[0]
+    except importlib.metadata.PackageNotFoundError:
+        return Component(name, False, f"not installed in {sys.executable}: {_ADVICE}")
+    if found != PAIR[name]:
+        return Component(name, False, f"{found}, but the course needs {PAIR[name]}: {_ADVICE}")
+    return Component(name, True, found)
+
+
+_DEVICES = {
+    "CPU": "XLA's CPU backend on this machine: counts and values are real, its seconds are not Trainium's",
+    "NEURON": "an AWS Neuron device",
+}
+
+
+def _device() -> Component:
+    try:
+        import torch_xla
+
+        device = torch_xla.device()
+    except Exception as error:  # whatever an import of a compiled package can raise
+        return Component("device", False, f"torch_xla does not start: {error}. {_ADVICE}")
+    kind = os.environ["PJRT_DEVICE"]
+    return Component("device", True, f"{device}, {_DEVICES.get(kind, f'PJRT device {kind}')}")
+
+
+def _progress() -> Component:
+    if os.access(ROOT, os.W_OK):
+        return Component("progress", True, "kept in .progress.json in the course folder")
+    return Component(
+        "progress", True, "not kept: the course folder is read-only; copy it to keep your progress"
+    )
