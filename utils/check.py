@@ -1,0 +1,186 @@
+"""The instant check: `check("lab03.ex2")` runs the learner's answer and shows a card.
+
+A check never interrupts "Run All": whatever happens is said on the card. With COURSE_STRICT=1
+(tests) anything but a pass raises CheckFailed.
+"""
+
+import json
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from utils import catalog, progress
+from utils.catalog import ROOT, Exercise
+from utils.exercises import Facts, Verdict, decide, judge, observe_case, observer
+from utils.shown import Shown, columns, html_table
+
+PUBLIC_SEED = "public"
+"""Learners see the same cases at every run; grading draws others from a private seed."""
+
+LIMIT = 160
+"""Characters of a case that a card shows."""
+
+
+class CheckFailed(AssertionError):
+    """In strict mode: an exercise is not passed. The text is the card."""
+
+
+@dataclass(frozen=True, repr=False)
+class Card(Shown):
+    """What a check shows, and the verdict behind it (None if nothing could be run)."""
+
+    verdict: Verdict | None = None
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= LIMIT else text[: LIMIT - 3] + "..."
+
+
+def case_in_words(case: Facts) -> str:
+    """A case as a reader says it.
+
+    >>> case_in_words({"log_every": 10, "steps": 20})
+    'log every = 10, steps = 20'
+    """
+    return _shorten(
+        ", ".join(f"{key.replace('_', ' ')} = {value!r}" for key, value in case.items())
+    )
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{value:g} {unit}{'' if value == 1 else 's'}"
+
+
+def find_answer(name: str, namespace: dict[str, Any]) -> Callable[..., Any] | str:
+    """The function called `name`, or a sentence that says why there is none."""
+    if name not in namespace:
+        return f"`{name}` is not defined in this notebook: run the cell above, then this one"
+    answer = namespace[name]
+    if not callable(answer):
+        return (
+            f"`{name}` is {_shorten(repr(answer))} ({type(answer).__name__}), not a function:"
+            " run the cell above again"
+        )
+    return answer
+
+
+def _plain(observation: Facts) -> Facts:
+    """The observation as it looks after crossing a process border, as it does at grading."""
+    try:
+        return json.loads(json.dumps(observation))
+    except (TypeError, ValueError) as error:
+        return {"error": f"the answer returned something that cannot be compared: {error}"}
+
+
+def run(exercise_id: str, answer: Callable[..., Any], points: float, seed: str) -> Verdict:
+    """Judge the answer on the cases drawn from `seed`; the first case that raises is the last."""
+    cases = judge(exercise_id).cases(random.Random(seed))
+    seen: list[Facts] = []
+    for case in cases:
+        seen.append(_plain(observe_case(exercise_id, answer, case)))
+        if "facts" not in seen[-1]:
+            break
+    seen += seen[-1:] * (len(cases) - len(seen))
+    try:
+        return decide(exercise_id, cases, seen, points)
+    except Exception as error:
+        text = f"what the answer returned cannot be judged: {type(error).__name__}: {error}"
+        return Verdict(exercise_id, "error", 0.0, points, failing_case=cases[0], error=text)
+
+
+def _next_step(verdict: Verdict, attempts: int) -> str:
+    if verdict.state == "passed":
+        return ""
+    if verdict.state == "not attempted":
+        return (
+            "next: replace the line that raises NotImplementedError, run the cell, then this check"
+        )
+    hint = min(max(attempts, 1), 3)
+    return f"next: open hint {hint} of 3 below, change the answer, run its cell, then this check"
+
+
+def _after(exercise: Exercise, root: Path) -> str:
+    """The exercise that follows in the lab: the same at every run, whatever was passed before."""
+    siblings = catalog.exercises(exercise.id.partition(".")[0], root)
+    later = siblings[[each.id for each in siblings].index(exercise.id) + 1 :]
+    return f"next: {later[0].id} · {later[0].title}" if later else "next: the quiz below"
+
+
+def card(exercise: Exercise, verdict: Verdict, attempts: int, note: str, root: Path) -> Card:
+    """The card of a verdict: measured, target, smallest case that fails, message, next step."""
+    head = (
+        f"{exercise.id} · {exercise.title} · {verdict.state}"
+        f" · {verdict.points:g} of {_number(verdict.max_points, 'point')}"
+    )
+    rows = [
+        (
+            "✓" if each.passed else "✗",
+            each.name,
+            f"measured {each.measured}" if each.measured else "",
+            f"target {each.target}" if each.target else "",
+            "ok" if each.passed else "not yet",
+        )
+        for each in verdict.criteria
+    ]
+    said = []
+    if verdict.error:
+        said.append(verdict.error)
+    if verdict.failing_case is not None:
+        what = "raised for" if verdict.error else "smallest case that fails:"
+        said.append(f"{what} {case_in_words(verdict.failing_case)}")
+    said += [
+        f"{each.name}: {each.message}"
+        for each in verdict.criteria
+        if not each.passed and each.message
+    ]
+    said.append(_next_step(verdict, attempts) or _after(exercise, root))
+    if note:
+        said.append(f"note: {note}")
+    text = "\n".join([head, *columns(rows), *(f"  {line}" for line in said)])
+    table = (
+        html_table(("", "criterion", "measured", "target", "result"), rows, head)
+        if rows
+        else (f"<b>{escape(head)}</b>")
+    )
+    html = table + "".join(f"<div>{escape(line)}</div>" for line in said)
+    return Card(text, html, verdict)
+
+
+def _check(exercise_id: str, namespace: dict[str, Any], root: Path) -> Card:
+    try:
+        exercise = catalog.exercise(exercise_id, root)
+        name = observer(exercise_id).answer
+    except ValueError as error:
+        return Card(f"check({exercise_id!r}): {error}")
+    answer = find_answer(name, namespace)
+    if isinstance(answer, str):
+        points = _number(exercise.points, "point")
+        return Card(f"{exercise.id} · {exercise.title} · not defined · 0 of {points}\n  {answer}")
+    verdict = run(exercise_id, answer, exercise.points, PUBLIC_SEED)
+    note = ""
+    if verdict.state != "not attempted":
+        note = progress.record(exercise_id, verdict.state, verdict.points, root)
+    attempts = progress.entries(root).get(exercise_id, {}).get("attempts", 1)
+    return card(exercise, verdict, attempts, note, root)
+
+
+def check(exercise_id: str, namespace: dict[str, Any] | None = None, root: Path = ROOT) -> Card:
+    """Check the answer to an exercise such as "lab03.ex2", record the result and return the card.
+
+    The answer is looked up by name among the notebook's variables, or in `namespace`.
+    Raises CheckFailed only if COURSE_STRICT=1 is set and the exercise is not passed.
+    """
+    if namespace is None:
+        import __main__
+
+        namespace = vars(__main__)
+    result = _check(exercise_id, namespace, root)
+    if os.environ.get("COURSE_STRICT") == "1" and (
+        result.verdict is None or result.verdict.state != "passed"
+    ):
+        raise CheckFailed(result.text)
+    return result

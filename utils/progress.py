@@ -1,0 +1,269 @@
+"""The learner's progress: one readable JSON file, the board that shows it, and reset.
+
+The environment variable COURSE_PROGRESS names another file; tests, papermill, nbval and grading
+use it, so that they never touch a learner's own progress.
+"""
+
+import fcntl
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from utils import catalog
+from utils.catalog import ROOT, Exercise, Lab
+from utils.shown import Shown, columns, html_table
+
+FORMAT = 1
+Entries = dict[str, dict[str, Any]]
+
+_unsaved: dict[Path, Entries] = {}
+"""Progress of this process where the file cannot be written: it lasts as long as the kernel."""
+
+
+def progress_file(root: Path = ROOT) -> Path:
+    """Where progress is kept: $COURSE_PROGRESS if set, else .progress.json in the course root."""
+    return Path(os.environ.get("COURSE_PROGRESS") or root / ".progress.json").absolute()
+
+
+def versions(root: Path = ROOT) -> dict[str, str]:
+    """The versions that a result was obtained with; "none" for what is not installed."""
+    found = {}
+    for package in ("torch", "torch-xla"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "none"
+    try:
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+        found["course"] = project["project"]["version"]
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        found["course"] = "none"
+    return found
+
+
+def _valid(document: Any) -> bool:
+    return (
+        isinstance(document, dict)
+        and document.get("format") == FORMAT
+        and isinstance(document.get("exercises"), dict)
+        and all(
+            isinstance(entry, dict)
+            and isinstance(entry.get("points"), int | float)
+            and isinstance(entry.get("attempts"), int)
+            for entry in document["exercises"].values()
+        )
+    )
+
+
+def _free(path: Path, ending: str) -> Path:
+    """The first of path.ending-1, path.ending-2, ... that does not exist."""
+    number = 1
+    while (candidate := path.with_name(f"{path.name}.{ending}-{number}")).exists():
+        number += 1
+    return candidate
+
+
+def _load(path: Path) -> tuple[Entries, str]:
+    """The entries of a progress file, and a note; a file that makes no sense is moved aside."""
+    if path in _unsaved:
+        return _unsaved[path], ""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}, ""
+    except OSError as error:
+        return {}, f"progress cannot be read: {error.strerror} ({path.name})"
+    except ValueError:
+        document = None
+    if _valid(document):
+        return document["exercises"], ""
+    aside = _free(path, "broken")
+    try:
+        path.rename(aside)
+    except OSError as error:
+        return {}, f"{path.name} is damaged and cannot be moved aside ({error.strerror})"
+    return {}, (
+        f"{path.name} was damaged: it now lies beside it as {aside.name}, and a new one was begun."
+        " Run the checks again to fill it"
+    )
+
+
+def _write(path: Path, entries: Entries) -> None:
+    """Replace the file in one step: a reader sees the old content or the new, never a part."""
+    document = {"format": FORMAT, "exercises": dict(sorted(entries.items()))}
+    handle, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=2, ensure_ascii=False)
+            file.write("\n")
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep a second notebook out while this one reads, changes and writes."""
+    with open(path.with_name(f"{path.name}.lock"), "a", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            pass  # Some network file systems have no locks; writing stays atomic there.
+        yield
+
+
+def _update(root: Path, change: Callable[[Entries], Entries]) -> str:
+    """Apply `change` to the stored entries. Returns a note for the learner, or ""."""
+    path = progress_file(root)
+    if path in _unsaved:
+        _unsaved[path] = change(_unsaved[path])
+        return ""
+    try:
+        with _locked(path):
+            entries, note = _load(path)
+            _write(path, change(entries))
+        return note
+    except OSError as error:
+        _unsaved[path] = change(_load(path)[0])
+        return (
+            f"progress lasts only as long as this notebook runs: {path.parent} is not writable"
+            f" ({error.strerror})"
+        )
+
+
+def entries(root: Path = ROOT) -> Entries:
+    """What is recorded: exercise id to {"points", "state", "attempts", "versions"}."""
+    return _load(progress_file(root))[0]
+
+
+def record(exercise_id: str, state: str, points: float, root: Path = ROOT) -> str:
+    """Add one attempt; the last state and the best points are kept. Returns a note, or ""."""
+
+    def change(old: Entries) -> Entries:
+        before = old.get(exercise_id, {"points": 0.0, "attempts": 0})
+        after = {
+            "points": max(points, before["points"]),
+            "state": state,
+            "attempts": before["attempts"] + 1,
+            "versions": versions(root),
+        }
+        return {**old, exercise_id: after}
+
+    return _update(root, change)
+
+
+def _matches(target: str, exercise_id: str) -> bool:
+    return not target or target in (exercise_id, exercise_id.partition(".")[0])
+
+
+def reset(target: str = "", root: Path = ROOT) -> Shown:
+    """Forget an exercise ("lab03.ex2"), a lab ("lab03") or everything (""); keeps a backup."""
+    path = progress_file(root)
+    try:
+        if "." in target:
+            catalog.exercise(target, root)
+        elif target:
+            catalog.lab(target, root)
+    except catalog.CatalogError as error:
+        return Shown(f"nothing was reset: {error}")
+    gone = [each for each in entries(root) if _matches(target, each)]
+    if not gone:
+        return Shown(f"nothing was reset: there is no progress in {target or 'any lab'} yet")
+
+    def change(old: Entries) -> Entries:
+        if path not in _unsaved:
+            _write(_free(path, "backup"), old)
+        return {each: entry for each, entry in old.items() if not _matches(target, each)}
+
+    note = _update(root, change)
+    undo = "to undo: from utils.progress import undo_reset; undo_reset()"
+    return Shown("\n".join(filter(None, (f"forgotten: {', '.join(sorted(gone))}", undo, note))))
+
+
+def undo_reset(root: Path = ROOT) -> Shown:
+    """Bring back what the last reset forgot. Better results reached since then stay."""
+    path = progress_file(root)
+    backups = sorted(
+        path.parent.glob(f"{path.name}.backup-*"),
+        key=lambda each: int(each.name.rpartition("-")[2]),
+    )
+    if not backups:
+        return Shown("there is no reset to undo")
+    kept = _load(backups[-1])[0]
+    back = sorted(set(kept) - set(entries(root)))
+
+    def change(now: Entries) -> Entries:
+        better = {
+            each: entry
+            for each, entry in now.items()
+            if each not in kept or entry["points"] >= kept[each]["points"]
+        }
+        return {**kept, **better}
+
+    note = _update(root, change)
+    backups[-1].unlink(missing_ok=True)
+    return Shown("\n".join(filter(None, (f"back again: {', '.join(back) or 'nothing'}", note))))
+
+
+SYMBOLS = {"passed": "●", "tried": "◐", "not tried": "○"}
+
+
+def _state(exercise: Exercise, entry: dict[str, Any] | None) -> str:
+    if not entry:
+        return "not tried"
+    return "passed" if entry["points"] >= exercise.points else "tried"
+
+
+def _row(exercise: Exercise, entry: dict[str, Any] | None) -> tuple[str, ...]:
+    state, attempts = _state(exercise, entry), (entry or {}).get("attempts", 0)
+    won = (entry or {}).get("points", 0)
+    return (
+        f"{SYMBOLS[state]} {state}",
+        exercise.id,
+        exercise.title,
+        f"{won:g} / {exercise.points:g} points",
+        f"{attempts} attempt{'' if attempts == 1 else 's'}" if attempts else "",
+        "" if state == "passed" else f"{exercise.minutes} min left",
+    )
+
+
+def board(name: str = "", root: Path = ROOT) -> Shown:
+    """The board: every exercise of every lab, or of the lab `name`, and the next open one."""
+    try:
+        shown: tuple[Lab, ...] = (catalog.lab(name, root),) if name else catalog.labs(root)
+    except catalog.CatalogError as error:
+        return Shown(str(error))
+    done, note = _load(progress_file(root))
+    lines, tables = [], []
+    for lab in shown:
+        won = sum(done.get(each.id, {}).get("points", 0) for each in lab.exercises)
+        left = [e for e in lab.exercises if _state(e, done.get(e.id)) != "passed"]
+        caption = f"{lab.name} · {lab.title} · {won:g} / {lab.points:g} points" + (
+            f" · {sum(each.minutes for each in left)} min left" if left else " · complete"
+        )
+        rows = [_row(each, done.get(each.id)) for each in lab.exercises]
+        lines += [caption, *columns(rows)]
+        head = ("state", "exercise", "title", "points", "attempts", "time")
+        tables.append(html_table(head, rows, caption))
+    open_ones = [
+        (lab, each)
+        for lab in shown
+        for each in lab.exercises
+        if _state(each, done.get(each.id)) != "passed"
+    ]
+    if open_ones:
+        lab, each = open_ones[0]
+        last = f"next: {each.id} · {each.title} · {each.minutes} min · {lab.path.relative_to(root)}"
+    else:
+        last = "all exercises are passed" if shown else "there are no labs here"
+    ending = [last, *([note] if note else [])]
+    html = "".join(tables) + "".join(f"<p>{escape(line)}</p>" for line in ending)
+    return Shown("\n".join([*lines, *ending]), html)

@@ -1,0 +1,90 @@
+"""Multiple-choice questions at the end of a lab: unscored, without the right letter in sight.
+
+A lab's questions are `QUIZ` in `utils/exercises/labNN/quiz.py`: question name to `Question`.
+"""
+
+import hashlib
+import importlib
+from dataclasses import dataclass
+from html import escape
+
+from utils.shown import Shown
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with its options: letter to (text, feedback), and the digest of the right letter.
+
+    digest: `digest("lab03", "q1", "b")`, so that the file confirms an answer without containing it.
+    """
+
+    prompt: str
+    options: dict[str, tuple[str, str]]
+    digest: str
+
+
+def normalise(answer: object) -> str:
+    """
+    >>> normalise(" B ")
+    'b'
+    """
+    return str(answer).strip().lower()
+
+
+def digest(lab: str, question: str, answer: object) -> str:
+    """The salted digest of an answer; the salt is the question, so equal letters look different.
+
+    >>> digest("lab03", "q1", "B") == digest("lab03", "q1", "b") != digest("lab03", "q2", "b")
+    True
+    """
+    return hashlib.sha256(f"{lab}.{question}:{normalise(answer)}".encode()).hexdigest()[:16]
+
+
+def questions(lab: str) -> dict[str, Question]:
+    """The questions of a lab. Raises ValueError if there are none."""
+    try:
+        return importlib.import_module(f"utils.exercises.{lab}.quiz").QUIZ
+    except ModuleNotFoundError as missing:
+        if missing.name and missing.name.startswith("utils.exercises"):
+            raise ValueError(f"there is no quiz for {lab!r}; labs are called 'lab03'") from None
+        raise
+
+
+def _answered(lab: str, name: str, question: Question, answer: object) -> str:
+    letter = normalise(answer)
+    if letter not in question.options:
+        return f"{answer!r} is not an option here: choose one of {', '.join(question.options)}"
+    feedback = question.options[letter][1]
+    if digest(lab, name, letter) == question.digest:
+        return f"{letter} is right. {feedback}".rstrip()
+    return f"{letter} is not it. {feedback}".rstrip()
+
+
+def quiz(lab: str, **answers: object) -> Shown:
+    """Show the questions of a lab; say of each answered one, such as q1="b", if it is right.
+
+    Nothing is scored or recorded, and a wrong answer does not reveal the right one.
+    """
+    try:
+        asked = questions(lab)
+    except ValueError as error:
+        return Shown(str(error))
+    lines, blocks = [], []
+    for name, question in asked.items():
+        options = [f"{letter}  {text}" for letter, (text, _) in question.options.items()]
+        given = answers.get(name)
+        said = f'answer with {name}="a"' if given is None else _answered(lab, name, question, given)
+        lines += [
+            f"{name}  {question.prompt}",
+            *(f"      {each}" for each in options),
+            f"  → {said}",
+        ]
+        blocks.append(
+            f"<p><b>{escape(name)}</b> {escape(question.prompt)}<br>"
+            + "<br>".join(f"&emsp;{escape(each)}" for each in options)
+            + f"<br>→ {escape(said)}</p>"
+        )
+    if unknown := [name for name in answers if name not in asked]:
+        lines.append(f"there is no {', '.join(unknown)}: the questions are {', '.join(asked)}")
+        blocks.append(f"<p>{escape(lines[-1])}</p>")
+    return Shown("\n".join(lines), "".join(blocks))
