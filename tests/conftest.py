@@ -1,0 +1,45 @@
+"""Fixtures for all tests. No test touches the progress of the person who runs it."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+os.environ.setdefault(
+    "COURSE_PROGRESS", str(Path(tempfile.mkdtemp(prefix="course-tests-")) / "progress.json")
+)
+
+from tests.lab99 import course as lab99  # noqa: E402
+
+
+@pytest.fixture
+def progress_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A progress file of this test's own."""
+    path = tmp_path / "progress.json"
+    monkeypatch.setenv("COURSE_PROGRESS", str(path))
+    return path
+
+
+@pytest.fixture
+def relaxed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks show their cards instead of raising."""
+    monkeypatch.delenv("COURSE_STRICT", raising=False)
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress_file: Path) -> Path:
+    """A course with one lesson and lab 99, whose exercises can be imported. Returns its root."""
+    import utils.exercises
+
+    root = tmp_path / "course"
+    lab99.build(root)
+    monkeypatch.setattr(
+        utils.exercises, "__path__", [*utils.exercises.__path__, str(ROOT / "tests")]
+    )
+    yield root
+    for name in [each for each in sys.modules if each.startswith("utils.exercises.lab99")]:
+        del sys.modules[name]

@@ -1,0 +1,1 @@
+"""A tiny lab in plain Python, for the tests of checks, generation and running."""

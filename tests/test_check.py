@@ -1,0 +1,139 @@
+"""Checks find the answer, judge it, show a card and record it, whatever the answer does."""
+
+from pathlib import Path
+
+import pytest
+
+from utils import progress
+from utils.check import CheckFailed, check
+
+pytestmark = pytest.mark.usefixtures("relaxed")
+
+
+def define(source: str) -> dict:
+    namespace: dict = {}
+    exec(compile(source, "<cell>", "exec"), namespace)
+    return namespace
+
+
+RIGHT = define(
+    "def double(number): return 2 * number\n"
+    "def mean(read, count): return sum(read(i) for i in range(count)) / count"
+)
+
+
+def test_a_right_answer_passes_and_points_to_the_next_exercise(course: Path) -> None:
+    card = check("lab99.ex1", RIGHT, course)
+    assert repr(card).splitlines() == [
+        "lab99.ex1 · Twice · passed · 4 of 4 points",
+        "  ✓  value  measured 120  target 120  ok",
+        "  next: lab99.ex2 · Mean",
+    ]
+    assert "next: the quiz below" in repr(check("lab99.ex2", RIGHT, course))
+
+
+def test_the_card_is_the_same_at_every_run(course: Path) -> None:
+    first = check("lab99.ex2", RIGHT, course)
+    assert first == check("lab99.ex2", RIGHT, course)
+
+
+def test_a_wrong_answer_shows_measured_target_case_message_and_next_step(course: Path) -> None:
+    namespace = define(
+        "def mean(read, count):\n"
+        "    [read(i) for i in range(count)]\n"
+        "    return sum(read(i) for i in range(count)) / count"
+    )
+    text = repr(check("lab99.ex2", namespace, course))
+    assert "lab99.ex2 · Mean · tried · 6 of 8 points" in text
+    assert "✓  mean" in text
+    assert "✗  reads  measured 2  target at most 1  not yet" in text
+    assert "smallest case that fails: values = [" in text
+    assert "reads: each value is read once" in text
+    assert "next: open hint 1 of 3 below" in text
+    assert "hint 2 of 3" in repr(check("lab99.ex2", namespace, course))
+
+
+def test_html_says_the_same_as_the_text_and_is_escaped(course: Path) -> None:
+    namespace = define("def double(number): raise ValueError('<b>&')")
+    card = check("lab99.ex1", namespace, course)
+    assert "ValueError: <b>&amp;" not in card._repr_html_()
+    assert "ValueError: &lt;b&gt;&amp;" in card._repr_html_()
+    assert "ValueError: <b>&" in repr(card)
+
+
+def test_an_undefined_answer_is_told_to_run_the_cell(course: Path) -> None:
+    text = repr(check("lab99.ex1", {}, course))
+    assert "not defined · 0 of 4 points" in text
+    assert "`double` is not defined in this notebook: run the cell above" in text
+    assert progress.entries(course) == {}
+
+
+def test_an_answer_that_is_no_function_is_named(course: Path) -> None:
+    assert "`double` is 14 (int), not a function" in repr(
+        check("lab99.ex1", {"double": 14}, course)
+    )
+
+
+def test_an_untouched_exercise_is_not_attempted_and_not_recorded(course: Path) -> None:
+    namespace = define(
+        "def double(number): raise NotImplementedError('lab99.ex1: not attempted yet')"
+    )
+    card = check("lab99.ex1", namespace, course)
+    assert card.verdict.state == "not attempted"
+    assert "not attempted · 0 of 4 points" in repr(card)
+    assert "replace the line that raises NotImplementedError" in repr(card)
+    assert progress.entries(course) == {}
+
+
+def test_an_error_names_what_was_raised_where_and_for_which_input(course: Path) -> None:
+    namespace = define("def double(number):\n    return number.twice()")
+    text = repr(check("lab99.ex1", namespace, course))
+    assert "lab99.ex1 · Twice · error · 0 of 4 points" in text
+    assert "AttributeError: 'int' object has no attribute 'twice' (line 2" in text
+    assert "raised for number = 5" in text
+    assert "Traceback" not in text
+    assert progress.entries(course)["lab99.ex1"]["state"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("return {1, 2}", "cannot be compared: Object of type set"),
+        ("return double(number)", "RecursionError"),
+        ("return None", "✗  value  measured None"),
+    ],
+)
+def test_odd_answers_end_in_a_card(course: Path, body: str, expected: str) -> None:
+    assert expected in repr(check("lab99.ex1", define(f"def double(number): {body}"), course))
+
+
+def test_a_value_that_the_judgement_cannot_handle_ends_in_a_card(course: Path) -> None:
+    text = repr(check("lab99.ex2", define("def mean(read, count): return 'much'"), course))
+    assert "what the answer returned cannot be judged: ValueError" in text
+
+
+@pytest.mark.parametrize("wrong", ["lab99.ex9", "lab98.ex1", "ex1", "", None])
+def test_a_wrong_id_says_which_there_are(course: Path, wrong) -> None:
+    card = check(wrong, RIGHT, course)
+    assert card.verdict is None and "there is no" in repr(card) and "lab99" in repr(card)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "namespace"),
+    [("lab99.ex1", {}), ("lab99.ex9", RIGHT), ("lab99.ex1", {"double": 1})],
+)
+def test_strict_mode_raises_with_the_card(course: Path, monkeypatch, exercise, namespace) -> None:
+    card = check(exercise, namespace, course)
+    monkeypatch.setenv("COURSE_STRICT", "1")
+    with pytest.raises(CheckFailed) as error:
+        check(exercise, namespace, course)
+    assert str(error.value) == card.text
+    assert check("lab99.ex1", RIGHT, course).verdict.state == "passed"
+
+
+def test_without_a_namespace_the_notebooks_own_is_searched(course: Path, monkeypatch) -> None:
+    import __main__
+
+    monkeypatch.setattr(__main__, "double", RIGHT["double"], raising=False)
+    assert check("lab99.ex1", root=course).verdict.state == "passed"

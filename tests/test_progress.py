@@ -1,0 +1,121 @@
+"""Progress is one readable file that survives restarts, damage, and two notebooks at once."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from utils import progress
+from utils.progress import board, entries, record, reset, undo_reset
+
+
+def test_the_best_points_and_the_last_state_are_kept(course: Path, progress_file: Path) -> None:
+    assert record("lab99.ex2", "tried", 6.0, course) == ""
+    record("lab99.ex2", "error", 0.0, course)
+    stored = json.loads(progress_file.read_text())["exercises"]["lab99.ex2"]
+    assert (stored["points"], stored["state"], stored["attempts"]) == (6.0, "error", 2)
+    assert stored["versions"]["torch"] == "2.9.1"
+    assert set(stored["versions"]) == {"torch", "torch-xla", "course"}
+
+
+def test_without_the_variable_the_file_lies_in_the_course_root(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.delenv("COURSE_PROGRESS")
+    record("lab99.ex1", "passed", 4.0, tmp_path)
+    assert (tmp_path / ".progress.json").is_file()
+
+
+def test_progress_survives_the_process(course: Path, progress_file: Path) -> None:
+    code = "from utils.progress import record; record('lab99.ex1', 'passed', 4.0)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    assert entries(course)["lab99.ex1"]["points"] == 4.0
+
+
+def test_two_processes_at_once_lose_nothing(course: Path, progress_file: Path) -> None:
+    code = (
+        "import sys; from utils.progress import record\n"
+        "for i in range(25): record('lab99.ex1', 'tried', 1.0); record(sys.argv[1], 'tried', i)"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", code, f"lab99.own{n}"], cwd=ROOT) for n in (1, 2)
+    ]
+    assert [process.wait() for process in running] == [0, 0]
+    assert entries(course)["lab99.ex1"]["attempts"] == 50
+    assert entries(course)["lab99.own2"]["points"] == 24
+    assert not list(progress_file.parent.glob(f"{progress_file.name}.??????"))
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"format": 7, "exercises": {}}', '{"format": 1, "exercises": {"a": 3}}']
+)
+def test_a_damaged_file_is_moved_aside_and_said(
+    course: Path, progress_file: Path, content: str
+) -> None:
+    progress_file.write_text(content)
+    note = record("lab99.ex1", "passed", 4.0, course)
+    assert "was damaged: it now lies beside it as progress.json.broken-1" in note
+    assert (progress_file.parent / "progress.json.broken-1").read_text() == content
+    assert entries(course)["lab99.ex1"]["points"] == 4.0
+    progress_file.write_text(content)
+    assert "broken-2" in repr(board(root=course))
+
+
+def test_where_nothing_can_be_written_it_is_said_once(course: Path, monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_PROGRESS", str(course / "notebooks" / "99_counting.ipynb" / "p"))
+    assert "is not writable" in record("lab99.ex1", "tried", 1.0, course)
+    assert record("lab99.ex1", "passed", 4.0, course) == ""
+    assert entries(course)["lab99.ex1"]["attempts"] == 2
+    assert "● passed" in repr(board(root=course))
+    assert "forgotten: lab99.ex1" in repr(reset(root=course))
+    assert entries(course) == {}
+
+
+def test_the_board_shows_states_points_minutes_and_the_next_step(course: Path) -> None:
+    assert repr(board(root=course)).splitlines() == [
+        "lab99 · Sums · 0 / 12 points · 15 min left",
+        "  ○ not tried  lab99.ex1  Twice  0 / 4 points    5 min left",
+        "  ○ not tried  lab99.ex2  Mean   0 / 8 points    10 min left",
+        "next: lab99.ex1 · Twice · 5 min · labs/lab99_sums/lab99_sums.ipynb",
+    ]
+    record("lab99.ex1", "passed", 4.0, course)
+    record("lab99.ex2", "tried", 6.0, course)
+    record("lab99.ex2", "tried", 2.0, course)
+    text = repr(board("lab99", course))
+    assert "lab99 · Sums · 10 / 12 points · 10 min left" in text
+    assert "● passed  lab99.ex1  Twice  4 / 4 points  1 attempt" in text
+    assert "◐ tried   lab99.ex2  Mean   6 / 8 points  2 attempts  10 min left" in text
+    assert "next: lab99.ex2 · Mean" in text
+    record("lab99.ex2", "passed", 8.0, course)
+    assert "complete" in repr(board(root=course))
+    assert "all exercises are passed" in repr(board(root=course))
+
+
+def test_the_board_has_an_html_twin_and_knows_its_labs(course: Path) -> None:
+    html = board(root=course)._repr_html_()
+    assert "<caption" in html and "not tried" in html and 'scope="col"' in html
+    assert "there is no lab 'lab42'; there is: lab99" in repr(board("lab42", course))
+
+
+@pytest.mark.parametrize(
+    ("target", "left"),
+    [("lab99.ex1", ["lab98.ex1", "lab99.ex2"]), ("lab99", ["lab98.ex1"]), ("", [])],
+)
+def test_reset_forgets_what_it_names_and_can_be_undone(course: Path, target: str, left) -> None:
+    for each in ("lab98.ex1", "lab99.ex1", "lab99.ex2"):
+        record(each, "tried", 2.0, course)
+    said = repr(reset(target, course))
+    assert "forgotten: " in said and "to undo: from utils.progress import undo_reset" in said
+    assert sorted(entries(course)) == left
+    record("lab99.ex1", "tried", 3.0, course)
+    undo_reset(course)
+    assert sorted(entries(course)) == ["lab98.ex1", "lab99.ex1", "lab99.ex2"]
+    assert entries(course)["lab99.ex1"]["points"] == 3.0
+    assert "no reset to undo" in repr(undo_reset(course))
+
+
+def test_reset_of_the_unknown_or_the_untried_changes_nothing(course: Path) -> None:
+    assert "there is no exercise 'lab99.ex8'" in repr(reset("lab99.ex8", course))
+    assert "there is no progress in lab99 yet" in repr(reset("lab99", course))
+    assert progress.entries(course) == {}

@@ -1,0 +1,44 @@
+"""Make the learners' labs and the README table from the notebooks; --check only compares."""
+
+import argparse
+import sys
+
+from utils import labgen, readme
+from utils.catalog import ROOT, CatalogError
+
+
+def _check() -> int:
+    faults = labgen.drift(ROOT)
+    if not readme.is_current(ROOT):
+        faults.append("README.md: the table of lessons and labs is not current")
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    if faults:
+        print("to mend: python3 course.py labs", file=sys.stderr)
+        return 1
+    print(f"{len(labgen.generate(ROOT))} labs and the README table are current")
+    return 0
+
+
+def _write() -> int:
+    changed = [str(path.relative_to(ROOT)) for path in labgen.write(ROOT)]
+    if readme.write(ROOT):
+        changed.append("README.md")
+    print(f"written: {', '.join(changed)}" if changed else "everything was current")
+    leftover = labgen.drift(ROOT)
+    for fault in leftover:
+        print(fault, file=sys.stderr)
+    return 1 if leftover else 0
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="course.py labs", description=__doc__)
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; 1 if anything is stale"
+    )
+    arguments = parser.parse_args(argv)
+    try:
+        return _check() if arguments.check else _write()
+    except CatalogError as error:
+        print(error, file=sys.stderr)
+        return 1
