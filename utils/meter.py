@@ -95,6 +95,10 @@ class Meter:
         _wait()
         self._reading = _Snapshot().since(self._before)
 
+    def so_far(self) -> Reading:
+        """What has happened since the block started, read at once: nothing is waited for."""
+        return _Snapshot().since(self._before)
+
     @property
     def reading(self) -> Reading:
         if getattr(self, "_reading", None) is None:
@@ -166,8 +170,13 @@ class _Snapshot:
         ]
         return Reading(
             compiles=counted("UncachedCompile"),
-            # Graphs that run through torch.compile(backend="openxla") skip the first counter.
-            executions=counted("ExecuteComputation") + sampled("RunCachedGraphInputData"),
+            # Each run looks its graph up among the compiled ones, at once; the counter of executions proper is posted
+            # late, by a background thread. torch.compile(backend="openxla") looks up once, without running, and then
+            # runs through a path of its own.
+            executions=counted("UncachedCompile")
+            + counted("CachedCompile")
+            - counted("DynamoExtractCompiledGraph")
+            + sampled("RunCachedGraphInputData"),
             step_markers=counted("MarkStep"),
             reads=sampled("InboundData"),
             writes=sampled("OutboundData"),

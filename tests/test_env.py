@@ -1,0 +1,46 @@
+"""The first cell: defaults, and a report that says what to do."""
+
+import tomllib
+
+import pytest
+
+from utils import env
+
+
+def test_the_pair_is_the_one_of_pyproject():
+    project = tomllib.loads((env.ROOT / "pyproject.toml").read_text())["project"]
+    pinned = [line.partition(";")[0].strip() for line in project["dependencies"]]
+    assert {f"{name}=={version}" for name, version in env.PAIR.items()} <= set(pinned)
+
+
+def test_everything_works_here(capsys):
+    env.report()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 and all(line.startswith("[OK]") for line in lines)
+
+
+def test_a_wrong_version_says_what_is_needed_and_what_to_do(monkeypatch):
+    monkeypatch.setitem(env.PAIR, "torch", "1.0")
+    line = str(env._package("torch"))
+    assert line.startswith("[FAIL] torch")
+    assert "needs 1.0" in line and "course.py start" in line
+
+
+def test_a_missing_package_stops_the_notebook_with_the_report(monkeypatch, capsys):
+    monkeypatch.setattr(env, "PAIR", {"no-such-package": "1"})
+    with pytest.raises(env.NotReady, match=r"\[FAIL\]") as stop:
+        env.report()
+    assert "[FAIL] no-such-package" in capsys.readouterr().out
+    assert stop.value._render_traceback_() == [f"NotReady: {stop.value}"]
+
+
+def test_a_device_that_was_chosen_is_kept(monkeypatch):
+    monkeypatch.setenv("PJRT_DEVICE", "NEURON")
+    env.set_defaults()
+    assert env.os.environ["PJRT_DEVICE"] == "NEURON"
+
+
+def test_a_read_only_course_says_that_progress_is_not_kept(monkeypatch):
+    monkeypatch.setattr(env.os, "access", lambda *_: False)
+    line = env._progress()
+    assert line.ok and "not kept" in line.text

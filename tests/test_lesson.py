@@ -1,0 +1,88 @@
+"""Predictions, measured numbers, the recap, and the facts that lessons quote."""
+
+import pytest
+
+from utils import facts, lesson
+from utils.draw import Picture
+from utils.widgets import explore
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    monkeypatch.setattr(lesson, "_predictions", {})
+    monkeypatch.setattr(lesson, "_lines", {})
+    monkeypatch.delenv("COURSE_STRICT", raising=False)
+
+
+def test_a_prediction_stands_beside_the_measurement(capsys):
+    lesson.predict("reads", 5)
+    lesson.measured("reads", "three reads: executions", 3, says=3)
+    lesson.measured("other", "a number nobody predicted", 7)
+    assert capsys.readouterr().out.splitlines() == [
+        "you predict 5",
+        "three reads: executions: 3 (you predicted 5)",
+        "a number nobody predicted: 7",
+    ]
+    assert lesson.Recap()._repr_markdown_().splitlines()[2:] == [
+        "| three reads: executions | 5 | 3 |",
+        "| a number nobody predicted |  | 7 |",
+    ]
+
+
+def test_no_prediction_costs_nothing(capsys):
+    lesson.predict("reads")
+    lesson.measured("reads", "reads", 3)
+    assert capsys.readouterr().out.endswith("reads: 3\n")
+
+
+def test_a_sentence_that_became_false_is_named(monkeypatch, capsys):
+    lesson.measured("reads", "three reads: executions", 4, says=3)
+    assert "note: the text says 3 where 4 is measured" in capsys.readouterr().out
+    monkeypatch.setenv("COURSE_STRICT", "1")
+    with pytest.raises(lesson.TextIsWrong, match="text says 3 where 4.*three reads.*reads"):
+        lesson.measured("reads", "three reads: executions", 4, says=3)
+
+
+def test_an_expected_error_must_come():
+    with pytest.raises(AssertionError, match="should raise ValueError, and raised nothing"):
+        with lesson.expected(ValueError):
+            pass
+    with pytest.raises(KeyError):
+        with lesson.expected(ValueError):
+            raise KeyError("other")
+
+
+def test_an_empty_recap_says_what_to_do():
+    assert "run the cells above" in lesson.Recap()._repr_markdown_()
+
+
+def test_facts_have_sources():
+    keys = list(facts._facts())
+    assert keys
+    for key in keys:
+        each = facts.fact(key)
+        assert each.source.startswith("https://") and each.status in facts.STATUSES
+    shown = facts.Sources(*keys)
+    assert all(key in shown._repr_markdown_() and key in repr(shown) for key in keys)
+
+
+def test_an_unknown_fact_names_those_there_are():
+    with pytest.raises(KeyError, match="no fact 'nope'.*torchneuron-status"):
+        facts.fact("nope")
+
+
+def test_a_slider_redraws_picture_and_caption(monkeypatch):
+    drawn, shown = [], []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+
+    def show(every):
+        drawn.append(every)
+        return Picture(b"png%d" % every, f"every {every} <step>")
+
+    explore(show, every=(1, 9, 3))
+    assert drawn == [3]
+    slider, image, caption = shown[0].children
+    slider.value = 5
+    assert drawn == [3, 5]
+    assert image.value == b"png5"
+    assert "every 5 &lt;step&gt;" in caption.value

@@ -1,0 +1,166 @@
+"""Figures of the lessons. Each function returns a `Picture`: a PNG with a caption that says in words what it shows.
+
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and hatches say the same again.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import networkx
+    from matplotlib.figure import Figure
+
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+HATCHES = ("", "//", "..", "xx", "\\\\", "++")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A finished figure. `png`: its bytes; `caption`: what it shows, for every reader, seeing or not."""
+
+    png: bytes
+    caption: str
+
+    def __repr__(self) -> str:
+        return f"Figure. {self.caption}"
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import Markdown, display
+
+        display({"image/png": self.png, "text/plain": repr(self)}, raw=True)
+        # JupyterLab gives output images no alternative text, so the caption is an output of its own.
+        display(Markdown(f"*Figure.* {self.caption}"))
+
+
+def _figure(width: float, height: float) -> "Figure":
+    # The object interface needs no pyplot: no global state, no figure left open, no window.
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _picture(figure: "Figure", caption: str) -> Picture:
+    from PIL import Image
+
+    drawn, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=100)
+    # Line art needs few colours: a palette makes the file a third as large, and notebooks keep their figures.
+    Image.open(drawn).convert("RGB").quantize(64).save(small, format="png", optimize=True)
+    return Picture(small.getvalue(), caption)
+
+
+def bars(
+    groups: Mapping[str, Sequence[float]], labels: Sequence[str], ylabel: str, caption: str
+) -> Picture:
+    """Bars of several quantities side by side.
+
+    Args:
+        groups: quantity name to one value per label.
+        labels: what the values belong to, from left to right.
+    """
+    figure = _figure(7, 2.9)
+    axes = figure.subplots()
+    width = 0.8 / len(groups)
+    for i, (name, values) in enumerate(groups.items()):
+        places = [x + (i - (len(groups) - 1) / 2) * width for x in range(len(labels))]
+        drawn = axes.bar(places, values, width, label=name, color=COLORS[i], hatch=HATCHES[i],
+                         edgecolor="white")  # fmt: skip
+        axes.bar_label(drawn, fmt="%g")
+    axes.set_xticks(range(len(labels)), labels)
+    axes.set_ylabel(ylabel)
+    axes.margins(y=0.15)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(groups) > 1:
+        axes.legend(frameon=False)
+    return _picture(figure, caption)
+
+
+def lines(
+    panels: Mapping[str, Mapping[str, Sequence[float]]], x: Sequence[float], xlabel: str, caption: str
+) -> Picture:
+    """Line plots side by side that share their x axis.
+
+    Args:
+        panels: label of the y axis to {line name: one value per x}. Lines are named in a legend if there are several.
+    """
+    figure = _figure(7, 2.9)
+    for axes, (ylabel, curves) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        for i, (name, values) in enumerate(curves.items()):
+            axes.plot(x, values, color=COLORS[i], marker=MARKERS[i], label=name)
+        axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None))
+        axes.spines[["top", "right"]].set_visible(False)
+        if len(curves) > 1:
+            axes.legend(frameon=False)
+    return _picture(figure, caption)
+
+
+def graph(recorded: "networkx.DiGraph", caption: str) -> Picture:
+    """A small recorded graph, inputs on the left; takes what `utils.graph.ir_graph` returns.
+
+    Raises:
+        ValueError: for more than 40 nodes, which no reader could tell apart.
+    """
+    import networkx
+
+    if not 0 < len(recorded) <= 40:
+        raise ValueError(
+            f"the graph has {len(recorded)} nodes; 1 to 40 can be drawn: count a larger one with graph.operators"
+        )
+    for layer, nodes in enumerate(networkx.topological_generations(recorded)):
+        for n in nodes:
+            recorded.nodes[n]["layer"] = layer
+    # An input stands just left of its first use, not at the far left, so that edges stay short.
+    for n in recorded:
+        if recorded.in_degree(n) == 0 and recorded.out_degree(n):
+            uses = (recorded.nodes[m]["layer"] for m in recorded.successors(n))
+            recorded.nodes[n]["layer"] = min(uses) - 1
+    places = networkx.multipartite_layout(recorded, subset_key="layer")
+    figure = _figure(min(9.0, 1.6 * (1 + max(d for _, d in recorded.nodes(data="layer")))), 3)
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.axis("off")
+    axes.scatter(*zip(*places.values(), strict=True), alpha=0)  # texts and arrows do not widen the axes
+    axes.margins(0.12, 0.2)
+    for start, end in recorded.edges:
+        axes.annotate("", places[end], places[start],
+                      arrowprops={"arrowstyle": "-|>", "color": "0.5", "shrinkA": 26, "shrinkB": 26})  # fmt: skip
+    for n, data in recorded.nodes(data=True):
+        is_input = data["operator"] in ("xla::device_data", "prim::Constant")
+        name = {"xla::device_data": "input", "prim::Constant": "constant"}.get(
+            data["operator"], data["operator"].partition("::")[2]
+        )
+        axes.text(*places[n], f"{name}\n{data['shape']}", ha="center", va="center", fontsize=9,
+                  bbox={"boxstyle": "square,pad=0.4" if is_input else "round,pad=0.4",
+                        "facecolor": "white" if is_input else "#DCEBF5", "edgecolor": COLORS[0]})  # fmt: skip
+    return _picture(figure, caption)
+
+
+def timeline(lanes: Mapping[str, Sequence[int]], xlabel: str, caption: str) -> Picture:
+    """What happened in each step, one lane per kind of event: a mark per step, with its number if more than one.
+
+    Args:
+        lanes: lane name to the number of events in each step.
+    """
+    figure = _figure(7, 0.55 * len(lanes) + 1)
+    axes = figure.subplots()
+    for row, (name, counts) in enumerate(lanes.items()):
+        color, marker = COLORS[row % len(COLORS)], MARKERS[row % len(MARKERS)]
+        steps = [step for step, count in enumerate(counts, 1) if count]
+        axes.scatter(steps, [row] * len(steps), s=120, color=color, marker=marker, label=name)
+        for step, count in enumerate(counts, 1):
+            if count > 1:
+                axes.annotate(f"x{count}", (step, row), (7, 7), textcoords="offset points", fontsize=8)
+    axes.set_yticks(range(len(lanes)), [f"{name} ({sum(counts)})" for name, counts in lanes.items()])
+    axes.set_ylim(len(lanes) - 0.4, -0.6)
+    axes.set_xticks(range(1, 1 + max(map(len, lanes.values()))))
+    axes.set_xlabel(xlabel)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.grid(axis="y", color="0.9")
+    axes.set_axisbelow(True)
+    return _picture(figure, caption)

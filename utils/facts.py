@@ -1,0 +1,60 @@
+"""Statements and figures that the course quotes: each with its source, status and date.
+
+They are written once, in `utils/data/`; lessons name them by key, and the list of sources at the end of a lesson is made
+from the same keys.
+"""
+
+import datetime
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+DATA = Path(__file__).parent / "data"
+STATUSES = ("primary", "vendor-claim", "third-party-estimate", "derived", "local-check")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One quoted statement: what is said, who says it, how well that is founded, and as of when."""
+
+    key: str
+    text: str
+    source: str
+    status: str
+    date: datetime.date
+
+
+@cache
+def _facts() -> dict[str, Fact]:
+    import yaml
+
+    entries = yaml.safe_load((DATA / "software.yaml").read_text())["facts"]
+    return {key: Fact(key=key, **entry) for key, entry in entries.items()}
+
+
+def fact(key: str) -> Fact:
+    """The fact of that key.
+
+    >>> fact("torchneuron-status").status
+    'primary'
+    """
+    if key not in _facts():
+        raise KeyError(f"no fact {key!r} in utils/data; there are {', '.join(sorted(_facts()))}")
+    return _facts()[key]
+
+
+class Sources:
+    """The list of sources that ends a lesson, shown as Markdown."""
+
+    def __init__(self, *keys: str) -> None:
+        self.facts = tuple(map(fact, keys))
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{f.key}: {f.text} ({f.status}, {f.date}) {f.source}" for f in self.facts
+        )
+
+    def _repr_markdown_(self) -> str:
+        return "\n".join(
+            f"- `{f.key}`: {f.text} ([{f.status}, {f.date}]({f.source}))" for f in self.facts
+        )

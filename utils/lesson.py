@@ -1,0 +1,117 @@
+"""What makes a lesson a conversation: predict a number, measure it, see both in the recap.
+
+The text of a lesson states numbers too. `measured(..., says=...)` compares the statement with what was just measured: a
+learner sees a note when they differ, and under COURSE_STRICT=1, as in the tests, the cell fails and names the sentence.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+class TextIsWrong(AssertionError):
+    """A lesson states a number that the measurement does not confirm."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One number of the recap: what it is, what the learner predicted (None: nothing) and what was measured."""
+
+    sentence: str
+    predicted: object
+    measured: object
+
+
+_predictions: dict[str, object] = {}
+_lines: dict[str, Line] = {}
+
+
+def predict(key: str, number: object = None) -> None:
+    """Keep the learner's number for `measured(key, ...)`. None stands for no prediction, which costs nothing."""
+    _predictions[key] = number
+    print("no prediction yet: put your number in and run the cell again" if number is None
+          else f"you predict {number}")  # fmt: skip
+
+
+def measured(key: str, sentence: str, value: object, says: object = None) -> None:
+    """Print a measured number beside the prediction of the same key, and keep both for the recap.
+
+    Args:
+        key: names the number within the lesson.
+        sentence: what was measured, in words.
+        value: the measured number.
+        says: the number that the lesson's text states, if it states one.
+    """
+    predicted = _predictions.get(key)
+    _lines[key] = Line(sentence, predicted, value)
+    print(f"{sentence}: {value}" + ("" if predicted is None else f" (you predicted {predicted})"))
+    if says is not None and value != says:
+        wrong = f"the text says {says!r} where {value!r} is measured: {sentence!r} ({key})"
+        if os.environ.get("COURSE_STRICT") == "1":
+            raise TextIsWrong(wrong)
+        print(f"note: {wrong}. Has the cell been changed, or torch-xla?")
+
+
+class Recap:
+    """The table of all numbers measured so far in this kernel, with the predictions."""
+
+    def __init__(self) -> None:
+        self.lines = tuple(_lines.values())
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        head = [("what was measured", "you", "measured")]
+        return head + [
+            (line.sentence, "" if line.predicted is None else str(line.predicted), str(line.measured))
+            for line in self.lines
+        ]
+
+    def __repr__(self) -> str:
+        return "\n".join(" | ".join(row) for row in self._rows())
+
+    def _repr_markdown_(self) -> str:
+        if not self.lines:
+            return "Nothing is measured yet: run the cells above."
+        head, *body = ("| " + " | ".join(row) + " |" for row in self._rows())
+        return "\n".join([head, "| --- | --- | --- |", *body])
+
+
+@contextmanager
+def expected(kind: type[BaseException]) -> Iterator[None]:
+    """Run a block that must raise `kind`; print the first line of the error instead of a traceback.
+
+    >>> with expected(ZeroDivisionError):
+    ...     1 / 0
+    ZeroDivisionError: division by zero
+    """
+    try:
+        yield
+    except kind as error:
+        print(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    else:
+        raise AssertionError(f"this block should raise {kind.__name__}, and raised nothing")
+
+
+@contextmanager
+def quiet_stderr() -> Iterator[list[str]]:
+    """Collect what is written to stderr inside the block, also by compiled code, as a list of lines.
+
+    >>> with quiet_stderr() as lines:
+    ...     _ = os.write(2, b"from C++\\n")
+    >>> lines
+    ['from C++']
+    """
+    lines: list[str] = []
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield lines
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            log.seek(0)
+            lines += log.read().decode(errors="replace").splitlines()
