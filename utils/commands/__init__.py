@@ -1,0 +1,1 @@
+"""The commands of course.py, one module each: `main(arguments)` returns the exit status."""

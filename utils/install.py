@@ -1,0 +1,240 @@
+"""Make the course's environment and keep it as the locks say: quiet, repeatable, interruptible.
+
+uv does the work; what is here decides what to install, in which order, and remembers how far it
+came. Standard library only.
+"""
+
+import contextlib
+import fcntl
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import W_OK, access
+
+from utils import builds, standins
+from utils.home import Home, Record, SetupError, environment, read_record, works, write_record
+from utils.programs import Say, Uv, system_packages
+
+__all__ = ["Home", "SetupError", "ensure", "environment", "system_packages"]
+
+# Measured with Python 3.11: what an empty environment downloads, and what it then occupies.
+DOWNLOAD_MB = {"slim": 1000, "full": 4300, "cpu": 450}
+DISK_MB = {"slim": 2500, "full": 7600, "cpu": 1500}
+TESTS_MB = 100
+
+# What the course needs of the pair: that both load, and that a graph is compiled and run.
+TRIAL = """
+import torch, torch_xla
+ones = torch.ones(2, 2, device="xla")
+assert (ones @ ones).sum().item() == 8
+"""
+
+
+def ensure(home: Home, needs: str, say: Say, *, choice: str = "", recheck: bool = False) -> Record:
+    """Bring the environment to what `needs` ("learner" or "everything") asks, with torch as
+    `choice` says.
+
+    Without `choice` the one made last stays (see `builds.BUILDS`). `recheck` tries torch again
+    even if nothing has changed. Raises SetupError; what was done is kept, and the next call goes
+    on from there.
+    """
+    before = read_record(home)
+    choice = choice or before.choice
+    driver = builds.driver()
+    build = builds.chosen(choice, driver)
+    if is_complete(home, before, needs, build) and not recheck:
+        untouchable = not access(home.venv, W_OK) or not home.uv.exists()
+        if untouchable or Uv(home, say, 0).audit(builds.selection(home.lock(needs), build)):
+            return before
+    with alone(home, say) as held:
+        steps = Steps(home, say, Uv(home, say, held), needs)
+        if driver and build == "full":
+            say(f"Found {driver}, a GPU or Neuron driver: torch comes with its GPU libraries.")
+        # Read again: another set-up may have worked while this one waited.
+        record = steps.make_environment(read_record(home))
+        if is_complete(home, record, needs, build) and not recheck:
+            # Only a package is missing that somebody removed.
+            return steps.install(record, build)
+        check_space(home, build, record)
+        steps.announce(build, record)
+        record = steps.install(record, build)
+        return steps.finish(record, build, choice, recheck)
+
+
+def is_complete(home: Home, record: Record, needs: str, build: str) -> bool:
+    """Was all of `needs` installed, from the present lock and with this build, and does Python
+    run?"""
+    same = record.complete.get(needs) == home.fingerprint(needs, build)
+    return same and not record.busy and works(home, record)
+
+
+def check_space(home: Home, build: str, record: Record) -> None:
+    """SetupError if the disk has too little room for what is still to come."""
+    needed = TESTS_MB if record.complete.get("learner") else DISK_MB[build]
+    free = shutil.disk_usage(home.root).free // 10**6
+    if free < needed:
+        raise SetupError(
+            f"{home.root} has {free} MB free, and this needs about {needed} MB.\n"
+            "Free some space or move the folder to a larger disk; then type the same command again."
+        )
+
+
+@contextlib.contextmanager
+def alone(home: Home, say: Say) -> Iterator[int]:
+    """Wait until no other set-up works in this folder; yields the lock's file descriptor.
+
+    The programs inherit it, so that an installer which outlives a killed course.py is waited for
+    too.
+    """
+    try:
+        home.tools.mkdir(exist_ok=True)
+        file = open(home.tools / "lock", "w")
+    except OSError as error:
+        raise SetupError(f"{home.root} cannot be written ({error.strerror}): use a copy.") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another set-up is at work in this folder; waiting for it.")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a set-up; each leaves a state from which the next call can go on."""
+
+    home: Home
+    say: Say
+    uv: Uv
+    needs: str
+
+    def make_environment(self, record: Record) -> Record:
+        """Make .venv if there is none that works.
+
+        One that was interrupted while packages were written may hold half a package that looks
+        whole: it is made again, from uv's cache, in seconds.
+        """
+        self.uv.fetch()
+        if record.python and not record.busy and works(self.home, record):
+            return record
+        if record.python:
+            self.say("Making the environment again: it was interrupted, or its Python has changed.")
+        self.home.venv.mkdir(exist_ok=True)
+        python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        # The mark comes first and stays, so that the folder is known as ours at every moment.
+        record = write_record(self.home, Record(record.choice, python, busy=True))
+        for path in self.home.venv.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path != self.home.marker:
+                path.unlink()
+        # Relocatable, because the course's folder may be moved.
+        options = ("--quiet", "--no-project", "--allow-existing", "--relocatable")
+        options += ("--python", sys.executable, self.home.venv)
+        self.uv("venv", *options, step="make the environment")
+        return write_record(self.home, record, busy=False)
+
+    def announce(self, build: str, record: Record) -> None:
+        if not record.complete:
+            size = DOWNLOAD_MB[build]
+            self.say(f"Installing torch, torch-xla and JupyterLab: {size} MB to download, once.")
+        elif self.needs not in record.complete:
+            self.say(f"Installing what tests and grading need: {TESTS_MB} MB to download, once.")
+        else:
+            self.say("Bringing the environment up to date.")
+
+    def install(self, record: Record, build: str) -> Record:
+        """Install what `build` selects from the lock, and remove the GPU libraries that it does
+        not."""
+        lock = self.home.lock(self.needs)
+        site = self.home.site(record.python)
+        official = any(site.glob("torch-*+cpu.dist-info"))
+        record = write_record(self.home, record, busy=True)
+        try:
+            if build == "cpu" and not official:
+                self.install_official_torch(lock)
+            swap = ["--reinstall-package", "torch"] if official and build != "cpu" else []
+            self.uv.install(builds.selection(lock, build), *swap)
+            unwanted = builds.left_out(build, builds.packages(lock)) - {"torch"}
+            present = [
+                name
+                for name in sorted(unwanted)
+                if any(site.glob(f"{name.replace('-', '_')}-*.dist-info"))
+            ]
+            if present:
+                self.uv.pip("uninstall", *present, step="remove the GPU libraries")
+        except SetupError:
+            # uv changes nothing until all is fetched: after a refusal the environment is whole.
+            write_record(self.home, record, busy=False)
+            raise
+        return write_record(self.home, record, busy=False)
+
+    def install_official_torch(self, lock: str) -> None:
+        pin = builds.packages(lock)["torch"][0].split()[0]
+        options = ("--no-deps", "--torch-backend", "cpu", "--reinstall-package", "torch", pin)
+        try:
+            self.uv.pip("install", *options, step="fetch the official CPU build of torch")
+        except SetupError as error:
+            raise SetupError(
+                f"{error}\nThis build needs PyTorch's own server; the environment is as it was."
+            ) from None
+
+    def finish(self, record: Record, build: str, choice: str, recheck: bool) -> Record:
+        """Write the stand-ins, see that torch and torch_xla load, and note what is complete."""
+        fingerprints = {
+            set_: self.home.fingerprint(set_, build) for set_ in ("learner", self.needs)
+        }
+        tried = record.complete.get("learner") == fingerprints["learner"] and not recheck
+        if not tried:
+            record = self.write_stand_ins(record, build)
+            self.say("Trying torch and torch-xla (10 s).")
+            if not self.python_runs(TRIAL):
+                return self.rescue(record, build)
+        complete = record.complete | fingerprints
+        record = write_record(self.home, record, choice=choice, complete=complete)
+        self.say("The environment is ready.")
+        return record
+
+    def write_stand_ins(self, record: Record, build: str) -> Record:
+        """Write what `build` needs and remove what it does not; noted first, so that none is
+        forgotten."""
+        site = self.home.site(record.python)
+        soname = f"libpython{record.python}.so.1.0"
+        missing = not self.python_runs(f"import ctypes; ctypes.CDLL('{soname}')")
+        files = standins.libpython(site, soname) if missing else {}
+        if build == "slim":
+            files |= standins.cuda(site)
+        else:
+            gpu = {
+                path: sha for path, sha in record.stand_ins.items() if path.startswith("nvidia/")
+            }
+            standins.remove(site, gpu)
+        present = {path: sha for path, sha in record.stand_ins.items() if (site / path).exists()}
+        record = write_record(self.home, record, stand_ins=present | standins.digests(files))
+        standins.write(site, files)
+        return record
+
+    def rescue(self, record: Record, build: str) -> Record:
+        """torch did not load: without GPU libraries install them; with them, say what to do."""
+        if build == "slim":
+            self.say("torch does not load without its GPU libraries here.")
+            self.say(
+                f"Installing them: {DOWNLOAD_MB['full'] - DOWNLOAD_MB['slim']} MB to download."
+            )
+            check_space(self.home, "full", Record())
+            record = self.install(record, "full")
+            return self.finish(record, "full", "full", recheck=True)
+        raise SetupError(
+            "torch and torch-xla are installed but do not load. To see why:\n"
+            f"  {self.home.python} -c 'import torch, torch_xla'\n"
+            "To install everything afresh: python3 course.py clean, then the same command again."
+        )
+
+    def python_runs(self, code: str) -> bool:
+        command = [self.home.python, "-Pc", code]
+        env = environment(self.home) | {"PJRT_DEVICE": "CPU"}
+        answer = subprocess.run(command, env=env, cwd=self.home.root, capture_output=True)
+        return answer.returncode == 0
