@@ -1,0 +1,49 @@
+"""Run every test in one pytest session; arguments go to pytest and then only they are run."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+from utils.catalog import ROOT
+from utils.install import system_packages
+from utils.runner import kernel_environment
+
+PROGRAMS = {"chromium": "chromium", "bubblewrap": "bwrap"}
+"""What the tests start beside Python: Debian package to program."""
+
+EVERYTHING = (
+    "tests",
+    "utils",
+    "notebooks",
+    "solutions",
+    "--doctest-modules",
+    "--nbval",
+    # A notebook's cells share one kernel, so a notebook must not be split among workers.
+    *("-n", "2", "--dist", "loadfile"),
+)
+NBVAL = (
+    "--nbval-current-env",
+    "--nbval-cell-timeout=120",
+    "--nbval-sanitize-with=tests/nbval_sanitize.cfg",
+)
+
+
+def _announce_missing(missing: list[str]) -> None:
+    names = " ".join(missing)
+    print(
+        f"\n*** NOT INSTALLED, and not to be had here without help: {names}\n"
+        f"*** Tests that need it cannot pass. As an administrator: apt-get install {names}\n",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def main(argv: list[str]) -> int:
+    wanted = [package for package, program in PROGRAMS.items() if not shutil.which(program)]
+    if missing := system_packages(wanted):
+        _announce_missing(missing)
+    base = {key: value for key, value in os.environ.items() if key != "COURSE_PROGRESS"}
+    with kernel_environment({**base, "COURSE_STRICT": "1"}) as environment:
+        command = [sys.executable, "-m", "pytest", *NBVAL, *(argv or EVERYTHING)]
+        return subprocess.run(command, cwd=ROOT, env=environment).returncode
