@@ -1,0 +1,124 @@
+"""The contract of every lab: generated from its solution, and wrong answers are refused by name."""
+
+import importlib
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from utils import catalog, labgen, quiz
+from utils.catalog import ROOT
+from utils.check import check
+from utils.exercises import judge, observer
+
+LABS = catalog.labs(ROOT)
+EXERCISES = [each for lab in LABS for each in lab.exercises]
+WRONG = [
+    wrong
+    for lab in LABS
+    for wrong in importlib.import_module(f"tests.wrong_answers.{lab.name}").WRONG
+]
+LEAST_WRONG_ANSWERS = 3
+
+
+def solution_cells(exercise_id: str) -> dict[str, str]:
+    """The code of a lab's solution notebook by cell id."""
+    (path,) = catalog.lab_notebooks(ROOT, exercise_id.partition(".")[0])
+    cells = catalog.read_notebook(path)["cells"]
+    return {cell["id"]: catalog.text(cell) for cell in cells if cell["cell_type"] == "code"}
+
+
+def namespace(exercise_id: str, answer: str | None = None) -> dict:
+    """What a notebook holds when an exercise is checked: its code up to the answer cell.
+
+    `answer` takes the place of the official solution; earlier exercises keep theirs.
+    """
+    names: dict = {"__name__": "notebook"}
+    own = exercise_id.partition(".")[2] + "-code"
+    for name, source in solution_cells(exercise_id).items():
+        if name.endswith("-check") or name == "setup":
+            continue
+        used = answer if name == own and answer is not None else source
+        exec(compile(used, f"<{name}>", "exec"), names)
+        if name == own:
+            return names
+    raise AssertionError(f"the solution notebook has no cell {own!r}")
+
+
+@pytest.fixture(autouse=True)
+def _cards_instead_of_errors(relaxed, progress_file: Path) -> None:
+    """Refusals are read from the card."""
+
+
+def test_there_are_labs() -> None:
+    assert LABS, "no lab was found: this file would test nothing"
+
+
+def test_labs_are_what_the_solutions_give() -> None:
+    assert labgen.drift(ROOT) == [], "run: python3 course.py labs"
+
+
+def test_the_verb_agrees_that_labs_are_current() -> None:
+    command = "import sys; from utils.commands.labs import main; sys.exit(main(['--check']))"
+    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
+def test_a_lab_gives_forty_points_and_has_a_quiz(lab: catalog.Lab) -> None:
+    assert lab.points == 40
+    for name, question in quiz.questions(lab.name).items():
+        right = [
+            letter
+            for letter in question.options
+            if quiz.digest(lab.name, name, letter) == question.digest
+        ]
+        assert len(right) == 1, f"{lab.name}.{name}: {len(right)} options match the digest"
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.id)
+def test_every_exercise_has_observer_judge_and_wrong_answers(exercise: catalog.Exercise) -> None:
+    assert callable(observer(exercise.id).observe) and callable(judge(exercise.id).judge)
+    count = Counter(wrong[0] for wrong in WRONG)[exercise.id]
+    assert count >= LEAST_WRONG_ANSWERS, f"{exercise.id} has {count} wrong answers"
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.id)
+def test_the_solution_passes_its_check(exercise: catalog.Exercise) -> None:
+    card = check(exercise.id, namespace(exercise.id))
+    assert card.verdict is not None and card.verdict.state == "passed", card.text
+    assert card.verdict.points == exercise.points
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "name", "source", "fragment"),
+    WRONG,
+    ids=[f"{wrong[0]}-{wrong[1].replace(' ', '-')}" for wrong in WRONG],
+)
+def test_a_wrong_answer_is_refused_with_its_message(exercise_id, name, source, fragment) -> None:
+    card = check(exercise_id, namespace(exercise_id, source))
+    assert card.verdict is not None and card.verdict.state in ("tried", "error"), card.text
+    assert card.verdict.points < card.verdict.max_points
+    assert fragment in card.text, f"{name}: expected {fragment!r} in\n{card.text}"
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.id)
+def test_an_undefined_answer_is_told_to_run_the_cell(exercise: catalog.Exercise) -> None:
+    card = check(exercise.id, {})
+    assert card.verdict is None
+    assert f"`{observer(exercise.id).answer}` is not defined in this notebook" in card.text
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.id)
+def test_an_untouched_answer_is_not_attempted(exercise: catalog.Exercise) -> None:
+    stub = next(
+        catalog.text(cell)
+        for cell in catalog.read_notebook(
+            next(lab.path for lab in LABS if exercise in lab.exercises)
+        )["cells"]
+        if cell["id"] == exercise.id.partition(".")[2] + "-code"
+    )
+    card = check(exercise.id, namespace(exercise.id, stub))
+    assert card.verdict.state == "not attempted" and card.verdict.points == 0, card.text

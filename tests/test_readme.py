@@ -1,0 +1,35 @@
+"""The README's table is made from the notebooks."""
+
+from pathlib import Path
+
+import pytest
+
+from utils import readme
+from utils.catalog import ROOT, CatalogError
+
+
+def test_the_table_names_lessons_and_labs_in_order(course: Path) -> None:
+    assert readme.table(course).splitlines()[2:] == [
+        "| 99 | [Counting](notebooks/99_counting.ipynb) | 35 | Python | 00 | sums |",
+        "| 99 | lab, 12 points: [Sums](labs/lab99_sums/lab99_sums.ipynb) | 35 | Python | 00"
+        " | sums |",
+    ]
+
+
+def test_only_the_marked_place_is_written(course: Path) -> None:
+    (course / "README.md").write_text(f"before\n{readme.BEGIN}\nold\n{readme.END}\nafter\n")
+    assert not readme.is_current(course)
+    assert readme.write(course) is True
+    text = (course / "README.md").read_text()
+    assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+    assert readme.write(course) is False
+
+
+def test_a_readme_without_the_marks_is_refused(course: Path) -> None:
+    (course / "README.md").write_text("no table\n")
+    with pytest.raises(CatalogError, match="does not mark the place"):
+        readme.updated(course)
+
+
+def test_the_table_of_this_repository_is_current() -> None:
+    assert readme.is_current(ROOT), "run: python3 course.py labs"
