@@ -1,0 +1,38 @@
+"""Grade a folder of submissions, each in a sandbox; writes a table, reports and a gradebook."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from utils.grading.batch import grade
+from utils.grading.gradebook import GradebookError
+from utils.grading.sandbox import Limits, SandboxError
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="course.py grade", description=__doc__)
+    parser.add_argument("folder", type=Path, help="one folder or notebook per student")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    parser.add_argument("--lab", help="such as lab03; otherwise found from the notebooks")
+    parser.add_argument("--seed", help="private; drawn and kept in OUT/seed.txt if not given")
+    parser.add_argument("--jobs", type=int, default=2, help="submissions at a time (default 2)")
+    parser.add_argument(
+        "--seconds", type=float, default=30, help="time for one exercise (default 30)"
+    )
+    given = parser.parse_args(argv)
+    try:
+        rows = grade(
+            given.folder,
+            given.out,
+            lab_name=given.lab,
+            seed=given.seed,
+            jobs=given.jobs,
+            limits=Limits(seconds=given.seconds),
+            say=lambda text: print(text, flush=True),
+        )
+    except (ValueError, SandboxError, GradebookError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    troubled = [row for row in rows if row.status != "graded"]
+    print(f"{len(rows)} submissions, {len(troubled)} with problems: see {given.out / 'class.html'}")
+    return 0

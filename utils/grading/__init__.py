@@ -1,0 +1,1 @@
+"""Grade a folder of submissions, each in a sandbox."""

@@ -1,0 +1,252 @@
+"""Grade a folder: find, pour, run in sandboxes, judge, record, report."""
+
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from utils import catalog
+from utils.exercises import Facts
+from utils.grading import inbox, lab, marking, pour, report, sandbox
+from utils.grading.gradebook import Book
+from utils.grading.inbox import Submission
+from utils.grading.lab import Lab
+from utils.grading.marking import Attempt, Mark
+from utils.grading.pour import Poured
+from utils.grading.report import Row
+from utils.grading.sandbox import Host, Limits, Outcome, Slots
+
+KEPT = ("gradebook.db", "gradebook.csv", "class.html", "seed.txt", "log.jsonl")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One submission after its sandboxes. problem: why it could not be graded, if so."""
+
+    submission: Submission
+    poured: Poured
+    notes: tuple[str, ...]
+    problem: str
+    attempts: dict[tuple[str, str], Attempt]
+    seconds: float
+    noise: str = ""
+
+
+def grade(
+    folder: Path,
+    out: Path,
+    root: Path = catalog.ROOT,
+    lab_name: str | None = None,
+    seed: str | None = None,
+    jobs: int = 2,
+    limits: Limits | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[Row]:
+    """Grade every submission in `folder` and write tables, reports and gradebook to `out`.
+
+    Without `seed` the one in `out/seed.txt` is used, or one is drawn and kept there, so that grading again gives the
+    same. Raises ValueError for folders that cannot be used, SandboxError if there is no sandbox.
+    """
+    limits = limits or Limits()
+    folder, out = folder.resolve(), out.resolve()
+    _check_folders(folder, out, root)
+    host = sandbox.prepare()
+    submissions = inbox.find(folder)
+    chosen = lab.load(root, lab_name or _guess(submissions, root))
+    out.mkdir(parents=True, exist_ok=True)
+    seed = _seed(out, seed)
+    hidden = {e.id: marking.cases(e.id, seed) for e in chosen.exercises}
+    book = Book(chosen, root, out)
+    slots = Slots(jobs)
+
+    def one(submission: Submission) -> Run:
+        with slots.take() as slot:
+            return _run(submission, chosen, hidden, root, host, limits, slot)
+
+    rows, log = [], []
+    pool = ThreadPoolExecutor(slots.jobs)
+    try:
+        for run in pool.map(one, submissions):
+            marks = _marks(run, chosen, hidden, limits)
+            scores = book.record(run.submission.slug, run.poured, marks)
+            rows.append(_row(run, marks, {name: s for name, s in scores.items()}))
+            log.append(_log(run, marks))
+            say(f"{len(rows)}/{len(submissions)} {rows[-1].student}: {rows[-1].total:g}, {rows[-1].status}")
+    finally:
+        pool.shutdown(cancel_futures=True)
+    _write(out, chosen, rows, log)
+    return rows
+
+
+def _check_folders(folder: Path, out: Path, root: Path) -> None:
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder: give the one that holds the submissions")
+    if out.is_relative_to(folder) or folder.is_relative_to(out):
+        raise ValueError(f"{out} and {folder} lie in each other: choose an --out beside it")
+    if out.exists() and any(out.iterdir()) and not (out / "seed.txt").exists():
+        raise ValueError(f"{out} holds other files: choose an empty or a new folder for --out")
+    for place in (folder, out):
+        for shown in sandbox.shown_folders(root):
+            if place.is_relative_to(shown):
+                raise ValueError(f"{place} lies in {shown}, which submissions can read: move it")
+
+
+def _guess(submissions: list[Submission], root: Path) -> str:
+    names = [each.name for each in catalog.labs(root)]
+    if len(names) == 1:
+        return names[0]
+    contents = (file.content for s in submissions for file in inbox.read(s.path)[0])
+    return pour.lab_of(contents, names)
+
+
+def _seed(out: Path, seed: str | None) -> str:
+    file = out / "seed.txt"
+    if seed is None:
+        seed = file.read_text().strip() if file.exists() else secrets.token_hex(16)
+    file.write_text(f"{seed}\n")
+    # Who knows the seed knows the hidden inputs.
+    file.chmod(0o600)
+    return seed
+
+
+def _run(
+    submission: Submission,
+    chosen: Lab,
+    hidden: dict[str, list[Facts]],
+    root: Path,
+    host: Host,
+    limits: Limits,
+    slot: int,
+) -> Run:
+    """Read, pour and run one submission."""
+    started = time.monotonic()
+    files, notes = inbox.read(submission.path)
+    try:
+        cells, more = pour.choose(files, chosen)
+    except pour.NotANotebook as error:
+        return Run(submission, pour.untouched(chosen), tuple(notes), str(error), {}, 0.0)
+    poured = pour.pour(cells, chosen)
+    attempts, noise = _attempts(poured, chosen, hidden, root, host, limits, slot)
+    notes = (*notes, *more, *poured.notes)
+    return Run(submission, poured, notes, "", attempts, time.monotonic() - started, noise)
+
+
+def _attempts(
+    poured: Poured,
+    chosen: Lab,
+    hidden: dict[str, list[Facts]],
+    root: Path,
+    host: Host,
+    limits: Limits,
+    slot: int,
+) -> tuple[dict[tuple[str, str], Attempt], str]:
+    """Run all exercises; if a sandbox dies, go on in a new one with what it had not come to."""
+    todo = [_job(e, poured, hidden[e.id]) for e in chosen.exercises]
+    attempts: dict[tuple[str, str], Attempt] = {}
+    noise = ""
+    while todo:
+        request = {"lab": chosen.name, "exercises": todo}
+        outcome = sandbox.run(host, chosen, root, request, limits, slot)
+        noise += outcome.noise
+        _ready(outcome)
+        found = marking.attempts_of(outcome.messages)
+        attempts |= found
+        if outcome.ended == "complete":
+            break
+        todo = _rest(todo, found, outcome)
+    return attempts, noise
+
+
+def _job(exercise: lab.Exercise, poured: Poured, cases: list[Facts]) -> dict:
+    full = poured.above(exercise.name)
+    own = marking.alone_cells(exercise, poured)
+    attempts = {"full": full} if own == full else {"full": full, "own": own}
+    cells = {which: [{"source": c.source} for c in found] for which, found in attempts.items()}
+    return {"id": exercise.id, "cases": cases, "attempts": cells}
+
+
+def _ready(outcome: Outcome) -> None:
+    """No learner code has run before the runner is ready: if it never was, the fault is ours."""
+    if not outcome.messages:
+        raise sandbox.SandboxError(
+            f"the sandbox does not get as far as the submission: {outcome.noise[-500:] or outcome.ended}"
+        )
+
+
+def _rest(todo: list[dict], found: dict[tuple[str, str], Attempt], outcome: Outcome) -> list[dict]:
+    """The jobs that a sandbox left undone, and in `found` what it died of."""
+    last = list(found)[-1] if found else (todo[0]["id"], "full")
+    attempt = found.setdefault(last, Attempt(last[1]))
+    if attempt.ended == "died":
+        attempt.ended = outcome.ended
+    position = next(k for k, job in enumerate(todo) if job["id"] == last[0])
+    left = todo[position]["attempts"]
+    again = {"own": left["own"]} if last[1] == "full" and "own" in left else {}
+    rest = todo[position + 1 :]
+    return [{**todo[position], "attempts": again}, *rest] if again else rest
+
+
+def _marks(run: Run, chosen: Lab, hidden: dict[str, list[Facts]], limits: Limits) -> list[Mark]:
+    if run.problem:
+        return [Mark(e, "not attempted", 0.0) for e in chosen.exercises]
+    allowed = f"{limits.memory_bytes / 2**30:g} GB, {limits.processes} processes"
+    return [
+        marking.mark(
+            e,
+            run.poured,
+            hidden[e.id],
+            run.attempts.get((e.id, "full")),
+            run.attempts.get((e.id, "own")),
+            chosen.published.get(e.name),
+            limits.seconds,
+            allowed,
+        )
+        for e in chosen.exercises
+    ]
+
+
+def _row(run: Run, marks: list[Mark], scores: dict) -> Row:
+    notes = (f"not graded: {run.problem}",) if run.problem else ()
+    if run.problem:
+        status = "not graded"
+    else:
+        status = "graded with problems" if any(m.cause for m in marks) else "graded"
+    points = {m.exercise.name: scores[m.exercise.name].points for m in marks}
+    by_hand = frozenset(name for name, score in scores.items() if score.manual)
+    submission = run.submission
+    return Row(
+        submission.student, submission.slug, status, tuple(marks), points, by_hand, (*notes, *run.notes)
+    )
+
+
+def _log(run: Run, marks: list[Mark]) -> dict:
+    """For the instructor only: seconds, raw errors, failing cases, first lines of output."""
+    return {
+        "student": run.submission.student,
+        "seconds": round(run.seconds, 1),
+        "private": {m.exercise.name: m.private for m in marks if m.private},
+        "attempts": [
+            {"exercise": exercise, **asdict(attempt)} for (exercise, _), attempt in run.attempts.items()
+        ],
+        "noise": run.noise,
+    }
+
+
+def _write(out: Path, chosen: Lab, rows: list[Row], log: list[dict]) -> None:
+    reports = out / "reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir()
+    for row in rows:
+        _text(reports / f"{row.slug}.html", report.student_page(chosen, row))
+    _text(out / "class.html", report.class_page(chosen, rows))
+    _text(out / "gradebook.csv", report.table(chosen, rows))
+    _text(out / "log.jsonl", "".join(json.dumps(entry, default=str) + "\n" for entry in log))
+    (out / "log.jsonl").chmod(0o600)
+
+
+def _text(path: Path, content: str) -> None:
+    path.write_text(content, encoding="utf-8")

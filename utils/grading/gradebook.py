@@ -1,0 +1,163 @@
+"""Hand the marks to nbgrader, so that its gradebook, formgrader, manual grading and export work as usual.
+
+nbgrader's own autograder runs with one step changed: where it would execute the notebook, our marks are written as the
+outputs of the check cells, in the form that nbgrader reads as partial credit. Points that count are then nbgrader's: a
+manual score given in formgrader wins and survives grading again.
+"""
+
+import copy
+import json
+import logging
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from utils.grading.lab import Lab
+from utils.grading.marking import Mark
+from utils.grading.pour import Poured
+from utils.grading.report import mark_text
+
+
+@dataclass(frozen=True)
+class Score:
+    """nbgrader's points for one exercise. manual: whether a person gave them."""
+
+    points: float
+    manual: bool
+
+
+class GradebookError(RuntimeError):
+    """The gradebook in OUT does not fit this lab; the text says what to do."""
+
+
+class Book:
+    """The gradebook of one grading, in the folder `out`."""
+
+    def __init__(self, lab: Lab, root: Path, out: Path):
+        # Here and not at the top: nbgrader imports SQLAlchemy, nbconvert and more.
+        from nbgrader.coursedir import CourseDirectory
+        from nbgrader.preprocessors import ComputeChecksums, SaveCells
+        from traitlets.config import Config
+
+        self.lab, self.out = lab, out
+        self.assignment = lab.path.stem
+        self.url = f"sqlite:///{out / 'gradebook.db'}"
+        config = Config()
+        config.CourseDirectory.root = str(out)
+        config.CourseDirectory.db_url = self.url
+        config.CourseDirectory.source_directory = str(root / "solutions")
+        config.CourseDirectory.release_directory = str(root / "labs")
+        config.CourseDirectory.assignment_id = self.assignment
+        self.directory = CourseDirectory(config=config)
+        resources = {
+            "nbgrader": {
+                "notebook": self.assignment,
+                "assignment": self.assignment,
+                "db_url": self.url,
+            }
+        }
+        notebook = _node(lab.notebook)
+        with _quiet(), self._open() as book:
+            book.update_or_create_assignment(self.assignment)
+        try:
+            with _quiet():
+                ComputeChecksums().preprocess(notebook, resources)
+                SaveCells().preprocess(notebook, resources)
+        except RuntimeError as error:
+            raise GradebookError(
+                f"the gradebook in {out} was made for another version of {lab.name} ({error}):"
+                " choose another --out"
+            ) from None
+
+    def _open(self) -> Any:
+        from nbgrader.api import Gradebook
+
+        return Gradebook(self.url)
+
+    def record(self, slug: str, poured: Poured, marks: list[Mark]) -> dict[str, Score]:
+        """Autograde one submission with these marks; returns the points that count, by exercise."""
+        from nbgrader.preprocessors import NbGraderPreprocessor
+
+        folder = self.out / "submitted" / slug / self.assignment
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / self.lab.path.name
+        file.write_text(json.dumps(notebook_of(self.lab, poured), indent=1, sort_keys=True) + "\n")
+        outputs = {mark.exercise.name: _outputs(mark) for mark in marks}
+        exercise_of = {c.id: c.exercise for c in self.lab.cells if c.kind == "check"}
+
+        class WriteMarks(NbGraderPreprocessor):
+            """Stands where nbgrader would execute the notebook."""
+
+            def preprocess_cell(self, cell: Any, resources: Any, cell_index: int) -> Any:
+                name = exercise_of.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
+                if name is not None:
+                    cell.outputs = [_node(output) for output in outputs[name]]
+                return cell, resources
+
+        with _quiet():
+            _autograde(self.directory, slug, file, WriteMarks)
+            with self._open() as book:
+                found = book.find_submission_notebook(self.assignment, self.assignment, slug)
+                # A score of the gradebook stays a score however often it is graded again.
+                return {
+                    exercise_of[grade.name]: Score(float(grade.score), grade.manual_score is not None)
+                    for grade in found.grades
+                }
+
+
+def _autograde(directory: Any, slug: str, file: Path, marks: type) -> None:
+    from nbgrader.converters import Autograde
+    from nbgrader.preprocessors import Execute
+
+    class Marked(Autograde):
+        def init_notebooks(self) -> None:
+            # nbgrader would find them by a glob pattern, which a bracket in a path breaks.
+            self.assignments = {str(file.parent): [str(file)]}
+            self.notebooks = []
+
+    grader = Marked(coursedir=directory, force=True, permissions=644)
+    steps = grader.autograde_preprocessors
+    grader.autograde_preprocessors = [marks if step is Execute else step for step in steps]
+    grader.log.setLevel(logging.ERROR)
+    grader.start()
+
+
+def _outputs(mark: Mark) -> list[dict[str, Any]]:
+    points = {"text/plain": repr(mark.points)}
+    return [
+        {"output_type": "stream", "name": "stdout", "text": mark_text(mark)},
+        {"output_type": "execute_result", "data": points, "metadata": {}, "execution_count": None},
+    ]
+
+
+def notebook_of(lab: Lab, poured: Poured) -> dict[str, Any]:
+    """The poured lab as a notebook. Metadata come from the release; nothing of a submission but its sources."""
+    released = {cell.id: raw for cell, raw in zip(lab.cells, lab.notebook["cells"], strict=True)}
+    cells, own = [], 0
+    for cell in poured.cells:
+        if cell.kind == "extra":
+            own += 1
+            raw = {"cell_type": "code", "id": f"own-{own}", "metadata": {}}
+        else:
+            raw = copy.deepcopy(released[cell.id])
+        raw["source"] = cell.source
+        if raw["cell_type"] == "code":
+            raw |= {"outputs": [], "execution_count": None}
+        cells.append(raw)
+    return {**lab.notebook, "cells": cells}
+
+
+def _node(value: Any) -> Any:
+    from nbformat import from_dict
+
+    return from_dict(copy.deepcopy(value))
+
+
+class _quiet(warnings.catch_warnings):
+    """Without the warnings that SQLAlchemy 2.1 gives about nbgrader's models."""
+
+    def __enter__(self) -> Any:
+        entered = super().__enter__()
+        warnings.simplefilter("ignore")
+        return entered

@@ -1,0 +1,186 @@
+"""Find the submissions in a folder: who handed in, and which notebook counts.
+
+A submission is a folder (`jane/any/depth/lab.ipynb`) or a file (`jane.ipynb`, `jane.zip`). Download names of Moodle
+(`Jane Doe_123_assignsubmission_file_`) and Canvas (`doejane_LATE_12_345_lab03.ipynb`) are cut to the student's name. Zip
+files are read in memory; links are never followed; nothing is unpacked to disk.
+"""
+
+import hashlib
+import io
+import os
+import re
+import stat
+import unicodedata
+import zipfile
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_NOTEBOOK_BYTES = 20 << 20
+MAX_SUBMISSION_BYTES = 60 << 20
+MAX_ENTRIES = 2000
+_MOODLE = re.compile(r"(.+?)_\d+_assignsubmission_\w+$")
+_CANVAS = re.compile(r"([^_]+?)(?:_late)?_\d+_\d+_.*$", re.IGNORECASE)
+_IGNORED = re.compile(r"\.|__MACOSX$")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file that may be the notebook: its name inside the submission and its bytes."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What one student handed in: the name as shown, the same as a file name, and where it lies.
+
+    No two submissions have the same `slug`.
+    """
+
+    student: str
+    slug: str
+    path: Path
+
+
+def find(inbox: Path) -> list[Submission]:
+    """All submissions below `inbox`, by name. Raises ValueError if there is none."""
+    entries = sorted(e for e in os.listdir(inbox) if not _IGNORED.match(e))
+    if not entries:
+        raise ValueError(f"{inbox} holds no submissions: expected one folder or notebook a student")
+    owners = dict(zip(entries, _students(entries), strict=True))
+    slugs = slugs_of(list(owners.values()))
+    found = [Submission(_printable(s), slugs[s], inbox / entry) for entry, s in owners.items()]
+    return sorted(found, key=lambda s: s.slug)
+
+
+def student_of(entry: str) -> str:
+    """
+    >>> [student_of(e) for e in ("jane.ipynb", "doejane_LATE_12_345_lab03.ipynb", "Jo Doe_7_assignsubmission_file_")]
+    ['jane', 'doejane', 'Jo Doe']
+    """
+    stem = re.sub(r"\.(ipynb|zip)$", "", entry, flags=re.IGNORECASE)
+    match = _MOODLE.match(stem) or _CANVAS.match(entry)
+    return match[1] if match else stem
+
+
+def _students(entries: list[str]) -> list[str]:
+    names = [unicodedata.normalize("NFC", student_of(entry)) for entry in entries]
+    count = Counter(names)
+    # Two entries of one name (jane/ and jane.ipynb) stay apart under their full names.
+    return [n if count[n] == 1 else entry for n, entry in zip(names, entries, strict=True)]
+
+
+def _printable(name: str) -> str:
+    shown = "".join(c if c.isprintable() else "?" for c in name)
+    return shown[:120] or "?"
+
+
+def slugs_of(names: list[str]) -> dict[str, str]:
+    """A file name for each student, letters, digits, dots and dashes only; no two are equal, whatever the case.
+
+    >>> slugs_of(["jane", "../jane"])
+    {'jane': 'jane', '../jane': 'jane-1fdd7b07'}
+    """
+    slugs: dict[str, str] = {}
+    taken: set[str] = set()
+    # Names that need no change come first, so that nobody can take theirs.
+    for name in sorted(names, key=lambda n: (_plain(n) != n, n)):
+        slug, digest = _plain(name), hashlib.sha256(name.encode("utf-8", "surrogateescape"))
+        length = 8
+        while slug != name or slug.casefold() in taken:
+            slug = f"{_plain(name)}-{digest.hexdigest()[:length]}"
+            if slug.casefold() not in taken:
+                break
+            length += 8
+        slugs[name] = slug
+        taken.add(slug.casefold())
+    return {name: slugs[name] for name in names}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name).strip(".-")[:60] or "student"
+
+
+def read(path: Path) -> tuple[list[Found], list[str]]:
+    """The notebooks of a submission, and notes on what was met and not read, with the reason."""
+    files: list[Found] = []
+    notes: list[str] = []
+    mode = os.lstat(path).st_mode
+    if stat.S_ISLNK(mode):
+        return [], [f"{_printable(path.name)} is a link; links are not followed"]
+    if stat.S_ISDIR(mode):
+        _walk(path, files, notes)
+    else:
+        _take(path, path.name, files, notes)
+    return files, notes
+
+
+def _walk(top: Path, files: list[Found], notes: list[str]) -> None:
+    met = 0
+    for folder, folders, names in os.walk(top):
+        folders[:] = sorted(f for f in folders if not _IGNORED.match(f))
+        for name in [*folders, *sorted(names)]:
+            met += 1
+            if met > MAX_ENTRIES:
+                notes.append(f"more than {MAX_ENTRIES} files; the rest was not looked at")
+                return
+            path = Path(folder, name)
+            inside = _printable(str(path.relative_to(top)))
+            if path.is_symlink():
+                notes.append(f"{inside} is a link; links are not followed")
+            elif name not in folders and not _IGNORED.match(name):
+                _take(path, inside, files, notes)
+
+
+def _take(path: Path, name: str, files: list[Found], notes: list[str]) -> None:
+    suffix = path.suffix.lower()
+    if suffix not in (".ipynb", ".zip"):
+        return
+    try:
+        content = _read(path)
+    except (OSError, ValueError) as error:
+        notes.append(f"{name} was not read: {getattr(error, 'strerror', None) or error}")
+        return
+    if suffix == ".ipynb":
+        _keep(Found(name, content), files, notes)
+    else:
+        _unzip(name, content, files, notes)
+
+
+def _keep(file: Found, files: list[Found], notes: list[str]) -> None:
+    if len(file.content) > MAX_NOTEBOOK_BYTES:
+        notes.append(f"{file.name} was not read: it is larger than {MAX_NOTEBOOK_BYTES >> 20} MB")
+    elif sum(len(f.content) for f in files) + len(file.content) > MAX_SUBMISSION_BYTES:
+        notes.append(f"{file.name} was not read: the rest is {MAX_SUBMISSION_BYTES >> 20} MB")
+    else:
+        files.append(file)
+
+
+def _read(path: Path) -> bytes:
+    # O_NONBLOCK: opening a named pipe would wait for ever. O_NOFOLLOW: the entry may have become a link.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is not a regular file")
+        return file.read(MAX_NOTEBOOK_BYTES + 1)
+
+
+def _unzip(name: str, content: bytes, files: list[Found], notes: list[str]) -> None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for member in archive.infolist()[:MAX_ENTRIES]:
+                inside = f"{name}: {_printable(member.filename)}"
+                parts = member.filename.split("/")
+                if not parts[-1].lower().endswith(".ipynb") or any(map(_IGNORED.match, parts)):
+                    continue
+                if stat.S_ISLNK(member.external_attr >> 16):
+                    notes.append(f"{inside} is a link; links are not followed")
+                    continue
+                with archive.open(member) as file:
+                    _keep(Found(inside, file.read(MAX_NOTEBOOK_BYTES + 1)), files, notes)
+    # RuntimeError: encrypted, or a kind of compression that zipfile does not know.
+    except (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        notes.append(f"{name} was not read: {error}")

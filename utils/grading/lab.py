@@ -1,0 +1,144 @@
+"""The released lab that a submission is poured into: its cells, exercises and answer functions.
+
+Points and titles come from the catalog, that is from the metadata of the check cells.
+"""
+
+import ast
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from utils import catalog, labgen
+
+# What a run skips: checks, because the grader judges itself, and cells that only talk to the learner.
+SILENT = re.compile(r"(quiz|board)\b")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a lab notebook.
+
+    kind: "answer", "check", "given" (code that is the same for everyone), "silent" (code that grading does not run),
+    "text" or "extra" (a cell that the learner added).
+    exercise: for an answer and a check the exercise's name, such as "ex2".
+    """
+
+    id: str
+    kind: str
+    source: str
+    exercise: str = ""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise: its id such as "lab03.ex2", its name "ex2", and the function that the learner writes."""
+
+    id: str
+    name: str
+    title: str
+    points: float
+    function: str
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A released lab.
+
+    path: where learners have it, in `labs/`. notebook: the released notebook as read from JSON.
+    published: the published solution of each exercise by its name; empty where `solutions/` was removed.
+    """
+
+    name: str
+    path: Path
+    notebook: dict[str, Any]
+    cells: tuple[Cell, ...]
+    exercises: tuple[Exercise, ...]
+    published: dict[str, str]
+
+
+def load(root: Path, name: str) -> Lab:
+    """The released lab `name`, such as "lab03".
+
+    It is made afresh from `solutions/` where that exists, because the notebook in `labs/` may hold somebody's answers.
+    Raises CatalogError with the names there are.
+    """
+    entry = catalog.lab(name, root)
+    source = root / "solutions" / entry.path.parent.name / entry.path.name
+    if source.exists():
+        notebook = json.loads(labgen.learner_version(catalog.read_notebook(source), name))
+        published = _answers(catalog.read_notebook(source))
+    else:
+        notebook, published = catalog.read_notebook(entry.path), {}
+    cells: list[Cell] = []
+    for raw in notebook["cells"]:
+        cell = _cell(raw)
+        if cell.kind == "check":
+            # The answer of a check is the answer cell before it.
+            at = max(k for k, c in enumerate(cells) if c.kind == "answer" and not c.exercise)
+            short = raw["metadata"]["exercise"]["id"].partition(".")[2]
+            cells[at] = replace(cells[at], exercise=short)
+            cell = replace(cell, exercise=short)
+        cells.append(cell)
+    answers = {c.exercise: c.source for c in cells if c.kind == "answer"}
+    exercises = []
+    for each in entry.exercises:
+        short = each.id.partition(".")[2]
+        function = answer_function(answers[short])
+        exercises.append(Exercise(each.id, short, each.title, float(each.points), function))
+    by_exercise = {c.exercise: published[c.id] for c in cells if c.exercise and c.id in published}
+    return Lab(name, entry.path, notebook, tuple(cells), tuple(exercises), by_exercise)
+
+
+def _answers(notebook: dict[str, Any]) -> dict[str, str]:
+    return {c.id: c.source for c in map(_cell, notebook["cells"]) if c.kind == "answer"}
+
+
+def _cell(raw: dict[str, Any]) -> Cell:
+    nbgrader = raw["metadata"].get("nbgrader", {})
+    source = catalog.text(raw)
+    if raw["cell_type"] != "code":
+        kind = "text"
+    elif nbgrader.get("grade"):
+        kind = "check"
+    elif nbgrader.get("solution"):
+        kind = "answer"
+    else:
+        kind = "silent" if SILENT.match(raw["id"]) else "given"
+    return Cell(nbgrader.get("grade_id") or raw["id"], kind, source)
+
+
+def answer_function(stub: str) -> str:
+    """The function that a released answer cell leaves open.
+
+    >>> answer_function("def helper(): return 1\\ndef mean(x):\\n    raise NotImplementedError('not attempted')")
+    'mean'
+    """
+    functions = [n for n in ast.parse(stub).body if isinstance(n, ast.FunctionDef)]
+    if not functions:
+        raise ValueError(f"an answer cell defines no function: {stub[:80]!r}")
+    unfinished = [f for f in functions if "NotImplementedError" in ast.dump(f)]
+    return (unfinished or functions)[-1].name
+
+
+def same_code(one: str, other: str) -> bool:
+    """Whether two cells are the same program, apart from comments, docstrings and layout.
+
+    >>> same_code("def f(x): return 2 * x", "def f(x):  # twice\\n    'Twice x.'\\n    return 2*x")
+    True
+    """
+    try:
+        return _bare(one) == _bare(other)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def _bare(source: str) -> str:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            if isinstance(body[0].value, ast.Constant) and isinstance(body[0].value.value, str):
+                node.body = body[1:]
+    return ast.dump(tree)

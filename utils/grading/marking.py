@@ -1,0 +1,279 @@
+"""From what a sandbox said to a mark: hidden cases, verdict, and the cause in words.
+
+Everything from a sandbox may be forged or broken. It is read as data only, and whatever it makes a judge do ends as a
+verdict with a cause. Hidden inputs stay in `Mark.private`, which goes to the instructor's log; every other text is for the
+learner.
+"""
+
+import builtins
+import json
+import math
+import random
+import re
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from utils.exercises import Criterion, Facts, Verdict, decide, judge
+from utils.grading.lab import Exercise, same_code
+from utils.grading.pour import Poured
+
+JUDGE_SECONDS = 20
+TEXT_CHARS = 300
+# Exceptions whose names say something and cannot carry a message; other names are a submission's own words.
+_KNOWN = {n for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, BaseException)}
+
+
+@dataclass
+class Attempt:
+    """What is known of one attempt at an exercise.
+
+    which: "full" (the notebook down to the check) or "own" (given cells and the exercise's answer cell).
+    ended: "finished", "exit N", "signal N", "timeout", "flood", or what the watchdog stopped it for.
+    cell, case: the cell and the case that were begun last. seen: what was observed, by case.
+    errors: (cell, type, line) of the cells that raised.
+    """
+
+    which: str
+    ended: str = "died"
+    cell: int | None = None
+    case: int | None = None
+    finished: bool = False
+    seen: dict[int, Facts] = field(default_factory=dict)
+    errors: list[tuple[int, str, int]] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    output: str = ""
+    output_bytes: int = 0
+    processes: int = 0
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The result of one exercise. Every text but `private` may be shown to the learner.
+
+    state: as in `Verdict`. cause: for state "error" why, in one line. notes: what else is worth knowing.
+    """
+
+    exercise: Exercise
+    state: str
+    points: float
+    criteria: tuple[Criterion, ...] = ()
+    cause: str = ""
+    notes: tuple[str, ...] = ()
+    private: str = ""
+
+
+def cases(exercise_id: str, seed: str) -> list[Facts]:
+    """The hidden cases of an exercise: the same for everyone in one grading."""
+    lab, _, name = exercise_id.partition(".")
+    return judge(exercise_id).cases(random.Random(f"{seed}/{lab}/{name}"))
+
+
+def attempts_of(messages: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Attempt]:
+    """The runner's messages, by exercise id and attempt."""
+    found: dict[tuple[str, str], Attempt] = {}
+    for message in messages:
+        exercise, which = message.get("exercise"), message.get("attempt")
+        if not isinstance(exercise, str) or not isinstance(which, str):
+            continue
+        attempt = found.setdefault((exercise, which), Attempt(which))
+        # The envelope is the supervisor's word; "line" is what the learner's process wrote.
+        attempt.ended = message.get("ended", attempt.ended)
+        attempt.output = message.get("output", attempt.output)
+        attempt.output_bytes = message.get("output_bytes", attempt.output_bytes)
+        attempt.processes = message.get("most_processes", attempt.processes)
+        if "line" in message:
+            _read_line(attempt, message["line"])
+    return found
+
+
+def _read_line(attempt: Attempt, text: str) -> None:
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(line, dict):
+        return
+    if _whole(line.get("cell")):
+        attempt.cell = line["cell"]
+    if _whole(line.get("cell_error")):
+        kind, number = line.get("type"), line.get("line")
+        attempt.errors.append((line["cell_error"], str(kind), number if _whole(number) else 0))
+    if isinstance(line.get("replaced"), list):
+        attempt.replaced = [str(name)[:80] for name in line["replaced"][:20]]
+    if _whole(line.get("case")):
+        attempt.case = line["case"]
+        if isinstance(line.get("seen"), dict):
+            attempt.seen.setdefault(line["case"], line["seen"])
+    attempt.finished |= line.get("end") is True
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**6
+
+
+def mark(
+    exercise: Exercise,
+    poured: Poured,
+    hidden: list[Facts],
+    full: Attempt | None,
+    own: Attempt | None,
+    published: str | None,
+    seconds: float,
+    limits: str,
+) -> Mark:
+    """Judge an exercise by its attempts.
+
+    `limits` says in words what memory and processes were allowed, `seconds` the time of an attempt.
+    """
+    notes: list[str] = []
+    chosen, cells = _choose(exercise, poured, full, own, notes, seconds, limits)
+    if published is not None and same_code(poured.answer(exercise.name).source, published):
+        notes.append("the answer equals the published solution, apart from comments and docstrings")
+    if chosen is None:
+        return Mark(exercise, "error", 0.0, cause="it was not run", notes=tuple(notes))
+    notes += _notes(chosen, cells)
+    if chosen.ended != "finished" or not chosen.finished:
+        cause = _ended(chosen, seconds, limits)
+        private = f"case {chosen.case}, output: {chosen.output[:TEXT_CHARS]!r}"
+        return Mark(exercise, "error", 0.0, (), cause, tuple(notes), private)
+    return _judged(exercise, cells, hidden, chosen, tuple(notes))
+
+
+def _choose(
+    exercise: Exercise,
+    poured: Poured,
+    full: Attempt | None,
+    own: Attempt | None,
+    notes: list[str],
+    seconds: float,
+    limits: str,
+) -> tuple[Attempt | None, list[Any]]:
+    above = poured.above(exercise.name)
+    alone = alone_cells(exercise, poured)
+    if full is not None and full.ended == "finished" and full.finished:
+        return full, above
+    if own is None:
+        return full, above
+    if full is not None and own.ended == "finished" and own.finished:
+        cell = above[full.cell].id if full.cell is not None and full.cell < len(above) else "a cell"
+        notes.append(
+            f"the notebook down to its check was stopped ({_ended(full, seconds, limits)};"
+            f" last cell begun: {cell}), so it was graded with its own answer cell only"
+        )
+    return own, alone
+
+
+def alone_cells(exercise: Exercise, poured: Poured) -> list[Any]:
+    """The cells of the second attempt: what is given, and the exercise's own answer."""
+    above = poured.above(exercise.name)
+    return [c for c in above if c.kind == "given" or c.exercise == exercise.name]
+
+
+def _ended(attempt: Attempt, seconds: float, limits: str) -> str:
+    kind, _, number = str(attempt.ended).partition(" ")
+    if kind == "signal" and number.isdigit():
+        try:
+            return f"its process was killed by {signal.Signals(int(number)).name}"
+        except ValueError:
+            return f"its process was killed by signal {number}"
+    if kind == "exit":
+        return f"it ended its process with exit status {number}"
+    return {
+        "timeout": f"no result within {seconds:g} s: an endless loop, or too slow",
+        "time": "it kept the sandbox from coming to an end",
+        "memory": f"it used more memory than allowed ({limits})",
+        "processes": f"it started more processes than allowed ({limits})",
+        "flood": "it wrote too much into the channel of the results",
+        "finished": "it left without a result",
+    }.get(kind, "its sandbox died")
+
+
+def _notes(attempt: Attempt, cells: list[Any]) -> Iterator[str]:
+    for index, kind, number in attempt.errors[:5]:
+        if index < len(cells) and kind != "NotImplementedError":
+            yield f"cell {cells[index].id} raised {_exception(kind)}" + (
+                f" in line {number}" if number else ""
+            )
+    if attempt.replaced:
+        yield f"its cells replaced parts of the course's own code; put back: {len(attempt.replaced)}"
+    if attempt.output_bytes > 1_000_000:
+        yield f"it printed {attempt.output_bytes / 1e6:.0f} MB; dropped"
+
+
+def _exception(name: str) -> str:
+    return name if name in _KNOWN else "an exception of another library or its own"
+
+
+def _judged(
+    exercise: Exercise, cells: list[Any], hidden: list[Facts], attempt: Attempt, notes: tuple[str, ...]
+) -> Mark:
+    seen = [attempt.seen.get(k, {}) for k in range(len(hidden))]
+    if any("missing" in each for each in seen):
+        cause = f"there is no function {exercise.function} when its check is reached"
+        return Mark(exercise, "error", 0.0, (), cause, notes)
+    try:
+        with _time_limit(JUDGE_SECONDS):
+            verdict = decide(exercise.id, hidden, seen, exercise.points)
+            _hold(verdict, exercise)
+    except Exception as error:  # a judge may trip over forged facts in any way
+        cause = "what it returned cannot be judged: it is not of the form that the task asks for"
+        return Mark(exercise, "error", 0.0, (), cause, notes, f"{type(error).__name__}: {error}"[:500])
+    private = f"case {verdict.failing_case}; {verdict.error}" if verdict.failing_case else ""
+    cause = _raised(verdict.error, cells) if verdict.state == "error" else ""
+    criteria = tuple(map(_short, verdict.criteria))
+    return Mark(exercise, verdict.state, verdict.points, criteria, cause, notes, private)
+
+
+def _hold(verdict: Verdict, exercise: Exercise) -> None:
+    if verdict.state not in ("passed", "tried", "error", "not attempted"):
+        raise ValueError(f"unknown state {verdict.state!r}")
+    if not (math.isfinite(verdict.points) and 0 <= verdict.points <= exercise.points):
+        raise ValueError(f"{verdict.points} of {exercise.points} points")
+
+
+def _short(c: Criterion) -> Criterion:
+    def cut(value: Any) -> str:
+        text = str(value)
+        return text if len(text) <= TEXT_CHARS else text[: TEXT_CHARS - 3] + "..."
+
+    return Criterion(c.name, c.weight, bool(c.passed), cut(c.measured), cut(c.target), cut(c.message))
+
+
+def _raised(error: str, cells: list[Any]) -> str:
+    """What an answer raised, without its message, which could hold a hidden input.
+
+    A line is shown if it stands there word by word in the learner's own cells.
+    """
+    name = re.match(r"\w*", error)[0]
+    place = re.search(r"\(line (\d{1,5}): (.*)\)\Z", error, re.DOTALL)
+    if place:
+        number, text = int(place[1]), place[2].strip()
+        for cell in cells:
+            lines = cell.source.split("\n")
+            if 0 < number <= len(lines) and text and lines[number - 1].strip() == text:
+                return f"it raised {_exception(name)} in line {number} of its cell: {text[:120]}"
+    return f"it raised {_exception(name)}"
+
+
+@contextmanager
+def _time_limit(seconds: int) -> Iterator[None]:
+    """Stop a judge that forged facts keep busy. Signals reach the main thread only; elsewhere there is no limit."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"the judge took more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

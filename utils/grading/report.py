@@ -1,0 +1,132 @@
+"""What people read after a grading: one table, one page per student, one page on the class.
+
+The same marks give the same bytes: no times, no dates. Texts from submissions are escaped by the templates.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from utils.grading.lab import Lab
+from utils.grading.marking import Mark
+
+TEMPLATES = Path(__file__).with_name("templates")
+STATES = ("passed", "tried", "not attempted", "error")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One student: how the grading went and what counts.
+
+    status: "graded", "graded with problems" or "not graded". points: by exercise, as in the gradebook. by_hand: the
+    exercises whose points a person gave.
+    """
+
+    student: str
+    slug: str
+    status: str
+    marks: tuple[Mark, ...]
+    points: dict[str, float]
+    by_hand: frozenset[str]
+    notes: tuple[str, ...]
+
+    @property
+    def total(self) -> float:
+        return round(sum(self.points.values()), 2)
+
+
+def mark_text(mark: Mark) -> str:
+    """A mark as plain text, for the learner."""
+    lines = [f"{mark.state}: {mark.points:g} of {mark.exercise.points:g} points"]
+    lines += [mark.cause] if mark.cause else []
+    for c in mark.criteria:
+        numbers = f" (measured {c.measured}, asked for {c.target})" if c.measured else ""
+        lines.append(f"{'met' if c.passed else 'not met'}: {c.name}{numbers}")
+        lines += [f"  {c.message}"] if c.message and not c.passed else []
+    lines += [f"note: {note}" for note in mark.notes]
+    return "\n".join(lines) + "\n"
+
+
+def all_notes(row: Row) -> list[str]:
+    """Everything worth a remark, as in the table."""
+    notes = list(row.notes)
+    for mark in row.marks:
+        name = mark.exercise.name
+        notes += [f"{name}: {text}" for text in ([mark.cause] if mark.cause else []) + list(mark.notes)]
+        notes += [f"{name}: points given by hand"] if name in row.by_hand else []
+    return notes
+
+
+def table(lab: Lab, rows: Iterable[Row]) -> str:
+    """The class as CSV, one row per student."""
+    names = [exercise.name for exercise in lab.exercises]
+    total = sum(exercise.points for exercise in lab.exercises)
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["student", "status", "total", "max", *names, "notes"])
+    for row in rows:
+        points = [f"{row.points[name]:g}" for name in names]
+        notes = _cell("; ".join(all_notes(row)))
+        writer.writerow([_cell(row.student), row.status, f"{row.total:g}", f"{total:g}", *points, notes])
+    return file.getvalue()
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula.
+
+    >>> _cell("=1+1")
+    "'=1+1"
+    """
+    return f"'{text}" if text.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") else text
+
+
+def student_page(lab: Lab, row: Row) -> str:
+    return _render("student.html", lab=lab, row=row, title=lab_title(lab))
+
+
+def class_page(lab: Lab, rows: list[Row]) -> str:
+    """Where the class is stuck: shares and the most frequent obstacle of every exercise, and a heat map."""
+    exercises = []
+    for k, exercise in enumerate(lab.exercises):
+        marks = [row.marks[k] for row in rows]
+        states = Counter(mark.state for mark in marks)
+        exercises.append(
+            {
+                "exercise": exercise,
+                "shares": [(state, states[state], 100 * states[state] / len(marks)) for state in STATES],
+                "obstacle": _obstacle(marks),
+            }
+        )
+    return _render("class.html", lab=lab, rows=rows, exercises=exercises, title=lab_title(lab))
+
+
+def _obstacle(marks: list[Mark]) -> tuple[str, str, int] | None:
+    failed = Counter((c.name, c.message) for m in marks for c in m.criteria if not c.passed)
+    failed.update(("could not be judged", m.cause) for m in marks if m.cause)
+    ranked = sorted(failed.items(), key=lambda item: (-item[1], item[0]))
+    return (*ranked[0][0], ranked[0][1]) if ranked else None
+
+
+def lab_title(lab: Lab) -> str:
+    return lab.path.stem.replace("_", " ", 1).replace("_", " ")
+
+
+def _render(template: str, **values: Any) -> str:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["number"] = lambda value: f"{value:g}"
+    environment.filters["link"] = lambda slug: quote(f"reports/{slug}.html")
+    return environment.get_template(template).render(notes_of=all_notes, **values)

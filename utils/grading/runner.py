@@ -1,0 +1,312 @@
+"""Run one submission, inside the sandbox: `python -m utils.grading.runner FD` with a request on standard input.
+
+The supervisor imports what the lab needs once, then forks a child for every exercise, so that a crash or an endless loop
+costs that exercise only. It runs no learner code itself. A child reports through its own pipe; the supervisor wraps each
+line in an envelope that names exercise and attempt, so that a child can speak for its own exercise only.
+"""
+
+import builtins
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import random
+import resource
+import select
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+Request = dict[str, Any]
+
+OUTPUT_KEPT_BYTES = 4096
+REPORT_BYTES = 4 << 20
+FACTS_CHARS = 1 << 18
+_SET_DUMPABLE = 4
+
+
+def main() -> int:
+    request = json.load(sys.stdin.buffer)
+    _silence_stdin()
+    # A learner's process must not be able to read this one's memory or files.
+    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)
+    report = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
+
+    def tell(**message: Any) -> None:
+        report.write(json.dumps(message).encode() + b"\n")
+
+    importlib.import_module("IPython.core.interactiveshell")
+    importlib.import_module(f"utils.exercises.{request['lab']}.observe")
+    tell(ready=True)
+    for exercise in request["exercises"]:
+        attempts = exercise["attempts"]
+        for which, cells in attempts.items():
+            header = {"exercise": exercise["id"], "attempt": which}
+            tell(**header, start=True)
+            job = {**exercise, "cells": cells}
+            finished = _attempt(request, job, report.fileno(), lambda h=header, **m: tell(**h, **m))
+            if finished:
+                break
+    tell(complete=True)
+    return 0
+
+
+def _silence_stdin() -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+
+
+def _attempt(request: Request, job: Request, report: int, tell: Any) -> bool:
+    """Run an exercise in a child; returns whether the child came to its end."""
+    lines_out, lines_in = os.pipe()
+    output_out, output_in = os.pipe()
+    child = os.fork()
+    if child == 0:
+        # Nothing that happens in a child may ever return into the supervisor's code.
+        try:
+            for descriptor in (lines_out, output_out, report):
+                os.close(descriptor)
+            _become_child(request, output_in)
+            _run(job, lines_in)
+        finally:
+            os._exit(70)
+    os.close(lines_in)
+    os.close(output_in)
+    collector = _Collector(tell, lines_out, output_out)
+    ended = collector.until(child, time.monotonic() + request["seconds"])
+    _end_all(child)
+    collector.drain()
+    os.close(lines_out)
+    os.close(output_out)
+    _sweep(request)
+    tell(ended=ended, output_bytes=collector.output_bytes, most_processes=collector.most_processes)
+    tell(output=collector.output.decode("utf-8", "replace"))
+    return ended == "finished" and collector.finished
+
+
+class _Collector:
+    """Reads a child's two pipes: report lines are passed on, output is counted and mostly dropped."""
+
+    def __init__(self, tell: Any, lines: int, output: int):
+        self.tell, self.lines, self.pipe = tell, lines, output
+        self.partial, self.output = b"", b""
+        self.report_bytes = self.output_bytes = self.most_processes = 0
+        self.finished = False
+        self.open = {lines, output}
+        for descriptor in self.open:
+            os.set_blocking(descriptor, False)
+
+    def until(self, child: int, deadline: float) -> str:
+        """Collect until the child ends: "finished", "exit N", "signal N", "timeout" or "flood"."""
+        while True:
+            self._pump(0.02)
+            self.most_processes = max(self.most_processes, len(_processes()))
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                self.drain()
+                if os.WIFSIGNALED(status):
+                    return f"signal {os.WTERMSIG(status)}"
+                code = os.WEXITSTATUS(status)
+                return "finished" if self.finished and code == 0 else f"exit {code}"
+            if time.monotonic() > deadline:
+                return "timeout"
+            if self.report_bytes > REPORT_BYTES:
+                return "flood"
+
+    def drain(self) -> None:
+        while self._pump(0):
+            pass
+
+    def _pump(self, seconds: float) -> bool:
+        ready, _, _ = select.select(list(self.open), [], [], seconds)
+        got = False
+        for descriptor in ready:
+            chunk = os.read(descriptor, 1 << 16)
+            got |= bool(chunk)
+            if not chunk:
+                self.open.discard(descriptor)
+            elif descriptor == self.pipe:
+                self.output_bytes += len(chunk)
+                self.output += chunk[: OUTPUT_KEPT_BYTES - len(self.output)]
+            else:
+                self._lines(chunk)
+        if not self.open and seconds:
+            time.sleep(seconds)
+        return got
+
+    def _lines(self, chunk: bytes) -> None:
+        self.report_bytes += len(chunk)
+        if self.report_bytes > REPORT_BYTES:
+            return
+        *whole, self.partial = (self.partial + chunk).split(b"\n")
+        for line in whole:
+            self.finished |= line == b'{"end": true}'
+            self.tell(line=line.decode("utf-8", "replace"))
+
+
+def _processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _end_all(child: int) -> None:
+    """Kill every process in the sandbox but its first and this one."""
+    for _ in range(200):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if set(_processes()) <= {1, os.getpid()}:
+            return
+        time.sleep(0.01)
+    raise RuntimeError("processes of a submission survived being killed")
+
+
+def _sweep(request: Request) -> None:
+    """Empty the folders that a learner can write, as the learner, so that the next exercise finds them so."""
+    child = os.fork()
+    if child == 0:
+        try:
+            _drop_rights(request)
+            signal.alarm(20)
+            for folder in request["writable"]:
+                for entry in os.scandir(folder):
+                    if entry.is_dir(follow_symlinks=False):
+                        shutil.rmtree(entry.path, ignore_errors=True)
+                    else:
+                        with contextlib.suppress(OSError):
+                            os.unlink(entry.path)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+def _drop_rights(request: Request) -> None:
+    for name, value in request["limits"].items():
+        resource.setrlimit(getattr(resource, name), (value, value))
+    if request["uid"] is not None:
+        os.setgroups([])
+        os.setresgid(*[request["uid"]] * 3)
+        os.setresuid(*[request["uid"]] * 3)
+
+
+def _become_child(request: Request, output: int) -> None:
+    os.setsid()
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    _drop_rights(request)
+    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1)
+    os.chdir(request["cwd"])
+
+
+def _run(job: Request, lines: int) -> None:
+    """In the child: the cells, then every case. Ends the process."""
+    me = os.getpid()
+
+    def tell(**message: Any) -> None:
+        if os.getpid() != me:  # a fork of the answer came back here
+            os._exit(71)
+        data = json.dumps(message).encode() + b"\n"
+        while data:
+            data = data[os.write(lines, data) :]
+
+    protocol = importlib.import_module("utils.exercises")
+    observe_case, observer, exit_now = protocol.observe_case, protocol.observer, os._exit
+    function = observer(job["id"]).answer
+    originals = list(_functions())
+    random.seed(0)
+    shell = _shell()
+    for index, cell in enumerate(job["cells"]):
+        tell(cell=index)
+        result = shell.run_cell(cell["source"])
+        error = result.error_before_exec or result.error_in_exec
+        if error is not None:
+            tell(cell_error=index, type=type(error).__name__[:80], line=_line(error))
+    if replaced := _put_back(originals):
+        tell(replaced=replaced[:20])
+    answer = shell.user_ns.get(function)
+    for number, case in enumerate(job["cases"]):
+        tell(case=number)
+        seen = observe_case(job["id"], answer, case) if callable(answer) else {"missing": function}
+        tell(case=number, seen=_plain(seen))
+    sys.stdout.flush()
+    tell(end=True)
+    exit_now(0)
+
+
+def _plain(seen: dict[str, Any]) -> dict[str, Any]:
+    try:
+        text = json.dumps(seen)
+    except (TypeError, ValueError, RecursionError) as error:
+        return {"error": f"{type(error).__name__}: the observation holds more than plain values"}
+    if len(text) > FACTS_CHARS:
+        return {"error": f"ValueError: the answer gave more than {FACTS_CHARS} characters"}
+    return seen
+
+
+def _shell() -> Any:
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    class Shell(InteractiveShell):
+        def enable_gui(self, gui: str | None = None) -> None:
+            """`%matplotlib inline` asks for it; there is no display here."""
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    return Shell.instance(config=config)
+
+
+def _line(error: BaseException) -> int:
+    """The line of the cell where an error arose, 0 if unknown."""
+    if isinstance(error, SyntaxError):
+        return error.lineno or 0
+    number, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith("<"):
+            number = trace.tb_lineno
+        trace = trace.tb_next
+    return number
+
+
+def _functions() -> Iterator[tuple[Any, str, Any]]:
+    """(owner, name, value) of the functions, classes and modules that an observation may rest on."""
+    guarded = [m for n, m in sys.modules.items() if n.partition(".")[0] in ("utils", "torch_xla")]
+    for owner in [*guarded, builtins]:
+        for name, value in list(vars(owner).items()):
+            if callable(value) or isinstance(value, ModuleType):
+                yield owner, name, value
+            if isinstance(value, type) and value.__module__.partition(".")[0] == "utils":
+                for member, function in list(vars(value).items()):
+                    if callable(function) and not member.startswith("__weakref"):
+                        yield value, member, function
+    for name, module in list(sys.modules.items()):
+        if module in guarded:
+            yield sys.modules, name, module
+
+
+def _put_back(originals: list[tuple[Any, str, Any]]) -> list[str]:
+    """Undo what a submission replaced in the course's own modules; returns the names."""
+    replaced = []
+    for owner, name, value in originals:
+        space = owner if isinstance(owner, dict) else vars(owner)
+        if space.get(name) is not value:
+            label = name if isinstance(owner, dict) else f"{owner.__name__}.{name}"
+            replaced.append(label)
+            if isinstance(owner, dict):
+                owner[name] = value
+            else:
+                setattr(owner, name, value)
+    return sorted(set(replaced))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,382 @@
+"""The sandbox that a submission runs in, made by bubblewrap, and the watchdog outside it.
+
+Inside there are read-only copies of nothing but Python, its packages and the part of `utils` that observes; no network,
+no home, no judge, no solution, no other submission. The watchdog limits what the kernel does not: memory of all processes
+together, their number, and the time of the whole run.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import queue
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from utils.grading import seccomp
+from utils.grading.lab import Lab
+
+COURSE = Path("/course")
+STARTUP_SECONDS = 120
+CHANNEL_BYTES = 64 << 20
+_NOISE_BYTES = 1 << 16
+
+
+class SandboxError(RuntimeError):
+    """The sandbox cannot be made here; nothing is graded without it. The text says what to do."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may use. seconds: for one attempt at one exercise, cells included."""
+
+    seconds: float = 30.0
+    memory_bytes: int = 4 << 30
+    processes: int = 256
+    files_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a sandbox.
+
+    messages: of the runner, in order. ended: "complete", "died", or what the watchdog stopped it for ("memory",
+    "processes", "time", "flood"). noise: the first bytes of what the runner itself printed.
+    """
+
+    messages: tuple[dict[str, Any], ...]
+    ended: str
+    noise: str
+
+
+@dataclass(frozen=True)
+class Host:
+    """How a sandbox is made on this machine.
+
+    root: whether it runs as root without a user namespace and changes to a user of its own; otherwise it lies in a user
+    namespace.
+    """
+
+    bwrap: str
+    root: bool
+
+
+def prepare() -> Host:
+    """Find bubblewrap, installing it where apt can, and try it. Raises SandboxError."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise SandboxError("grading needs Linux on x86-64: its sandbox is made of kernel features")
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        from utils.install import system_packages
+
+        system_packages(["bubblewrap"])
+        bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        raise SandboxError(
+            "bubblewrap is missing, and submissions are never run without a sandbox:"
+            " install it (Debian, Ubuntu: sudo apt-get install bubblewrap) and grade again"
+        )
+    reasons = []
+    for root in [True, False] if os.geteuid() == 0 else [False]:
+        host = Host(bwrap, root)
+        try:
+            command = [*_command(host, [], "/tmp", Limits()), sys.executable, "-I", "-c", "pass"]
+            with _filter() as descriptor:
+                full = [bwrap, "--seccomp", str(descriptor), *command]
+                tried = subprocess.run(
+                    full, pass_fds=[descriptor], capture_output=True, text=True, timeout=60
+                )
+        except (OSError, subprocess.SubprocessError) as error:
+            reasons.append(str(error))
+            continue
+        if tried.returncode == 0:
+            return host
+        reasons.append(tried.stderr.strip()[-300:] or f"exit status {tried.returncode}")
+    raise SandboxError(
+        f"the sandbox does not start ({'; '.join(reasons)}), and submissions are never run without it."
+        " It needs bubblewrap 0.8 or newer and a kernel that lets this user make namespaces: in a container start"
+        " the container with more rights, on Ubuntu 24.04 grade as root or allow user namespaces"
+        " (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
+    )
+
+
+def run(
+    host: Host, lab: Lab, root: Path, request: dict[str, Any], limits: Limits, slot: int
+) -> Outcome:
+    """Run a request of `runner` in a sandbox of its own. `slot` tells sandboxes that run at the same time apart."""
+    cwd = COURSE / "labs" / lab.path.parent.name
+    writable = ["/tmp", "/dev/shm", str(cwd)]
+    uid = _spare_uid(slot) if host.root else None
+    request = {
+        **request,
+        "seconds": limits.seconds,
+        "cwd": str(cwd),
+        "writable": writable,
+        "uid": uid,
+        "limits": _rlimits(limits),
+    }
+    attempts = sum(len(e["attempts"]) for e in request["exercises"])
+    deadline = time.monotonic() + STARTUP_SECONDS + attempts * (limits.seconds + 30)
+    results, results_in = os.pipe()
+    with _filter() as program, _memory(json.dumps(request).encode()) as task:
+        command = [
+            host.bwrap,
+            *("--seccomp", str(program)),
+            *_command(host, _mounts(lab, root, cwd), str(cwd), limits),
+            *(sys.executable, "-B", "-P", "-s", "-m", "utils.grading.runner", str(results_in)),
+        ]
+        process = subprocess.Popen(
+            command,
+            stdin=task,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=[program, results_in],
+        )
+        os.close(results_in)
+        try:
+            return _watch(process, results, limits, deadline)
+        finally:
+            _end(process)
+            process.stderr.close()
+            os.close(results)
+
+
+def _watch(
+    process: subprocess.Popen, results: int, limits: Limits, deadline: float
+) -> Outcome:
+    channel = {results: bytearray(), process.stderr.fileno(): bytearray()}
+    ended = "died"
+    with selectors.DefaultSelector() as selector:
+        for descriptor in channel:
+            os.set_blocking(descriptor, False)
+            selector.register(descriptor, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select(0.1):
+                chunk = os.read(key.fd, 1 << 16)
+                if not chunk:
+                    selector.unregister(key.fd)
+                elif key.fd == results:
+                    channel[key.fd] += chunk
+                else:
+                    channel[key.fd] += chunk[: _NOISE_BYTES - len(channel[key.fd])]
+            stop = _excess(process.pid, limits)
+            if len(channel[results]) > CHANNEL_BYTES:
+                stop = "flood"
+            if time.monotonic() > deadline:
+                stop = "time"
+            if stop:
+                ended = stop
+                break
+            # A closed channel means the end, even if somebody holds the other pipe open.
+            if results not in selector.get_map():
+                break
+    messages = tuple(_messages(bytes(channel[results])))
+    if ended == "died" and messages and messages[-1].get("complete"):
+        ended = "complete"
+    noise = bytes(channel[process.stderr.fileno()]).decode("utf-8", "replace")
+    return Outcome(messages, ended, noise)
+
+
+def _messages(data: bytes) -> Iterator[dict[str, Any]]:
+    for line in data.split(b"\n"):
+        with contextlib.suppress(ValueError, RecursionError):
+            message = json.loads(line)
+            if isinstance(message, dict):
+                yield message
+
+
+def _family(pid: int) -> list[Any]:
+    import psutil
+
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _excess(pid: int, limits: Limits) -> str | None:
+    """What a sandbox has too much of: "memory", "processes" or None."""
+    import psutil
+
+    family = _family(pid)
+    # The kernel refuses more processes first; this is for kernels that count them differently.
+    if len(family) > limits.processes + 8:
+        return "processes"
+    resident = 0
+    for process in family:
+        with contextlib.suppress(psutil.Error, OSError):
+            resident += process.memory_info().rss
+    if resident <= limits.memory_bytes:
+        return None
+    shared_once = 0
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            try:
+                shared_once += process.memory_full_info().pss
+            except (psutil.AccessDenied, OSError):
+                shared_once += process.memory_info().rss
+    return "memory" if shared_once > limits.memory_bytes else None
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Kill the sandbox with all it holds: its first process takes the others along."""
+    import psutil
+
+    family = _family(process.pid)
+    for member in [*family[:1], psutil.Process(process.pid)] if process.poll() is None else []:
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            member.send_signal(signal.SIGKILL)
+    process.wait()
+    _, alive = psutil.wait_procs(family, timeout=20)
+    if alive:
+        raise SandboxError(f"processes {[p.pid for p in alive]} of a submission could not be ended")
+
+
+def _spare_uid(slot: int) -> int:
+    """A user id that nobody else has, so that the kernel's limit on processes counts this sandbox alone."""
+    rows = [list(map(int, line.split())) for line in Path("/proc/self/uid_map").open()]
+    first, _, count = max(rows, key=lambda row: row[2])
+    top = min(first + count, 2**31) - 10_000
+    return top - (os.getpid() % 500) * 16 - slot % 16
+
+
+def _rlimits(limits: Limits) -> dict[str, int]:
+    return {
+        # Not RLIMIT_AS: torch_xla maps several times the memory that it uses.
+        "RLIMIT_DATA": limits.memory_bytes * 3 // 4,
+        "RLIMIT_FSIZE": limits.files_bytes,
+        "RLIMIT_NPROC": limits.processes,
+        "RLIMIT_NOFILE": 1024,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_MSGQUEUE": 0,
+    }
+
+
+@contextlib.contextmanager
+def _memory(data: bytes) -> Iterator[int]:
+    """A file descriptor to read `data` from; no file anywhere."""
+    descriptor = os.memfd_create("grading", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(data)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _filter() -> contextlib.AbstractContextManager[int]:
+    return _memory(seccomp.program())
+
+
+def _command(host: Host, mounts: list[str], cwd: str, limits: Limits) -> list[str]:
+    size = str(limits.files_bytes)
+    room = ["--perms", "1777", "--size", size, "--tmpfs"]
+    environment = {
+        "HOME": "/tmp",
+        "IPYTHONDIR": "/tmp/.ipython",
+        "LANG": "C.UTF-8",
+        "LOGNAME": "learner",
+        "MPLBACKEND": "agg",
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "PJRT_DEVICE": "CPU",
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": str(COURSE),
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+        "USER": "learner",
+    }
+    if host.root:
+        rights = ["--cap-drop", "ALL"]
+        for name in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
+            rights += ["--cap-add", name]
+    else:
+        rights = ["--unshare-user", "--uid", "1000", "--gid", "1000"]
+    command = [
+        *rights,
+        *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--hostname", "sandbox"),
+        *("--die-with-parent", "--new-session", "--clearenv"),
+        *(word for key, value in environment.items() for word in ("--setenv", key, value)),
+        *_system(),
+        *("--proc", "/proc", "--dev", "/dev", *room, "/dev/shm", *room, "/tmp"),
+    ]
+    for folder in _python_folders():
+        if not folder.is_relative_to("/usr"):
+            command += ["--ro-bind", str(folder), str(folder)]
+    command += mounts
+    if cwd != "/tmp":
+        command += [*room, cwd]
+    return [*command, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd, "--"]
+
+
+def _python_folders() -> list[Path]:
+    places = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
+    return [Path(place) for place in dict.fromkeys(places)]
+
+
+def shown_folders(root: Path) -> list[Path]:
+    """The folders of this machine that a submission can read."""
+    return [Path("/usr"), *(folder.resolve() for folder in _python_folders()), root / "utils"]
+
+
+def _system() -> list[str]:
+    words = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib64", "lib32"):
+        path = Path("/", name)
+        if path.is_symlink():
+            words += ["--symlink", os.readlink(path), str(path)]
+        elif path.exists():
+            words += ["--ro-bind", str(path), str(path)]
+    for name in ("ld.so.cache", "localtime", "alternatives"):
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    return words
+
+
+def _mounts(lab: Lab, root: Path, cwd: Path) -> list[str]:
+    """The part of the course that a submission may see: `utils` without judges and other labs, and the lab's data."""
+    utils, inside = root / "utils", COURSE / "utils"
+    words = ["--ro-bind", str(utils), str(inside)]
+    for hidden in ("exercises", "grading"):
+        words += ["--tmpfs", str(inside / hidden)]
+    exercises = Path("exercises", lab.name)
+    shown = [Path("exercises", "__init__.py"), Path("grading", "__init__.py"), Path("grading", "runner.py")]
+    shown += [
+        exercises / entry.name
+        for entry in sorted((utils / exercises).iterdir())
+        if not entry.name.startswith(("judge", "__pycache__"))
+    ]
+    for path in shown:
+        words += ["--ro-bind", str(utils / path), str(inside / path)]
+    return words
+
+
+class Slots:
+    """Places for sandboxes that run at the same time, each with its own share of the processors."""
+
+    def __init__(self, jobs: int):
+        processors = sorted(os.sched_getaffinity(0))
+        self.jobs = max(1, min(jobs, len(processors), 16))
+        self._free: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._share = [processors[k :: self.jobs] for k in range(self.jobs)]
+        for slot in range(self.jobs):
+            self._free.put(slot)
+
+    @contextlib.contextmanager
+    def take(self) -> Iterator[int]:
+        """A free place; what this thread starts meanwhile stays on the place's processors."""
+        slot = self._free.get()
+        before = os.sched_getaffinity(0)
+        try:
+            os.sched_setaffinity(0, self._share[slot])
+            yield slot
+        finally:
+            os.sched_setaffinity(0, before)
+            self._free.put(slot)
