@@ -1,0 +1,119 @@
+"""The cases and the judgement of the benchmark, exercise 3 of lab 03."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.lab03 import fake
+from utils.exercises.lab03.criteria import criterion, times
+
+
+def bench_cases(rng: random.Random) -> list[Facts]:
+    shapes = ((0, 2 * rng.randint(2, 4)), (2, 2 * rng.randint(3, 6) + 1), (3, 200))
+    return [_bench_case(rng, warmup, repeats) for warmup, repeats in shapes]
+
+
+def _bench_case(rng: random.Random, warmup: int, repeats: int) -> Facts:
+    # All different and in no order, with a long tail, so that no rank is mistaken for another.
+    work = rng.sample(range(1000, 3000), warmup + repeats)
+    for slow in rng.sample(range(warmup, warmup + repeats), 1 + repeats // 40):
+        work[slow] += rng.randint(10_000, 30_000)
+    return {
+        "warmup": warmup,
+        "repeats": repeats,
+        "enqueue_ticks": rng.randint(20, 60),
+        "pending_ticks": rng.randint(50_000, 90_000),
+        "compile_ticks": [rng.randint(200_000, 400_000) for _ in range(min(warmup, 2))],
+        "work_ticks": work,
+    }
+
+
+def _quantile(
+    name: str, case: Facts, said: Any, percent: int, known: dict[str, Callable[[list[int]], float]]
+) -> Criterion:
+    """known: message to the way in which somebody may have computed another number."""
+    warmup, repeats = case["warmup"], case["repeats"]
+    calls = [fake.call_ticks(case, call) for call in range(warmup + repeats)]
+    samples = calls[warmup:]
+    target = f"rank {-(-percent * repeats // 100)} of {repeats}"
+    if not isinstance(said, int | float):
+        return criterion(name, 2, False, "no number", target, "return two floats, in seconds")
+
+    def is_said(ticks: float) -> bool:
+        return abs(said - ticks * fake.TICK_S) < 1e-9
+
+    reasons = [text for text, compute in known.items() if is_said(compute(sorted(samples)))]
+    if is_said(fake.percentile(calls, percent)):
+        reasons.append("the warm-up calls are among the samples")
+    if said <= 2 * case["enqueue_ticks"] * fake.TICK_S:
+        reasons.append("this is the time to enqueue a call: stop the clock after the sync")
+    reasons.append(
+        "this is no sample of that rank: sort the samples in seconds; rank 1 is the fastest"
+    )
+    passed = is_said(fake.percentile(samples, percent))
+    return criterion(name, 2, passed, f"{said * 1e3:.3f} ms", target, reasons[0])
+
+
+_MEDIAN_KNOWN: dict[str, Callable[[list[int]], float]] = {
+    "this is the average of two samples: the nearest rank is one sample, here too": lambda t: (
+        (t[len(t) // 2 - 1] + t[len(t) // 2]) / 2
+    ),
+    "this is one rank too high: ranks count from 1, list places from 0": lambda t: t[len(t) // 2],
+    "this is the mean: one slow sample moves it": lambda t: sum(t) / len(t),
+}
+_P99_KNOWN: dict[str, Callable[[list[int]], float]] = {
+    "this is the slowest sample, which is the 99th percentile of fewer than 100 only": max,
+    "this is one rank too high: ranks count from 1, list places from 0": lambda t: t[
+        min(99 * len(t) // 100, len(t) - 1)
+    ],
+    "this is between two samples: the nearest rank is one sample": lambda t: (
+        t[int(0.99 * (len(t) - 1))] * (1 - 0.99 * (len(t) - 1) % 1)
+        + t[min(int(0.99 * (len(t) - 1)) + 1, len(t) - 1)] * (0.99 * (len(t) - 1) % 1)
+    ),
+}
+
+
+def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
+    log, warmup, repeats = facts["log"], case["warmup"], case["repeats"]
+    before, timed = fake.split_log(log, warmup)
+    called, syncs = log.count("f"), timed.count("s")
+    if "c" not in log:
+        timing = "the clock that is passed in was never read"
+    elif syncs == repeats:
+        timing = "stop the clock after the sync, or the sample is only the time to enqueue"
+    elif syncs < repeats:
+        timing = "a call returns before its work is done: without a sync a sample says nothing"
+    else:
+        timing = "the queue is empty after the first sync: a further one measures only itself"
+    items = facts["returned"]["items"] or []
+    median, p99 = items if len(items) == 2 else (None, None)
+    return [
+        criterion(
+            "calls of fn",
+            1,
+            called == warmup + repeats,
+            str(called),
+            f"{warmup} + {repeats}",
+            "fn is called `warmup` times without being timed, then once for each sample",
+        ),
+        criterion(
+            "idle at the start",
+            1,
+            fake.starts_idle(before) and bool(timed),
+            "",
+            "sync, then start the clock",
+            "work from before, or from the warm-up, is still in the queue when the first sample"
+            " starts: the sample waits for it. Sync once before the first",
+        ),
+        criterion(
+            "one sync a sample",
+            2,
+            fake.samples_in(timed) == repeats,
+            f"{times(syncs, 'sync')} for {times(repeats, 'sample')}",
+            "fn, sync, clock",
+            timing,
+        ),
+        _quantile("median", case, median, 50, _MEDIAN_KNOWN),
+        _quantile("p99", case, p99, 99, _P99_KNOWN),
+    ]

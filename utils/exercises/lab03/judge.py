@@ -1,0 +1,186 @@
+"""The cases of lab 03 and what is right for them. Needs no device: runs apart from the answers."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from utils.exercises import Criterion, Facts, Judge
+from utils.exercises.lab03.bench import bench_cases, judge_bench
+from utils.exercises.lab03.criteria import (
+    criterion,
+    executions,
+    graph_size,
+    reads,
+    right_numbers,
+    times,
+)
+from utils.exercises.lab03.training import training_case, true_losses
+
+# ex1: predict
+
+EXPECTED: dict[str, Callable[[int], list[int]]] = {
+    "A": lambda steps: [steps, 1],
+    "B": lambda steps: [1, 1],
+    "C": lambda steps: [2 * steps, 2],
+    "D": lambda steps: [steps, 1],
+    "E": lambda steps: [0, 0],
+    "F": lambda steps: [steps, 1],
+}
+"""Executions and compiles of each snippet; a test holds them equal to the measurement."""
+
+_WHY = {
+    "A": "each sync runs what was recorded since the last one; all steps record the same graph,"
+    " and a known graph is not compiled again",
+    "B": "nothing runs before the sync, and then all the steps are one graph",
+    "C": "`.item()` runs a graph for total, then the sync runs another for x: two graphs a step",
+    "D": "the sync computes total together with x, so the read that follows only copies it",
+    "E": "a sync computes what is still alive, and here nothing is: nothing runs",
+    "F": "`.item()` does not keep what it computes: each read of a pending value runs its graph"
+    " again, and only the first run compiles it",
+}
+
+
+def _predict_cases(rng: random.Random) -> list[Facts]:
+    return [{"steps": rng.randint(3, 5)}, {"steps": rng.randint(6, 12)}]
+
+
+def _pair(pair: list[int]) -> str:
+    return f"{times(pair[0], 'execution')} and {times(pair[1], 'compile')}"
+
+
+def _judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
+    message = ""
+    if facts["launches"]:
+        message = (
+            "predict ran graphs on the device. Measure in a cell of your own, understand the"
+            " counts, and let predict compute them from steps alone"
+        )
+    elif not facts["kind"].startswith("a dict"):
+        message = (
+            f'predict returned {facts["kind"]}: return a dict {{"A": (executions, compiles), ...}}'
+        )
+    if message:
+        # Said once, not six times.
+        return [criterion(n, 1, False, "", "", message if n == "A" else "") for n in EXPECTED]
+    return [
+        _judge_snippet(name, facts["predicted"].get(name), facts["measured"][name], right)
+        for name, right in ((name, rule(case["steps"])) for name, rule in EXPECTED.items())
+    ]
+
+
+def _judge_snippet(name: str, said: Any, measured: list[int], right: list[int]) -> Criterion:
+    if said is None:
+        message = f'no prediction: add "{name}": (executions, compiles)'
+    elif not isinstance(said, list) or not all(isinstance(each, int) for each in said):
+        message = "give a pair of whole numbers, (executions, compiles)"
+    else:
+        message = f"you said {_pair(said)}, measured {_pair(measured)}: {_WHY[name]}"
+    return criterion(name, 1, said == right, _pair(measured), "", message)
+
+
+# ex2: a sync budget
+
+
+def _mean_cases(rng: random.Random) -> list[Facts]:
+    shapes = sorted([(4, 2), (20, 10), (3 * rng.randint(3, 5), 3)])
+    return [{**training_case(rng, steps), "every": every} for steps, every in shapes]
+
+
+def _judge_mean_losses(case: Facts, facts: Facts) -> list[Criterion]:
+    losses, every = true_losses(case), case["every"]
+    ends = range(every, len(losses) + 1, every)
+    windows = [losses[end - every : end] for end in ends]
+    known = {
+        "these are sums: divide by `every`": [sum(window) for window in windows],
+        "these are the last losses of the windows: each counts, take their mean": [
+            window[-1] for window in windows
+        ],
+        "these are means since the first step: begin anew in each window": [
+            sum(losses[:end]) / end for end in ends
+        ],
+    }
+    means = [sum(window) / every for window in windows]
+    advice = "each window is `every` steps, one after the other: does each loss count once?"
+    budget = case["steps"] + len(windows)
+    growing = "End each step with torch_xla.sync()"
+    return [
+        right_numbers("mean losses", 3, facts["returned"], means, known, advice),
+        executions("executions", 3, case, facts, budget, growing),
+        reads(2, facts["reads"], len(windows)),
+    ]
+
+
+# ex4: a graph that grows
+
+
+def _loop_cases(rng: random.Random) -> list[Facts]:
+    return [training_case(rng, steps) for steps in (4, rng.randint(6, 9))]
+
+
+def _judge_fixed_loop(case: Facts, facts: Facts) -> list[Criterion]:
+    growing = "xm.optimizer_step(optimizer) marks no step: something else has to"
+    advice = "the fix must not change the training: one zero_grad, backward and update per batch"
+    steps, right = case["steps"], true_losses(case)
+    return [
+        executions("one execution a step", 3, case, facts, steps + 1, growing),
+        graph_size(2, steps, facts["graph_nodes"]),
+        right_numbers("losses", 2, facts["returned"], right, {}, advice),
+        reads(1, facts["reads"], 1),
+    ]
+
+
+# ex5: from PyTorch on the CPU to XLA
+
+MOST_COMPILES = 4
+"""The first step, the further steps (momentum exists by then), bringing the losses together; and
+one to spare for another way to do that."""
+
+
+def _judge_train(case: Facts, facts: Facts) -> list[Criterion]:
+    steps, right = case["steps"], true_losses(case)
+    known = {
+        "these are the losses of a model that never learns: the optimizer holds the parameters"
+        " that stayed on the CPU. Move the model first, then make the optimizer": true_losses(
+            {**case, "lr": 0.0}
+        )
+    }
+    advice = "compare with the loop for the CPU: each batch once, in order, with the same update"
+    compiles = facts["compiles"]
+    rows = [
+        right_numbers("losses", 3, facts["returned"], right, known, advice),
+        executions(
+            "one execution a step", 2, case, facts, steps + 1, "End each step with torch_xla.sync()"
+        ),
+        reads(2, facts["reads"], 1),
+        criterion(
+            "compiles",
+            1,
+            compiles <= MOST_COMPILES,
+            str(compiles),
+            f"at most {MOST_COMPILES}",
+            "the graph differs from step to step: a Python number that changes, such as the index"
+            " in data[i] on the device, is a part of it. Take the batches apart on the host",
+        ),
+    ]
+    moved = facts["on_device"] == steps
+    if not moved:
+        # Right losses and few reads are no merit of a loop that stays on the CPU.
+        rows = [criterion(each.name, each.weight, False, "not judged", "", "") for each in rows]
+    place = criterion(
+        "on the device",
+        2,
+        moved,
+        f"{facts['on_device']} of {times(steps, 'step')}",
+        "all, with the model and its input on XLA",
+        "the model did not run on torch_xla.device(): move the model and each batch there with .to",
+    )
+    return [place, *rows]
+
+
+JUDGES = {
+    "ex1": Judge(_predict_cases, _judge_predict),
+    "ex2": Judge(_mean_cases, _judge_mean_losses),
+    "ex3": Judge(bench_cases, judge_bench),
+    "ex4": Judge(_loop_cases, _judge_fixed_loop),
+    "ex5": Judge(_loop_cases, _judge_train),
+}

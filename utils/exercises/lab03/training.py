@@ -1,0 +1,101 @@
+"""The small training problems of lab 03, drawn from a seed, and their true losses.
+
+The observation moves a problem to the device; the judgement computes its losses. Both start here.
+"""
+
+import random
+from typing import Any
+
+Case = dict[str, Any]
+Batch = tuple[Any, Any]
+
+MOMENTUM = 0.9
+
+
+def training_case(rng: random.Random, steps: int) -> Case:
+    """Shapes, learning rate and seed of one problem, as plain JSON values."""
+    return {
+        "steps": steps,
+        "rows": rng.randint(4, 8),
+        "features": rng.randint(3, 9),
+        "hidden": rng.randint(5, 11),
+        "classes": rng.randint(3, 6),
+        "lr": rng.choice([0.1, 0.2, 0.3]),
+        "seed": rng.randrange(10**6),
+    }
+
+
+def draw(case: Case, spare_features: int = 0) -> tuple[Any, list[Batch]]:
+    """The model and the batches of a case, on the CPU.
+
+    Returns (model, batches): a classifier of two layers, and for each step a pair (x, y) with
+    x float32 [rows, features] and y int64 [rows]. `spare_features` columns of zeros are appended
+    to x: they change the shape, and so the graph, but not the losses.
+    """
+    import torch
+    from torch.nn import functional
+
+    features, classes, pad = case["features"], case["classes"], (0, spare_features)
+    with torch.random.fork_rng(devices=[]):  # a check must not disturb the learner's random state
+        torch.manual_seed(case["seed"])
+        narrow = torch.nn.Linear(features, case["hidden"])
+        last = torch.nn.Linear(case["hidden"], classes)
+        teacher = torch.randn(features, classes)
+        inputs = torch.randn(case["steps"], case["rows"], features).unbind()
+        first = torch.nn.Linear(features + spare_features, case["hidden"])
+    first.load_state_dict({"weight": functional.pad(narrow.weight, pad), "bias": narrow.bias})
+    batches = [(functional.pad(x, pad), (x @ teacher).argmax(dim=1)) for x in inputs]
+    return torch.nn.Sequential(first, torch.nn.Tanh(), last), batches
+
+
+def optimizer_of(model: Any, lr: float) -> Any:
+    """The optimizer of every problem: SGD with momentum."""
+    import torch
+
+    return torch.optim.SGD(model.parameters(), lr=lr, momentum=MOMENTUM)
+
+
+def train_step(model: Any, optimizer: Any, batch: Batch) -> Any:
+    """One training step; returns its loss, a scalar tensor without a gradient."""
+    import torch
+
+    x, y = batch
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def true_losses(case: Case) -> list[float]:
+    """The loss of every step in float64 on the CPU, with the gradients written out.
+
+    Autograd is left alone on purpose: if a process runs its first `backward` before XLA's device
+    is there, no later `backward` on that device works.
+    """
+    import torch
+
+    model, batches = draw(case)
+    weights = [each.detach().double() for each in model.parameters()]
+    velocities = [torch.zeros_like(each) for each in weights]
+    losses = []
+    for x, y in batches:
+        loss, gradients = _loss_and_gradients(weights, x.double(), y)
+        losses.append(loss)
+        velocities = [MOMENTUM * v + g for v, g in zip(velocities, gradients, strict=True)]
+        weights = [w - case["lr"] * v for w, v in zip(weights, velocities, strict=True)]
+    return losses
+
+
+def _loss_and_gradients(weights: list[Any], x: Any, y: Any) -> tuple[float, list[Any]]:
+    """Cross entropy of linear, tanh, linear, and its gradient for each weight."""
+    import torch
+
+    w1, b1, w2, b2 = weights
+    hidden = (x @ w1.T + b1).tanh()
+    log_p = (hidden @ w2.T + b2).log_softmax(dim=1)
+    d_logits = (log_p.exp() - torch.nn.functional.one_hot(y, len(b2))) / len(y)
+    d_hidden = (d_logits @ w2) * (1 - hidden**2)
+    loss = -log_p[torch.arange(len(y)), y].mean()
+    gradients = [d_hidden.T @ x, d_hidden.sum(0), d_logits.T @ hidden, d_logits.sum(0)]
+    return loss.item(), gradients
