@@ -1,0 +1,154 @@
+"""A learner's way in a real browser: open lesson 03, run it, move a slider, see the result."""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from utils.catalog import ROOT
+from utils.commands.start import options
+from utils.runner import kernel_environment
+
+LESSON = "notebooks/03_lazy_tensors.ipynb"
+COPIED = ("notebooks", "utils")
+TOKEN = "test"
+START_S, RUN_MS, WIDGET_MS = 60, 240_000, 60_000
+
+# The kernel's own words are waited for: the page says "idle" before the kernel is connected.
+CONNECTED = """async () => {
+    const panel = window.jupyterapp.shell.currentWidget;
+    await panel.context.ready;
+    await panel.sessionContext.ready;
+    const kernel = panel.sessionContext.session.kernel;
+    await kernel.info;
+    return kernel.name;
+}"""
+RUN_ALL = "() => window.jupyterapp.commands.execute('notebook:run-all-cells')"
+ERRORS = """() => [...window.jupyterapp.shell.currentWidget.model.cells].flatMap(cell =>
+    cell.type !== 'code' ? [] : cell.outputs.toJSON()
+        .filter(output => output.output_type === 'error')
+        .map(output => `${cell.id}: ${output.ename}: ${output.evalue}`))"""
+# A slider shows its own number: only what stands beside it is the result.
+RESULT = """(cell) => {
+    const copy = cell.querySelector('.jp-Cell-outputWrapper').cloneNode(true);
+    copy.querySelectorAll('.widget-slider').forEach(slider => slider.remove());
+    return copy.textContent;
+}"""
+
+
+def chromium() -> str:
+    """The path of Debian's Chromium. Missing is a failure, unless there is no way to install it."""
+    for name in ("chromium", "chromium-browser"):
+        if path := shutil.which(name):
+            return path
+    may_install = shutil.which("apt-get") and os.geteuid() == 0
+    if may_install:
+        pytest.fail("Chromium is missing: apt-get install chromium, or: python3 course.py test")
+    pytest.skip("NOT TESTED: the browser. Chromium is missing and apt-get cannot be used here")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def course_copy(tmp_path: Path) -> Path:
+    """The course without its environment: what is run in a browser is saved there."""
+    for name in COPIED:
+        shutil.copytree(
+            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_*")
+        )
+    return tmp_path
+
+
+@pytest.fixture
+def server(course_copy: Path) -> Iterator[str]:
+    """JupyterLab as `course.py start` runs it, on the copy. Returns its address."""
+    port = free_port()
+    own = ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    with kernel_environment() as environment, open(course_copy / "log", "w+") as log:
+        environment |= {name: str(course_copy / ".jupyter") for name in own}
+        environment |= {"PJRT_DEVICE": "CPU", "COURSE_STRICT": "0"}
+        command = [sys.executable, "-m", "jupyterlab", *options(course_copy, os.geteuid() == 0)]
+        command += ["--no-browser", f"--port={port}", f"--IdentityProvider.token={TOKEN}"]
+        command += ["--LabApp.expose_app_in_browser=True"]
+        process = subprocess.Popen(
+            command, cwd=course_copy, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            address = f"http://127.0.0.1:{port}"
+            deadline = time.monotonic() + START_S
+            while not answers(f"{address}/api/status?token={TOKEN}"):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    log.seek(0)
+                    pytest.fail(f"JupyterLab did not start:\n{log.read()[-2000:]}")
+                time.sleep(0.2)
+            yield address
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def answers(url: str) -> bool:
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=2) as reply:
+        return reply.status == 200
+    return False
+
+
+def test_a_learner_runs_lesson_03_and_moves_its_slider(server: str, course_copy: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    assert (course_copy / LESSON).is_file()
+    flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    errors: list[str] = []
+    foreign: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=flags)
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: note_foreign(request.url, server, foreign))
+        page.goto(f"{server}/lab/tree/{LESSON}?token={TOKEN}")
+        page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=60_000)
+        assert page.evaluate(CONNECTED) == "python3"
+
+        page.set_default_timeout(RUN_MS)
+        assert page.evaluate(RUN_ALL) is True
+        assert page.evaluate(ERRORS) == []
+
+        page.set_default_timeout(WIDGET_MS)
+        slider = page.locator(".jp-Cell .widget-slider .noUi-handle").first
+        slider.scroll_into_view_if_needed()
+        cell = page.locator(".jp-Cell:has(.widget-slider)").first.element_handle()
+        before = cell.evaluate(RESULT)
+        slider.focus()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function(
+            f"([cell, before]) => ({RESULT})(cell) !== before", arg=[cell, before]
+        )
+        assert cell.evaluate(RESULT).strip()
+        browser.close()
+    assert errors == []
+    assert foreign == [], "the page asked for something outside this machine"
+
+
+def note_foreign(url: str, server: str, foreign: list[str]) -> None:
+    own = (server, server.replace("http:", "ws:"), "data:", "blob:", "about:")
+    if not url.startswith(own):
+        foreign.append(url)
+
+
+def test_the_lesson_has_one_cell_tagged_as_widget() -> None:
+    cells = json.loads((ROOT / LESSON).read_text(encoding="utf-8"))["cells"]
+    tagged = [cell["id"] for cell in cells if "widget" in cell["metadata"].get("tags", [])]
+    assert len(tagged) == 1
