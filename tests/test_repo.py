@@ -1,0 +1,305 @@
+"""The house rules that a machine can hold: notebooks, layers, sizes, words never to be written."""
+
+import ast
+import base64
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from utils import catalog, labgen
+from utils.catalog import ROOT
+from utils.labgen import CELL_ID, TAGS
+from utils.notebooks import canonical, to_text
+
+LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SOLUTIONS = sorted((ROOT / "solutions").glob("*/*.ipynb"))
+LABS = sorted((ROOT / "labs").glob("*/*.ipynb"))
+NOTEBOOKS = [*LESSONS, *SOLUTIONS, *LABS]
+MODULES = sorted((ROOT / "utils").rglob("*.py"))
+
+NOTEBOOK_BYTES, FIGURE_BYTES, ALL_BYTES = 150_000, 40_000, 5_000_000
+MODULE_LINES = 300
+SETUP = """\
+import sys; sys.path[:0] = ["..", "../.."]  # finds utils from notebooks/ and from labs/labNN/, in any Jupyter
+from utils import env
+env.report()"""  # noqa: E501
+
+# Lowest first; a module may import from its own layer and from lower ones.
+LAYERS = (
+    ("files and facts", "catalog elf facts notebooks shown"),
+    ("set-up", "home builds platforms programs standins install"),
+    ("instruments", "env graph lesson meter"),
+    ("drawing and widgets", "draw widgets"),
+    ("checks and exercises", "exercises check labgen progress quiz readme runner"),
+    ("grading", "grading"),
+    ("command line", "commands"),
+)
+WITHOUT_TORCH = ("files and facts", "set-up")
+HEAVY = {"torch", "torch_xla", "matplotlib", "pandas", "ipywidgets", "networkx"}
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def code_cells(path: Path) -> list[dict[str, Any]]:
+    return [cell for cell in cells(path) if cell["cell_type"] == "code"]
+
+
+def outputs(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    return [(cell["id"], output) for cell in code_cells(path) for output in cell["outputs"]]
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert LESSONS and SOLUTIONS and LABS and MODULES
+
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=relative)
+every_executed = pytest.mark.parametrize("path", [*LESSONS, *SOLUTIONS], ids=relative)
+
+
+@every_notebook
+def test_cell_ids_are_unique_slugs_of_ours(path: Path) -> None:
+    ids = [cell["id"] for cell in cells(path)]
+    assert len(set(ids)) == len(ids)
+    bad = [name for name in ids if not CELL_ID.fullmatch(name) or re.fullmatch("[0-9a-f]{8}", name)]
+    assert bad == []
+
+
+@every_notebook
+def test_only_known_tags_are_used(path: Path) -> None:
+    assert {tag for cell in cells(path) for tag in catalog.tags(cell)} <= TAGS
+
+
+@every_notebook
+def test_a_notebook_is_in_canonical_form(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert to_text(canonical(json.loads(text))) == text, "store it with: course.py run --save"
+
+
+@every_notebook
+def test_a_notebook_begins_with_its_only_level_1_heading(path: Path) -> None:
+    prose = "\n".join(catalog.text(c) for c in cells(path) if c["cell_type"] == "markdown")
+    headings = re.findall(r"^# .*", re.sub(r"^```.*?^```", "", prose, flags=re.M | re.S), re.M)
+    first = catalog.text(cells(path)[0]).splitlines()
+    assert headings == first[:1]
+    assert any(re.search(r"\d+ min · ", line) for line in first), "minutes, needs, after: missing"
+
+
+@every_notebook
+def test_the_set_up_cell_is_the_same_everywhere(path: Path) -> None:
+    found = [cell for cell in cells(path) if cell["id"] == "setup"]
+    assert [catalog.text(cell) for cell in found] == [SETUP]
+    assert "setup" in catalog.tags(found[0])
+    assert code_cells(path)[0]["id"] == "setup"
+
+
+@every_notebook
+def test_links_between_files_lead_somewhere(path: Path) -> None:
+    prose = "\n".join(catalog.text(c) for c in cells(path) if c["cell_type"] == "markdown")
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", prose)
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+@every_executed
+def test_outputs_are_kept_and_counted_from_one(path: Path) -> None:
+    skipped = {"nbval-skip", "device-only"}
+    ran = [cell for cell in code_cells(path) if not skipped & set(catalog.tags(cell))]
+    assert [cell["execution_count"] for cell in ran] == list(range(1, len(ran) + 1))
+    assert outputs(path), "no output at all: store them with: course.py run --save"
+
+
+@every_executed
+def test_no_output_is_an_error_or_a_warning(path: Path) -> None:
+    bad = [
+        (name, output.get("ename") or output.get("text"))
+        for name, output in outputs(path)
+        if output["output_type"] == "error" or output.get("name") == "stderr"
+    ]
+    assert bad == []
+
+
+@every_executed
+def test_every_figure_is_small_and_described_in_words(path: Path) -> None:
+    for name, output in outputs(path):
+        data = output.get("data", {})
+        assert not {"image/svg+xml", "image/jpeg"} & set(data), f"{name}: figures are PNG"
+        if "image/png" in data:
+            size = len(base64.b64decode("".join(data["image/png"])))
+            assert size <= FIGURE_BYTES, f"{name}: a figure of {size} bytes"
+            words = "".join(data.get("text/plain", ""))
+            assert len(words.split()) >= 5, f"{name}: no description, only {words!r}"
+            assert not words.startswith("<"), f"{name}: {words!r} describes nothing"
+
+
+@pytest.mark.parametrize("path", LABS, ids=relative)
+def test_labs_keep_no_outputs_and_no_counts(path: Path) -> None:
+    assert outputs(path) == []
+    assert {cell["execution_count"] for cell in code_cells(path)} == {None}
+
+
+def test_notebooks_stay_within_their_budgets() -> None:
+    sizes = {relative(path): path.stat().st_size for path in NOTEBOOKS}
+    assert {name: size for name, size in sizes.items() if size > NOTEBOOK_BYTES} == {}
+    assert sum(sizes.values()) <= ALL_BYTES
+
+
+def test_solutions_and_labs_are_the_same_tree() -> None:
+    assert [p.relative_to(ROOT / "solutions") for p in SOLUTIONS] == [
+        p.relative_to(ROOT / "labs") for p in LABS
+    ]
+
+
+def test_exercise_ids_are_unique_and_every_lesson_and_lab_is_described() -> None:
+    ids = [each.id for lab in catalog.labs(ROOT) for each in lab.exercises]
+    assert ids and len(set(ids)) == len(ids)
+    for each in [*catalog.lessons(ROOT), *catalog.labs(ROOT)]:
+        assert each.title and each.minutes and each.needs and each.proves
+    assert labgen.generate(ROOT)
+
+
+def module_name(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, at its top or inside a function."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = module_name(path).split(".")[: -node.level]
+                base = ".".join([*package, *filter(None, [base])])
+            found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def layer(module: str) -> int:
+    """The layer of a module such as "utils.exercises.lab03.judge"."""
+    part = module.split(".")[1]
+    for index, (_, members) in enumerate(LAYERS):
+        if part in members.split():
+            return index
+    raise AssertionError(f"{module} is in no layer: add {part!r} to LAYERS in tests/test_repo.py")
+
+
+def own(names: set[str]) -> set[str]:
+    """Those that name a module of ours, not a function in one."""
+    return {
+        name
+        for name in names
+        if name.startswith("utils.")
+        and (
+            (ROOT / name.replace(".", "/")).is_dir()
+            or (ROOT / f"{name.replace('.', '/')}.py").is_file()
+        )
+    }
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_lower_layers_never_import_higher_ones(path: Path) -> None:
+    name = module_name(path).removesuffix(".__init__")
+    if name == "utils":
+        assert imports(path) == set(), "importing utils does nothing"
+        return
+    here = layer(name)
+    assert [each for each in sorted(own(imports(path))) if layer(each) > here] == []
+    if LAYERS[here][0] in WITHOUT_TORCH:
+        assert {each.split(".")[0] for each in imports(path)} & HEAVY == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_modules_are_small_and_say_what_they_are_for(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MODULE_LINES
+    assert not text.strip() or ast.get_docstring(ast.parse(text)), "no docstring"
+
+
+def judging_modules() -> list[Path]:
+    return [path for path in MODULES if path.name == "judge.py"]
+
+
+def test_judges_need_no_xla_and_observers_know_no_judge() -> None:
+    assert judging_modules()
+    for path in judging_modules():
+        seen, open_ones = set(), {module_name(path)}
+        while open_ones:
+            module = open_ones.pop()
+            seen.add(module)
+            file = ROOT / f"{module.replace('.', '/')}.py"
+            if file.is_file():
+                names = imports(file)
+                assert not any(each.split(".")[0] == "torch_xla" for each in names), module
+                open_ones |= own(names) - seen
+        observing = imports(path.with_name("observe.py"))
+        assert not any(each.endswith(".judge") for each in observing)
+
+
+# Written in pieces, because this file is looked at too.
+FORBIDDEN = re.compile(
+    "|".join(
+        (
+            "pypi" + r"\.org",
+            "python" + r"hosted\.org",
+            "download" + r"\.pytorch\.org",
+            "anaconda" + r"\.org",
+            r"/(?:home|Users)/\w+",
+            "/" + r"root/",
+            "/" + r"work/",
+            "/" + r"tmp/team",
+        )
+    )
+)
+IGNORED = {".git", ".venv", ".tools", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis"}
+IGNORED |= {".ipynb_checkpoints"}
+
+
+def written_files() -> list[Path]:
+    """Every text file of ours; git is not asked, because a learner's copy may have none."""
+    return [
+        path
+        for path in sorted(ROOT.rglob("*"))
+        if path.is_file()
+        and not IGNORED & set(path.relative_to(ROOT).parts)
+        and not path.name.startswith(".progress")
+        and path.name != "uv.lock"
+    ]
+
+
+def test_no_file_names_a_package_registry_or_a_machine() -> None:
+    files = written_files()
+    assert len(files) > len(NOTEBOOKS)
+    found = []
+    for path in files:
+        text = path.read_text(encoding="utf-8", errors="ignore")
+        found += [f"{relative(path)}: {match.group()}" for match in FORBIDDEN.finditer(text)]
+    assert found == []
+
+
+def test_ruff_finds_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format=concise", "."],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, "\n" + done.stdout + done.stderr
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    lines = [line for line in script.splitlines() if line and not line.startswith("#")]
+    assert lines == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', "exec python3 course.py test"]
+    assert "python3 course.py test" in (ROOT / "README.md").read_text(encoding="utf-8")
