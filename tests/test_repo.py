@@ -129,6 +129,12 @@ def test_no_output_is_an_error_or_a_warning(path: Path) -> None:
 
 
 @every_executed
+def test_no_output_names_a_folder_of_a_machine(path: Path) -> None:
+    written = json.dumps([output for _, output in outputs(path)])
+    assert re.findall(r"/(?:home|Users|root|tmp|mnt|work)/[\w.-]+", written) == []
+
+
+@every_executed
 def test_every_figure_is_small_and_described_in_words(path: Path) -> None:
     for name, output in outputs(path):
         data = output.get("data", {})
@@ -255,7 +261,6 @@ FORBIDDEN = re.compile(
             "python" + r"hosted\.org",
             "download" + r"\.pytorch\.org",
             "anaconda" + r"\.org",
-            r"/(?:home|Users)/\w+",
             "/" + r"root/",
             "/" + r"work/",
             "/" + r"tmp/team",
