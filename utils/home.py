@@ -114,6 +114,10 @@ def works(home: Home, record: Record) -> bool:
 FOREIGN = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT")
 FOREIGN += ("UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX", "UV_TORCH_BACKEND", "UV_EXCLUDE_NEWER")
 
+# Where Debian, Fedora and SUSE keep the certificates that this machine trusts.
+CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
+CERTIFICATES += ("/etc/ssl/ca-bundle.pem",)
+
 
 def environment(home: Home) -> dict[str, str]:
     """The environment variables for everything that the course starts."""
@@ -123,6 +127,9 @@ def environment(home: Home) -> dict[str, str]:
     env.setdefault("PJRT_DEVICE", "CPU")
     # Within the folder: `clean` frees it all, and .venv shares its space through hard links.
     env.setdefault("UV_CACHE_DIR", str(home.tools / "cache"))
+    # pip trusts what the machine trusts, a school's proxy for instance; uv does so when told.
+    if any(map(os.path.exists, CERTIFICATES)):
+        env.setdefault("UV_SYSTEM_CERTS", "true")
     return env | {
         "JUPYTER_PLATFORM_DIRS": "1",
         "PYTHONNOUSERSITE": "1",

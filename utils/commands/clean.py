@@ -20,22 +20,22 @@ def main(arguments: list[str]) -> int:
     read_record(home)  # Refuses an environment that is not the course's own.
     # Together, because hard links share their space.
     paths = [path for path in (home.venv, home.tools) if path.exists()]
-    if paths:
-        report(paths)
-    for path in caches(ROOT):
-        report([path])
+    remove(paths, " and ".join(path.name for path in paths))
+    paths = list(caches(ROOT))
+    remove(paths, f"{len(paths)} folders that Python and the tests keep for speed")
     if kernel.remove(kernel.kernel_folder(os.environ), only_of=home):
         print("Removed the kernel from your own Jupyter.")
     print("Kept everything else, your work among it.")
     return 0
 
 
-def report(paths: list[Path]) -> None:
-    megabytes = size_bytes(paths) / 1e6
-    for path in paths:
-        shutil.rmtree(path)
-    names = " and ".join(str(path.relative_to(ROOT)) for path in paths)
-    print(f"Removed {names}: {megabytes:,.1f} MB")
+def remove(paths: list[Path], what: str) -> None:
+    """Remove the folders and say what they were and how much they held."""
+    if paths:
+        megabytes = size_bytes(paths) / 1e6
+        for path in paths:
+            shutil.rmtree(path)
+        print(f"Removed {what}: {megabytes:,.1f} MB")
 
 
 def caches(root: Path) -> Iterator[Path]:
