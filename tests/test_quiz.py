@@ -8,7 +8,7 @@ from utils.quiz import quiz
 def test_unanswered_questions_show_their_options(course: Path) -> None:
     text = repr(quiz("lab99"))
     assert "q1  What is twice two?" in text and "b  four" in text
-    assert text.count("→ answer with q") == 2
+    assert text.count("→ choose one of a, b") == 2
 
 
 def test_right_and_wrong_answers_get_their_own_feedback(course: Path) -> None:

@@ -73,7 +73,11 @@ def quiz(lab: str, **answers: object) -> Shown:
     for name, question in asked.items():
         options = [f"{letter}  {text}" for letter, (text, _) in question.options.items()]
         given = answers.get(name)
-        said = f'answer with {name}="a"' if given is None else _answered(lab, name, question, given)
+        said = (
+            f"choose one of {', '.join(question.options)}"
+            if given is None
+            else _answered(lab, name, question, given)
+        )
         lines += [
             f"{name}  {question.prompt}",
             *(f"      {each}" for each in options),
