@@ -12,7 +12,7 @@ from pathlib import Path
 from utils import catalog
 from utils.exercises import Facts
 from utils.grading import inbox, lab, marking, pour, report, sandbox
-from utils.grading.gradebook import Book
+from utils.grading.gradebook import Book, Score
 from utils.grading.inbox import Submission
 from utils.grading.lab import Lab
 from utils.grading.marking import Attempt, Mark
@@ -73,7 +73,7 @@ def grade(
         for run in pool.map(one, submissions):
             marks = _marks(run, chosen, hidden, limits)
             scores = book.record(run.submission.slug, run.poured, marks)
-            rows.append(_row(run, marks, {name: s for name, s in scores.items()}))
+            rows.append(_row(run, marks, scores))
             log.append(_log(run, marks))
             say(f"{len(rows)}/{len(submissions)} {rows[-1].student}: {rows[-1].total:g}, {rows[-1].status}")
     finally:
@@ -193,7 +193,6 @@ def _rest(todo: list[dict], found: dict[tuple[str, str], Attempt], outcome: Outc
 def _marks(run: Run, chosen: Lab, hidden: dict[str, list[Facts]], limits: Limits) -> list[Mark]:
     if run.problem:
         return [Mark(e, "not attempted", 0.0) for e in chosen.exercises]
-    allowed = f"{limits.memory_bytes / 2**30:g} GB, {limits.processes} processes"
     return [
         marking.mark(
             e,
@@ -202,14 +201,13 @@ def _marks(run: Run, chosen: Lab, hidden: dict[str, list[Facts]], limits: Limits
             run.attempts.get((e.id, "full")),
             run.attempts.get((e.id, "own")),
             chosen.published.get(e.name),
-            limits.seconds,
-            allowed,
+            limits,
         )
         for e in chosen.exercises
     ]
 
 
-def _row(run: Run, marks: list[Mark], scores: dict) -> Row:
+def _row(run: Run, marks: list[Mark], scores: dict[str, Score]) -> Row:
     notes = (f"not graded: {run.problem}",) if run.problem else ()
     if run.problem:
         status = "not graded"

@@ -8,10 +8,13 @@ manual score given in formgrader wins and survives grading again.
 import copy
 import json
 import logging
+import os
+import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from utils.grading.lab import Lab
 from utils.grading.marking import Mark
@@ -73,7 +76,10 @@ class Book:
     def _open(self) -> Any:
         from nbgrader.api import Gradebook
 
-        return Gradebook(self.url)
+        # For a new gradebook nbgrader starts alembic by its bare name; no environment need be activated.
+        path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+        with patch.dict(os.environ, PATH=path):
+            return Gradebook(self.url)
 
     def record(self, slug: str, poured: Poured, marks: list[Mark]) -> dict[str, Score]:
         """Autograde one submission with these marks; returns the points that count, by exercise."""

@@ -74,6 +74,7 @@ def load(root: Path, name: str) -> Lab:
     cells: list[Cell] = []
     for raw in notebook["cells"]:
         cell = _cell(raw)
+        raw["source"] = cell.source
         if cell.kind == "check":
             # The answer of a check is the answer cell before it.
             at = max(k for k, c in enumerate(cells) if c.kind == "answer" and not c.exercise)

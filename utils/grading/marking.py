@@ -21,6 +21,7 @@ from typing import Any
 from utils.exercises import Criterion, Facts, Verdict, decide, judge
 from utils.grading.lab import Exercise, same_code
 from utils.grading.pour import Poured
+from utils.grading.sandbox import Limits
 
 JUDGE_SECONDS = 20
 TEXT_CHARS = 300
@@ -123,22 +124,18 @@ def mark(
     full: Attempt | None,
     own: Attempt | None,
     published: str | None,
-    seconds: float,
-    limits: str,
+    limits: Limits,
 ) -> Mark:
-    """Judge an exercise by its attempts.
-
-    `limits` says in words what memory and processes were allowed, `seconds` the time of an attempt.
-    """
+    """Judge an exercise by its attempts at the hidden cases; `published` is the solution, if known."""
     notes: list[str] = []
-    chosen, cells = _choose(exercise, poured, full, own, notes, seconds, limits)
+    chosen, cells = _choose(exercise, poured, full, own, notes, limits)
     if published is not None and same_code(poured.answer(exercise.name).source, published):
         notes.append("the answer equals the published solution, apart from comments and docstrings")
     if chosen is None:
         return Mark(exercise, "error", 0.0, cause="it was not run", notes=tuple(notes))
-    notes += _notes(chosen, cells)
+    notes += _notes(chosen, cells, limits)
     if chosen.ended != "finished" or not chosen.finished:
-        cause = _ended(chosen, seconds, limits)
+        cause = _ended(chosen, limits)
         private = f"case {chosen.case}, output: {chosen.output[:TEXT_CHARS]!r}"
         return Mark(exercise, "error", 0.0, (), cause, tuple(notes), private)
     return _judged(exercise, cells, hidden, chosen, tuple(notes))
@@ -150,8 +147,7 @@ def _choose(
     full: Attempt | None,
     own: Attempt | None,
     notes: list[str],
-    seconds: float,
-    limits: str,
+    limits: Limits,
 ) -> tuple[Attempt | None, list[Any]]:
     above = poured.above(exercise.name)
     alone = alone_cells(exercise, poured)
@@ -162,7 +158,7 @@ def _choose(
     if full is not None and own.ended == "finished" and own.finished:
         cell = above[full.cell].id if full.cell is not None and full.cell < len(above) else "a cell"
         notes.append(
-            f"the notebook down to its check was stopped ({_ended(full, seconds, limits)};"
+            f"the notebook down to its check was stopped ({_ended(full, limits)};"
             f" last cell begun: {cell}), so it was graded with its own answer cell only"
         )
     return own, alone
@@ -174,7 +170,7 @@ def alone_cells(exercise: Exercise, poured: Poured) -> list[Any]:
     return [c for c in above if c.kind == "given" or c.exercise == exercise.name]
 
 
-def _ended(attempt: Attempt, seconds: float, limits: str) -> str:
+def _ended(attempt: Attempt, limits: Limits) -> str:
     kind, _, number = str(attempt.ended).partition(" ")
     if kind == "signal" and number.isdigit():
         try:
@@ -184,16 +180,16 @@ def _ended(attempt: Attempt, seconds: float, limits: str) -> str:
     if kind == "exit":
         return f"it ended its process with exit status {number}"
     return {
-        "timeout": f"no result within {seconds:g} s: an endless loop, or too slow",
+        "timeout": f"no result within {limits.seconds:g} s: an endless loop, or too slow",
         "time": "it kept the sandbox from coming to an end",
-        "memory": f"it used more memory than allowed ({limits})",
-        "processes": f"it started more processes than allowed ({limits})",
+        "memory": f"it used more memory than allowed ({limits.memory_bytes / 2**30:g} GB)",
+        "processes": f"it started more processes than allowed ({limits.processes})",
         "flood": "it wrote too much into the channel of the results",
         "finished": "it left without a result",
     }.get(kind, "its sandbox died")
 
 
-def _notes(attempt: Attempt, cells: list[Any]) -> Iterator[str]:
+def _notes(attempt: Attempt, cells: list[Any], limits: Limits) -> Iterator[str]:
     for index, kind, number in attempt.errors[:5]:
         if index < len(cells) and kind != "NotImplementedError":
             yield f"cell {cells[index].id} raised {_exception(kind)}" + (
@@ -202,7 +198,9 @@ def _notes(attempt: Attempt, cells: list[Any]) -> Iterator[str]:
     if attempt.replaced:
         yield f"its cells replaced parts of the course's own code; put back: {len(attempt.replaced)}"
     if attempt.output_bytes > 1_000_000:
-        yield f"it printed {attempt.output_bytes / 1e6:.0f} MB; dropped"
+        yield "it printed more than 1 MB; dropped"
+    if attempt.processes >= limits.processes:
+        yield f"it started as many processes as are allowed ({limits.processes})"
 
 
 def _exception(name: str) -> str:

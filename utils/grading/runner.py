@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -28,6 +29,8 @@ OUTPUT_KEPT_BYTES = 4096
 REPORT_BYTES = 4 << 20
 FACTS_CHARS = 1 << 18
 _SET_DUMPABLE = 4
+FAULT = 70
+"""Exit status of a child that failed outside the learner's code."""
 
 
 def main() -> int:
@@ -74,8 +77,11 @@ def _attempt(request: Request, job: Request, report: int, tell: Any) -> bool:
                 os.close(descriptor)
             _become_child(request, output_in)
             _run(job, lines_in)
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
         finally:
-            os._exit(70)
+            os._exit(FAULT)
     os.close(lines_in)
     os.close(output_in)
     collector = _Collector(tell, lines_out, output_out)

@@ -12,7 +12,6 @@ import platform
 import queue
 import selectors
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -231,10 +230,15 @@ def _end(process: subprocess.Popen) -> None:
     import psutil
 
     family = _family(process.pid)
-    for member in [*family[:1], psutil.Process(process.pid)] if process.poll() is None else []:
-        with contextlib.suppress(psutil.Error, ProcessLookupError):
-            member.send_signal(signal.SIGKILL)
-    process.wait()
+    for member in family[:1]:
+        with contextlib.suppress(psutil.Error):
+            member.kill()
+    try:
+        # bubblewrap outside ends when its child has; killed before, it would leave that one to nobody.
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
     _, alive = psutil.wait_procs(family, timeout=20)
     if alive:
         raise SandboxError(f"processes {[p.pid for p in alive]} of a submission could not be ended")
@@ -310,7 +314,7 @@ def _command(host: Host, mounts: list[str], cwd: str, limits: Limits) -> list[st
     ]
     for folder in _python_folders():
         if not folder.is_relative_to("/usr"):
-            command += ["--ro-bind", str(folder), str(folder)]
+            command += _read_only(folder, folder)
     command += mounts
     if cwd != "/tmp":
         command += [*room, cwd]
@@ -343,7 +347,7 @@ def _system() -> list[str]:
 def _mounts(lab: Lab, root: Path, cwd: Path) -> list[str]:
     """The part of the course that a submission may see: `utils` without judges and other labs, and the lab's data."""
     utils, inside = root / "utils", COURSE / "utils"
-    words = ["--ro-bind", str(utils), str(inside)]
+    words = _read_only(utils, inside)
     for hidden in ("exercises", "grading"):
         words += ["--tmpfs", str(inside / hidden)]
     exercises = Path("exercises", lab.name)
@@ -354,8 +358,13 @@ def _mounts(lab: Lab, root: Path, cwd: Path) -> list[str]:
         if not entry.name.startswith(("judge", "__pycache__"))
     ]
     for path in shown:
-        words += ["--ro-bind", str(utils / path), str(inside / path)]
+        words += _read_only(utils / path, inside / path)
     return words
+
+
+def _read_only(outside: Path, inside: Path) -> list[str]:
+    # Without --dir bubblewrap makes the folders above a mount readable to root alone.
+    return ["--dir", str(inside.parent), "--ro-bind", str(outside), str(inside)]
 
 
 class Slots:

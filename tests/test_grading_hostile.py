@@ -1,0 +1,278 @@
+"""Hostile submissions: each gets a fair row with the cause, costs nobody else a point and leaves nothing behind."""
+
+import csv
+import hashlib
+import json
+import os
+import re
+import socket
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+import utils.exercises
+from tests import hostile
+from utils.grading import batch, sandbox
+from utils.grading.report import Row
+
+SECONDS = 5
+LIMITS = sandbox.Limits(seconds=SECONDS, memory_bytes=1 << 30, processes=64, files_bytes=32 << 20)
+SLOW = f"no result within {SECONDS} s: an endless loop, or too slow"
+NO_POINTS = ["0", "0"]
+
+# student: points of ex1 and ex2, status, and what the notes must say.
+EXPECTED = {
+    "endless-loop": (["0", "8"], "graded with problems", rf"ex1: {SLOW}"),
+    "endless-cell": (
+        ["0", "8"],
+        "graded with problems",
+        rf"ex1: {SLOW}; ex2: the notebook down to its check was stopped \({SLOW};"
+        r" last cell begun: ex1-code\), so it was graded with its own answer cell only",
+    ),
+    "memory-bomb": (
+        ["0", "8"],
+        "graded with problems",
+        r"ex1: it raised MemoryError in line 2 of its cell: return len\(bytearray\(200 << 30\)\)",
+    ),
+    "memory-family": (
+        ["0", "8"],
+        "graded with problems",
+        r"ex1: it used more memory than allowed \(1 GB\)",
+    ),
+    "fork-bomb": (["0", "8"], "graded with problems", rf"ex1: {SLOW}; ex1: it started as many processes as are allowed \(64\)"),
+    "exit": (["0", "8"], "graded with problems", "ex1: it ended its process with exit status 3"),
+    "exit-cell": (
+        ["0", "8"],
+        "graded with problems",
+        "ex1: it ended its process with exit status 0; ex2: .*last cell begun: ex1-code",
+    ),
+    "crash": (["0", "8"], "graded with problems", "ex1: its process was killed by SIGSEGV"),
+    "daemon": (["4", "8"], "graded", ""),
+    "fake-utils": (["0", "8"], "graded", "ex1: its cells replaced parts of the course's own code"),
+    "patched-utils": (["0", "8"], "graded", "ex1: its cells replaced parts of the course's own"),
+    "reader": (["0", "8"], "graded", ""),
+    "writer": (["0", "8"], "graded", ""),
+    "network": (["0", "8"], "graded", ""),
+    "output": (["4", "8"], "graded", "ex1: it printed more than 1 MB; dropped"),
+    "killer": (["0", "8"], "graded with problems", "ex1: its process was killed by SIGKILL"),
+    "disk-filler": (["4", "8"], "graded", ""),
+    "assert-stripper": (["0", "8"], "graded", ""),
+    "leaker": (
+        ["0", "8"],
+        "graded with problems",
+        "^ex1: it raised an exception of another library or its own$",
+    ),
+    "markup": (["0", "8"], "graded", ""),
+    "bomb-value": (["0", "8"], "graded", ""),
+    "deep-value": (["0", "8"], "graded with problems", "ex1: it raised RecursionError"),
+    "forger": (["0", "8"], "graded with problems", "^ex1: what it returned cannot be judged"),
+    "flooder": (["0", "8"], "graded with problems", "ex1: it wrote too much into the channel"),
+    "deleted-answer": (
+        ["0", "8"],
+        "graded",
+        "answer cell of ex1 was deleted; put back as released",
+    ),
+    "deleted-check": (
+        ["4", "8"],
+        "graded",
+        "check of ex1 was deleted; put back as released; check of ex2 was deleted",
+    ),
+    "duplicated-answer": (
+        ["4", "8"],
+        "graded",
+        "answer cell of ex1 exists 2 times; the last one that defines the function counts",
+    ),
+    "edited-check": (
+        ["0", "8"],
+        "graded",
+        "check of ex1 was edited; replaced by the released one",
+    ),
+    "no-metadata": (
+        ["4", "8"],
+        "graded",
+        "answer of ex1 taken from the cell that defines double; answer of ex2 taken",
+    ),
+    "not-a-notebook": (
+        NO_POINTS,
+        "not graded",
+        r"^not graded: lab99_sums.ipynb: it is no notebook \(not JSON\)$",
+    ),
+    "nothing": (NO_POINTS, "not graded", "no notebook was found"),
+    "too-deep": (NO_POINTS, "not graded", "lab.ipynb: it is no notebook .nested too deeply"),
+    "too-many-cells": (NO_POINTS, "not graded", "it has 1000.. cells; at most 1000 are read"),
+    "odd-types": (["4", "8"], "graded", ""),
+    "link": (NO_POINTS, "not graded", "lab99_sums.ipynb is a link; links are not followed"),
+    "pipe": (NO_POINTS, "not graded", "lab99_sums.ipynb was not read: it is not a regular file"),
+    "fair": (["4", "8"], "graded", ""),
+    "last": (["4", "8"], "graded", ""),
+}
+
+
+@dataclass(frozen=True)
+class Graded:
+    """The one grading that all tests below look at."""
+
+    rows: dict[str, Row]
+    table: dict[str, dict[str, str]]
+    out: Path
+    before: dict[str, str]
+    after: dict[str, str]
+    left_behind: list[str]
+    connections: int
+
+
+def tree(top: Path, without: Path) -> dict[str, str]:
+    """Every file below `top` but those of `without`: path to kind, mode and content."""
+    found = {}
+    for folder, folders, files in os.walk(top):
+        folders[:] = [f for f in folders if Path(folder, f) != without and f != "__pycache__"]
+        for name in [*folders, *files]:
+            path = Path(folder, name)
+            status = path.lstat()
+            digest = ""
+            if stat.S_ISREG(status.st_mode):
+                digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            found[str(path)] = f"{status.st_mode:o} {digest}"
+    return found
+
+
+def leftovers() -> list[str]:
+    """Processes of sandboxes that are still there, whosever they are."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "name"]):
+        words = process.info["cmdline"] or []
+        if "utils.grading.runner" in words or process.info["name"] == "bwrap":
+            found.append(" ".join(words)[:200])
+    return found
+
+
+def fill(makers: dict, inbox: Path, root: Path, out: Path, port: int) -> None:
+    for name, make in makers.items():
+        make(inbox / name)
+    places = [inbox / "fair" / "lab99_sums.ipynb", out / "gradebook.db", out / "gradebook.csv"]
+    places += [root / "solutions" / "x", "/course/utils/env.py", "/usr/x", "/etc/passwd", "/x"]
+    known = {
+        "ROOT": repr(str(root)),
+        "PLACES": repr([str(place) for place in places]),
+        "PORT": str(port),
+        "PREFIXES": f"*{[sys.prefix, sys.base_prefix]!r}",
+    }
+    for path in inbox.glob("*/*.ipynb"):
+        if path.is_file() and not path.is_symlink():
+            text = path.read_bytes()
+            for name, value in known.items():
+                text = text.replace(name.encode(), json.dumps(value)[1:-1].encode())
+            path.write_bytes(text)
+
+
+def grade_all(makers: dict, base: Path, monkeypatch: pytest.MonkeyPatch) -> Graded:
+    root, inbox, out = base / "course", base / "inbox", base / "out"
+    hostile.build_course(root)
+    inbox.mkdir()
+    home, temporary = base / "home", base / "temporary"
+    home.mkdir()
+    temporary.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    exercises = [*utils.exercises.__path__, str(hostile.REPOSITORY / "tests")]
+    monkeypatch.setattr(utils.exercises, "__path__", exercises)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        fill(makers, inbox, root, out, server.getsockname()[1])
+        before = tree(base, out)
+        rows = batch.grade(inbox, out, root, seed="hostile", jobs=2, limits=LIMITS)
+        after = tree(base, out)
+        left_behind = leftovers()
+        server.setblocking(False)
+        connections = 0
+        try:
+            server.accept()
+            connections = 1
+        except BlockingIOError:
+            pass
+    with (out / "gradebook.csv").open() as file:
+        table = {row["student"]: row for row in csv.DictReader(file)}
+    by_name = {row.student: row for row in rows}
+    return Graded(by_name, table, out, before, after, left_behind, connections)
+
+
+def honest(folder: Path) -> None:
+    hostile.hand_in(folder, hostile.notebook())
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graded]:
+    base = tmp_path_factory.mktemp("hostile")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield grade_all(hostile.MAKERS | {"fair": honest, "last": honest}, base, monkeypatch)
+
+
+def test_every_maker_has_an_expectation() -> None:
+    assert set(EXPECTED) == {*hostile.MAKERS, "fair", "last"}
+
+
+@pytest.mark.parametrize("student", EXPECTED)
+def test_fair_row_with_cause(graded: Graded, student: str) -> None:
+    points, status, notes = EXPECTED[student]
+    row = graded.table[student]
+    assert [row["ex1"], row["ex2"]] == points, row
+    assert row["status"] == status, row
+    assert re.search(notes, row["notes"]), row["notes"]
+    assert float(row["total"]) == sum(map(float, points))
+
+
+def test_no_process_is_left(graded: Graded) -> None:
+    assert graded.left_behind == []
+
+
+def test_nothing_outside_out_changes(graded: Graded) -> None:
+    assert graded.before == graded.after
+
+
+def test_nobody_reached_the_network(graded: Graded) -> None:
+    assert graded.connections == 0
+
+
+@pytest.mark.parametrize("student", ["reader", "writer", "network"])
+def test_what_was_tried_gave_nothing(graded: Graded, student: str) -> None:
+    criterion = graded.rows[student].marks[0].criteria[0]
+    assert (criterion.passed, criterion.measured) == (False, "[]")
+
+
+def test_output_is_dropped_while_it_is_made(graded: Graded) -> None:
+    entries = map(json.loads, (graded.out / "log.jsonl").read_text().splitlines())
+    entry = next(e for e in entries if e["student"] == "output")
+    assert entry["attempts"][0]["output_bytes"] == 100_000_100
+    assert len(json.dumps(entry)) < 20_000
+    assert sum(f.stat().st_size for f in graded.out.rglob("*") if f.is_file()) < 3_000_000
+
+
+def test_reports_hold_no_markup_of_a_submission(graded: Graded) -> None:
+    page = (graded.out / "reports" / "markup.html").read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_reports_hold_no_hidden_input(graded: Graded) -> None:
+    private = graded.rows["leaker"].marks[0].private
+    hidden = re.search(r"the hidden input is (\d+)", private)[1]
+    published = [p for p in graded.out.rglob("*") if p.suffix in (".html", ".csv", ".ipynb")]
+    assert len(published) > len(EXPECTED)
+    for path in published:
+        if "leaker" in str(path) or path.name in ("class.html", "gradebook.csv"):
+            assert f"Hidden{hidden}" not in path.read_text()
+            assert f"input is {hidden}" not in path.read_text()
+
+
+def test_gradebook_agrees_with_the_table(graded: Graded) -> None:
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{graded.out / 'gradebook.db'}") as book:
+        scores = {
+            s.student.id: s.score for s in book.assignment_submissions("lab99_sums")
+        }
+    assert scores == {name: float(row["total"]) for name, row in graded.table.items()}
