@@ -4,11 +4,12 @@ import importlib
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from utils import catalog, labgen, quiz
+from utils import catalog, env, labgen, quiz
 from utils.catalog import ROOT
 from utils.check import check
 from utils.exercises import judge, observer
@@ -23,28 +24,33 @@ WRONG = [
 LEAST_WRONG_ANSWERS = 3
 
 
-def solution_cells(exercise_id: str) -> dict[str, str]:
-    """The code of a lab's solution notebook by cell id."""
-    (path,) = catalog.lab_notebooks(ROOT, exercise_id.partition(".")[0])
-    cells = catalog.read_notebook(path)["cells"]
-    return {cell["id"]: catalog.text(cell) for cell in cells if cell["cell_type"] == "code"}
+@cache
+def prepared(lab: str) -> dict[str, tuple[dict, str]]:
+    """What a notebook holds before each answer cell, and the official answer, by exercise name.
+
+    Runs the code of the solution notebook once, without its checks.
+    """
+    (path,) = catalog.lab_notebooks(ROOT, lab)
+    found: dict[str, tuple[dict, str]] = {}
+    names: dict = {"__name__": "notebook"}
+    env.set_defaults()
+    for cell in catalog.read_notebook(path)["cells"]:
+        name, _, part = cell["id"].partition("-")
+        if cell["cell_type"] != "code" or part == "check" or name == "setup":
+            continue
+        if part == "code":
+            found[name] = dict(names), catalog.text(cell)
+        exec(compile(catalog.text(cell), f"<{cell['id']}>", "exec"), names)
+    return found
 
 
 def namespace(exercise_id: str, answer: str | None = None) -> dict:
-    """What a notebook holds when an exercise is checked: its code up to the answer cell.
-
-    `answer` takes the place of the official solution; earlier exercises keep theirs.
-    """
-    names: dict = {"__name__": "notebook"}
-    own = exercise_id.partition(".")[2] + "-code"
-    for name, source in solution_cells(exercise_id).items():
-        if name.endswith("-check") or name == "setup":
-            continue
-        used = answer if name == own and answer is not None else source
-        exec(compile(used, f"<{name}>", "exec"), names)
-        if name == own:
-            return names
-    raise AssertionError(f"the solution notebook has no cell {own!r}")
+    """What a notebook holds when an exercise is checked, with `answer` or the official one."""
+    lab, _, name = exercise_id.partition(".")
+    given, official = prepared(lab)[name]
+    names = dict(given)
+    exec(compile(official if answer is None else answer, f"<{name}-code>", "exec"), names)
+    return names
 
 
 @pytest.fixture(autouse=True)
