@@ -9,9 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-os.environ.setdefault(
-    "COURSE_PROGRESS", str(Path(tempfile.mkdtemp(prefix="course-tests-")) / "progress.json")
-)
+_folder = tempfile.TemporaryDirectory(prefix="course-tests-")  # removed when the process ends
+os.environ.setdefault("COURSE_PROGRESS", str(Path(_folder.name, "progress.json")))
 
 from tests.lab99 import course as lab99  # noqa: E402
 
