@@ -1,6 +1,9 @@
-"""Hostile submissions: each gets a fair row with the cause, costs nobody else a point and leaves nothing behind."""
+"""Hostile submissions: each gets a fair row with the cause, costs nobody else a point and leaves
+nothing behind.
+"""
 
 import csv
+import dataclasses
 import hashlib
 import json
 import os
@@ -17,12 +20,17 @@ import pytest
 
 import utils.exercises
 from tests import hostile
-from utils.grading import batch, sandbox
+from utils.grading import batch, confine, sandbox
 from utils.grading.report import Row
 
 SECONDS = 5
-LIMITS = sandbox.Limits(seconds=SECONDS, memory_bytes=1 << 30, processes=64, files_bytes=32 << 20)
+LIMITS = confine.Limits(seconds=SECONDS, memory_bytes=1 << 30, processes=64, files_bytes=32 << 20)
 SLOW = f"no result within {SECONDS} s: an endless loop, or too slow"
+# In a user namespace a submission can kill the supervisor; made by root, that namespace has no
+# limit on processes.
+MANY = rf"^ex1: {SLOW}; ex1: it started as many processes as are allowed \(64\)$"
+MANY += r"|^ex1: it started more processes than allowed \(64\)$"
+KILLED = "^ex1: its process was killed by SIGKILL$|^ex1: its sandbox died$"
 NO_POINTS = ["0", "0"]
 
 # student: points of ex1 and ex2, status, and what the notes must say.
@@ -44,7 +52,7 @@ EXPECTED = {
         "graded with problems",
         r"ex1: it used more memory than allowed \(1 GB\)",
     ),
-    "fork-bomb": (["0", "8"], "graded with problems", rf"ex1: {SLOW}; ex1: it started as many processes as are allowed \(64\)"),
+    "fork-bomb": (["0", "8"], "graded with problems", MANY),
     "exit": (["0", "8"], "graded with problems", "ex1: it ended its process with exit status 3"),
     "exit-cell": (
         ["0", "8"],
@@ -59,7 +67,7 @@ EXPECTED = {
     "writer": (["0", "8"], "graded", ""),
     "network": (["0", "8"], "graded", ""),
     "output": (["4", "8"], "graded", "ex1: it printed more than 1 MB; dropped"),
-    "killer": (["0", "8"], "graded with problems", "ex1: its process was killed by SIGKILL"),
+    "killer": (["0", "8"], "graded with problems", KILLED),
     "disk-filler": (["4", "8"], "graded", ""),
     "assert-stripper": (["0", "8"], "graded", ""),
     "leaker": (
@@ -122,7 +130,7 @@ class Graded:
     out: Path
     before: dict[str, str]
     after: dict[str, str]
-    left_behind: list[str]
+    left_behind: dict[int, str]
     connections: int
 
 
@@ -141,13 +149,14 @@ def tree(top: Path, without: Path) -> dict[str, str]:
     return found
 
 
-def leftovers() -> list[str]:
-    """Processes of sandboxes that are still there, whosever they are."""
-    found = []
-    for process in psutil.process_iter(["cmdline", "name"]):
-        words = process.info["cmdline"] or []
-        if "utils.grading.runner" in words or process.info["name"] == "bwrap":
-            found.append(" ".join(words)[:200])
+def leftovers(root: Path) -> dict[int, str]:
+    """Processes of this test's sandboxes that are still there: id to name."""
+    spare = {confine.spare_uid(slot) for slot in range(16)}
+    found = {p.pid: p.name() for p in psutil.Process().children(recursive=True)}
+    for process in psutil.process_iter(["uids", "cmdline", "name"]):
+        mine = str(root) in " ".join(process.info["cmdline"] or [])
+        if process.info["uids"].real in spare or (process.info["name"] == "bwrap" and mine):
+            found[process.pid] = process.info["name"]
     return found
 
 
@@ -186,7 +195,7 @@ def grade_all(makers: dict, base: Path, monkeypatch: pytest.MonkeyPatch) -> Grad
         before = tree(base, out)
         rows = batch.grade(inbox, out, root, seed="hostile", jobs=2, limits=LIMITS)
         after = tree(base, out)
-        left_behind = leftovers()
+        left_behind = leftovers(root)
         server.setblocking(False)
         connections = 0
         try:
@@ -211,6 +220,20 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graded]:
         yield grade_all(hostile.MAKERS | {"fair": honest, "last": honest}, base, monkeypatch)
 
 
+# Those that try to get out of the sandbox or to use it up; the others do not depend on its kind.
+ESCAPES = ["killer", "fork-bomb", "memory-family", "reader", "writer", "network", "exit", "daemon"]
+
+
+@pytest.fixture(scope="module")
+def graded_in_user_namespaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graded]:
+    """The sandbox that an ordinary user gets, whoever runs the tests."""
+    host = dataclasses.replace(sandbox.prepare(), root=False)
+    makers = {name: hostile.MAKERS[name] for name in ESCAPES} | {"fair": honest}
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(sandbox, "prepare", lambda: host)
+        yield grade_all(makers, tmp_path_factory.mktemp("namespaces"), monkeypatch)
+
+
 def test_every_maker_has_an_expectation() -> None:
     assert set(EXPECTED) == {*hostile.MAKERS, "fair", "last"}
 
@@ -225,8 +248,21 @@ def test_fair_row_with_cause(graded: Graded, student: str) -> None:
     assert float(row["total"]) == sum(map(float, points))
 
 
+def test_user_namespaces_hold_as_well(graded_in_user_namespaces: Graded) -> None:
+    graded = graded_in_user_namespaces
+    assert set(graded.table) == {*ESCAPES, "fair"}
+    for student, row in graded.table.items():
+        points, status, notes = EXPECTED[student]
+        assert ([row["ex1"], row["ex2"]], row["status"]) == (points, status), row
+        assert re.search(notes, row["notes"]), row
+    for student in ("reader", "writer", "network"):
+        assert graded.rows[student].marks[0].criteria[0].measured == "[]"
+    assert (graded.left_behind, graded.connections) == ({}, 0)
+    assert graded.before == graded.after
+
+
 def test_no_process_is_left(graded: Graded) -> None:
-    assert graded.left_behind == []
+    assert graded.left_behind == {}
 
 
 def test_nothing_outside_out_changes(graded: Graded) -> None:
@@ -272,7 +308,5 @@ def test_gradebook_agrees_with_the_table(graded: Graded) -> None:
     from nbgrader.api import Gradebook
 
     with Gradebook(f"sqlite:///{graded.out / 'gradebook.db'}") as book:
-        scores = {
-            s.student.id: s.score for s in book.assignment_submissions("lab99_sums")
-        }
+        scores = {s.student.id: s.score for s in book.assignment_submissions("lab99_sums")}
     assert scores == {name: float(row["total"]) for name, row in graded.table.items()}

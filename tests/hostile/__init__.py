@@ -1,6 +1,7 @@
 """Submissions to lab 99 that a grader must survive, and a course to grade them in.
 
-Each maker takes the folder of a student and writes what that student hands in. All of them but the unreadable ones
+Each maker takes the folder of a student and writes what that student hands in. All of them but the
+unreadable ones
 answer exercise 2 rightly: its 8 points show whether trouble in exercise 1 spreads.
 """
 
@@ -36,7 +37,9 @@ def build_course(root: Path) -> Path:
 
 
 def notebook(**answers: str) -> Notebook:
-    """Lab 99 with the given answers, otherwise right ones: `notebook(ex1="def double(number): ...")`."""
+    """Lab 99 with the given answers, otherwise right ones: `notebook(ex1="def double(number):
+    ...")`.
+    """
     made = copy.deepcopy(lab99.solution())
     for name, source in (RIGHT | answers).items():
         cell(made, f"{name}-code")["source"] = source
@@ -239,11 +242,12 @@ def double(number):
         value = [value]
     return value""",
     "forger": """
-import json, os
+import os
+LINES = b'{"case": 0, "seen": []}\\n{"exercise": "lab99.ex2", "end": true}\\n[[[\\n' + b"x" * 99
 def double(number):
     for descriptor in range(3, 64):
         try:
-            os.write(descriptor, b'{"case": 0, "seen": []}\\n{"exercise": "lab99.ex2"}\\n[[[\\n' + b"x" * 200)
+            os.write(descriptor, LINES)
         except OSError:
             pass
     return 2 * number""",

@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 from utils.grading.batch import grade
+from utils.grading.confine import Limits
 from utils.grading.gradebook import GradebookError
-from utils.grading.sandbox import Limits, SandboxError
+from utils.grading.sandbox import SandboxError
 
 
 def main(argv: list[str]) -> int:

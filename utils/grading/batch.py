@@ -12,15 +12,18 @@ from pathlib import Path
 from utils import catalog
 from utils.exercises import Facts
 from utils.grading import inbox, lab, marking, pour, report, sandbox
+from utils.grading.attempts import Attempt, attempts_of
+from utils.grading.confine import Host, Limits, shown_folders
 from utils.grading.gradebook import Book, Score
 from utils.grading.inbox import Submission
 from utils.grading.lab import Lab
-from utils.grading.marking import Attempt, Mark
+from utils.grading.marking import Mark
 from utils.grading.pour import Poured
 from utils.grading.report import Row
-from utils.grading.sandbox import Host, Limits, Outcome, Slots
+from utils.grading.runner import FAULT
+from utils.grading.sandbox import Outcome, Slots
 
-KEPT = ("gradebook.db", "gradebook.csv", "class.html", "seed.txt", "log.jsonl")
+FAULT_ENDED = f"exit {FAULT}"
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,12 @@ def grade(
 ) -> list[Row]:
     """Grade every submission in `folder` and write tables, reports and gradebook to `out`.
 
-    Without `seed` the one in `out/seed.txt` is used, or one is drawn and kept there, so that grading again gives the
-    same. Raises ValueError for folders that cannot be used, SandboxError if there is no sandbox.
+    Without `seed` the one in `out/seed.txt` is used, or one is drawn and kept there, so that
+    grading again gives the same. Raises ValueError for folders that cannot be used, SandboxError if
+    there is no sandbox.
     """
     limits = limits or Limits()
-    folder, out = folder.resolve(), out.resolve()
+    folder, out, root = folder.resolve(), out.resolve(), root.resolve()
     _check_folders(folder, out, root)
     host = sandbox.prepare()
     submissions = inbox.find(folder)
@@ -75,7 +79,8 @@ def grade(
             scores = book.record(run.submission.slug, run.poured, marks)
             rows.append(_row(run, marks, scores))
             log.append(_log(run, marks))
-            say(f"{len(rows)}/{len(submissions)} {rows[-1].student}: {rows[-1].total:g}, {rows[-1].status}")
+            row = rows[-1]
+            say(f"{len(rows)}/{len(submissions)} {row.student}: {row.total:g}, {row.status}")
     finally:
         pool.shutdown(cancel_futures=True)
     _write(out, chosen, rows, log)
@@ -89,8 +94,8 @@ def _check_folders(folder: Path, out: Path, root: Path) -> None:
         raise ValueError(f"{out} and {folder} lie in each other: choose an --out beside it")
     if out.exists() and any(out.iterdir()) and not (out / "seed.txt").exists():
         raise ValueError(f"{out} holds other files: choose an empty or a new folder for --out")
-    for place in (folder, out):
-        for shown in sandbox.shown_folders(root):
+    for place in (folder, out, root / "solutions"):
+        for shown in shown_folders(root):
             if place.is_relative_to(shown):
                 raise ValueError(f"{place} lies in {shown}, which submissions can read: move it")
 
@@ -149,11 +154,11 @@ def _attempts(
     attempts: dict[tuple[str, str], Attempt] = {}
     noise = ""
     while todo:
-        request = {"lab": chosen.name, "exercises": todo}
+        request = {"lab": chosen.name, "modules": chosen.modules, "exercises": todo}
         outcome = sandbox.run(host, chosen, root, request, limits, slot)
         noise += outcome.noise
-        _ready(outcome)
-        found = marking.attempts_of(outcome.messages)
+        found = attempts_of(outcome.messages)
+        _trust(outcome, found)
         attempts |= found
         if outcome.ended == "complete":
             break
@@ -169,12 +174,12 @@ def _job(exercise: lab.Exercise, poured: Poured, cases: list[Facts]) -> dict:
     return {"id": exercise.id, "cases": cases, "attempts": cells}
 
 
-def _ready(outcome: Outcome) -> None:
-    """No learner code has run before the runner is ready: if it never was, the fault is ours."""
-    if not outcome.messages:
-        raise sandbox.SandboxError(
-            f"the sandbox does not get as far as the submission: {outcome.noise[-500:] or outcome.ended}"
-        )
+def _trust(outcome: Outcome, found: dict[tuple[str, str], Attempt]) -> None:
+    """Raise SandboxError if the grader failed before learner code ran: nobody may pay for that."""
+    fault = next((a for a in found.values() if a.ended == FAULT_ENDED and a.cell is None), None)
+    if not outcome.messages or fault:
+        reason = fault.output if fault else outcome.noise or outcome.ended
+        raise sandbox.SandboxError(f"the sandbox fails before the submission: {reason[-800:]}")
 
 
 def _rest(todo: list[dict], found: dict[tuple[str, str], Attempt], outcome: Outcome) -> list[dict]:
@@ -217,7 +222,13 @@ def _row(run: Run, marks: list[Mark], scores: dict[str, Score]) -> Row:
     by_hand = frozenset(name for name, score in scores.items() if score.manual)
     submission = run.submission
     return Row(
-        submission.student, submission.slug, status, tuple(marks), points, by_hand, (*notes, *run.notes)
+        submission.student,
+        submission.slug,
+        status,
+        tuple(marks),
+        points,
+        by_hand,
+        (*notes, *run.notes),
     )
 
 
@@ -228,7 +239,8 @@ def _log(run: Run, marks: list[Mark]) -> dict:
         "seconds": round(run.seconds, 1),
         "private": {m.exercise.name: m.private for m in marks if m.private},
         "attempts": [
-            {"exercise": exercise, **asdict(attempt)} for (exercise, _), attempt in run.attempts.items()
+            {"exercise": exercise, **asdict(attempt)}
+            for (exercise, _), attempt in run.attempts.items()
         ],
         "noise": run.noise,
     }

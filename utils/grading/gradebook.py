@@ -1,8 +1,10 @@
-"""Hand the marks to nbgrader, so that its gradebook, formgrader, manual grading and export work as usual.
+"""Hand the marks to nbgrader, so that its gradebook, formgrader, manual grading and export work as
+usual.
 
-nbgrader's own autograder runs with one step changed: where it would execute the notebook, our marks are written as the
-outputs of the check cells, in the form that nbgrader reads as partial credit. Points that count are then nbgrader's: a
-manual score given in formgrader wins and survives grading again.
+nbgrader's own autograder runs with one step changed: where it would execute the notebook, our marks
+are written as the outputs of the check cells, in the form that nbgrader reads as partial credit.
+Points that count are then nbgrader's: a manual score given in formgrader wins and survives grading
+again.
 """
 
 import copy
@@ -76,7 +78,8 @@ class Book:
     def _open(self) -> Any:
         from nbgrader.api import Gradebook
 
-        # For a new gradebook nbgrader starts alembic by its bare name; no environment need be activated.
+        # For a new gradebook nbgrader starts alembic by its bare name; no environment need be
+        # activated.
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         with patch.dict(os.environ, PATH=path):
             return Gradebook(self.url)
@@ -107,7 +110,9 @@ class Book:
                 found = book.find_submission_notebook(self.assignment, self.assignment, slug)
                 # A score of the gradebook stays a score however often it is graded again.
                 return {
-                    exercise_of[grade.name]: Score(float(grade.score), grade.manual_score is not None)
+                    exercise_of[grade.name]: Score(
+                        float(grade.score), grade.manual_score is not None
+                    )
                     for grade in found.grades
                 }
 
@@ -138,7 +143,9 @@ def _outputs(mark: Mark) -> list[dict[str, Any]]:
 
 
 def notebook_of(lab: Lab, poured: Poured) -> dict[str, Any]:
-    """The poured lab as a notebook. Metadata come from the release; nothing of a submission but its sources."""
+    """The poured lab as a notebook. Metadata come from the release; nothing of a submission but its
+    sources.
+    """
     released = {cell.id: raw for cell, raw in zip(lab.cells, lab.notebook["cells"], strict=True)}
     cells, own = [], 0
     for cell in poured.cells:

@@ -1,8 +1,9 @@
 """Find the submissions in a folder: who handed in, and which notebook counts.
 
-A submission is a folder (`jane/any/depth/lab.ipynb`) or a file (`jane.ipynb`, `jane.zip`). Download names of Moodle
-(`Jane Doe_123_assignsubmission_file_`) and Canvas (`doejane_LATE_12_345_lab03.ipynb`) are cut to the student's name. Zip
-files are read in memory; links are never followed; nothing is unpacked to disk.
+A submission is a folder (`jane/any/depth/lab.ipynb`) or a file (`jane.ipynb`, `jane.zip`). Download
+names of Moodle (`Jane Doe_123_assignsubmission_file_`) and Canvas
+(`doejane_LATE_12_345_lab03.ipynb`) are cut to the student's name. Zip files are read in memory;
+links are never followed; nothing is unpacked to disk.
 """
 
 import hashlib
@@ -58,8 +59,10 @@ def find(inbox: Path) -> list[Submission]:
 
 def student_of(entry: str) -> str:
     """
-    >>> [student_of(e) for e in ("jane.ipynb", "doejane_LATE_12_345_lab03.ipynb", "Jo Doe_7_assignsubmission_file_")]
-    ['jane', 'doejane', 'Jo Doe']
+    >>> student_of("jane.ipynb"), student_of("doejane_LATE_12_345_lab03.ipynb")
+    ('jane', 'doejane')
+    >>> student_of("Jo Doe_7_assignsubmission_file_")
+    'Jo Doe'
     """
     stem = re.sub(r"\.(ipynb|zip)$", "", entry, flags=re.IGNORECASE)
     match = _MOODLE.match(stem) or _CANVAS.match(entry)
@@ -79,10 +82,11 @@ def _printable(name: str) -> str:
 
 
 def slugs_of(names: list[str]) -> dict[str, str]:
-    """A file name for each student, letters, digits, dots and dashes only; no two are equal, whatever the case.
+    """A file name for each student, letters, digits, dots and dashes only; no two are equal,
+    whatever the case.
 
     >>> slugs_of(["jane", "../jane"])
-    {'jane': 'jane', '../jane': 'jane-1fdd7b07'}
+    {'jane': 'jane', '../jane': 'jane-59d0ad3a'}
     """
     slugs: dict[str, str] = {}
     taken: set[str] = set()
@@ -144,7 +148,7 @@ def _take(path: Path, name: str, files: list[Found], notes: list[str]) -> None:
     except (OSError, ValueError) as error:
         notes.append(f"{name} was not read: {getattr(error, 'strerror', None) or error}")
         return
-    if suffix == ".ipynb":
+    if suffix == ".ipynb" or len(content) > MAX_NOTEBOOK_BYTES:
         _keep(Found(name, content), files, notes)
     else:
         _unzip(name, content, files, notes)
@@ -160,7 +164,8 @@ def _keep(file: Found, files: list[Found], notes: list[str]) -> None:
 
 
 def _read(path: Path) -> bytes:
-    # O_NONBLOCK: opening a named pipe would wait for ever. O_NOFOLLOW: the entry may have become a link.
+    # O_NONBLOCK: opening a named pipe would wait for ever. O_NOFOLLOW: the entry may have become a
+    # link.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

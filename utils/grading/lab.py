@@ -12,7 +12,8 @@ from typing import Any
 
 from utils import catalog, labgen
 
-# What a run skips: checks, because the grader judges itself, and cells that only talk to the learner.
+# What a run skips: checks, because the grader judges itself, and cells that only talk to the
+# learner.
 SILENT = re.compile(r"(quiz|board)\b")
 
 
@@ -20,8 +21,8 @@ SILENT = re.compile(r"(quiz|board)\b")
 class Cell:
     """One cell of a lab notebook.
 
-    kind: "answer", "check", "given" (code that is the same for everyone), "silent" (code that grading does not run),
-    "text" or "extra" (a cell that the learner added).
+    kind: "answer", "check", "given" (code that is the same for everyone), "silent" (code that
+    grading does not run), "text" or "extra" (a cell that the learner added).
     exercise: for an answer and a check the exercise's name, such as "ex2".
     """
 
@@ -33,7 +34,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise: its id such as "lab03.ex2", its name "ex2", and the function that the learner writes."""
+    """One exercise: its id such as "lab03.ex2", its name "ex2", and the function that the learner
+    writes.
+    """
 
     id: str
     name: str
@@ -47,7 +50,9 @@ class Lab:
     """A released lab.
 
     path: where learners have it, in `labs/`. notebook: the released notebook as read from JSON.
-    published: the published solution of each exercise by its name; empty where `solutions/` was removed.
+    published: the published solution of each exercise by its name; empty where `solutions/` was
+    removed.
+    modules: what its cells import, so that a run can import it once for all exercises.
     """
 
     name: str
@@ -56,13 +61,14 @@ class Lab:
     cells: tuple[Cell, ...]
     exercises: tuple[Exercise, ...]
     published: dict[str, str]
+    modules: tuple[str, ...]
 
 
 def load(root: Path, name: str) -> Lab:
     """The released lab `name`, such as "lab03".
 
-    It is made afresh from `solutions/` where that exists, because the notebook in `labs/` may hold somebody's answers.
-    Raises CatalogError with the names there are.
+    It is made afresh from `solutions/` where that exists, because the notebook in `labs/` may hold
+    somebody's answers. Raises CatalogError with the names there are.
     """
     entry = catalog.lab(name, root)
     source = root / "solutions" / entry.path.parent.name / entry.path.name
@@ -89,7 +95,27 @@ def load(root: Path, name: str) -> Lab:
         function = answer_function(answers[short])
         exercises.append(Exercise(each.id, short, each.title, float(each.points), function))
     by_exercise = {c.exercise: published[c.id] for c in cells if c.exercise and c.id in published}
-    return Lab(name, entry.path, notebook, tuple(cells), tuple(exercises), by_exercise)
+    modules = (("torch_xla",) if "XLA" in entry.needs else ()) + _imports(cells)
+    return Lab(name, entry.path, notebook, tuple(cells), tuple(exercises), by_exercise, modules)
+
+
+def _imports(cells: list[Cell]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for cell in cells:
+        try:
+            tree = ast.parse(cell.source if cell.kind in ("given", "answer") else "")
+        except SyntaxError:  # a magic such as %matplotlib
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                found |= {alias.name: None for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found |= {node.module: None}
+                # "from utils import env" imports a module, "from math import pi" a name.
+                found |= {
+                    f"{node.module}.{a.name}": None for a in node.names if node.module == "utils"
+                }
+    return tuple(found)
 
 
 def _answers(notebook: dict[str, Any]) -> dict[str, str]:
@@ -113,7 +139,7 @@ def _cell(raw: dict[str, Any]) -> Cell:
 def answer_function(stub: str) -> str:
     """The function that a released answer cell leaves open.
 
-    >>> answer_function("def helper(): return 1\\ndef mean(x):\\n    raise NotImplementedError('not attempted')")
+    >>> answer_function("def half(x): return x / 2\\ndef mean(x):\\n    raise NotImplementedError")
     'mean'
     """
     functions = [n for n in ast.parse(stub).body if isinstance(n, ast.FunctionDef)]

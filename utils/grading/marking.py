@@ -1,62 +1,43 @@
 """From what a sandbox said to a mark: hidden cases, verdict, and the cause in words.
 
-Everything from a sandbox may be forged or broken. It is read as data only, and whatever it makes a judge do ends as a
-verdict with a cause. Hidden inputs stay in `Mark.private`, which goes to the instructor's log; every other text is for the
-learner.
+Everything from a sandbox may be forged or broken. It is read as data only, and whatever it makes a
+judge do ends as a verdict with a cause. Hidden inputs stay in `Mark.private`, which goes to the
+instructor's log; every other text is for the learner.
 """
 
 import builtins
-import json
 import math
 import random
 import re
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from utils.exercises import Criterion, Facts, Verdict, decide, judge
+from utils.grading.attempts import Attempt
+from utils.grading.confine import Limits
 from utils.grading.lab import Exercise, same_code
 from utils.grading.pour import Poured
-from utils.grading.sandbox import Limits
 
 JUDGE_SECONDS = 20
 TEXT_CHARS = 300
-# Exceptions whose names say something and cannot carry a message; other names are a submission's own words.
-_KNOWN = {n for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, BaseException)}
-
-
-@dataclass
-class Attempt:
-    """What is known of one attempt at an exercise.
-
-    which: "full" (the notebook down to the check) or "own" (given cells and the exercise's answer cell).
-    ended: "finished", "exit N", "signal N", "timeout", "flood", or what the watchdog stopped it for.
-    cell, case: the cell and the case that were begun last. seen: what was observed, by case.
-    errors: (cell, type, line) of the cells that raised.
-    """
-
-    which: str
-    ended: str = "died"
-    cell: int | None = None
-    case: int | None = None
-    finished: bool = False
-    seen: dict[int, Facts] = field(default_factory=dict)
-    errors: list[tuple[int, str, int]] = field(default_factory=list)
-    replaced: list[str] = field(default_factory=list)
-    output: str = ""
-    output_bytes: int = 0
-    processes: int = 0
+# Exceptions whose names say something and cannot carry a message; other names are a submission's
+# own words.
+_KNOWN = {
+    n for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, BaseException)
+}
 
 
 @dataclass(frozen=True)
 class Mark:
     """The result of one exercise. Every text but `private` may be shown to the learner.
 
-    state: as in `Verdict`. cause: for state "error" why, in one line. notes: what else is worth knowing.
+    state: as in `Verdict`. cause: for state "error" why, in one line. notes: what else is worth
+    knowing.
     """
 
     exercise: Exercise
@@ -74,49 +55,6 @@ def cases(exercise_id: str, seed: str) -> list[Facts]:
     return judge(exercise_id).cases(random.Random(f"{seed}/{lab}/{name}"))
 
 
-def attempts_of(messages: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Attempt]:
-    """The runner's messages, by exercise id and attempt."""
-    found: dict[tuple[str, str], Attempt] = {}
-    for message in messages:
-        exercise, which = message.get("exercise"), message.get("attempt")
-        if not isinstance(exercise, str) or not isinstance(which, str):
-            continue
-        attempt = found.setdefault((exercise, which), Attempt(which))
-        # The envelope is the supervisor's word; "line" is what the learner's process wrote.
-        attempt.ended = message.get("ended", attempt.ended)
-        attempt.output = message.get("output", attempt.output)
-        attempt.output_bytes = message.get("output_bytes", attempt.output_bytes)
-        attempt.processes = message.get("most_processes", attempt.processes)
-        if "line" in message:
-            _read_line(attempt, message["line"])
-    return found
-
-
-def _read_line(attempt: Attempt, text: str) -> None:
-    try:
-        line = json.loads(text)
-    except (ValueError, RecursionError):
-        return
-    if not isinstance(line, dict):
-        return
-    if _whole(line.get("cell")):
-        attempt.cell = line["cell"]
-    if _whole(line.get("cell_error")):
-        kind, number = line.get("type"), line.get("line")
-        attempt.errors.append((line["cell_error"], str(kind), number if _whole(number) else 0))
-    if isinstance(line.get("replaced"), list):
-        attempt.replaced = [str(name)[:80] for name in line["replaced"][:20]]
-    if _whole(line.get("case")):
-        attempt.case = line["case"]
-        if isinstance(line.get("seen"), dict):
-            attempt.seen.setdefault(line["case"], line["seen"])
-    attempt.finished |= line.get("end") is True
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**6
-
-
 def mark(
     exercise: Exercise,
     poured: Poured,
@@ -126,7 +64,7 @@ def mark(
     published: str | None,
     limits: Limits,
 ) -> Mark:
-    """Judge an exercise by its attempts at the hidden cases; `published` is the solution, if known."""
+    """Judge an exercise by its attempts; `published` is its published solution, if known."""
     notes: list[str] = []
     chosen, cells = _choose(exercise, poured, full, own, notes, limits)
     if published is not None and same_code(poured.answer(exercise.name).source, published):
@@ -196,7 +134,8 @@ def _notes(attempt: Attempt, cells: list[Any], limits: Limits) -> Iterator[str]:
                 f" in line {number}" if number else ""
             )
     if attempt.replaced:
-        yield f"its cells replaced parts of the course's own code; put back: {len(attempt.replaced)}"
+        count = len(attempt.replaced)
+        yield f"its cells replaced parts of the course's own code; put back: {count}"
     if attempt.output_bytes > 1_000_000:
         yield "it printed more than 1 MB; dropped"
     if attempt.processes >= limits.processes:
@@ -208,7 +147,11 @@ def _exception(name: str) -> str:
 
 
 def _judged(
-    exercise: Exercise, cells: list[Any], hidden: list[Facts], attempt: Attempt, notes: tuple[str, ...]
+    exercise: Exercise,
+    cells: list[Any],
+    hidden: list[Facts],
+    attempt: Attempt,
+    notes: tuple[str, ...],
 ) -> Mark:
     seen = [attempt.seen.get(k, {}) for k in range(len(hidden))]
     if any("missing" in each for each in seen):
@@ -220,7 +163,9 @@ def _judged(
             _hold(verdict, exercise)
     except Exception as error:  # a judge may trip over forged facts in any way
         cause = "what it returned cannot be judged: it is not of the form that the task asks for"
-        return Mark(exercise, "error", 0.0, (), cause, notes, f"{type(error).__name__}: {error}"[:500])
+        return Mark(
+            exercise, "error", 0.0, (), cause, notes, f"{type(error).__name__}: {error}"[:500]
+        )
     private = f"case {verdict.failing_case}; {verdict.error}" if verdict.failing_case else ""
     cause = _raised(verdict.error, cells) if verdict.state == "error" else ""
     criteria = tuple(map(_short, verdict.criteria))
@@ -239,7 +184,9 @@ def _short(c: Criterion) -> Criterion:
         text = str(value)
         return text if len(text) <= TEXT_CHARS else text[: TEXT_CHARS - 3] + "..."
 
-    return Criterion(c.name, c.weight, bool(c.passed), cut(c.measured), cut(c.target), cut(c.message))
+    return Criterion(
+        c.name, c.weight, bool(c.passed), cut(c.measured), cut(c.target), cut(c.message)
+    )
 
 
 def _raised(error: str, cells: list[Any]) -> str:
@@ -260,7 +207,9 @@ def _raised(error: str, cells: list[Any]) -> str:
 
 @contextmanager
 def _time_limit(seconds: int) -> Iterator[None]:
-    """Stop a judge that forged facts keep busy. Signals reach the main thread only; elsewhere there is no limit."""
+    """Stop a judge that forged facts keep busy. Signals reach the main thread only; elsewhere there
+    is no limit.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,7 +1,7 @@
 """Pour a learner's answers into the released lab.
 
-The released notebook decides everything but the answers: its checks, given cells, points and order. The learner's own
-additional cells keep their places between them, because answers may need them.
+The released notebook decides everything but the answers: its checks, given cells, points and order.
+The learner's own additional cells keep their places between them, because answers may need them.
 """
 
 import json
@@ -26,7 +26,9 @@ class Poured:
 
     def above(self, exercise: str) -> list[Cell]:
         """The cells to run before the check of an exercise."""
-        check = next(k for k, c in enumerate(self.cells) if (c.kind, c.exercise) == ("check", exercise))
+        check = next(
+            k for k, c in enumerate(self.cells) if (c.kind, c.exercise) == ("check", exercise)
+        )
         return [c for c in self.cells[:check] if c.kind in ("given", "answer", "extra")]
 
     def answer(self, exercise: str) -> Cell:
@@ -75,10 +77,11 @@ def _cell(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def choose(files: list[Found], lab: Lab) -> tuple[list[dict[str, Any]], list[str]]:
-    """The cells of the notebook that fits the lab best, and notes on the choice. Raises NotANotebook.
+    """The cells of the notebook that fits the lab best, and notes on the choice. Raises
+    NotANotebook.
 
-    The best has the most of the lab's exercises, then of its cell names and answer functions, then the released file
-    name; the first by name of several equal ones.
+    The best has the most of the lab's exercises, then of its cell names and answer functions, then
+    the released file name; the first by name of several equal ones.
     """
     if not files:
         raise NotANotebook("no notebook was found (no file ends in .ipynb)")
@@ -103,7 +106,9 @@ def _fit(cells: list[dict[str, Any]], file: Found, lab: Lab) -> tuple[int, int, 
     mentioned = sum(f'"{e.id}"' in source for e in lab.exercises)
     names = {name for cell in cells for name in cell["names"]}
     own = [c for c in lab.cells if c.exercise]
-    known = sum(c.id in names for c in own) + sum(_defines(e.function, source) for e in lab.exercises)
+    known = sum(c.id in names for c in own) + sum(
+        _defines(e.function, source) for e in lab.exercises
+    )
     same_name = file.name.rpartition("/")[2] == lab.path.name
     return mentioned, known, same_name and bool(mentioned or known)
 
@@ -134,7 +139,9 @@ def pour(cells: list[dict[str, Any]], lab: Lab) -> Poured:
             answers[home] = cell["source"]
         elif cell["type"] == "code" and cell["source"].strip():
             number = sum(map(len, extras.values())) + 1
-            extras.setdefault(anchor, []).append(Cell(f"own cell {number}", "extra", cell["source"]))
+            extras.setdefault(anchor, []).append(
+                Cell(f"own cell {number}", "extra", cell["source"])
+            )
     poured = list(extras.get("", []))
     for cell in lab.cells:
         given = answers.get(cell.id)
@@ -203,7 +210,11 @@ def _answer(
     """The cell that counts: the last named one that defines the function, else any that does."""
     code = [i for i, cell in enumerate(cells) if cell["type"] == "code" and i not in taken]
     defining = [i for i in code if _defines(function, cells[i]["source"])]
-    for candidates in ([i for i in mine if i in defining], defining, [i for i in mine if i in code]):
+    for candidates in (
+        [i for i in mine if i in defining],
+        defining,
+        [i for i in mine if i in code],
+    ):
         if candidates:
             return candidates[-1]
     return None
@@ -214,7 +225,9 @@ def lab_of(contents: list[bytes], names: list[str]) -> str:
 
     Raises ValueError if that is not clear.
     """
-    votes = Counter(n for text in contents for n in names if re.search(rb'"%s\.ex\d' % n.encode(), text))
+    votes = Counter(
+        n for text in contents for n in names if re.search(rb'"%s\.ex\d' % n.encode(), text)
+    )
     best = votes.most_common(2)
     if len(names) == 1:
         return names[0]

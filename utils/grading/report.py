@@ -1,6 +1,7 @@
 """What people read after a grading: one table, one page per student, one page on the class.
 
-The same marks give the same bytes: no times, no dates. Texts from submissions are escaped by the templates.
+The same marks give the same bytes: no times, no dates. Texts from submissions are escaped by the
+templates.
 """
 
 import csv
@@ -23,8 +24,8 @@ STATES = ("passed", "tried", "not attempted", "error")
 class Row:
     """One student: how the grading went and what counts.
 
-    status: "graded", "graded with problems" or "not graded". points: by exercise, as in the gradebook. by_hand: the
-    exercises whose points a person gave.
+    status: "graded", "graded with problems" or "not graded". points: by exercise, as in the
+    gradebook. by_hand: the exercises whose points a person gave.
     """
 
     student: str
@@ -57,7 +58,9 @@ def all_notes(row: Row) -> list[str]:
     notes = list(row.notes)
     for mark in row.marks:
         name = mark.exercise.name
-        notes += [f"{name}: {text}" for text in ([mark.cause] if mark.cause else []) + list(mark.notes)]
+        notes += [
+            f"{name}: {text}" for text in ([mark.cause] if mark.cause else []) + list(mark.notes)
+        ]
         notes += [f"{name}: points given by hand"] if name in row.by_hand else []
     return notes
 
@@ -72,7 +75,9 @@ def table(lab: Lab, rows: Iterable[Row]) -> str:
     for row in rows:
         points = [f"{row.points[name]:g}" for name in names]
         notes = _cell("; ".join(all_notes(row)))
-        writer.writerow([_cell(row.student), row.status, f"{row.total:g}", f"{total:g}", *points, notes])
+        writer.writerow(
+            [_cell(row.student), row.status, f"{row.total:g}", f"{total:g}", *points, notes]
+        )
     return file.getvalue()
 
 
@@ -90,7 +95,9 @@ def student_page(lab: Lab, row: Row) -> str:
 
 
 def class_page(lab: Lab, rows: list[Row]) -> str:
-    """Where the class is stuck: shares and the most frequent obstacle of every exercise, and a heat map."""
+    """Where the class is stuck: shares and the most frequent obstacle of every exercise, and a heat
+    map.
+    """
     exercises = []
     for k, exercise in enumerate(lab.exercises):
         marks = [row.marks[k] for row in rows]
@@ -98,7 +105,9 @@ def class_page(lab: Lab, rows: list[Row]) -> str:
         exercises.append(
             {
                 "exercise": exercise,
-                "shares": [(state, states[state], 100 * states[state] / len(marks)) for state in STATES],
+                "shares": [
+                    (state, states[state], 100 * states[state] / len(marks)) for state in STATES
+                ],
                 "obstacle": _obstacle(marks),
             }
         )

@@ -1,17 +1,17 @@
-"""Run one submission, inside the sandbox: `python -m utils.grading.runner FD` with a request on standard input.
+"""Run one submission, inside the sandbox: `python -m utils.grading.runner FD` with a request on
+standard input.
 
-The supervisor imports what the lab needs once, then forks a child for every exercise, so that a crash or an endless loop
-costs that exercise only. It runs no learner code itself. A child reports through its own pipe; the supervisor wraps each
-line in an envelope that names exercise and attempt, so that a child can speak for its own exercise only.
+The supervisor imports what the lab needs once, then forks a child for every exercise, so that a
+crash or an endless loop costs that exercise only. It runs no learner code itself. A child reports
+through its own pipe; the supervisor wraps each line in an envelope that names exercise and attempt,
+so that a child can speak for its own exercise only.
 """
 
-import builtins
 import contextlib
 import ctypes
 import importlib
 import json
 import os
-import random
 import resource
 import select
 import shutil
@@ -19,15 +19,14 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
+
+from utils.grading.child import run
 
 Request = dict[str, Any]
 
 OUTPUT_KEPT_BYTES = 4096
 REPORT_BYTES = 4 << 20
-FACTS_CHARS = 1 << 18
 _SET_DUMPABLE = 4
 FAULT = 70
 """Exit status of a child that failed outside the learner's code."""
@@ -43,8 +42,15 @@ def main() -> int:
     def tell(**message: Any) -> None:
         report.write(json.dumps(message).encode() + b"\n")
 
-    importlib.import_module("IPython.core.interactiveshell")
-    importlib.import_module(f"utils.exercises.{request['lab']}.observe")
+    # Imports only: a child that uses the device after its parent has used it hangs.
+    observer_module = f"utils.exercises.{request['lab']}.observe"
+    for module in request["modules"]:
+        with contextlib.suppress(
+            ImportError
+        ):  # a cell may try an import that not every machine has
+            importlib.import_module(module)
+    for module in ("IPython.core.interactiveshell", observer_module):
+        importlib.import_module(module)
     tell(ready=True)
     for exercise in request["exercises"]:
         attempts = exercise["attempts"]
@@ -76,7 +82,7 @@ def _attempt(request: Request, job: Request, report: int, tell: Any) -> bool:
             for descriptor in (lines_out, output_out, report):
                 os.close(descriptor)
             _become_child(request, output_in)
-            _run(job, lines_in)
+            run(job, lines_in)
         except BaseException:
             traceback.print_exc()
             sys.stderr.flush()
@@ -97,7 +103,7 @@ def _attempt(request: Request, job: Request, report: int, tell: Any) -> bool:
 
 
 class _Collector:
-    """Reads a child's two pipes: report lines are passed on, output is counted and mostly dropped."""
+    """Reads a child's two pipes: passes report lines on, counts output and drops most of it."""
 
     def __init__(self, tell: Any, lines: int, output: int):
         self.tell, self.lines, self.pipe = tell, lines, output
@@ -175,7 +181,9 @@ def _end_all(child: int) -> None:
 
 
 def _sweep(request: Request) -> None:
-    """Empty the folders that a learner can write, as the learner, so that the next exercise finds them so."""
+    """Empty the folders that a learner can write, as the learner, so that the next exercise finds
+    them so.
+    """
     child = os.fork()
     if child == 0:
         try:
@@ -210,108 +218,6 @@ def _become_child(request: Request, output: int) -> None:
     _drop_rights(request)
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1)
     os.chdir(request["cwd"])
-
-
-def _run(job: Request, lines: int) -> None:
-    """In the child: the cells, then every case. Ends the process."""
-    me = os.getpid()
-
-    def tell(**message: Any) -> None:
-        if os.getpid() != me:  # a fork of the answer came back here
-            os._exit(71)
-        data = json.dumps(message).encode() + b"\n"
-        while data:
-            data = data[os.write(lines, data) :]
-
-    protocol = importlib.import_module("utils.exercises")
-    observe_case, observer, exit_now = protocol.observe_case, protocol.observer, os._exit
-    function = observer(job["id"]).answer
-    originals = list(_functions())
-    random.seed(0)
-    shell = _shell()
-    for index, cell in enumerate(job["cells"]):
-        tell(cell=index)
-        result = shell.run_cell(cell["source"])
-        error = result.error_before_exec or result.error_in_exec
-        if error is not None:
-            tell(cell_error=index, type=type(error).__name__[:80], line=_line(error))
-    if replaced := _put_back(originals):
-        tell(replaced=replaced[:20])
-    answer = shell.user_ns.get(function)
-    for number, case in enumerate(job["cases"]):
-        tell(case=number)
-        seen = observe_case(job["id"], answer, case) if callable(answer) else {"missing": function}
-        tell(case=number, seen=_plain(seen))
-    sys.stdout.flush()
-    tell(end=True)
-    exit_now(0)
-
-
-def _plain(seen: dict[str, Any]) -> dict[str, Any]:
-    try:
-        text = json.dumps(seen)
-    except (TypeError, ValueError, RecursionError) as error:
-        return {"error": f"{type(error).__name__}: the observation holds more than plain values"}
-    if len(text) > FACTS_CHARS:
-        return {"error": f"ValueError: the answer gave more than {FACTS_CHARS} characters"}
-    return seen
-
-
-def _shell() -> Any:
-    from IPython.core.interactiveshell import InteractiveShell
-    from traitlets.config import Config
-
-    class Shell(InteractiveShell):
-        def enable_gui(self, gui: str | None = None) -> None:
-            """`%matplotlib inline` asks for it; there is no display here."""
-
-    config = Config()
-    config.HistoryManager.enabled = False
-    config.InteractiveShell.colors = "nocolor"
-    return Shell.instance(config=config)
-
-
-def _line(error: BaseException) -> int:
-    """The line of the cell where an error arose, 0 if unknown."""
-    if isinstance(error, SyntaxError):
-        return error.lineno or 0
-    number, trace = 0, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename.startswith("<"):
-            number = trace.tb_lineno
-        trace = trace.tb_next
-    return number
-
-
-def _functions() -> Iterator[tuple[Any, str, Any]]:
-    """(owner, name, value) of the functions, classes and modules that an observation may rest on."""
-    guarded = [m for n, m in sys.modules.items() if n.partition(".")[0] in ("utils", "torch_xla")]
-    for owner in [*guarded, builtins]:
-        for name, value in list(vars(owner).items()):
-            if callable(value) or isinstance(value, ModuleType):
-                yield owner, name, value
-            if isinstance(value, type) and value.__module__.partition(".")[0] == "utils":
-                for member, function in list(vars(value).items()):
-                    if callable(function) and not member.startswith("__weakref"):
-                        yield value, member, function
-    for name, module in list(sys.modules.items()):
-        if module in guarded:
-            yield sys.modules, name, module
-
-
-def _put_back(originals: list[tuple[Any, str, Any]]) -> list[str]:
-    """Undo what a submission replaced in the course's own modules; returns the names."""
-    replaced = []
-    for owner, name, value in originals:
-        space = owner if isinstance(owner, dict) else vars(owner)
-        if space.get(name) is not value:
-            label = name if isinstance(owner, dict) else f"{owner.__name__}.{name}"
-            replaced.append(label)
-            if isinstance(owner, dict):
-                owner[name] = value
-            else:
-                setattr(owner, name, value)
-    return sorted(set(replaced))
 
 
 if __name__ == "__main__":

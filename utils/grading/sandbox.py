@@ -1,8 +1,8 @@
 """The sandbox that a submission runs in, made by bubblewrap, and the watchdog outside it.
 
-Inside there are read-only copies of nothing but Python, its packages and the part of `utils` that observes; no network,
-no home, no judge, no solution, no other submission. The watchdog limits what the kernel does not: memory of all processes
-together, their number, and the time of the whole run.
+Inside there are read-only copies of nothing but Python, its packages and the part of `utils` that
+observes; no network, no home, no judge, no solution, no other submission. The watchdog limits what
+the kernel does not: memory of all processes together, their number, and the time of the whole run.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from utils.grading import seccomp
+from utils.grading.confine import COURSE, Host, Limits, command, mounts, rlimits, spare_uid
 from utils.grading.lab import Lab
 
-COURSE = Path("/course")
 STARTUP_SECONDS = 120
 CHANNEL_BYTES = 64 << 20
 _NOISE_BYTES = 1 << 16
@@ -34,38 +34,17 @@ class SandboxError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one submission may use. seconds: for one attempt at one exercise, cells included."""
-
-    seconds: float = 30.0
-    memory_bytes: int = 4 << 30
-    processes: int = 256
-    files_bytes: int = 256 << 20
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What came out of a sandbox.
 
-    messages: of the runner, in order. ended: "complete", "died", or what the watchdog stopped it for ("memory",
-    "processes", "time", "flood"). noise: the first bytes of what the runner itself printed.
+    messages: of the runner, in order. ended: "complete", "died", or what the watchdog stopped it
+    for ("memory", "processes", "time", "flood"). noise: the first bytes of what the runner itself
+    printed.
     """
 
     messages: tuple[dict[str, Any], ...]
     ended: str
     noise: str
-
-
-@dataclass(frozen=True)
-class Host:
-    """How a sandbox is made on this machine.
-
-    root: whether it runs as root without a user namespace and changes to a user of its own; otherwise it lies in a user
-    namespace.
-    """
-
-    bwrap: str
-    root: bool
 
 
 def prepare() -> Host:
@@ -87,11 +66,11 @@ def prepare() -> Host:
     for root in [True, False] if os.geteuid() == 0 else [False]:
         host = Host(bwrap, root)
         try:
-            command = [*_command(host, [], "/tmp", Limits()), sys.executable, "-I", "-c", "pass"]
-            with _filter() as descriptor:
-                full = [bwrap, "--seccomp", str(descriptor), *command]
+            with _filter() as program:
+                full = [bwrap, "--seccomp", str(program), *command(host, [], "/tmp", Limits())]
+                full += [sys.executable, "-I", "-c", "pass"]
                 tried = subprocess.run(
-                    full, pass_fds=[descriptor], capture_output=True, text=True, timeout=60
+                    full, pass_fds=[program], capture_output=True, text=True, timeout=60
                 )
         except (OSError, subprocess.SubprocessError) as error:
             reasons.append(str(error))
@@ -100,40 +79,42 @@ def prepare() -> Host:
             return host
         reasons.append(tried.stderr.strip()[-300:] or f"exit status {tried.returncode}")
     raise SandboxError(
-        f"the sandbox does not start ({'; '.join(reasons)}), and submissions are never run without it."
-        " It needs bubblewrap 0.8 or newer and a kernel that lets this user make namespaces: in a container start"
-        " the container with more rights, on Ubuntu 24.04 grade as root or allow user namespaces"
-        " (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
+        f"the sandbox does not start ({'; '.join(reasons)}), and submissions are never run without"
+        " it. It needs bubblewrap 0.8 or newer and a kernel that lets this user make namespaces:"
+        " in a container, start the container with more rights; on Ubuntu 24.04 grade as root or"
+        " allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
     )
 
 
 def run(
     host: Host, lab: Lab, root: Path, request: dict[str, Any], limits: Limits, slot: int
 ) -> Outcome:
-    """Run a request of `runner` in a sandbox of its own. `slot` tells sandboxes that run at the same time apart."""
+    """Run a request of `runner` in a sandbox of its own. `slot` tells sandboxes that run at the
+    same time apart.
+    """
     cwd = COURSE / "labs" / lab.path.parent.name
     writable = ["/tmp", "/dev/shm", str(cwd)]
-    uid = _spare_uid(slot) if host.root else None
+    uid = spare_uid(slot) if host.root else None
     request = {
         **request,
         "seconds": limits.seconds,
         "cwd": str(cwd),
         "writable": writable,
         "uid": uid,
-        "limits": _rlimits(limits),
+        "limits": rlimits(limits),
     }
     attempts = sum(len(e["attempts"]) for e in request["exercises"])
     deadline = time.monotonic() + STARTUP_SECONDS + attempts * (limits.seconds + 30)
     results, results_in = os.pipe()
     with _filter() as program, _memory(json.dumps(request).encode()) as task:
-        command = [
+        words = [
             host.bwrap,
             *("--seccomp", str(program)),
-            *_command(host, _mounts(lab, root, cwd), str(cwd), limits),
+            *command(host, mounts(lab, root), str(cwd), limits),
             *(sys.executable, "-B", "-P", "-s", "-m", "utils.grading.runner", str(results_in)),
         ]
         process = subprocess.Popen(
-            command,
+            words,
             stdin=task,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -148,9 +129,7 @@ def run(
             os.close(results)
 
 
-def _watch(
-    process: subprocess.Popen, results: int, limits: Limits, deadline: float
-) -> Outcome:
+def _watch(process: subprocess.Popen, results: int, limits: Limits, deadline: float) -> Outcome:
     channel = {results: bytearray(), process.stderr.fileno(): bytearray()}
     ended = "died"
     with selectors.DefaultSelector() as selector:
@@ -234,7 +213,8 @@ def _end(process: subprocess.Popen) -> None:
         with contextlib.suppress(psutil.Error):
             member.kill()
     try:
-        # bubblewrap outside ends when its child has; killed before, it would leave that one to nobody.
+        # bubblewrap outside ends when its child has; killed before, it would leave that one to
+        # nobody.
         process.wait(10)
     except subprocess.TimeoutExpired:
         process.kill()
@@ -242,26 +222,6 @@ def _end(process: subprocess.Popen) -> None:
     _, alive = psutil.wait_procs(family, timeout=20)
     if alive:
         raise SandboxError(f"processes {[p.pid for p in alive]} of a submission could not be ended")
-
-
-def _spare_uid(slot: int) -> int:
-    """A user id that nobody else has, so that the kernel's limit on processes counts this sandbox alone."""
-    rows = [list(map(int, line.split())) for line in Path("/proc/self/uid_map").open()]
-    first, _, count = max(rows, key=lambda row: row[2])
-    top = min(first + count, 2**31) - 10_000
-    return top - (os.getpid() % 500) * 16 - slot % 16
-
-
-def _rlimits(limits: Limits) -> dict[str, int]:
-    return {
-        # Not RLIMIT_AS: torch_xla maps several times the memory that it uses.
-        "RLIMIT_DATA": limits.memory_bytes * 3 // 4,
-        "RLIMIT_FSIZE": limits.files_bytes,
-        "RLIMIT_NPROC": limits.processes,
-        "RLIMIT_NOFILE": 1024,
-        "RLIMIT_CORE": 0,
-        "RLIMIT_MSGQUEUE": 0,
-    }
 
 
 @contextlib.contextmanager
@@ -279,92 +239,6 @@ def _memory(data: bytes) -> Iterator[int]:
 
 def _filter() -> contextlib.AbstractContextManager[int]:
     return _memory(seccomp.program())
-
-
-def _command(host: Host, mounts: list[str], cwd: str, limits: Limits) -> list[str]:
-    size = str(limits.files_bytes)
-    room = ["--perms", "1777", "--size", size, "--tmpfs"]
-    environment = {
-        "HOME": "/tmp",
-        "IPYTHONDIR": "/tmp/.ipython",
-        "LANG": "C.UTF-8",
-        "LOGNAME": "learner",
-        "MPLBACKEND": "agg",
-        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
-        "PJRT_DEVICE": "CPU",
-        "PYTHONHASHSEED": "0",
-        "PYTHONPATH": str(COURSE),
-        "TF_CPP_MIN_LOG_LEVEL": "1",
-        "USER": "learner",
-    }
-    if host.root:
-        rights = ["--cap-drop", "ALL"]
-        for name in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
-            rights += ["--cap-add", name]
-    else:
-        rights = ["--unshare-user", "--uid", "1000", "--gid", "1000"]
-    command = [
-        *rights,
-        *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
-        *("--unshare-cgroup-try", "--hostname", "sandbox"),
-        *("--die-with-parent", "--new-session", "--clearenv"),
-        *(word for key, value in environment.items() for word in ("--setenv", key, value)),
-        *_system(),
-        *("--proc", "/proc", "--dev", "/dev", *room, "/dev/shm", *room, "/tmp"),
-    ]
-    for folder in _python_folders():
-        if not folder.is_relative_to("/usr"):
-            command += _read_only(folder, folder)
-    command += mounts
-    if cwd != "/tmp":
-        command += [*room, cwd]
-    return [*command, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd, "--"]
-
-
-def _python_folders() -> list[Path]:
-    places = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
-    return [Path(place) for place in dict.fromkeys(places)]
-
-
-def shown_folders(root: Path) -> list[Path]:
-    """The folders of this machine that a submission can read."""
-    return [Path("/usr"), *(folder.resolve() for folder in _python_folders()), root / "utils"]
-
-
-def _system() -> list[str]:
-    words = ["--ro-bind", "/usr", "/usr"]
-    for name in ("bin", "sbin", "lib", "lib64", "lib32"):
-        path = Path("/", name)
-        if path.is_symlink():
-            words += ["--symlink", os.readlink(path), str(path)]
-        elif path.exists():
-            words += ["--ro-bind", str(path), str(path)]
-    for name in ("ld.so.cache", "localtime", "alternatives"):
-        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    return words
-
-
-def _mounts(lab: Lab, root: Path, cwd: Path) -> list[str]:
-    """The part of the course that a submission may see: `utils` without judges and other labs, and the lab's data."""
-    utils, inside = root / "utils", COURSE / "utils"
-    words = _read_only(utils, inside)
-    for hidden in ("exercises", "grading"):
-        words += ["--tmpfs", str(inside / hidden)]
-    exercises = Path("exercises", lab.name)
-    shown = [Path("exercises", "__init__.py"), Path("grading", "__init__.py"), Path("grading", "runner.py")]
-    shown += [
-        exercises / entry.name
-        for entry in sorted((utils / exercises).iterdir())
-        if not entry.name.startswith(("judge", "__pycache__"))
-    ]
-    for path in shown:
-        words += _read_only(utils / path, inside / path)
-    return words
-
-
-def _read_only(outside: Path, inside: Path) -> list[str]:
-    # Without --dir bubblewrap makes the folders above a mount readable to root alone.
-    return ["--dir", str(inside.parent), "--ro-bind", str(outside), str(inside)]
 
 
 class Slots:

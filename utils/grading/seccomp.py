@@ -1,8 +1,8 @@
 """The system calls that a submission may not make, as a program for the kernel's seccomp filter.
 
-Namespaces do not cover everything: a filter also keeps a submission from memory that no limit counts (memfd, System V
-segments), from sockets that no network namespace holds (vsock), from debugging a neighbour and from large, rarely used
-parts of the kernel.
+Namespaces do not cover everything: a filter also keeps a submission from memory that no limit
+counts (memfd, System V segments), from sockets that no network namespace holds (vsock), from
+debugging a neighbour and from large, rarely used parts of the kernel.
 """
 
 import errno
@@ -18,7 +18,8 @@ _DENIED = {
     "mount": 165,
     "umount2": 166,
     "init_module": 175,
-    # Each sandbox has its own share of the processors: a fork bomb must not slow another submission.
+    # Each sandbox has its own share of the processors: a fork bomb must not slow another
+    # submission.
     "sched_setaffinity": 203,
     "kexec_load": 246,
     "add_key": 248,
@@ -43,7 +44,8 @@ _DENIED = {
 }
 _SOCKET, _CLONE, _CLONE3 = 41, 56, 435
 _FAMILIES = (1, 2, 10, 16)  # unix, IPv4, IPv6, netlink: what a network namespace isolates
-_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag of clone but CLONE_NEWTIME, which shares a bit with the exit signal
+# Every CLONE_NEW* flag but CLONE_NEWTIME, which in clone is a bit of the exit signal.
+_NAMESPACES = 0x7E020000
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH, _ARGUMENT_0 = 0, 4, 16  # offsets in struct seccomp_data

@@ -1,0 +1,454 @@
+"""Grading: reading submissions, pouring, marking, the gradebook and the reports."""
+
+import json
+import random
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import utils.exercises
+from tests import hostile
+from utils.commands import grade as command
+from utils.exercises import Criterion
+from utils.grading import batch, inbox, lab, marking, pour, report, sandbox
+from utils.grading.attempts import Attempt, attempts_of
+from utils.grading.confine import Limits
+from utils.grading.inbox import Found
+
+WRONG = "def double(number):\n    return number"
+
+
+@pytest.fixture(scope="module")
+def course_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return hostile.build_course(tmp_path_factory.mktemp("course") / "course")
+
+
+@pytest.fixture(autouse=True)
+def root(course_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A course with lab 99, whose cases and judges can be imported."""
+    exercises = [*utils.exercises.__path__, str(hostile.REPOSITORY / "tests")]
+    monkeypatch.setattr(utils.exercises, "__path__", exercises)
+    return course_folder
+
+
+@pytest.fixture
+def lab99(root: Path) -> lab.Lab:
+    return lab.load(root, "lab99")
+
+
+def poured(lab99: lab.Lab, made: hostile.Notebook) -> pour.Poured:
+    return pour.pour(pour.parse(json.dumps(made).encode()), lab99)
+
+
+def kinds(result: pour.Poured) -> list[str]:
+    return [c.id for c in result.cells if c.kind != "text"]
+
+
+# The inbox
+
+
+def test_one_submission_for_each_folder_and_file(tmp_path: Path) -> None:
+    for name in ("jane", "Bob_123_assignsubmission_file_", ".hidden", "__MACOSX"):
+        (tmp_path / name).mkdir()
+    for name in ("ann.ipynb", "leekim_LATE_1_2_lab99 (3).ipynb"):
+        (tmp_path / name).write_text("{}")
+    assert [s.student for s in inbox.find(tmp_path)] == ["Bob", "ann", "jane", "leekim"]
+
+
+def test_an_empty_inbox_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds no submissions"):
+        inbox.find(tmp_path)
+
+
+def test_two_entries_of_one_name_stay_apart(tmp_path: Path) -> None:
+    (tmp_path / "jane").mkdir()
+    (tmp_path / "jane.ipynb").write_text("{}")
+    found = inbox.find(tmp_path)
+    assert [s.student for s in found] == ["jane", "jane.ipynb"]
+    assert [s.slug for s in found] == ["jane", "jane.ipynb"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a/b", "a-b", "a b", "A b"],
+        ["..", ".", "...", ""],
+        ["Jo", "jo", "JO"],
+        ["x" * 300, "x" * 301],
+        ["Zoë", "張偉", "a\nb", "\udce4", "a\x00b"],
+        ["*", "[a]", "{b}", "-rf", "=1+1"],
+    ],
+)
+def test_file_names_are_safe_and_differ(names: list[str]) -> None:
+    slugs = list(inbox.slugs_of(names).values())
+    assert len({s.casefold() for s in slugs}) == len(names)
+    for slug in slugs:
+        assert slug.strip(".-") and len(slug) < 140
+        assert not set(slug) & set('/\\*?[]{}:"<>|= \n\x00')
+        slug.encode()
+
+
+def test_a_name_cannot_take_the_file_name_of_another() -> None:
+    other = inbox.slugs_of(["a b"])["a b"]
+    slugs = inbox.slugs_of(["a b", other])
+    assert slugs[other] == other
+    assert slugs["a b"] != other
+
+
+def test_zip_files_are_read_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "jane.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../../lab99.ipynb", "{}")
+        archive.writestr("work/lab99.ipynb", "{}")
+        archive.writestr("__MACOSX/lab99.ipynb", "{}")
+        archive.writestr("big.ipynb", bytes(inbox.MAX_NOTEBOOK_BYTES + 1))
+    files, notes = inbox.read(path)
+    assert files == [Found("jane.zip: work/lab99.ipynb", b"{}")]
+    assert notes == ["jane.zip: big.ipynb was not read: it is larger than 20 MB"]
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["jane.zip"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"x" * 100])
+def test_broken_zip_files_are_noted(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "jane.zip").write_bytes(content)
+    files, notes = inbox.read(tmp_path / "jane.zip")
+    assert files == []
+    assert notes[0].startswith("jane.zip was not read: ")
+
+
+def test_a_large_notebook_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "jane.ipynb").open("wb") as file:
+        file.truncate(inbox.MAX_NOTEBOOK_BYTES + 1)
+    files, notes = inbox.read(tmp_path / "jane.ipynb")
+    assert (files, notes) == ([], ["jane.ipynb was not read: it is larger than 20 MB"])
+
+
+# Pouring
+
+
+def test_the_solution_pours_without_a_note(lab99: lab.Lab) -> None:
+    result = poured(lab99, hostile.notebook())
+    assert result.notes == ()
+    assert kinds(result) == ["setup", "ex1-code", "ex1-check", "ex2-code", "ex2-check"]
+    assert result.answer("ex1").source == hostile.RIGHT["ex1"]
+
+
+def test_own_cells_keep_their_places(lab99: lab.Lab) -> None:
+    made = hostile.notebook()
+    for position, source in ((0, "a = 1"), (3, "b = 2"), (len(made["cells"]), "c = 3")):
+        made["cells"].insert(position, {"cell_type": "code", "source": source, "metadata": {}})
+    result = poured(lab99, made)
+    own = {c.id: c.source for c in result.cells if c.kind == "extra"}
+    assert own == {"own cell 1": "a = 1", "own cell 2": "b = 2", "own cell 3": "c = 3"}
+    assert [c.id for c in result.above("ex1")] == ["own cell 1", "setup", "own cell 2", "ex1-code"]
+
+
+def test_an_answer_in_another_cell_counts(lab99: lab.Lab) -> None:
+    made = hostile.notebook(ex1="# moved below")
+    own = {"cell_type": "code", "source": hostile.RIGHT["ex1"], "metadata": {}, "id": "z"}
+    made["cells"].insert(made["cells"].index(hostile.cell(made, "ex1-check")), own)
+    result = poured(lab99, made)
+    assert result.answer("ex1").source == hostile.RIGHT["ex1"]
+    assert result.notes == ("answer of ex1 taken from the cell that defines double",)
+
+
+def test_given_cells_come_from_the_release(lab99: lab.Lab) -> None:
+    made = hostile.notebook()
+    hostile.cell(made, "setup")["source"] = "raise SystemExit"
+    result = poured(lab99, made)
+    assert result.above("ex1")[0].source == lab99.cells[1].source
+    assert result.notes == ("given cell setup was edited; replaced by the released one",)
+
+
+def test_a_grade_id_of_another_cell_gives_no_rights(lab99: lab.Lab) -> None:
+    made = hostile.notebook()
+    own = {"cell_type": "code", "source": "4.0", "id": "q"}
+    own["metadata"] = {"nbgrader": {"grade_id": "ex1-check", "grade": True, "points": 99}}
+    made["cells"].append(own)
+    result = poured(lab99, made)
+    assert [c.source for c in result.cells if c.id == "ex1-check"] == ['check("lab99.ex1")']
+    assert "check of ex1 was edited; replaced by the released one" in result.notes
+
+
+@pytest.mark.parametrize(
+    "content, reason",
+    [
+        (b"", "empty"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[1]", "no list of cells"),
+        (b'{"cells": 3}', "no list of cells"),
+        (b'{"worksheets": [{"cells": []}]}', "no list of cells"),
+        (b'{"cells": [' + b"9" * 5000 + b"]}", "not JSON"),
+        (b"[" * 200_000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_notebook(content: bytes, reason: str) -> None:
+    with pytest.raises(pour.NotANotebook, match=reason):
+        pour.parse(content)
+
+
+def test_the_best_fit_of_several_notebooks_is_taken(lab99: lab.Lab) -> None:
+    right = json.dumps(hostile.notebook()).encode()
+    other = json.dumps({"cells": [{"cell_type": "code", "source": "double = 2"}]}).encode()
+    files = [Found("a.ipynb", other), Found("b.ipynb", right), Found("c.ipynb", b"nonsense")]
+    cells, notes = pour.choose(files, lab99)
+    assert cells == pour.parse(right)
+    assert notes == ["took b.ipynb, the best fit of 3 notebooks"]
+
+
+def test_a_notebook_of_something_else_is_refused(lab99: lab.Lab) -> None:
+    other = json.dumps({"cells": [{"cell_type": "code", "source": "x = 2"}]}).encode()
+    with pytest.raises(pour.NotANotebook, match="a.ipynb holds nothing of lab99"):
+        pour.choose([Found("a.ipynb", other)], lab99)
+
+
+def test_which_lab_a_folder_is_about() -> None:
+    one, two = b'check(\\"lab03.ex1\\")', b'"id": "lab04.ex1"'
+    assert pour.lab_of([one, one, two], ["lab03", "lab04"]) == "lab03"
+    with pytest.raises(ValueError, match="add --lab, one of lab03, lab04"):
+        pour.lab_of([one, two], ["lab03", "lab04"])
+
+
+# Marking
+
+
+def attempt_of(*seen: Any) -> Attempt:
+    return Attempt("full", "finished", seen=dict(enumerate(seen)), finished=True)
+
+
+def marked(lab99: lab.Lab, attempt: Attempt, exercise: int = 0) -> marking.Mark:
+    chosen = lab99.exercises[exercise]
+    hidden = marking.cases(chosen.id, "s")
+    return marking.mark(chosen, pour.untouched(lab99), hidden, attempt, None, None, Limits())
+
+
+def test_cases_depend_on_the_seed_only() -> None:
+    assert marking.cases("lab99.ex1", "a") == marking.cases("lab99.ex1", "a")
+    drawn = {json.dumps(marking.cases("lab99.ex1", str(seed))) for seed in range(20)}
+    assert len(drawn) > 5
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"value": None},
+        {"value": float("nan")},
+        {"value": float("inf")},
+        {"value": {"a": []}},
+        {"value": "9" * 100_000},
+        {"value": True},
+        {"other": 1},
+    ],
+)
+def test_forged_facts_win_nothing(lab99: lab.Lab, facts: dict[str, Any]) -> None:
+    mark = marked(lab99, attempt_of({"facts": facts}, {"facts": facts}))
+    assert (mark.points, mark.state in ("tried", "error")) == (0.0, True)
+    assert all(len(c.measured) <= marking.TEXT_CHARS for c in mark.criteria)
+
+
+@pytest.mark.parametrize("seen", [{}, {"facts": 3}, {"facts": None}, {"error": {"a": 1}}])
+def test_forged_observations_win_nothing(lab99: lab.Lab, seen: dict[str, Any]) -> None:
+    mark = marked(lab99, attempt_of(seen, seen))
+    assert (mark.state, mark.points) == ("error", 0.0)
+    assert mark.cause
+
+
+def test_a_judge_that_raises_costs_only_its_exercise(lab99: lab.Lab) -> None:
+    facts = {"facts": {"mean": "text", "reads": []}}
+    mark = marked(lab99, attempt_of(facts, facts), exercise=1)
+    assert mark.cause.startswith("what it returned cannot be judged")
+    assert "ValueError" in mark.private
+
+
+def test_a_judge_that_gives_too_much_is_not_believed(
+    lab99: lab.Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.lab99 import judge
+
+    generous = [Criterion("value", 3, True), Criterion("other", -1, False)]
+    table = {"ex1": utils.exercises.Judge(judge.double_cases, lambda case, facts: generous)}
+    monkeypatch.setattr("utils.exercises.lab99.judge.JUDGES", table)
+    facts = {"facts": {}}
+    mark = marked(lab99, attempt_of(facts, facts))
+    assert (mark.state, mark.points) == ("error", 0.0)
+
+
+def test_an_answer_that_ends_itself_has_no_points(lab99: lab.Lab) -> None:
+    attempt = attempt_of({"facts": {"value": 1}})
+    attempt.ended = "exit 0"
+    assert marked(lab99, attempt).cause == "it ended its process with exit status 0"
+
+
+@pytest.mark.parametrize(
+    "line", ["", "[", "3", "[]", '{"case": -1, "seen": {}}', '{"case": true}', "[" * 100_000]
+)
+def test_nonsense_of_a_submission_is_dropped(line: str) -> None:
+    envelope = {"exercise": "lab99.ex1", "attempt": "full"}
+    found = attempts_of([envelope | {"line": line}, {"line": line}, {"exercise": 3}])
+    assert found == {("lab99.ex1", "full"): Attempt("full")}
+
+
+def test_the_first_report_of_a_case_counts() -> None:
+    envelope = {"exercise": "lab99.ex1", "attempt": "full"}
+    lines = [json.dumps({"case": 0, "seen": {"facts": {"value": k}}}) for k in (1, 2)]
+    found = attempts_of(envelope | {"line": line} for line in lines)
+    assert found[("lab99.ex1", "full")].seen == {0: {"facts": {"value": 1}}}
+
+
+@pytest.mark.parametrize(
+    "error, shown",
+    [
+        ("TypeError: 7 (line 2: return number)", "TypeError in line 2 of its cell: return number"),
+        ("TypeError: 7 (line 2: 714)", "TypeError"),
+        ("Secret714: 7", "an exception of another library or its own"),
+        ("714", "an exception of another library or its own"),
+    ],
+)
+def test_errors_are_shown_without_their_message(lab99: lab.Lab, error: str, shown: str) -> None:
+    chosen = lab99.exercises[0]
+    answers = poured(lab99, hostile.notebook(ex1=WRONG))
+    hidden = marking.cases(chosen.id, "s")
+    attempt = attempt_of({"error": error}, {"error": error})
+    mark = marking.mark(chosen, answers, hidden, attempt, None, None, Limits())
+    assert mark.cause == f"it raised {shown}"
+    assert error in mark.private
+
+
+def test_equal_to_the_published_solution() -> None:
+    published = "def f(x):\n    'Doc.'\n    return x + 1  # comment"
+    assert lab.same_code("def f(x):\n\n    return (x+1)", published)
+    assert not lab.same_code("def f(y):\n    return y + 1", published)
+    assert not lab.same_code("def f(x:", published)
+    assert not lab.same_code("x = " + "(" * 5000, published)
+
+
+# A whole grading
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three students: one right, one wrong, one who did nothing."""
+    place = tmp_path / "in[box]"
+    hostile.hand_in(place / "ann", hostile.notebook())
+    hostile.hand_in(place / "=bob", hostile.notebook(ex1=WRONG))
+    stub = "def mean(read, count):\n    raise NotImplementedError('lab99.ex2: not attempted yet')"
+    hostile.hand_in(place / "Zoë", hostile.notebook(ex2=stub))
+    return place
+
+
+def outputs(out: Path) -> dict[str, bytes]:
+    files = [*out.glob("*.csv"), *out.glob("*.html"), *out.glob("reports/*"), out / "seed.txt"]
+    return {str(f.relative_to(out)): f.read_bytes() for f in files}
+
+
+def test_grading_again_gives_the_same_bytes(root: Path, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o[u]t"
+    rows = batch.grade(folder, out, root)
+    first = outputs(out)
+    assert len(first) == 6
+    assert batch.grade(folder, out, root) == rows
+    assert outputs(out) == first
+    assert (out / "seed.txt").stat().st_mode & 0o077 == 0
+    lines = first["gradebook.csv"].decode().splitlines()
+    assert lines[0] == "student,status,total,max,ex1,ex2,notes"
+    assert sorted(line.split(",")[:6] for line in lines[1:]) == [
+        ["'=bob", "graded", "8", "12", "0", "8"],
+        ["Zoë", "graded", "4", "12", "4", "0"],
+        ["ann", "graded", "12", "12", "4", "8"],
+    ]
+
+
+def test_a_score_given_by_hand_survives(root: Path, folder: Path, tmp_path: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    out = tmp_path / "out"
+    slug = {row.student: row.slug for row in batch.grade(folder, out, root)}["=bob"]
+    with Gradebook(f"sqlite:///{out / 'gradebook.db'}") as book:
+        book.find_grade("ex1-check", "lab99_sums", "lab99_sums", slug).manual_score = 3
+        book.db.commit()
+    for _ in range(2):
+        row = next(r for r in batch.grade(folder, out, root) if r.student == "=bob")
+        assert (row.points, row.total, row.by_hand) == ({"ex1": 3, "ex2": 8}, 11, {"ex1"})
+    page = (out / "reports" / f"{slug}.html").read_text()
+    assert "given by hand (the checks gave 0)" in page
+    assert "ex1: points given by hand" in (out / "gradebook.csv").read_text()
+
+
+def test_the_class_page_says_where_it_is_stuck(root: Path, folder: Path, tmp_path: Path) -> None:
+    batch.grade(folder, tmp_path / "out", root, seed="s")
+    page = (tmp_path / "out" / "class.html").read_text()
+    assert "3 submissions." in page
+    assert "<strong>value</strong> (1): add it to itself" in page
+    assert page.count("67 %") == 2 and page.count("33 %") == 2
+    assert 'href="reports/Zo%C3%AB.html"' in page
+
+
+def test_reports_do_not_name_hidden_inputs(root: Path, folder: Path, tmp_path: Path) -> None:
+    hidden = marking.cases("lab99.ex1", "s")
+    rows = batch.grade(folder, tmp_path / "out", root, seed="s")
+    private = next(r for r in rows if r.student == "=bob").marks[0].private
+    assert str(hidden[0]) in private
+    for path in (tmp_path / "out").rglob("*"):
+        if path.suffix in (".html", ".csv", ".ipynb"):
+            assert str(hidden[0]) not in path.read_text()
+
+
+def test_nbgrader_keeps_quiet(
+    root: Path, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    batch.grade(folder, tmp_path / "out", root)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("inside", ["inbox/out", "."])
+def test_folders_in_each_other_are_refused(root: Path, folder: Path, inside: str) -> None:
+    out = folder / "out" if inside == "inbox/out" else folder.parent
+    with pytest.raises(ValueError, match="lie in each other"):
+        batch.grade(folder, out, root)
+
+
+def test_a_folder_with_other_files_is_not_written_to(root: Path, folder: Path) -> None:
+    with pytest.raises(ValueError, match="holds other files"):
+        batch.grade(folder, root, root)
+
+
+def test_without_a_sandbox_nothing_is_graded(
+    root: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("utils.install.system_packages", list)
+    with pytest.raises(sandbox.SandboxError, match="apt-get install bubblewrap"):
+        batch.grade(folder, tmp_path / "out", root)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_kernel_without_namespaces_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse = tmp_path / "bwrap"
+    refuse.write_text("#!/bin/sh\necho 'Creating new namespace failed' >&2\nexit 1\n")
+    refuse.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda name: str(refuse))
+    with pytest.raises(sandbox.SandboxError, match="Creating new namespace failed.*sysctl"):
+        sandbox.prepare()
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
+    assert "is not a folder" in capsys.readouterr().err
+
+
+def test_a_table_is_no_formula() -> None:
+    for text in ("=1", "+1", "-1", "@x", " =1", "\t=1"):
+        assert report._cell(text).startswith("'")
+    assert report._cell("ann = 1") == "ann = 1"
+
+
+def test_random_hidden_cases_do_not_touch_the_global_generator() -> None:
+    random.seed(5)
+    expected = random.Random(5).random()
+    marking.cases("lab99.ex2", "s")
+    assert random.random() == expected

@@ -1,0 +1,140 @@
+"""What a sandbox consists of, in the words of bubblewrap's command line: what a submission sees
+and what it may use.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from utils.grading.lab import Lab
+
+COURSE = Path("/course")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may use. seconds: for one attempt at one exercise, cells included."""
+
+    seconds: float = 30.0
+    memory_bytes: int = 4 << 30
+    processes: int = 256
+    files_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True)
+class Host:
+    """How a sandbox is made on this machine.
+
+    root: whether it runs as root without a user namespace and changes to a user of its own;
+    otherwise it lies in a user namespace.
+    """
+
+    bwrap: str
+    root: bool
+
+
+def spare_uid(slot: int) -> int:
+    """A user id of this sandbox alone, because the kernel counts the processes of a user."""
+    rows = [list(map(int, line.split())) for line in Path("/proc/self/uid_map").open()]
+    first, _, count = max(rows, key=lambda row: row[2])
+    top = min(first + count, 2**31) - 10_000
+    return top - (os.getpid() % 500) * 16 - slot % 16
+
+
+def rlimits(limits: Limits) -> dict[str, int]:
+    """The kernel's limits for every process of a submission, by name."""
+    return {
+        # Not RLIMIT_AS: torch_xla maps several times the memory that it uses.
+        "RLIMIT_DATA": limits.memory_bytes * 3 // 4,
+        "RLIMIT_FSIZE": limits.files_bytes,
+        "RLIMIT_NPROC": limits.processes,
+        "RLIMIT_NOFILE": 1024,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_MSGQUEUE": 0,
+    }
+
+
+def command(host: Host, shown: list[str], cwd: str, limits: Limits) -> list[str]:
+    """The arguments of bubblewrap up to the program to run. shown: what `mounts` gives."""
+    size = str(limits.files_bytes)
+    room = ["--perms", "1777", "--size", size, "--tmpfs"]
+    environment = {
+        "HOME": "/tmp",
+        "IPYTHONDIR": "/tmp/.ipython",
+        "LANG": "C.UTF-8",
+        "LOGNAME": "learner",
+        "MPLBACKEND": "agg",
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "PJRT_DEVICE": "CPU",
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": str(COURSE),
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+        "USER": "learner",
+    }
+    if host.root:
+        rights = ["--cap-drop", "ALL"]
+        for name in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
+            rights += ["--cap-add", name]
+    else:
+        rights = ["--unshare-user", "--uid", "1000", "--gid", "1000"]
+    words = [
+        *rights,
+        *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--hostname", "sandbox"),
+        *("--die-with-parent", "--new-session", "--clearenv"),
+        *(word for key, value in environment.items() for word in ("--setenv", key, value)),
+        *_system(),
+        *("--proc", "/proc", "--dev", "/dev", *room, "/dev/shm", *room, "/tmp"),
+    ]
+    for folder in _python_folders():
+        if not folder.is_relative_to("/usr"):
+            words += _read_only(folder, folder)
+    words += shown
+    if cwd != "/tmp":
+        words += [*room, cwd]
+    return [*words, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd, "--"]
+
+
+def _python_folders() -> list[Path]:
+    places = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
+    return [Path(place) for place in dict.fromkeys(places)]
+
+
+def shown_folders(root: Path) -> list[Path]:
+    """The folders of this machine that a submission can read."""
+    return [Path("/usr"), *(folder.resolve() for folder in _python_folders()), root / "utils"]
+
+
+def _system() -> list[str]:
+    words = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib64", "lib32"):
+        path = Path("/", name)
+        if path.is_symlink():
+            words += ["--symlink", os.readlink(path), str(path)]
+        elif path.exists():
+            words += ["--ro-bind", str(path), str(path)]
+    for name in ("ld.so.cache", "localtime", "alternatives"):
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    return words
+
+
+def mounts(lab: Lab, root: Path) -> list[str]:
+    """The part of the course that a submission sees: `utils` without judges and other labs."""
+    utils, inside = root / "utils", COURSE / "utils"
+    words = _read_only(utils, inside)
+    for hidden in ("exercises", "grading"):
+        words += ["--tmpfs", str(inside / hidden)]
+    shown = [Path("grading", name) for name in ("__init__.py", "runner.py", "child.py")]
+    for folder in (Path("exercises"), Path("exercises", lab.name)):
+        for entry in sorted((utils / folder).iterdir()):
+            if not entry.name.startswith(("judge", "__pycache__", "lab")):
+                shown.append(folder / entry.name)
+    for path in shown:
+        words += _read_only(utils / path, inside / path)
+    return words
+
+
+def _read_only(outside: Path, inside: Path) -> list[str]:
+    # Without --dir bubblewrap makes the folders above a mount readable to root alone.
+    return ["--dir", str(inside.parent), "--ro-bind", str(outside), str(inside)]
