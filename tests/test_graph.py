@@ -73,7 +73,9 @@ def test_a_picture_is_a_small_png_with_its_caption(recorded, monkeypatch):
 def test_figures_are_reproducible():
     def pictures():
         yield draw.bars({"a": [1, 2], "b": [0, 3]}, ["x", "y"], "count", "c")
-        yield draw.lines({"p": {"one": [1, 2]}, "q": {"two": [2, 1], "three": [0, 0]}}, [1, 2], "x", "c")
+        yield draw.lines(
+            {"p": {"one": [1, 2]}, "q": {"two": [2, 1], "three": [0, 0]}}, [1, 2], "x", "c"
+        )
         yield draw.timeline({"recorded": [1, 1], "read": [0, 2]}, "step", "c")
 
     assert [p.png for p in pictures()] == [p.png for p in pictures()]

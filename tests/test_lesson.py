@@ -15,11 +15,11 @@ def fresh(monkeypatch):
 
 
 def test_a_prediction_stands_beside_the_measurement(capsys):
-    lesson.predict("reads", 5)
+    lesson.predict(reads=5)
     lesson.measured("reads", "three reads: executions", 3, says=3)
     lesson.measured("other", "a number nobody predicted", 7)
     assert capsys.readouterr().out.splitlines() == [
-        "you predict 5",
+        "you predict reads: 5",
         "three reads: executions: 3 (you predicted 5)",
         "a number nobody predicted: 7",
     ]
@@ -30,7 +30,7 @@ def test_a_prediction_stands_beside_the_measurement(capsys):
 
 
 def test_no_prediction_costs_nothing(capsys):
-    lesson.predict("reads")
+    lesson.predict(reads=None)
     lesson.measured("reads", "reads", 3)
     assert capsys.readouterr().out.endswith("reads: 3\n")
 

@@ -1,6 +1,8 @@
-"""Figures of the lessons. Each function returns a `Picture`: a PNG with a caption that says in words what it shows.
+"""Figures of the lessons. Each function returns a `Picture`: a PNG with a caption that says in
+words what it shows.
 
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and hatches say the same again.
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and hatches
+say the same again.
 """
 
 import io
@@ -19,7 +21,9 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure. `png`: its bytes; `caption`: what it shows, for every reader, seeing or not."""
+    """A finished figure. `png`: its bytes; `caption`: what it shows, for every reader, seeing or
+    not.
+    """
 
     png: bytes
     caption: str
@@ -34,7 +38,8 @@ class Picture:
         from IPython.display import Markdown, display
 
         display({"image/png": self.png, "text/plain": repr(self)}, raw=True)
-        # JupyterLab gives output images no alternative text, so the caption is an output of its own.
+        # JupyterLab gives output images no alternative text, so the caption is an output of its
+        # own.
         display(Markdown(f"*Figure.* {self.caption}"))
 
 
@@ -50,7 +55,8 @@ def _picture(figure: "Figure", caption: str) -> Picture:
 
     drawn, small = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png", dpi=100)
-    # Line art needs few colours: a palette makes the file a third as large, and notebooks keep their figures.
+    # Line art needs few colours: a palette makes the file a third as large, and notebooks keep
+    # their figures.
     Image.open(drawn).convert("RGB").quantize(64).save(small, format="png", optimize=True)
     return Picture(small.getvalue(), caption)
 
@@ -82,15 +88,21 @@ def bars(
 
 
 def lines(
-    panels: Mapping[str, Mapping[str, Sequence[float]]], x: Sequence[float], xlabel: str, caption: str
+    panels: Mapping[str, Mapping[str, Sequence[float]]],
+    x: Sequence[float],
+    xlabel: str,
+    caption: str,
 ) -> Picture:
     """Line plots side by side that share their x axis.
 
     Args:
-        panels: label of the y axis to {line name: one value per x}. Lines are named in a legend if there are several.
+        panels: label of the y axis to {line name: one value per x}. Lines are named in a legend if
+            there are several.
     """
     figure = _figure(7, 2.9)
-    for axes, (ylabel, curves) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+    for axes, (ylabel, curves) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+    ):
         for i, (name, values) in enumerate(curves.items()):
             axes.plot(x, values, color=COLORS[i], marker=MARKERS[i], label=name)
         axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None))
@@ -110,39 +122,55 @@ def graph(recorded: "networkx.DiGraph", caption: str) -> Picture:
 
     if not 0 < len(recorded) <= 40:
         raise ValueError(
-            f"the graph has {len(recorded)} nodes; 1 to 40 can be drawn: count a larger one with graph.operators"
+            f"the graph has {len(recorded)} nodes; 1 to 40 can be drawn: count a larger one with"
+            " graph.operators"
         )
-    for layer, nodes in enumerate(networkx.topological_generations(recorded)):
-        for n in nodes:
-            recorded.nodes[n]["layer"] = layer
+    layers = {
+        node: layer
+        for layer, nodes in enumerate(networkx.topological_generations(recorded))
+        for node in nodes
+    }
     # An input stands just left of its first use, not at the far left, so that edges stay short.
-    for n in recorded:
-        if recorded.in_degree(n) == 0 and recorded.out_degree(n):
-            uses = (recorded.nodes[m]["layer"] for m in recorded.successors(n))
-            recorded.nodes[n]["layer"] = min(uses) - 1
-    places = networkx.multipartite_layout(recorded, subset_key="layer")
-    figure = _figure(min(9.0, 1.6 * (1 + max(d for _, d in recorded.nodes(data="layer")))), 3)
+    for node in recorded:
+        if not recorded.in_degree(node) and recorded.out_degree(node):
+            layers[node] = min(layers[user] for user in recorded.successors(node)) - 1
+    placed = networkx.DiGraph(recorded)
+    networkx.set_node_attributes(placed, layers, "layer")
+    places = networkx.multipartite_layout(placed, subset_key="layer")
+
+    figure = _figure(min(9.0, 1.6 * (1 + max(layers.values()))), 3)
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
-    axes.scatter(*zip(*places.values(), strict=True), alpha=0)  # texts and arrows do not widen the axes
+    # Texts and arrows do not widen the axes; invisible points do.
+    axes.scatter(*zip(*places.values(), strict=True), alpha=0)
     axes.margins(0.12, 0.2)
+    arrow = {"arrowstyle": "-|>", "color": "0.5", "shrinkA": 26, "shrinkB": 26}
     for start, end in recorded.edges:
-        axes.annotate("", places[end], places[start],
-                      arrowprops={"arrowstyle": "-|>", "color": "0.5", "shrinkA": 26, "shrinkB": 26})  # fmt: skip
-    for n, data in recorded.nodes(data=True):
-        is_input = data["operator"] in ("xla::device_data", "prim::Constant")
-        name = {"xla::device_data": "input", "prim::Constant": "constant"}.get(
-            data["operator"], data["operator"].partition("::")[2]
+        axes.annotate("", places[end], places[start], arrowprops=arrow)
+    words = {"xla::device_data": "input", "prim::Constant": "constant"}
+    for node, data in recorded.nodes(data=True):
+        operator = data["operator"]
+        box = (
+            {"boxstyle": "square,pad=0.4", "facecolor": "white"}
+            if operator in words
+            else {"boxstyle": "round,pad=0.4", "facecolor": "#DCEBF5"}
         )
-        axes.text(*places[n], f"{name}\n{data['shape']}", ha="center", va="center", fontsize=9,
-                  bbox={"boxstyle": "square,pad=0.4" if is_input else "round,pad=0.4",
-                        "facecolor": "white" if is_input else "#DCEBF5", "edgecolor": COLORS[0]})  # fmt: skip
+        label = f"{words.get(operator, operator.partition('::')[2])}\n{data['shape']}"
+        axes.text(
+            *places[node],
+            label,
+            ha="center",
+            va="center",
+            fontsize=9,
+            bbox=box | {"edgecolor": COLORS[0]},
+        )
     return _picture(figure, caption)
 
 
 def timeline(lanes: Mapping[str, Sequence[int]], xlabel: str, caption: str) -> Picture:
-    """What happened in each step, one lane per kind of event: a mark per step, with its number if more than one.
+    """What happened in each step, one lane per kind of event: a mark per step, with its number if
+    more than one.
 
     Args:
         lanes: lane name to the number of events in each step.
@@ -155,8 +183,12 @@ def timeline(lanes: Mapping[str, Sequence[int]], xlabel: str, caption: str) -> P
         axes.scatter(steps, [row] * len(steps), s=120, color=color, marker=marker, label=name)
         for step, count in enumerate(counts, 1):
             if count > 1:
-                axes.annotate(f"x{count}", (step, row), (7, 7), textcoords="offset points", fontsize=8)
-    axes.set_yticks(range(len(lanes)), [f"{name} ({sum(counts)})" for name, counts in lanes.items()])
+                axes.annotate(
+                    f"x{count}", (step, row), (7, 7), textcoords="offset points", fontsize=8
+                )
+    axes.set_yticks(
+        range(len(lanes)), [f"{name} ({sum(counts)})" for name, counts in lanes.items()]
+    )
     axes.set_ylim(len(lanes) - 0.4, -0.6)
     axes.set_xticks(range(1, 1 + max(map(len, lanes.values()))))
     axes.set_xlabel(xlabel)

@@ -1,6 +1,8 @@
-"""The first cell of every notebook: the defaults of XLA on a CPU, and a report of what is installed.
+"""The first cell of every notebook: the defaults of XLA on a CPU, and a report of what is
+installed.
 
-`report()` prints one line per component, `[OK]` or `[FAIL]` with the way to mend it. Importing this module does nothing.
+`report()` prints one line per component, `[OK]` or `[FAIL]` with the way to mend it. Importing this
+module does nothing.
 """
 
 import ctypes
@@ -13,7 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# torch-xla does not pin torch, and any other pair fails at import; pyproject.toml pins the same two.
+# torch-xla does not pin torch, and any other pair fails at import; pyproject.toml pins the same
+# two.
 PAIR = {"torch": "2.9.1", "torch-xla": "2.9.0"}
 
 
@@ -34,14 +37,18 @@ class Component:
 
 
 class NotReady(RuntimeError):
-    """The environment lacks something; the report above says what. Shown in a notebook without a traceback."""
+    """The environment lacks something; the report above says what. Shown in a notebook without a
+    traceback.
+    """
 
     def _render_traceback_(self) -> list[str]:
         return [f"NotReady: {self}"]
 
 
 def report() -> None:
-    """Set the defaults, print the report, and stop the notebook with `NotReady` if a component does not work."""
+    """Set the defaults, print the report, and stop the notebook with `NotReady` if a component does
+    not work.
+    """
     set_defaults()
     components = check()
     print(*components, sep="\n")
@@ -50,22 +57,25 @@ def report() -> None:
 
 
 def set_defaults() -> None:
-    """Choose the device of torch_xla and what its import needs. Must run before the first use of the device.
+    """Choose the device of torch_xla and what its import needs. Must run before the first use of
+    the device.
 
     A value that is set already is kept, so that the same notebook runs on a Trainium instance.
     """
     neuron = Path("/dev/neuron0").exists() and importlib.util.find_spec("torch_neuronx")
     os.environ.setdefault("PJRT_DEVICE", "NEURON" if neuron else "CPU")
-    # The C++ side logs to stderr at level INFO what a learner cannot act on; warnings and errors stay.
+    # The C++ side logs to stderr at level INFO what a learner cannot act on; warnings and errors
+    # stay.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     _preload_libpython()
 
 
 def _preload_libpython() -> None:
-    """Load the libpython that torch_xla asks the dynamic linker for, if it lies in this Python's own folder.
+    """Load the libpython that torch_xla asks the dynamic linker for, if it lies in this Python's
+    own folder.
 
-    conda's Python carries it where the linker does not look (pytorch/xla issue 6372); once it is loaded under its name,
-    the linker is content.
+    conda's Python carries it where the linker does not look (pytorch/xla issue 6372); once it is
+    loaded under its name, the linker is content.
     """
     library = Path(sys.base_prefix, "lib", f"libpython3.{sys.version_info.minor}.so.1.0")
     if library.exists():
@@ -86,7 +96,9 @@ def _python() -> Component:
     )
 
 
-_ADVICE = "choose the kernel that `python3 course.py start` opens (or `python3 course.py kernel` adds)"
+_ADVICE = (
+    "choose the kernel that `python3 course.py start` opens (or `python3 course.py kernel` adds)"
+)
 
 
 def _package(name: str) -> Component:
@@ -100,7 +112,7 @@ def _package(name: str) -> Component:
 
 
 _DEVICES = {
-    "CPU": "XLA's CPU backend on this machine: counts and values are real, its seconds are not Trainium's",
+    "CPU": "XLA's CPU backend: its counts are real, its seconds are not Trainium's",
     "NEURON": "an AWS Neuron device",
 }
 

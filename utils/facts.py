@@ -1,7 +1,7 @@
 """Statements and figures that the course quotes: each with its source, status and date.
 
-They are written once, in `utils/data/`; lessons name them by key, and the list of sources at the end of a lesson is made
-from the same keys.
+They are written once, in `utils/data/`; lessons name them by key, and the list of sources at the
+end of a lesson is made from the same keys.
 """
 
 import datetime
@@ -50,9 +50,7 @@ class Sources:
         self.facts = tuple(map(fact, keys))
 
     def __repr__(self) -> str:
-        return "\n".join(
-            f"{f.key}: {f.text} ({f.status}, {f.date}) {f.source}" for f in self.facts
-        )
+        return "\n".join(f"{f.key}: {f.text} ({f.status}, {f.date}) {f.source}" for f in self.facts)
 
     def _repr_markdown_(self) -> str:
         return "\n".join(

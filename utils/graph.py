@@ -1,6 +1,7 @@
 """Look at a recorded graph before it runs: as torch_xla's IR, as XLA's HLO and as StableHLO.
 
-Nothing here executes the graph. Lists of operators are comparable within one version of torch_xla only.
+Nothing here executes the graph. Lists of operators are comparable within one version of torch_xla
+only.
 """
 
 import re
@@ -16,7 +17,8 @@ def ir_text(*tensors: "torch.Tensor") -> str:
     """The IR that is recorded for the tensors: one line per node, in order of dependence."""
     import torch_xla
 
-    # torch_xla has no public function for this; the counters of compiles and executions are not touched by it.
+    # torch_xla has no public function for this; the counters of compiles and executions are not
+    # touched by it.
     return torch_xla._XLAC._get_xla_tensors_text(_on_xla(tensors)).strip()
 
 
@@ -74,7 +76,8 @@ def _on_xla(tensors: tuple["torch.Tensor", ...]) -> list["torch.Tensor"]:
         if not hasattr(tensor, "device") or tensor.device.type != "xla":
             where = getattr(tensor, "device", type(tensor).__name__)
             raise ValueError(
-                f"only tensors on the XLA device have a recorded graph, and this one is on {where}: move it with"
-                " .to(torch_xla.device()) before the operations that you want to see"
+                "only tensors on the XLA device have a recorded graph, and this one is on"
+                f" {where}: move it with .to(torch_xla.device()) before the operations that you"
+                " want to see"
             )
     return list(tensors)

@@ -1,7 +1,8 @@
 """What makes a lesson a conversation: predict a number, measure it, see both in the recap.
 
-The text of a lesson states numbers too. `measured(..., says=...)` compares the statement with what was just measured: a
-learner sees a note when they differ, and under COURSE_STRICT=1, as in the tests, the cell fails and names the sentence.
+The text of a lesson states numbers too. `measured(..., says=...)` compares the statement with what
+was just measured: a learner sees a note when they differ, and under COURSE_STRICT=1, as in the
+tests, the cell fails and names the sentence.
 """
 
 import os
@@ -18,7 +19,9 @@ class TextIsWrong(AssertionError):
 
 @dataclass(frozen=True)
 class Line:
-    """One number of the recap: what it is, what the learner predicted (None: nothing) and what was measured."""
+    """One number of the recap: what it is, what the learner predicted (None: nothing) and what was
+    measured.
+    """
 
     sentence: str
     predicted: object
@@ -29,11 +32,22 @@ _predictions: dict[str, object] = {}
 _lines: dict[str, Line] = {}
 
 
-def predict(key: str, number: object = None) -> None:
-    """Keep the learner's number for `measured(key, ...)`. None stands for no prediction, which costs nothing."""
-    _predictions[key] = number
-    print("no prediction yet: put your number in and run the cell again" if number is None
-          else f"you predict {number}")  # fmt: skip
+def predict(**numbers: object) -> None:
+    """Keep the learner's numbers for `measured`. None stands for no prediction, which costs
+    nothing.
+
+    >>> predict(reads=5, executions=None)
+    you predict reads: 5
+    no number yet for executions: put yours in place of None and run the cell again
+    """
+    _predictions.update(numbers)
+    given = [f"{key}: {number}" for key, number in numbers.items() if number is not None]
+    open_ = [key for key, number in numbers.items() if number is None]
+    if given:
+        print("you predict", ", ".join(given))
+    if open_:
+        keys = ", ".join(open_)
+        print(f"no number yet for {keys}: put yours in place of None and run the cell again")
 
 
 def measured(key: str, sentence: str, value: object, says: object = None) -> None:
@@ -64,7 +78,11 @@ class Recap:
     def _rows(self) -> list[tuple[str, str, str]]:
         head = [("what was measured", "you", "measured")]
         return head + [
-            (line.sentence, "" if line.predicted is None else str(line.predicted), str(line.measured))
+            (
+                line.sentence,
+                "" if line.predicted is None else str(line.predicted),
+                str(line.measured),
+            )
             for line in self.lines
         ]
 
@@ -96,7 +114,8 @@ def expected(kind: type[BaseException]) -> Iterator[None]:
 
 @contextmanager
 def quiet_stderr() -> Iterator[list[str]]:
-    """Collect what is written to stderr inside the block, also by compiled code, as a list of lines.
+    """Collect what is written to stderr inside the block, also by compiled code, as a list of
+    lines.
 
     >>> with quiet_stderr() as lines:
     ...     _ = os.write(2, b"from C++\\n")

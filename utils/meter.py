@@ -1,7 +1,8 @@
 """The meter: a with-block that counts what PyTorch/XLA did inside it.
 
-Counts, not seconds, are what a lesson or a check may rely on: on a quiet or a busy machine they are the same. They come
-from the counters of torch_xla itself (`torch_xla.debug.metrics`), read as differences, so nothing is reset.
+Counts, not seconds, are what a lesson or a check may rely on: on a quiet or a busy machine they are
+the same. They come from the counters of torch_xla itself (`torch_xla.debug.metrics`), read as
+differences, so nothing is reset.
 """
 
 from dataclasses import dataclass
@@ -17,10 +18,11 @@ class Reading:
     step_markers: step markers passed (`torch_xla.sync`, `xm.mark_step`, loader boundaries).
     reads: transfers from device to host, such as the one in `.item()`.
     writes: transfers from host to device.
-    fallbacks: operators that ran on the host because XLA has no lowering, with their number, such as
-        (("aten::nonzero", 1),).
+    fallbacks: operators that ran on the host because XLA has no lowering, with their number, such
+        as (("aten::nonzero", 1),).
     graph_nodes: for each execution the number of nodes in its IR graph, in order.
-    compile_seconds: time spent in the compiler, in seconds. Varies from run to run: show it, never assert it.
+    compile_seconds: time spent in the compiler, in seconds. Varies from run to run: show it, never
+        assert it.
     """
 
     compiles: int
@@ -51,9 +53,10 @@ def _count(number: int, plural: str) -> str:
 class Meter:
     """Counts what runs inside a with-block.
 
-    On entry everything still pending is run and waited for, so that work of earlier cells is not booked to the block. On
-    exit the device is waited for, but nothing is synced: what the block left pending stays pending and is not counted.
-    After the block, `reading` holds a frozen `Reading`, and its fields can be read from the meter itself.
+    On entry everything still pending is run and waited for, so that work of earlier cells is not
+    booked to the block. On exit the device is waited for, but nothing is synced: what the block
+    left pending stays pending and is not counted. After the block, `reading` holds a frozen
+    `Reading`, and its fields can be read from the meter itself.
 
     >>> import torch, torch_xla
     >>> x = torch.ones(3, 5).to(torch_xla.device())
@@ -76,8 +79,8 @@ class Meter:
     def __enter__(self) -> "Meter":
         if Meter._open:
             raise RuntimeError(
-                "a Meter block is open already: end it before you start the next, because a meter runs what is pending"
-                " when it starts. (If a cell was interrupted inside a block, restart the kernel.)"
+                "a Meter block is open already: end it before you start the next, because a meter"
+                " runs what is pending when it starts"
             )
         self._reading: Reading | None = None
         settle()
@@ -102,7 +105,9 @@ class Meter:
     @property
     def reading(self) -> Reading:
         if getattr(self, "_reading", None) is None:
-            raise RuntimeError("nothing is counted yet: read the meter after its with-block has ended")
+            raise RuntimeError(
+                "nothing is counted yet: read the meter after its with-block has ended"
+            )
         return self._reading
 
     def __getattr__(self, name: str) -> object:
@@ -119,7 +124,8 @@ class Meter:
 def settle() -> None:
     """Run everything that is pending and wait until the device has finished it.
 
-    `torch_xla.sync(wait=True)` alone returns early on XLA's CPU backend; `xm.wait_device_ops` does wait.
+    `torch_xla.sync(wait=True)` alone returns early on XLA's CPU backend; `xm.wait_device_ops` does
+    wait.
     """
     import torch_xla
 
@@ -154,8 +160,9 @@ class _Snapshot:
 
         if counted("MarkStep") < 0 or counted("CreateXlaTensor") < 0:
             raise RuntimeError(
-                "the counters of torch_xla were cleared inside the Meter block, so nothing can be counted. The first call of"
-                " torch.compile(backend='openxla') does that, and so does metrics.clear_all(): call it before the block"
+                "the counters of torch_xla were cleared inside the Meter block, so nothing can be"
+                " counted. metrics.clear_all() does that, and so does the first call of"
+                " torch.compile(backend='openxla'): call it before the block"
             )
         fallbacks = (
             (name, counted(name))
@@ -170,9 +177,10 @@ class _Snapshot:
         ]
         return Reading(
             compiles=counted("UncachedCompile"),
-            # Each run looks its graph up among the compiled ones, at once; the counter of executions proper is posted
-            # late, by a background thread. torch.compile(backend="openxla") looks up once, without running, and then
-            # runs through a path of its own.
+            # Each run looks its graph up among the compiled ones, at once; the counter of
+            # executions proper is posted late, by a background thread.
+            # torch.compile(backend="openxla") looks up once, without running, and then runs through
+            # a path of its own.
             executions=counted("UncachedCompile")
             + counted("CachedCompile")
             - counted("DynamoExtractCompiledGraph")

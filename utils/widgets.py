@@ -1,7 +1,8 @@
-"""Interactive figures from core ipywidgets: a function of the lesson, a slider for each of its arguments.
+"""Interactive figures from core ipywidgets: a function of the lesson, a slider for each of its
+arguments.
 
-A widget needs a running kernel, so a lesson always calls the same function once more in the cell below: its static twin,
-which readers on GitHub see and tests compare.
+A widget needs a running kernel, so a lesson always calls the same function once more in the cell
+below: its static twin, which readers on GitHub see and tests compare.
 """
 
 import html

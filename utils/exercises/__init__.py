@@ -1,8 +1,9 @@
 """What an exercise is: cases, an observation of the learner's answer, and a judgement.
 
-The three parts are apart so that the same exercise serves two places. In a notebook, `utils.check` runs all three in
-one process. At grading, cases and judgement stay in the grader's process and only the observation runs beside the
-learner's code, in a sandbox: hidden inputs and verdicts are never in reach of a submission.
+The three parts are apart so that the same exercise serves two places. In a notebook, `utils.check`
+runs all three in one process. At grading, cases and judgement stay in the grader's process and only
+the observation runs beside the learner's code, in a sandbox: hidden inputs and verdicts are never
+in reach of a submission.
 
 A lab is a package `utils.exercises.labNN` with two modules:
 
@@ -18,7 +19,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Facts = dict[str, Any]
-"""What is known of one run of an answer: plain JSON values, because it crosses a process border at grading."""
+"""What is known of one run of an answer: plain JSON values, because it crosses a process border at
+grading.
+"""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class Judge:
     """How to make cases and judge what was observed.
 
     cases: draws the cases, smallest first, from a random generator; plain JSON values.
-    judge: called with one case and its facts; returns the same criteria in the same order for every case.
+    judge: called with one case and its facts; returns the same criteria in the same order for every
+        case.
     """
 
     cases: Callable[[random.Random], list[Facts]]
@@ -68,9 +72,11 @@ class Judge:
 class Verdict:
     """The result of one exercise.
 
-    state: "passed", "tried" (some criterion not met), "error" (the answer raised) or "not attempted".
+    state: "passed", "tried" (some criterion not met), "error" (the answer raised) or "not
+        attempted".
     points, max_points: points won and points to win.
-    criteria: for each criterion the worst case, that is the smallest case that fails it, if one does.
+    criteria: for each criterion the worst case, that is the smallest case that fails it, if one
+        does.
     failing_case: the smallest case that fails, or None.
     error: for state "error", what was raised and where, in one line.
     """
@@ -120,18 +126,20 @@ def judge(exercise_id: str) -> Judge:
     return _member(exercise_id, "judge", "JUDGES")
 
 
-def _where(error: BaseException) -> str:
-    """The last place of a traceback that lies in the learner's own code: "line 7: y = x.itm()"."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if f.filename.startswith(("<", "/tmp/ipykernel_"))]
-    return f"line {own[-1].lineno}: {own[-1].line}" if own else ""
+def _where(error: BaseException, answer: Callable[..., Any]) -> str:
+    """The last place of a traceback that lies in the answer's own cell: "line 7: y = x.itm()"."""
+    cell = getattr(getattr(answer, "__code__", None), "co_filename", None)
+    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == cell]
+    return f"line {own[-1].lineno}: {own[-1].line}".rstrip(": ") if own else ""
 
 
 def observe_case(exercise_id: str, answer: Callable[..., Any], case: Facts) -> Facts:
-    """Run an answer on one case. Returns {"facts": ...}, {"error": text} or {"not_attempted": True}.
+    """Run an answer on one case.
 
-    Whatever the answer raises is a result, not a failure of the check; KeyboardInterrupt passes through, so that a
-    learner can stop an endless answer.
+    Returns {"facts": ...}, {"error": text} or {"not_attempted": True}.
+
+    Whatever the answer raises is a result, not a failure of the check; KeyboardInterrupt passes
+    through, so that a learner can stop an endless answer.
     """
     try:
         return {"facts": observer(exercise_id).observe(answer, dict(case))}
@@ -142,7 +150,7 @@ def observe_case(exercise_id: str, answer: Callable[..., Any], case: Facts) -> F
     except (Exception, SystemExit) as error:
         caught = error
     text = f"{type(caught).__name__}: {caught}"[:500]
-    where = _where(caught)
+    where = _where(caught, answer)
     return {"error": f"{text} ({where})" if where else text}
 
 
@@ -151,8 +159,8 @@ def decide(
 ) -> Verdict:
     """Judge the observations of an answer, one per case in the same order.
 
-    Points are `max_points` shared among the criteria by weight; a criterion counts when every case meets it. An answer
-    that raises in any case wins nothing: the smallest such case is reported.
+    Points are `max_points` shared among the criteria by weight; a criterion counts when every case
+    meets it. An answer that raises in any case wins nothing: the smallest such case is reported.
     """
     if not cases or len(cases) != len(observations):
         raise ValueError(f"{len(cases)} cases but {len(observations)} observations")
@@ -167,9 +175,7 @@ def decide(
         judge(exercise_id).judge(case, seen["facts"])
         for case, seen in zip(cases, observations, strict=True)
     ]
-    worst = [
-        next((c for c in row if not c.passed), row[-1]) for row in zip(*judged, strict=True)
-    ]
+    worst = [next((c for c in row if not c.passed), row[-1]) for row in zip(*judged, strict=True)]
     failing = next(
         (case for case, row in zip(cases, judged, strict=True) if not all(c.passed for c in row)),
         None,
