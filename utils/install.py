@@ -20,9 +20,8 @@ from utils.programs import Say, Uv, system_packages
 __all__ = ["Home", "SetupError", "ensure", "environment", "system_packages"]
 
 # Measured with Python 3.11: what an empty environment downloads, and what it then occupies.
-DOWNLOAD_MB = {"slim": 1060, "full": 4360, "cpu": 500}
-DISK_MB = {"slim": 2700, "full": 7800, "cpu": 2000}
-TESTS_MB = 90
+DOWNLOAD_MB = {"slim": 1060, "full": 4360, "cpu": 500, "tests": 90}
+DISK_MB = {"slim": 2700, "full": 7800, "cpu": 2000, "tests": 400}
 
 # What the course needs of the pair: that both load, and that a graph is compiled and run.
 TRIAL = """
@@ -57,7 +56,6 @@ def ensure(home: Home, needs: str, say: Say, *, choice: str = "", recheck: bool 
         if is_complete(home, record, needs, build) and not recheck:
             # Only a package is missing that somebody removed.
             return steps.install(record, build)
-        check_space(home, build, record)
         steps.announce(build, record)
         record = steps.install(record, build)
         return steps.finish(record, build, choice, recheck)
@@ -70,13 +68,23 @@ def is_complete(home: Home, record: Record, needs: str, build: str) -> bool:
     return same and not record.busy and works(home, record)
 
 
-def check_space(home: Home, build: str, record: Record) -> None:
-    """SetupError if the disk has too little room for what is still to come."""
-    needed = TESTS_MB if record.complete.get("learner") else DISK_MB[build]
-    free = shutil.disk_usage(home.root).free // 10**6
-    if free < needed:
+def still_to_come(home: Home, record: Record, needs: str, build: str, mb: dict[str, int]) -> int:
+    """How many of `mb` (`DOWNLOAD_MB` or `DISK_MB`) are left, as far as the record tells."""
+    if not record.complete:
+        total = mb[build]
+    elif build == "full" and not any(home.site(record.python).glob("nvidia_cublas_cu12-*")):
+        total = mb["full"] - mb["slim"]
+    else:
+        total = 0
+    return total + (mb["tests"] if needs == "everything" and needs not in record.complete else 0)
+
+
+def check_space(home: Home, needed_mb: int) -> None:
+    """SetupError if the disk has less room than that."""
+    free_mb = shutil.disk_usage(home.root).free // 10**6
+    if free_mb < needed_mb:
         raise SetupError(
-            f"{home.root} has {free} MB free, and this needs about {needed} MB.\n"
+            f"{home.root} has {free_mb} MB free, and this needs about {needed_mb} MB.\n"
             "Free some space or move the folder to a larger disk; then type the same command again."
         )
 
@@ -138,11 +146,14 @@ class Steps:
         return write_record(self.home, record, busy=False)
 
     def announce(self, build: str, record: Record) -> None:
+        """Say what is to be done and how much it downloads; SetupError if the disk is too full."""
+        check_space(self.home, still_to_come(self.home, record, self.needs, build, DISK_MB))
+        size = still_to_come(self.home, record, self.needs, build, DOWNLOAD_MB)
         if not record.complete:
-            size = f"{DOWNLOAD_MB[build]} MB to download, once, less what is here already"
+            size = f"{size} MB to download, once, less what is here already"
             self.say(f"Installing torch, torch-xla and JupyterLab ({size}).")
-        elif self.needs not in record.complete:
-            self.say(f"Installing what tests and grading need: {TESTS_MB} MB to download, once.")
+        elif size:
+            self.say(f"Installing what is not there yet ({size} MB to download, once).")
         else:
             self.say("Bringing the environment up to date.")
 
@@ -166,6 +177,8 @@ class Steps:
             ]
             if present:
                 self.uv.pip("uninstall", *present, step="remove the GPU libraries")
+                if environment(self.home)["UV_CACHE_DIR"] == str(self.home.tools / "cache"):
+                    self.uv("cache", "clean", *present, step="free their space")
         except SetupError:
             # uv changes nothing until all is fetched: after a refusal the environment is whole.
             write_record(self.home, record, busy=False)
@@ -205,15 +218,12 @@ class Steps:
         soname = f"libpython{record.python}.so.1.0"
         missing = not self.python_runs(f"import ctypes; ctypes.CDLL('{soname}')")
         files = standins.libpython(site, soname) if missing else {}
+        kept = dict(record.stand_ins)
         if build == "slim":
             files |= standins.cuda(site)
         else:
-            gpu = {
-                path: sha for path, sha in record.stand_ins.items() if path.startswith("nvidia/")
-            }
-            standins.remove(site, gpu)
-        present = {path: sha for path, sha in record.stand_ins.items() if (site / path).exists()}
-        record = write_record(self.home, record, stand_ins=present | standins.digests(files))
+            standins.remove(site, {path: kept.pop(path) for path in list(kept) if "nvidia" in path})
+        record = write_record(self.home, record, stand_ins=kept | standins.digests(files))
         standins.write(site, files)
         return record
 
@@ -221,10 +231,7 @@ class Steps:
         """torch did not load: without GPU libraries install them; with them, say what to do."""
         if build == "slim":
             self.say("torch does not load without its GPU libraries here.")
-            self.say(
-                f"Installing them: {DOWNLOAD_MB['full'] - DOWNLOAD_MB['slim']} MB to download."
-            )
-            check_space(self.home, "full", Record())
+            self.announce("full", record)
             record = self.install(record, "full")
             return self.finish(record, "full", "full", recheck=True)
         raise SetupError(
