@@ -10,7 +10,7 @@ from utils.exercises.lab03.criteria import criterion, times
 
 
 def bench_cases(rng: random.Random) -> list[Facts]:
-    shapes = ((0, 2 * rng.randint(2, 4)), (2, 2 * rng.randint(3, 6) + 1), (3, 200))
+    shapes = ((0, 2 * rng.randint(2, 3)), (2, 2 * rng.randint(3, 6) + 1), (3, 200))
     return [_bench_case(rng, warmup, repeats) for warmup, repeats in shapes]
 
 
@@ -55,14 +55,14 @@ def _quantile(
     return criterion(name, 2, passed, f"{said * 1e3:.3f} ms", target, reasons[0])
 
 
-_MEDIAN_KNOWN: dict[str, Callable[[list[int]], float]] = {
+MEDIAN_KNOWN: dict[str, Callable[[list[int]], float]] = {
     "this is the average of two samples: the nearest rank is one sample, here too": lambda t: (
         (t[len(t) // 2 - 1] + t[len(t) // 2]) / 2
     ),
     "this is one rank too high: ranks count from 1, list places from 0": lambda t: t[len(t) // 2],
     "this is the mean: one slow sample moves it": lambda t: sum(t) / len(t),
 }
-_P99_KNOWN: dict[str, Callable[[list[int]], float]] = {
+P99_KNOWN: dict[str, Callable[[list[int]], float]] = {
     "this is the slowest sample, which is the 99th percentile of fewer than 100 only": max,
     "this is one rank too high: ranks count from 1, list places from 0": lambda t: t[
         min(99 * len(t) // 100, len(t) - 1)
@@ -114,6 +114,6 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
             "fn, sync, clock",
             timing,
         ),
-        _quantile("median", case, median, 50, _MEDIAN_KNOWN),
-        _quantile("p99", case, p99, 99, _P99_KNOWN),
+        _quantile("median", case, median, 50, MEDIAN_KNOWN),
+        _quantile("p99", case, p99, 99, P99_KNOWN),
     ]

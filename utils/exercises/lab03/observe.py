@@ -24,17 +24,34 @@ def _launches() -> int:
     return sum(metrics.counter_value(name) or 0 for name in names)
 
 
+def _graph_sizes() -> tuple[int, list[float]]:
+    """The number of graphs that ran so far, and the nodes of the latest of them."""
+    from torch_xla.debug import metrics
+
+    count, _, latest = metrics.metric_data("TensorsGraphSize") or (0, 0, [])
+    return count, [nodes for _, nodes in latest]
+
+
+class _Grown(Exception):
+    """Ends an answer whose graphs grow: each takes the compiler longer, and all is seen."""
+
+
 class _Steps:
     """Watches training steps: how many began, and how many were recorded but not run at worst."""
 
     def __init__(self) -> None:
         self.started = 0
         self._waiting = 0
-        self._before = _launches()
+        self._launches = _launches()
+        self._graphs = _graph_sizes()[0]
 
     def begin(self) -> None:
-        """To be called when a step begins."""
+        """To be called when a step begins. Raises _Grown if the last graph is far too large."""
         self._look()
+        count, latest = _graph_sizes()
+        own = latest[len(latest) - (count - self._graphs) :]
+        if own and own[-1] > 4 * max(own[:2]):
+            raise _Grown
         self.started += 1
 
     def facts(self) -> Facts:
@@ -42,7 +59,7 @@ class _Steps:
         return {"steps": self.started, "waiting": self._waiting}
 
     def _look(self) -> None:
-        self._waiting = max(self._waiting, self.started - (_launches() - self._before))
+        self._waiting = max(self._waiting, self.started - (_launches() - self._launches))
 
 
 def _counts(reading: Any) -> Facts:
@@ -52,6 +69,14 @@ def _counts(reading: Any) -> Facts:
         "reads": reading.reads,
         "graph_nodes": list(reading.graph_nodes),
     }
+
+
+def _returned(answer: Answer, *inputs: Any) -> Facts:
+    """What `numbers` says of the answer's result, and whether it was stopped."""
+    try:
+        return {"stopped": False, **numbers(answer(*inputs))}
+    except _Grown:
+        return {"stopped": True, **numbers(None)}
 
 
 def measure_snippets(steps: int) -> dict[str, list[int]]:
@@ -112,9 +137,9 @@ def observe_mean_losses(answer: Answer, case: Facts) -> Facts:
             seen.begin()
             return training.train_step(model, optimizer, batch)
 
-        returned = answer(step, case["steps"], case["every"])
+        returned = _returned(answer, step, case["steps"], case["every"])
         facts = seen.facts()
-    return {**facts, **_counts(meter.reading), "returned": numbers(returned)}
+    return {**facts, **_counts(meter.reading), "returned": returned}
 
 
 def observe_bench(answer: Answer, case: Facts) -> Facts:
@@ -136,9 +161,9 @@ def observe_fixed_loop(answer: Answer, case: Facts) -> Facts:
     with Meter() as meter:
         seen = _Steps()
         model.register_forward_pre_hook(lambda *_: seen.begin())
-        returned = answer(model, optimizer, on_device)
+        returned = _returned(answer, model, optimizer, on_device)
         facts = seen.facts()
-    return {**facts, **_counts(meter.reading), "returned": numbers(returned)}
+    return {**facts, **_counts(meter.reading), "returned": returned}
 
 
 def observe_train(answer: Answer, case: Facts) -> Facts:
@@ -156,13 +181,13 @@ def observe_train(answer: Answer, case: Facts) -> Facts:
             on_device += places == {"xla"}
 
         model.register_forward_pre_hook(look)
-        returned = answer(model, batches, case["lr"])
+        returned = _returned(answer, model, batches, case["lr"])
         facts = seen.facts()
     return {
         **facts,
         **_counts(meter.reading),
         "on_device": on_device,
-        "returned": numbers(returned),
+        "returned": returned,
     }
 
 

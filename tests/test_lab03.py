@@ -1,0 +1,486 @@
+"""Lab 03: what it expects is what is measured, right answers pass however they are written, and
+nothing an answer returns can break a check."""
+
+import json
+import math
+import random
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.wrong_answers.lab03 import RIGHT, WRONG
+from utils import catalog, env
+from utils.catalog import ROOT
+from utils.exercises import Verdict, decide, judge, observe_case
+from utils.exercises.lab03 import bench, criteria, fake, training
+from utils.exercises.lab03.judge import EXPECTED, MOST_COMPILES
+from utils.exercises.lab03.observe import OBSERVERS, measure_snippets
+
+EXERCISES = [f"lab03.{name}" for name in OBSERVERS]
+SEEDS = ["public", "a private one", "another"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _device_before_any_backward() -> None:
+    """A first backward on the CPU before XLA's device is there breaks all later ones on it."""
+    env.set_defaults()
+    import torch_xla
+
+    torch_xla.device()
+
+
+def notebook_code() -> dict[str, str]:
+    (path,) = catalog.lab_notebooks(ROOT, "lab03")
+    cells = catalog.read_notebook(path)["cells"]
+    return {c["id"]: catalog.text(c) for c in cells if c["cell_type"] == "code"}
+
+
+@pytest.fixture(scope="module")
+def names() -> dict:
+    """What the solution notebook defines, without running its checks."""
+    found: dict = {"__name__": "notebook"}
+    for name, source in notebook_code().items():
+        if name not in ("setup", "quiz", "board") and not name.endswith("-check"):
+            exec(compile(source, f"<{name}>", "exec"), found)
+    return found
+
+
+def answer_from(source: str, exercise_id: str, names: dict):
+    own = dict(names)
+    exec(compile(source, "<answer>", "exec"), own)
+    return own[OBSERVERS[exercise_id.partition(".")[2]].answer]
+
+
+def verdict_of(exercise_id: str, answer, seed: str) -> Verdict:
+    cases = judge(exercise_id).cases(random.Random(seed))
+    seen = [json.loads(json.dumps(observe_case(exercise_id, answer, case))) for case in cases]
+    return decide(exercise_id, cases, seen, 10.0)
+
+
+def first_case(exercise_id: str) -> dict:
+    return judge(exercise_id).cases(random.Random("first"))[0]
+
+
+# Right answers
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_the_solution_passes_for_any_seed(exercise_id: str, seed: str, names: dict) -> None:
+    answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
+    assert verdict_of(exercise_id, answer, seed).points == 10.0
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_the_answer_that_the_wrong_ones_change_is_right(exercise_id: str, names: dict) -> None:
+    answer = answer_from(RIGHT[exercise_id.partition(".")[2]], exercise_id, names)
+    assert verdict_of(exercise_id, answer, "public").state == "passed"
+
+
+OTHER_WAYS = {
+    "a mean per window on the device": (
+        "lab03.ex2",
+        """
+def mean_losses(step, steps, every):
+    means, window = [], []
+    for _ in range(steps):
+        window.append(step())
+        torch_xla.sync()
+        if len(window) == every:
+            means.append(torch.stack(window).mean().item())
+            window = []
+    return means
+""",
+    ),
+    "all losses in one read": (
+        "lab03.ex2",
+        """
+def mean_losses(step, steps, every):
+    losses = []
+    for _ in range(steps):
+        losses.append(step())
+        torch_xla.sync()
+    return torch.stack(losses).reshape(-1, every).mean(dim=1).cpu().tolist()
+""",
+    ),
+    "sync at the start of a step": (
+        "lab03.ex2",
+        """
+def mean_losses(step, steps, every):
+    losses = []
+    for _ in range(steps):
+        torch_xla.sync()
+        losses.append(step())
+    losses = torch.stack(losses).tolist()
+    return tuple(sum(losses[i : i + every]) / every for i in range(0, steps, every))
+""",
+    ),
+    "one clock reading between samples": (
+        "lab03.ex3",
+        """
+def bench(fn, sync, clock, warmup, repeats):
+    import statistics
+
+    for _ in range(warmup):
+        fn()
+        sync()
+    sync()
+    times = [clock()]
+    for _ in range(repeats):
+        fn()
+        sync()
+        times.append(clock())
+    samples = sorted(after - before for before, after in zip(times, times[1:]))
+    return [statistics.median_low(samples), samples[math.ceil(0.99 * repeats) - 1]]
+""",
+    ),
+    "barrier": (
+        "lab03.ex4",
+        """
+def fixed_loop(model, optimizer, batches):
+    losses = []
+    for x, y in batches:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        xm.optimizer_step(optimizer, barrier=True)
+        losses.append(loss)
+    return torch.stack(losses).cpu().tolist()
+""",
+    ),
+    "loader": (
+        "lab03.ex5",
+        """
+def train(model, batches, lr):
+    from torch_xla.distributed.parallel_loader import MpDeviceLoader
+
+    model = model.to("xla")
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    losses = []
+    for x, y in MpDeviceLoader(batches, torch_xla.device()):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses).tolist()
+""",
+    ),
+    "compiled step": (
+        "lab03.ex5",
+        """
+def train(model, batches, lr):
+    device = torch_xla.device()
+    model = model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+
+    @torch_xla.compile
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    losses = [step(x.to(device), y.to(device)) for x, y in batches]
+    return torch.stack(losses).tolist()
+""",
+    ),
+    "step as a block": (
+        "lab03.ex5",
+        """
+def train(model, batches, lr):
+    device = torch_xla.device()
+    model = model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    losses = []
+    for x, y in batches:
+        with torch_xla.step():
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x.to(device)), y.to(device))
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+    return torch.stack(losses).tolist()
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_other_right_ways_pass(way: str, names: dict) -> None:
+    exercise_id, source = OTHER_WAYS[way]
+    verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), "public")
+    assert verdict.state == "passed", verdict
+
+
+# Wrong answers (their messages are tried in test_labs.py, with the public seed)
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "source"),
+    [pytest.param(w[0], w[2], id=f"{w[0]}-{w[1].replace(' ', '-')}") for w in WRONG],
+)
+def test_a_wrong_answer_loses_points_with_a_private_seed_too(exercise_id, source, names) -> None:
+    verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), "a private one")
+    assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
+
+
+def test_the_given_faulty_loop_and_the_cpu_loop_win_nothing(names: dict) -> None:
+    assert verdict_of("lab03.ex4", names["growing_loop"], "public").points == 0
+    assert verdict_of("lab03.ex5", names["train_on_cpu"], "public").points == 0
+
+
+def test_a_second_check_counts_compiles_as_the_first(names: dict) -> None:
+    source = next(w[2] for w in WRONG if w[1] == "indexed on the device")
+    answer = answer_from(source, "lab03.ex5", names)
+    case = {**first_case("lab03.ex5"), "steps": 6}
+    for _ in range(2):
+        facts = observe_case("lab03.ex5", answer, case)["facts"]
+        assert facts["compiles"] > MOST_COMPILES
+
+
+def test_an_answer_whose_graph_grows_is_stopped(names: dict) -> None:
+    source = next(w[2] for w in WRONG if w[1] == "item taken for a sync and stopped")
+    case = {**first_case("lab03.ex2"), "steps": 20, "every": 10}
+    facts = observe_case("lab03.ex2", answer_from(source, "lab03.ex2", names), case)["facts"]
+    assert facts["returned"]["stopped"] and facts["steps"] < 10
+
+
+def test_growth_is_seen_in_a_process_that_ran_many_graphs(names: dict) -> None:
+    import torch
+    import torch_xla
+
+    x = torch.ones(5).to(torch_xla.device())
+    for _ in range(1100):  # torch_xla keeps the sizes of the latest 1,024 graphs only
+        x = x + 1.5
+        torch_xla.sync()
+    test_an_answer_whose_graph_grows_is_stopped(names)
+
+
+# What an answer may return
+
+
+class Odd(dict):
+    def __repr__(self) -> str:
+        raise RuntimeError("not to be shown")
+
+
+def garbage() -> list:
+    import torch
+    import torch_xla
+
+    return [
+        None,
+        True,
+        "text",
+        b"bytes",
+        1.5,
+        float("nan"),
+        10**400,
+        [],
+        [None] * 5,
+        [float("inf")] * 2,
+        [10**400, 1],
+        {"A": None, "B": "x", "C": (1,), "D": [1, "a"], "E": (10**400, 0), "F": {}},
+        Odd(),
+        object(),
+        range(3),
+        torch.ones(3),
+        torch.ones(2).to(torch_xla.device()) * 2,
+        [torch.ones(()).to(torch_xla.device()) * 2] * 2,
+        [1.0] * 100_000,
+    ]
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
+    case = first_case(exercise_id)
+    for value in garbage():
+        seen = observe_case(exercise_id, lambda *_, value=value: value, case)
+        assert "facts" in seen, seen
+        text = json.dumps(seen, allow_nan=False)
+        assert len(text) < 20_000
+        verdict = decide(exercise_id, [case], [json.loads(text)], 10.0)
+        assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
+        assert any(each.message for each in verdict.criteria)
+
+
+def test_what_raises_is_an_error_with_its_text() -> None:
+    def broken(*_):
+        raise KeyError("C")
+
+    for exercise_id in EXERCISES:
+        seen = observe_case(exercise_id, broken, first_case(exercise_id))
+        assert seen["error"].startswith("KeyError: 'C'")
+
+
+def test_observing_leaves_random_numbers_and_pending_work_alone(names: dict) -> None:
+    import torch
+
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    for exercise_id in EXERCISES:
+        answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
+        assert "facts" in observe_case(exercise_id, answer, first_case(exercise_id))
+    assert torch.equal(torch.rand(3), expected)
+
+
+# What is expected
+
+
+@pytest.mark.parametrize("steps", [2, 3, 7, 12])
+def test_the_formulas_are_what_is_measured(steps: int) -> None:
+    assert measure_snippets(steps) == {name: rule(steps) for name, rule in EXPECTED.items()}
+
+
+def losses_in_float32(model, batches, lr: float) -> list[float]:
+    optimizer = training.optimizer_of(model, lr)
+    return [training.train_step(model, optimizer, batch).item() for batch in batches]
+
+
+def test_the_limit_is_ten_times_what_rounding_does() -> None:
+    rng, farthest = random.Random("tolerance"), 0.0
+    for _ in range(60):
+        case = training.training_case(rng, rng.choice([4, 7, 12, 20]))
+        true = training.true_losses(case)
+        ways = [training.draw(case), training.draw(case, spare_features=5)]
+        model, batches = training.draw(case)
+        ways.append((model, [(x.flip(0), y.flip(0)) for x, y in batches]))
+        for model, batches in ways:
+            losses = losses_in_float32(model, batches, case["lr"])
+            farthest = max(farthest, criteria.distance(losses, true))
+    assert 0 < farthest <= criteria.TOLERANCE / 10
+
+
+def test_true_losses_are_those_of_autograd() -> None:
+    case = training.training_case(random.Random(3), 20)
+    model, batches = training.draw(case)
+    double = [(x.double(), y) for x, y in batches]
+    losses = losses_in_float32(model.double(), double, case["lr"])
+    assert training.true_losses(case) == pytest.approx(losses, abs=1e-12)
+
+
+def test_the_given_cpu_loop_has_the_true_losses(names: dict) -> None:
+    case = training.training_case(random.Random(4), 8)
+    losses = names["train_on_cpu"](*training.draw(case), case["lr"])
+    assert criteria.distance(losses, training.true_losses(case)) <= criteria.TOLERANCE
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=25, deadline=None)
+def test_wrong_losses_are_far_from_right_ones(seed: int) -> None:
+    case = judge("lab03.ex2").cases(random.Random(seed))[1]
+    losses, every = training.true_losses(case), case["every"]
+    means = [sum(losses[i : i + every]) / every for i in range(0, len(losses), every)]
+    late = losses[1:] + losses[:1]
+    shifted = [sum(late[i : i + every]) / every for i in range(0, len(late), every)]
+    still = training.true_losses({**case, "lr": 0.0})
+    for right, wrong in ((means, losses[every - 1 :: every]), (means, shifted), (losses, still)):
+        assert criteria.distance(right, wrong) > 100 * criteria.TOLERANCE
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=50, deadline=None)
+def test_cases_are_plain_valid_and_smallest_first(seed: int) -> None:
+    for exercise_id in EXERCISES:
+        cases = judge(exercise_id).cases(random.Random(seed))
+        assert json.loads(json.dumps(cases)) == cases
+        assert cases == judge(exercise_id).cases(random.Random(seed))
+        sizes = [case.get("steps", case.get("repeats")) for case in cases]
+        assert len(cases) in (2, 3) and sizes == sorted(set(sizes))
+        for case in cases:
+            assert case.get("steps", 4) % case.get("every", 1) == 0
+    growing = judge("lab03.ex4").cases(random.Random(seed))
+    assert all(case["steps"] >= 4 for case in growing), "fewer steps do not show growth"
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=100, deadline=None)
+def test_no_two_ways_to_a_percentile_agree_in_all_cases(seed: int) -> None:
+    cases = bench.bench_cases(random.Random(seed))
+    for percent, known in ((50, bench.MEDIAN_KNOWN), (99, bench.P99_KNOWN)):
+        for wrong in known.values():
+            pairs = []
+            for case in cases:
+                calls = range(case["warmup"], case["warmup"] + case["repeats"])
+                samples = sorted(fake.call_ticks(case, call) for call in calls)
+                assert math.ceil(percent / 100 * len(samples)) == -(-percent * len(samples) // 100)
+                pairs.append((fake.percentile(samples, percent), wrong(samples)))
+            assert any(right != other for right, other in pairs)
+    assert cases[0]["warmup"] == 0 and cases[-1]["repeats"] >= 100
+
+
+def test_twenty_steps_in_windows_of_ten_are_always_a_case() -> None:
+    for seed in range(20):
+        cases = judge("lab03.ex2").cases(random.Random(seed))
+        assert (20, 10) in [(case["steps"], case["every"]) for case in cases]
+
+
+# The fake device
+
+
+def test_the_fake_device_is_asynchronous_and_exact() -> None:
+    case = {
+        "warmup": 1,
+        "repeats": 1,
+        "pending_ticks": 100,
+        "enqueue_ticks": 3,
+        "compile_ticks": [50],
+        "work_ticks": [10, 20],
+    }
+    device = fake.FakeDevice(case)
+    device.fn()
+    assert device.clock() == 53 * fake.TICK_S  # compiled and enqueued, not waited for
+    device.sync()
+    assert device.clock() == 110 * fake.TICK_S  # behind what was pending
+    device.fn()
+    assert device.clock() == 113 * fake.TICK_S
+    device.sync()
+    assert device.clock() == 133 * fake.TICK_S and device.log == "fcscfcsc"
+    with pytest.raises(RuntimeError, match="does its loop end"):
+        while True:
+            device.clock()
+
+
+# Apart from each other, and from the notebook
+
+
+def test_judging_needs_no_device() -> None:
+    command = (
+        "import random, sys\n"
+        "from utils.exercises import judge\n"
+        "for name in ('ex1', 'ex2', 'ex3', 'ex4', 'ex5'):\n"
+        "    judge(f'lab03.{name}').cases(random.Random(1))\n"
+        "assert 'torch' not in sys.modules\n"
+        "from utils.exercises.lab03.training import training_case, true_losses\n"
+        "true_losses(training_case(random.Random(1), 4))\n"
+        "assert 'torch_xla' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
+
+
+def test_observing_does_not_import_the_judgement() -> None:
+    command = (
+        "import sys, utils.exercises.lab03.observe\n"
+        "bad = {'judge', 'bench', 'criteria'} & {name.rpartition('.')[2] for name in sys.modules}\n"
+        "assert not bad and 'torch' not in sys.modules, bad\n"
+    )
+    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
+
+
+def test_the_notebook_says_the_numbers_that_are_judged() -> None:
+    lab = catalog.lab("lab03")
+    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    (path,) = catalog.lab_notebooks(ROOT, "lab03")
+    text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
+    assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]
+    for name in ("ex2", "ex4", "ex5"):
+        assert "2e-5 of" in text[f"{name}-task"]
+    assert criteria.TOLERANCE == 2e-5
+    assert f"at most {MOST_COMPILES} compiles" in text["ex5-task"]
+    assert f"momentum={training.MOMENTUM}" in text["ex5-given"]
