@@ -170,10 +170,13 @@ def system_packages(names: Sequence[str]) -> list[str]:
     if sudo and not _quietly(["sudo", "-n", "true"]):
         return missing
     apt = [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
-    install = [*apt, "install", "-y", "--no-install-recommends", *missing]
+    # One by one: a name that this distribution does not know would stop the others.
+    installs = [[*apt, "install", "-y", "--no-install-recommends", name] for name in missing]
+    refused = [install for install in installs if not _quietly(install)]
     # A list of packages that is there and fresh enough saves fetching it again.
-    if not _quietly(install) and _quietly([*apt, "update"]):
-        _quietly(install)
+    if refused and _quietly([*apt, "update"]):
+        for install in refused:
+            _quietly(install)
     return [name for name in missing if not _is_installed(name)]
 
 
