@@ -1,7 +1,11 @@
 """Grading: reading submissions, pouring, marking, the gradebook and the reports."""
 
+import csv
 import json
+import os
 import random
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,8 @@ import pytest
 
 import utils.exercises
 from tests import hostile
+from tests.wrong_answers import lab03 as wrong_answers
+from utils import labgen
 from utils.commands import grade as command
 from utils.exercises import Criterion
 from utils.grading import batch, inbox, lab, marking, pour, report, sandbox
@@ -156,10 +162,13 @@ def test_an_answer_in_another_cell_counts(lab99: lab.Lab) -> None:
 
 def test_given_cells_come_from_the_release(lab99: lab.Lab) -> None:
     made = hostile.notebook()
-    hostile.cell(made, "setup")["source"] = "raise SystemExit"
+    hostile.cell(made, "setup")["source"] = "import math"
     result = poured(lab99, made)
+    assert [c.id for c in result.above("ex1")] == ["setup", "edited setup", "ex1-code"]
     assert result.above("ex1")[0].source == lab99.cells[1].source
-    assert result.notes == ("given cell setup was edited; replaced by the released one",)
+    assert result.notes == (
+        "given cell setup was edited; the released one runs first, then the edited one",
+    )
 
 
 def test_a_grade_id_of_another_cell_gives_no_rights(lab99: lab.Lab) -> None:
@@ -169,7 +178,7 @@ def test_a_grade_id_of_another_cell_gives_no_rights(lab99: lab.Lab) -> None:
     made["cells"].append(own)
     result = poured(lab99, made)
     assert [c.source for c in result.cells if c.id == "ex1-check"] == ['check("lab99.ex1")']
-    assert "check of ex1 was edited; replaced by the released one" in result.notes
+    assert "check of ex1 was edited; the released one counts" in result.notes
 
 
 @pytest.mark.parametrize(
@@ -401,6 +410,45 @@ def test_nbgrader_keeps_quiet(
 ) -> None:
     batch.grade(folder, tmp_path / "out", root)
     assert capfd.readouterr() == ("", "")
+
+
+def test_nbgraders_own_export_agrees(root: Path, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    rows = batch.grade(folder, out, root, seed="s")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "nbgrader", "export", "--to", "export.csv"],
+        cwd=out,
+        env={**os.environ, "PATH": path, "HOME": str(tmp_path)},
+        check=True,
+        capture_output=True,
+    )
+    with (out / "export.csv").open() as file:
+        exported = {r["student_id"]: r for r in csv.DictReader(file)}
+    assert {s: float(r["score"]) for s, r in exported.items()} == {r.slug: r.total for r in rows}
+    assert {float(r["max_score"]) for r in exported.values()} == {12.0}
+
+
+def test_lab_03_scores_full_marks_and_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = hostile.REPOSITORY
+    solution = root / "solutions" / "lab03_lazy_tensors" / "lab03_lazy_tensors.ipynb"
+    made = json.loads(solution.read_text())
+    hostile.hand_in(tmp_path / "inbox" / "solution", made)
+    for name in ("ex1", "ex2", "ex3", "ex4", "ex5"):
+        wrong = next(w for w in wrong_answers.WRONG if w[0] == f"lab03.{name}")
+        hostile.cell(made, f"{name}-code")["source"] = wrong[2]
+    hostile.hand_in(tmp_path / "inbox" / "wrong", made)
+    untouched = json.loads(labgen.learner_version(json.loads(solution.read_text()), "lab03"))
+    hostile.hand_in(tmp_path / "inbox" / "untouched", untouched)
+    rows = batch.grade(tmp_path / "inbox", tmp_path / "out", root, "lab03", seed="s")
+    found = {row.student: row for row in rows}
+    assert found["solution"].total == 40
+    assert found["untouched"].total == 0
+    states = {row.student: [mark.state for mark in row.marks] for row in rows}
+    assert states["solution"] == ["passed"] * 5
+    assert states["untouched"] == ["not attempted"] * 5
+    assert set(states["wrong"]) <= {"tried", "error"}
+    assert found["solution"].notes == found["untouched"].notes == ()
 
 
 @pytest.mark.parametrize("inside", ["inbox/out", "."])

@@ -98,7 +98,7 @@ EXPECTED = {
     "edited-check": (
         ["0", "8"],
         "graded",
-        "check of ex1 was edited; replaced by the released one",
+        "check of ex1 was edited; the released one counts",
     ),
     "no-metadata": (
         ["4", "8"],

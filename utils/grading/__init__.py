@@ -12,5 +12,6 @@ What does not hold: an answer is observed in the process that it runs in. The co
 put back before a function is observed, but a learner who is set on it can still forge counts from
 within that function. An answer also sees the inputs that it is called with, and can hand a little
 of them out through the numbers in its report; the next grading should therefore have a new seed.
-A sandbox shares the kernel of the machine: it is not a virtual machine.
+A sandbox shares the kernel of the machine: it is no virtual machine, and what the kernel itself
+holds for it (names of files, pipes) is not counted as its memory.
 """

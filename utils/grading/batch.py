@@ -184,7 +184,7 @@ def _trust(outcome: Outcome, found: dict[tuple[str, str], Attempt]) -> None:
 
 def _rest(todo: list[dict], found: dict[tuple[str, str], Attempt], outcome: Outcome) -> list[dict]:
     """The jobs that a sandbox left undone, and in `found` what it died of."""
-    last = list(found)[-1] if found else (todo[0]["id"], "full")
+    last = list(found)[-1] if found else (todo[0]["id"], next(iter(todo[0]["attempts"])))
     attempt = found.setdefault(last, Attempt(last[1]))
     if attempt.ended == "died":
         attempt.ended = outcome.ended

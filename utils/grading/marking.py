@@ -68,7 +68,7 @@ def mark(
     notes: list[str] = []
     chosen, cells = _choose(exercise, poured, full, own, notes, limits)
     if published is not None and same_code(poured.answer(exercise.name).source, published):
-        notes.append("the answer equals the published solution, apart from comments and docstrings")
+        notes.append("equals the published solution, comments and docstrings aside")
     if chosen is None:
         return Mark(exercise, "error", 0.0, cause="it was not run", notes=tuple(notes))
     notes += _notes(chosen, cells, limits)
@@ -201,7 +201,8 @@ def _raised(error: str, cells: list[Any]) -> str:
         for cell in cells:
             lines = cell.source.split("\n")
             if 0 < number <= len(lines) and text and lines[number - 1].strip() == text:
-                return f"it raised {_exception(name)} in line {number} of its cell: {text[:120]}"
+                shown = "".join(c if c.isprintable() else "?" for c in text[:120])
+                return f"it raised {_exception(name)} in line {number} of its cell: {shown}"
     return f"it raised {_exception(name)}"
 
 

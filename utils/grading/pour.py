@@ -150,6 +150,9 @@ def pour(cells: list[dict[str, Any]], lab: Lab) -> Poured:
         else:
             poured.append(cell)
             notes.extend(_mended(cell, given))
+            # An answer may need what its author added to a given cell, such as an import.
+            if cell.kind == "given" and given is not None and given.strip() != cell.source.strip():
+                poured.append(Cell(f"edited {cell.id}", "extra", given))
         poured.extend(extras.get(cell.id, []))
     return Poured(tuple(poured), tuple(notes))
 
@@ -163,7 +166,8 @@ def _mended(cell: Cell, given: str | None) -> list[str]:
     if given is None:
         return [f"{what} was deleted; put back as released"]
     if given.strip() != cell.source.strip():
-        return [f"{what} was edited; replaced by the released one"]
+        both = "the released one runs first, then the edited one"
+        return [f"{what} was edited; {both if cell.kind == 'given' else 'the released one counts'}"]
     return []
 
 

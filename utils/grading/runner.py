@@ -26,7 +26,7 @@ from utils.grading.child import run
 Request = dict[str, Any]
 
 OUTPUT_KEPT_BYTES = 4096
-REPORT_BYTES = 4 << 20
+REPORT_BYTES = 1 << 20
 _SET_DUMPABLE = 4
 FAULT = 70
 """Exit status of a child that failed outside the learner's code."""
