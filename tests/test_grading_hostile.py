@@ -61,8 +61,16 @@ EXPECTED = {
     ),
     "crash": (["0", "8"], "graded with problems", "ex1: its process was killed by SIGSEGV"),
     "daemon": (["4", "8"], "graded", ""),
-    "fake-utils": (["0", "8"], "graded", "ex1: its cells replaced parts of the course's own code"),
-    "patched-utils": (["0", "8"], "graded", "ex1: its cells replaced parts of the course's own"),
+    "fake-utils": (
+        ["0", "8"],
+        "graded",
+        "ex1, ex2: its cells replaced parts of the course's own code",
+    ),
+    "patched-utils": (
+        ["0", "8"],
+        "graded",
+        "ex1, ex2: its cells replaced parts of the course's own",
+    ),
     "reader": (["0", "8"], "graded", ""),
     "writer": (["0", "8"], "graded", ""),
     "network": (["0", "8"], "graded", ""),

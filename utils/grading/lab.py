@@ -56,6 +56,7 @@ class Lab:
     """
 
     name: str
+    title: str
     path: Path
     notebook: dict[str, Any]
     cells: tuple[Cell, ...]
@@ -96,7 +97,9 @@ def load(root: Path, name: str) -> Lab:
         exercises.append(Exercise(each.id, short, each.title, float(each.points), function))
     by_exercise = {c.exercise: published[c.id] for c in cells if c.exercise and c.id in published}
     modules = (("torch_xla",) if "XLA" in entry.needs else ()) + _imports(cells)
-    return Lab(name, entry.path, notebook, tuple(cells), tuple(exercises), by_exercise, modules)
+    title = f"Lab {entry.number} · {entry.title}"
+    parts = tuple(cells), tuple(exercises)
+    return Lab(name, title, entry.path, notebook, *parts, by_exercise, modules)
 
 
 def _imports(cells: list[Cell]) -> tuple[str, ...]:

@@ -54,15 +54,15 @@ def mark_text(mark: Mark) -> str:
 
 
 def all_notes(row: Row) -> list[str]:
-    """Everything worth a remark, as in the table."""
-    notes = list(row.notes)
+    """Everything worth a remark, as in the table; what holds for several exercises is said once."""
+    found: dict[str, list[str]] = {}
     for mark in row.marks:
         name = mark.exercise.name
-        notes += [
-            f"{name}: {text}" for text in ([mark.cause] if mark.cause else []) + list(mark.notes)
-        ]
-        notes += [f"{name}: points given by hand"] if name in row.by_hand else []
-    return notes
+        by_hand = ["points given by hand"] if name in row.by_hand else []
+        for text in [mark.cause, *mark.notes, *by_hand]:
+            found.setdefault(text, []).append(name)
+    found.pop("", None)
+    return [*row.notes, *(f"{', '.join(names)}: {text}" for text, names in found.items())]
 
 
 def table(lab: Lab, rows: Iterable[Row]) -> str:
@@ -91,7 +91,7 @@ def _cell(text: str) -> str:
 
 
 def student_page(lab: Lab, row: Row) -> str:
-    return _render("student.html", lab=lab, row=row, title=lab_title(lab))
+    return _render("student.html", lab=lab, row=row)
 
 
 def class_page(lab: Lab, rows: list[Row]) -> str:
@@ -111,18 +111,21 @@ def class_page(lab: Lab, rows: list[Row]) -> str:
                 "obstacle": _obstacle(marks),
             }
         )
-    return _render("class.html", lab=lab, rows=rows, exercises=exercises, title=lab_title(lab))
+    return _render("class.html", lab=lab, rows=rows, exercises=exercises)
 
 
 def _obstacle(marks: list[Mark]) -> tuple[str, str, int] | None:
-    failed = Counter((c.name, c.message) for m in marks for c in m.criteria if not c.passed)
-    failed.update(("could not be judged", m.cause) for m in marks if m.cause)
-    ranked = sorted(failed.items(), key=lambda item: (-item[1], item[0]))
-    return (*ranked[0][0], ranked[0][1]) if ranked else None
+    """The criterion that most answers fail, its most frequent message, and how many fail it."""
+    failed = [(c.name, c.message) for m in marks for c in m.criteria if not c.passed]
+    failed += [("could not be judged", m.cause) for m in marks if m.cause]
+    if not failed:
+        return None
+    name, count = _most_frequent(name for name, _ in failed)
+    return name, _most_frequent(text for which, text in failed if which == name)[0], count
 
 
-def lab_title(lab: Lab) -> str:
-    return lab.path.stem.replace("_", " ", 1).replace("_", " ")
+def _most_frequent(texts: Iterable[str]) -> tuple[str, int]:
+    return min(Counter(texts).items(), key=lambda item: (-item[1], item[0]))
 
 
 def _render(template: str, **values: Any) -> str:
