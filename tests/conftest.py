@@ -33,12 +33,14 @@ def relaxed(monkeypatch: pytest.MonkeyPatch) -> None:
 def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress_file: Path) -> Path:
     """A course with one lesson and lab 99, whose exercises can be imported. Returns its root."""
     import utils.exercises
+    import utils.quizzes
 
     root = tmp_path / "course"
     lab99.build(root)
     monkeypatch.setattr(
         utils.exercises, "__path__", [*utils.exercises.__path__, str(ROOT / "tests")]
     )
+    monkeypatch.setattr(utils.quizzes, "__path__", [str(ROOT / "tests" / "lab99" / "quizzes")])
     yield root
     for name in [each for each in sys.modules if each.startswith("utils.exercises.lab99")]:
         del sys.modules[name]

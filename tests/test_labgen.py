@@ -34,6 +34,16 @@ def test_the_learners_notebook_holds_stubs_and_no_solution(course: Path) -> None
     assert "ex1-why" not in made and "ex2-hints" in made
 
 
+def test_a_task_says_minutes_and_points_from_the_check_cell(course: Path) -> None:
+    labgen.write(course)
+    content = json.loads((course / LAB).read_text())
+    tasks = {cell["id"]: source(cell) for cell in content["cells"] if "task" in cell["id"]}
+    for exercise in catalog.exercises("lab99", course):
+        name = exercise.id.partition(".")[2]
+        line = f"Difficulty: 1 of 3 · {exercise.minutes} minutes · {exercise.points:g} points"
+        assert line in tasks[f"{name}-task"].splitlines()
+
+
 def test_cells_keep_ids_points_and_lose_outputs(course: Path) -> None:
     path = catalog.lab_notebooks(course)[0]
     content = lab99.solution()

@@ -25,9 +25,9 @@ MODULES = sorted((ROOT / "utils").rglob("*.py"))
 NOTEBOOK_BYTES, FIGURE_BYTES, ALL_BYTES = 150_000, 40_000, 5_000_000
 MODULE_LINES = 300
 SETUP = """\
-import sys; sys.path[:0] = ["..", "../.."]  # finds utils from notebooks/ and from labs/labNN/, in any Jupyter
+import sys; sys.path[:0] = ["..", "../.."]  # where utils is, in any Jupyter
 from utils import env
-env.report()"""  # noqa: E501
+env.report()"""
 
 # Lowest first; a module may import from its own layer and from lower ones.
 LAYERS = (
@@ -35,7 +35,7 @@ LAYERS = (
     ("set-up", "home builds platforms programs standins install"),
     ("instruments", "env graph lesson meter"),
     ("drawing and widgets", "draw widgets"),
-    ("checks and exercises", "exercises check labgen progress quiz readme runner"),
+    ("checks and exercises", "exercises check labgen progress quiz quizzes readme runner"),
     ("grading", "grading"),
     ("command line", "commands"),
 )
@@ -92,7 +92,13 @@ def test_a_notebook_begins_with_its_only_level_1_heading(path: Path) -> None:
     headings = re.findall(r"^# .*", re.sub(r"^```.*?^```", "", prose, flags=re.M | re.S), re.M)
     first = catalog.text(cells(path)[0]).splitlines()
     assert headings == first[:1]
-    assert any(re.search(r"\d+ min · ", line) for line in first), "minutes, needs, after: missing"
+    course = json.loads(path.read_text(encoding="utf-8"))["metadata"]["course"]
+    points = ""
+    if course["kind"] == "lab":
+        points = f"{catalog.lab('lab' + course['number']).points:g} points · "
+    after = ("lesson " if points else "") + (", ".join(course["after"]) or "nothing")
+    line = f"{course['minutes']} min · {points}runs on {course['needs']} · after {after}"
+    assert line in first, f"the line under the title must say: {line}"
 
 
 @every_notebook
@@ -101,6 +107,14 @@ def test_the_set_up_cell_is_the_same_everywhere(path: Path) -> None:
     assert [catalog.text(cell) for cell in found] == [SETUP]
     assert "setup" in catalog.tags(found[0])
     assert code_cells(path)[0]["id"] == "setup"
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=relative)
+def test_a_lesson_lists_the_sources_that_its_prose_names(path: Path) -> None:
+    prose = "\n".join(catalog.text(c) for c in cells(path) if c["cell_type"] == "markdown")
+    code = "\n".join(catalog.text(c) for c in code_cells(path) if c["id"] == "sources")
+    named = set(re.findall(r"\[([a-z0-9-]+)\](?!\()", prose))
+    assert named == set(re.findall(r'"([a-z0-9-]+)"', code))
 
 
 @every_notebook

@@ -80,7 +80,9 @@ def _exercise(cells: dict[str, dict[str, Any]], name: str, lab: str) -> Iterator
     for part in PARTS:
         if f"{name}-{part}" not in cells:
             yield f"{name}-{part}", f"is missing: exercise {lab}.{name} needs {', '.join(PARTS)}"
-    code, check, hints, why = (cells.get(f"{name}-{part}") for part in PARTS[1:])
+    task, code, check, hints, why = (cells.get(f"{name}-{part}") for part in PARTS)
+    if task and not re.search("^Difficulty: ", text(task), flags=re.MULTILINE):
+        yield f"{name}-task", "states no difficulty: add a line such as 'Difficulty: 2 of 3'"
     if code:
         yield from ((f"{name}-code", each) for each in _code_cell(code, name))
     if check:
@@ -133,6 +135,17 @@ def _clear_solutions(lab: str) -> Any:
     return NamedStub()
 
 
+def _announce_points(cells: list[Any]) -> None:
+    """Add minutes and points to the difficulty in each task; they are written in the check cell."""
+    for cell in cells:
+        if facts := cell.metadata.get("exercise"):
+            task = next(c for c in cells if c.id == cell.id.replace("-check", "-task"))
+            found = f"{facts['minutes']} minutes · {cell.metadata.nbgrader.points:g} points"
+            task.source = re.sub(
+                "^Difficulty: .*$", rf"\g<0> · {found}", task.source, flags=re.MULTILINE
+            )
+
+
 def learner_version(notebook: Notebook, lab: str) -> str:
     """The learner's notebook, as file content, made from the solution notebook of `lab`."""
     import nbformat
@@ -145,6 +158,7 @@ def learner_version(notebook: Notebook, lab: str) -> str:
 
     node = nbformat.from_dict(canonical(notebook))
     node.cells = [cell for cell in node.cells if "solution-only" not in tags(cell)]
+    _announce_points(node.cells)
     resources: dict[str, Any] = {}
     for step in (
         LockCells(),

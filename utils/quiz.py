@@ -1,6 +1,6 @@
-"""Multiple-choice questions at the end of a lab: unscored, without the right letter in sight.
+"""Multiple-choice questions at the end of a notebook: unscored, without the right letter in sight.
 
-A lab's questions are `QUIZ` in `utils/exercises/labNN/quiz.py`: question name to `Question`.
+The questions of "lesson03" or "lab03" are `QUIZ` in `utils/quizzes/`, question name to `Question`.
 """
 
 import hashlib
@@ -31,42 +31,44 @@ def normalise(answer: object) -> str:
     return str(answer).strip().lower()
 
 
-def digest(lab: str, question: str, answer: object) -> str:
+def digest(notebook: str, question: str, answer: object) -> str:
     """The salted digest of an answer; the salt is the question, so equal letters look different.
 
     >>> digest("lab03", "q1", "B") == digest("lab03", "q1", "b") != digest("lab03", "q2", "b")
     True
     """
-    return hashlib.sha256(f"{lab}.{question}:{normalise(answer)}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{notebook}.{question}:{normalise(answer)}".encode()).hexdigest()[:16]
 
 
-def questions(lab: str) -> dict[str, Question]:
-    """The questions of a lab. Raises ValueError if there are none."""
+def questions(notebook: str) -> dict[str, Question]:
+    """The questions of a notebook, such as "lab03". Raises ValueError if there are none."""
     try:
-        return importlib.import_module(f"utils.exercises.{lab}.quiz").QUIZ
+        return importlib.import_module(f"utils.quizzes.{notebook}").QUIZ
     except ModuleNotFoundError as missing:
-        if missing.name and missing.name.startswith("utils.exercises"):
-            raise ValueError(f"there is no quiz for {lab!r}; labs are called 'lab03'") from None
+        if missing.name and missing.name.startswith("utils.quizzes"):
+            raise ValueError(
+                f"there is no quiz for {notebook!r}; quizzes are called 'lesson03' or 'lab03'"
+            ) from None
         raise
 
 
-def _answered(lab: str, name: str, question: Question, answer: object) -> str:
+def _answered(notebook: str, name: str, question: Question, answer: object) -> str:
     letter = normalise(answer)
     if letter not in question.options:
         return f"{answer!r} is not an option here: choose one of {', '.join(question.options)}"
     feedback = question.options[letter][1]
-    if digest(lab, name, letter) == question.digest:
+    if digest(notebook, name, letter) == question.digest:
         return f"{letter} is right. {feedback}".rstrip()
     return f"{letter} is not it. {feedback}".rstrip()
 
 
-def quiz(lab: str, **answers: object) -> Shown:
-    """Show the questions of a lab; say of each answered one, such as q1="b", if it is right.
+def quiz(notebook: str, **answers: object) -> Shown:
+    """Show the questions of a notebook; say of each answered one, such as q1="b", if it is right.
 
     Nothing is scored or recorded, and a wrong answer does not reveal the right one.
     """
     try:
-        asked = questions(lab)
+        asked = questions(notebook)
     except ValueError as error:
         return Shown(str(error))
     lines, blocks = [], []
@@ -76,7 +78,7 @@ def quiz(lab: str, **answers: object) -> Shown:
         said = (
             f"choose one of {', '.join(question.options)}"
             if given is None
-            else _answered(lab, name, question, given)
+            else _answered(notebook, name, question, given)
         )
         lines += [
             f"{name}  {question.prompt}",

@@ -37,7 +37,7 @@ def exercise(name: str, title: str, points: int, minutes: int, source: str) -> l
     solution = {"grade": False, "solution": True, "locked": False, "grade_id": f"{name}-code"}
     grade = {"grade": True, "solution": False, "locked": True, "grade_id": f"{name}-check"}
     return [
-        markdown(f"{name}-task", f"## {title}"),
+        markdown(f"{name}-task", f"## {title}\n\nDifficulty: 1 of 3"),
         code(f"{name}-code", source, nbgrader={**solution, "schema_version": 3, "task": False}),
         code(
             f"{name}-check",
