@@ -196,6 +196,19 @@ def double(number):
     for _ in range(50):
         print("x" * 1_000_000)
     return 2 * number""",
+    "interrupter": """
+import sys
+def double(number):
+    sys.stdout = None
+    raise KeyboardInterrupt""",
+    "stopper": """
+import os, signal
+def double(number):
+    try:
+        os.kill(os.getppid(), signal.SIGSTOP)
+    except OSError:
+        pass
+    return -1""",
     "killer": """
 import os, signal
 def double(number):
@@ -354,6 +367,7 @@ def link(folder: Path) -> None:
     folder.mkdir()
     (folder / "lab99_sums.ipynb").symlink_to(folder.parent / "fair" / "lab99_sums.ipynb")
     (folder / "all").symlink_to("/")
+    (folder / "<b>bold.ipynb").symlink_to("/etc/passwd")
 
 
 @maker

@@ -21,6 +21,7 @@ from pathlib import Path
 MAX_NOTEBOOK_BYTES = 20 << 20
 MAX_SUBMISSION_BYTES = 60 << 20
 MAX_ENTRIES = 2000
+MAX_NOTES = 5
 _MOODLE = re.compile(r"(.+?)_\d+_assignsubmission_\w+$")
 _CANVAS = re.compile(r"([^_]+?)(?:_late)?_\d+_\d+_.*$", re.IGNORECASE)
 _IGNORED = re.compile(r"\.|__MACOSX$")
@@ -118,7 +119,9 @@ def read(path: Path) -> tuple[list[Found], list[str]]:
     if stat.S_ISDIR(mode):
         _walk(path, files, notes)
     else:
-        _take(path, path.name, files, notes)
+        _take(path, _printable(path.name), files, notes)
+    if len(notes) > MAX_NOTES:
+        notes[MAX_NOTES:] = [f"{len(notes) - MAX_NOTES} more remarks of this kind"]
     return files, notes
 
 
@@ -175,6 +178,7 @@ def _read(path: Path) -> bytes:
 
 def _unzip(name: str, content: bytes, files: list[Found], notes: list[str]) -> None:
     try:
+        unpacked = 0
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for member in archive.infolist()[:MAX_ENTRIES]:
                 inside = f"{name}: {_printable(member.filename)}"
@@ -184,6 +188,10 @@ def _unzip(name: str, content: bytes, files: list[Found], notes: list[str]) -> N
                 if stat.S_ISLNK(member.external_attr >> 16):
                     notes.append(f"{inside} is a link; links are not followed")
                     continue
+                unpacked += min(member.file_size, MAX_NOTEBOOK_BYTES)
+                if unpacked > MAX_SUBMISSION_BYTES:
+                    notes.append(f"{name} holds more than {MAX_SUBMISSION_BYTES >> 20} MB")
+                    return
                 with archive.open(member) as file:
                     _keep(Found(inside, file.read(MAX_NOTEBOOK_BYTES + 1)), files, notes)
     # RuntimeError: encrypted, or a kind of compression that zipfile does not know.

@@ -166,7 +166,7 @@ def _judged(
         return Mark(
             exercise, "error", 0.0, (), cause, notes, f"{type(error).__name__}: {error}"[:500]
         )
-    private = f"case {verdict.failing_case}; {verdict.error}" if verdict.failing_case else ""
+    private = f"case {verdict.failing_case}; {verdict.error[:2000]}" if verdict.failing_case else ""
     cause = _raised(verdict.error, cells) if verdict.state == "error" else ""
     criteria = tuple(map(_short, verdict.criteria))
     return Mark(exercise, verdict.state, verdict.points, criteria, cause, notes, private)
@@ -194,6 +194,7 @@ def _raised(error: str, cells: list[Any]) -> str:
 
     A line is shown if it stands there word by word in the learner's own cells.
     """
+    error = error[:2000]  # may be forged, and the pattern below takes its time with long ones
     name = re.match(r"\w*", error)[0]
     place = re.search(r"\(line (\d{1,5}): (.*)\)\Z", error, re.DOTALL)
     if place:

@@ -188,7 +188,7 @@ def _sweep(request: Request) -> None:
     if child == 0:
         try:
             _drop_rights(request)
-            signal.alarm(20)
+            signal.alarm(5)
             for folder in request["writable"]:
                 for entry in os.scandir(folder):
                     if entry.is_dir(follow_symlinks=False):

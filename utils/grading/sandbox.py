@@ -25,6 +25,8 @@ from utils.grading.confine import COURSE, Host, Limits, command, mounts, rlimits
 from utils.grading.lab import Lab
 
 STARTUP_SECONDS = 120
+# Beyond the time of an attempt, for cleaning up after it: the runner is heard of at least then.
+GRACE_SECONDS = 15
 CHANNEL_BYTES = 128 << 20
 _NOISE_BYTES = 1 << 16
 
@@ -103,8 +105,6 @@ def run(
         "uid": uid,
         "limits": rlimits(limits),
     }
-    attempts = sum(len(e["attempts"]) for e in request["exercises"])
-    deadline = time.monotonic() + STARTUP_SECONDS + attempts * (limits.seconds + 30)
     results, results_in = os.pipe()
     with _filter() as program, _memory(json.dumps(request).encode()) as task:
         words = [
@@ -122,16 +122,17 @@ def run(
         )
         os.close(results_in)
         try:
-            return _watch(process, results, limits, deadline)
+            return _watch(process, results, limits)
         finally:
             _end(process)
             process.stderr.close()
             os.close(results)
 
 
-def _watch(process: subprocess.Popen, results: int, limits: Limits, deadline: float) -> Outcome:
+def _watch(process: subprocess.Popen, results: int, limits: Limits) -> Outcome:
     channel = {results: bytearray(), process.stderr.fileno(): bytearray()}
     ended, look_at = "died", time.monotonic()
+    deadline = time.monotonic() + STARTUP_SECONDS
     with selectors.DefaultSelector() as selector:
         for descriptor in channel:
             os.set_blocking(descriptor, False)
@@ -143,6 +144,7 @@ def _watch(process: subprocess.Popen, results: int, limits: Limits, deadline: fl
                     selector.unregister(key.fd)
                 elif key.fd == results:
                     channel[key.fd] += chunk
+                    deadline = time.monotonic() + limits.seconds + GRACE_SECONDS
                 else:
                     channel[key.fd] += chunk[: _NOISE_BYTES - len(channel[key.fd])]
             stop = None
