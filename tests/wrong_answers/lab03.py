@@ -247,6 +247,15 @@ def mean_losses(step, steps, every):
         ITEM_NO_SYNC,
         "the check stopped the answer, because its graphs grow",
     ),
+    (
+        "lab03.ex2",
+        "adds in place to a total on the CPU",
+        _mean(
+            ("total = [], 0", "total = [], torch.zeros(())"),
+            ("total = total + step()", "total += step()"),
+        ),
+        "measured 3 reads",
+    ),
     ("lab03.ex2", "sums", _mean((" / every", "")), "these are sums"),
     (
         "lab03.ex2",
@@ -352,6 +361,12 @@ def bench(fn, sync, clock, warmup, repeats):
         "first sample not idle",
         _bench(("    sync()\n    samples = []", "    samples = []")),
         "still in the queue when the first sample",
+    ),
+    (
+        "lab03.ex3",
+        "first sample not idle, so wrong percentiles",
+        _bench(("    sync()\n    samples = []", "    samples = []")),
+        "the samples were not taken as asked",
     ),
     (
         "lab03.ex3",
@@ -612,6 +627,20 @@ def train(model, batches, lr):
         "item and no sync",
         _train((SYNC, ""), ("loss.detach()", "loss.item()"), (STACKED, "losses")),
         "reading a value computes it but ends no step",
+    ),
+    (
+        "lab03.ex5",
+        "optimizer made before the move and item before the sync",
+        _train(
+            ("    model.to(device)\n", ""),
+            ("momentum=0.9)\n", "momentum=0.9)\n    model.to(device)\n"),
+            (
+                "        torch_xla.sync()\n        losses.append(loss.detach())",
+                "        losses.append(loss.item())\n        torch_xla.sync()",
+            ),
+            (STACKED, "losses"),
+        ),
+        "a step runs in parts, or twice",
     ),
     ("lab03.ex5", "no sync", _train((SYNC, "")), "End each step with torch_xla.sync()"),
     (

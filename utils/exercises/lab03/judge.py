@@ -63,19 +63,20 @@ def _judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
         # Said once, not six times.
         return [criterion(n, 1, False, "", "", message if n == "A" else "") for n in EXPECTED]
     return [
-        _judge_snippet(name, facts["predicted"].get(name), facts["measured"][name], right)
-        for name, right in ((name, rule(case["steps"])) for name, rule in EXPECTED.items())
+        _judge_snippet(name, case["steps"], facts["predicted"].get(name), facts["measured"][name])
+        for name in EXPECTED
     ]
 
 
-def _judge_snippet(name: str, said: Any, measured: list[int], right: list[int]) -> Criterion:
+def _judge_snippet(name: str, steps: int, said: Any, measured: list[int]) -> Criterion:
     if said is None:
         message = f'no prediction: add "{name}": (executions, compiles)'
     elif not isinstance(said, list) or not all(isinstance(each, int) for each in said):
         message = "give a pair of whole numbers, (executions, compiles)"
     else:
         message = f"you said {_pair(said)}, measured {_pair(measured)}: {_WHY[name]}"
-    return criterion(name, 1, said == right, _pair(measured), "", message)
+    right = said == EXPECTED[name](steps)
+    return criterion(name, 1, right, f"{_pair(measured)} in {steps} steps", "", message)
 
 
 # ex2: a sync budget
@@ -123,7 +124,7 @@ def _judge_fixed_loop(case: Facts, facts: Facts) -> list[Criterion]:
     steps, right = case["steps"], true_losses(case)
     return [
         executions("one execution a step", 3, case, facts, steps + 1, end),
-        graph_size(2, steps, facts["graph_nodes"]),
+        graph_size(2, steps, facts),
         right_numbers("losses", 2, facts["returned"], right, {}, advice),
         reads(1, facts["reads"], 1),
     ]

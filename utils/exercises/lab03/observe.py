@@ -37,26 +37,30 @@ class _Grown(Exception):
 
 
 class _Steps:
-    """Watches training steps: how many began, and how many were recorded but not run at worst."""
+    """Watches training steps: how many began, how many were recorded but not run at worst, and how
+    many graphs ran within the first two."""
 
     def __init__(self) -> None:
         self.started = 0
         self._waiting = 0
         self._launches = _launches()
         self._graphs = _graph_sizes()[0]
+        self._early: int | None = None
 
     def begin(self) -> None:
         """To be called when a step begins. Raises _Grown if the last graph is far too large."""
         self._look()
         count, latest = _graph_sizes()
         own = latest[len(latest) - (count - self._graphs) :]
-        if own and own[-1] > 4 * max(own[:2]):
+        if self.started == 2:
+            self._early = len(own)
+        if self._early and own[-1] > 4 * max(own[: self._early]):
             raise _Grown
         self.started += 1
 
     def facts(self) -> Facts:
         self._look()
-        return {"steps": self.started, "waiting": self._waiting}
+        return {"steps": self.started, "waiting": self._waiting, "early_graphs": self._early or 0}
 
     def _look(self) -> None:
         self._waiting = max(self._waiting, self.started - (_launches() - self._launches))
