@@ -41,14 +41,13 @@ def _shorten(text: str) -> str:
 
 
 def case_in_words(case: Facts) -> str:
-    """A case as a reader says it.
+    """A case as a reader says it; the seed of its random numbers tells nothing.
 
-    >>> case_in_words({"log_every": 10, "steps": 20})
+    >>> case_in_words({"log_every": 10, "steps": 20, "seed": 7})
     'log every = 10, steps = 20'
     """
-    return _shorten(
-        ", ".join(f"{key.replace('_', ' ')} = {value!r}" for key, value in case.items())
-    )
+    said = (f"{key.replace('_', ' ')} = {value!r}" for key, value in case.items() if key != "seed")
+    return _shorten(", ".join(said))
 
 
 def _number(value: float, unit: str) -> str:
