@@ -119,6 +119,48 @@ def test_openxla_graphs_are_counted_after_their_first_call():
     assert m.executions == 1
 
 
+def test_cleared_counters_are_noticed_whatever_follows():
+    import torch_xla.debug.metrics as metrics
+
+    a = matrix()
+    cases = [(metrics.clear_all, 0), (metrics.clear_all, 30), (metrics.clear_counters, 30)]
+    for clear, steps in [*cases, (metrics.clear_metrics, 0)]:
+        a = train_steps(a, 3)
+        with pytest.raises(RuntimeError, match="were cleared inside the Meter block"):
+            with Meter():
+                clear()
+                a = train_steps(a, steps)
+
+
+def train_steps(a: torch.Tensor, steps: int) -> torch.Tensor:
+    for _ in range(steps):
+        a = a * 0.5 + 1
+        torch_xla.sync()
+    return a
+
+
+def test_more_executions_than_torch_xla_keeps_samples():
+    a = matrix(2)
+    with Meter() as m:
+        a = train_steps(a, 1500)
+    assert m.executions == 1500
+    assert len(m.graph_nodes) == 1024 and len(set(m.graph_nodes)) == 1
+
+
+def test_an_interrupt_at_the_start_does_not_lock_the_meter(monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("utils.meter._Snapshot.__init__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            with Meter():
+                pass
+    with Meter() as m:
+        pass
+    assert m.executions == 0
+
+
 def test_misuse_is_said():
     with pytest.raises(RuntimeError, match="must not be nested|is open already"):
         with Meter():
@@ -129,7 +171,7 @@ def test_misuse_is_said():
             _ = m.executions
     with pytest.raises(AttributeError, match="executions"):
         _ = m.execution
-    assert repr(Meter()) == "Meter (not read yet)"
+    assert repr(Meter()) == "Meter (nothing counted)"
 
 
 def test_an_error_in_the_block_closes_the_meter():

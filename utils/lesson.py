@@ -5,12 +5,22 @@ was just measured: a learner sees a note when they differ, and under COURSE_STRI
 tests, the cell fails and names the sentence.
 """
 
+import itertools
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+_sizes = itertools.count(65)
+
+
+def fresh_size() -> int:
+    """A size that this kernel has not used before, so that the graphs of a model of that size are
+    new to the compiler, also when a cell is run again.
+    """
+    return next(_sizes)
 
 
 class TextIsWrong(AssertionError):

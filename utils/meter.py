@@ -14,13 +14,15 @@ class Reading:
     """What happened between the start and the end of a `Meter` block.
 
     compiles: graphs that the compiler had to translate because no earlier graph was equal.
-    executions: graphs that ran on the device.
+    executions: graphs handed to the device to run; one that torch_xla then refuses, as a read
+        under full_graph=True, is counted too.
     step_markers: step markers passed (`torch_xla.sync`, `xm.mark_step`, loader boundaries).
     reads: transfers from device to host, such as the one in `.item()`.
-    writes: transfers from host to device.
+    writes: transfers from host to device. Uncertain while a loader uploads in its own threads.
     fallbacks: operators that ran on the host because XLA has no lowering, with their number, such
         as (("aten::nonzero", 1),).
-    graph_nodes: for each execution the number of nodes in its IR graph, in order.
+    graph_nodes: the number of nodes in the IR graph of each execution, in order, as far as they
+        were recorded in the block: at most the last 1,024, and none for torch.compile.
     compile_seconds: time spent in the compiler, in seconds. Varies from run to run: show it, never
         assert it.
     """
@@ -50,6 +52,10 @@ def _count(number: int, plural: str) -> str:
     return f"{number} {plural.removesuffix('s') if number == 1 else plural}"
 
 
+_SENTINEL = "CourseMeter"
+"""A counter of our own: when it is gone, somebody has cleared the counters of torch_xla."""
+
+
 class Meter:
     """Counts what runs inside a with-block.
 
@@ -71,21 +77,26 @@ class Meter:
     >>> m.executions, m.reads
     (1, 1)
 
-    Blocks must not be nested: the inner one would run what is pending in the outer one.
+    Blocks must not be nested: the inner one would run what is pending in the outer one. What
+    other threads of the process do during the block is counted as well.
     """
 
     _open = False
+    _reading: Reading | None = None
 
     def __enter__(self) -> "Meter":
+        import torch_xla
+
         if Meter._open:
             raise RuntimeError(
                 "a Meter block is open already: end it before you start the next, because a meter"
                 " runs what is pending when it starts"
             )
-        self._reading: Reading | None = None
+        self._reading = None
         settle()
-        Meter._open = True
+        torch_xla._XLAC._xla_increment_counter(_SENTINEL, 1)
         self._before = _Snapshot()
+        Meter._open = True
         return self
 
     def __exit__(
@@ -104,9 +115,10 @@ class Meter:
 
     @property
     def reading(self) -> Reading:
-        if getattr(self, "_reading", None) is None:
+        if self._reading is None:
             raise RuntimeError(
-                "nothing is counted yet: read the meter after its with-block has ended"
+                "nothing is counted: read the meter after its with-block has ended; a block that"
+                " was interrupted while it waited for the device has no counts"
             )
         return self._reading
 
@@ -118,7 +130,7 @@ class Meter:
         )
 
     def __repr__(self) -> str:
-        return str(self.reading) if getattr(self, "_reading", None) else "Meter (not read yet)"
+        return str(self._reading) if self._reading else "Meter (nothing counted)"
 
 
 def settle() -> None:
@@ -158,10 +170,10 @@ class _Snapshot:
         def sampled(name: str) -> int:
             return self.samples(name) - before.samples(name)
 
-        if counted("MarkStep") < 0 or counted("CreateXlaTensor") < 0:
+        if counted(_SENTINEL) < 0 or any(sampled(name) < 0 for name in before.metrics):
             raise RuntimeError(
                 "the counters of torch_xla were cleared inside the Meter block, so nothing can be"
-                " counted. metrics.clear_all() does that, and so does the first call of"
+                " counted. metrics.clear_all() does that, and so does each new graph of"
                 " torch.compile(backend='openxla'): call it before the block"
             )
         fallbacks = (
@@ -170,8 +182,9 @@ class _Snapshot:
             # .item() is listed as a fallback although it is only a read, and is counted as that.
             if name.startswith("aten::") and name != "aten::_local_scalar_dense"
         )
-        graphs = sampled("TensorsGraphSize")
+        # torch_xla keeps the latest samples of a metric only.
         recent = (self.metrics.get("TensorsGraphSize") or (0, 0, []))[2]
+        first = max(0, len(recent) - sampled("TensorsGraphSize"))
         seconds = [
             (snapshot.metrics.get("CompileTime") or (0, 0))[1] / 1e9 for snapshot in (before, self)
         ]
@@ -189,6 +202,6 @@ class _Snapshot:
             reads=sampled("InboundData"),
             writes=sampled("OutboundData"),
             fallbacks=tuple((name, count) for name, count in fallbacks if count),
-            graph_nodes=tuple(int(nodes) for _, nodes in recent[len(recent) - graphs :]),
+            graph_nodes=tuple(int(nodes) for _, nodes in recent[first:]),
             compile_seconds=seconds[1] - seconds[0],
         )

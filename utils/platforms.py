@@ -3,7 +3,7 @@
 Read by whatever Python starts course.py, so nothing here may need more than Python 3.6.
 """
 
-import importlib.util
+import importlib.machinery
 import os
 import platform
 import shutil
@@ -63,7 +63,8 @@ def this_machine():
         implementation=platform.python_implementation(),
         python=sys.version_info[:2],
         free_threaded=bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
-        has_pip=importlib.util.find_spec("pip") is not None,
+        # The plain finder: that of setuptools changes distutils when it is asked for pip.
+        has_pip=importlib.machinery.PathFinder.find_spec("pip") is not None,
     )
 
 

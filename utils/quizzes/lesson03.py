@@ -16,7 +16,7 @@ QUIZ = {
     "q2": Question(
         "Which of these lines makes Python wait for the device?",
         {
-            "a": ("torch_xla.sync()", "It starts the graph and returns."),
+            "a": ("torch_xla.sync()", "Once compiled, the graph is started and sync returns."),
             "b": ("loss.backward()", "Gradients are recorded like everything else."),
             "c": ("loss.item() after a sync", "No execution, but the value must arrive."),
             "d": ("loss.detach()", "Another recorded node; nobody asks for a value."),
