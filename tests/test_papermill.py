@@ -43,6 +43,17 @@ def test_a_lesson_runs_to_its_end(path: Path, tmp_path: Path) -> None:
     execute(path, tmp_path)
 
 
+@pytest.mark.parametrize("path", LESSONS, ids=relative)
+def test_a_lesson_says_the_same_when_it_is_run_again(path: Path, tmp_path: Path) -> None:
+    notebook = catalog.read_notebook(path)
+    again = [{**cell, "id": f"{cell['id']}-again"} for cell in notebook["cells"]]
+    twice = tmp_path / "notebooks" / path.name
+    twice.parent.mkdir()
+    twice.write_text(json.dumps({**notebook, "cells": notebook["cells"] + again}))
+    (tmp_path / "utils").symlink_to(ROOT / "utils")
+    execute(twice, tmp_path)
+
+
 @pytest.mark.parametrize("path", LABS, ids=relative)
 def test_an_untouched_lab_runs_to_its_end_and_scores_nothing(path: Path, tmp_path: Path) -> None:
     _, made, cells = execute(path, tmp_path)
