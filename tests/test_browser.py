@@ -133,7 +133,7 @@ def test_a_learner_runs_lesson_03_and_moves_its_slider(server: str, course_copy:
         cell = page.locator(".jp-Cell:has(.widget-slider)").first.element_handle()
         before = cell.evaluate(RESULT)
         slider.focus()
-        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
         page.wait_for_function(
             f"([cell, before]) => ({RESULT})(cell) !== before", arg=[cell, before]
         )
