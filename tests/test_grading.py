@@ -213,6 +213,18 @@ def test_a_notebook_of_something_else_is_refused(lab99: lab.Lab) -> None:
         pour.choose([Found("a.ipynb", other)], lab99)
 
 
+def test_the_example_assignments_of_nbgrader_are_not_this_lab(lab99: lab.Lab) -> None:
+    """Notebooks that nobody here wrote, with graded cells of their own."""
+    import nbgrader
+
+    docs = Path(nbgrader.__file__).parent / "docs"
+    examples = sorted((docs / "source" / "user_guide" / "source").glob("*/*.ipynb"))
+    assert len(examples) >= 4
+    for path in examples:
+        with pytest.raises(pour.NotANotebook, match="holds nothing of lab99"):
+            pour.choose([Found(path.name, path.read_bytes())], lab99)
+
+
 def test_which_lab_a_folder_is_about() -> None:
     one, two = b'check(\\"lab03.ex1\\")', b'"id": "lab04.ex1"'
     assert pour.lab_of([one, one, two], ["lab03", "lab04"]) == "lab03"

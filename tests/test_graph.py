@@ -87,3 +87,28 @@ def test_a_graph_too_large_to_read_is_refused(recorded):
         x = x + 1
     with pytest.raises(ValueError, match="1 to 40 can be drawn"):
         draw.graph(graph.ir_graph(x), "c")
+
+
+def test_a_layer_of_pytorch_has_as_many_products_in_hlo_as_on_the_cpu():
+    """A model that nobody here wrote, counted by another instrument: PyTorch's dispatcher."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    products = []
+
+    class CountProducts(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            if function.overloadpacket._qualified_op_name in MATRIX_PRODUCTS:
+                products.append(function)
+            return function(*args, **(kwargs or {}))
+
+    # In training mode PyTorch takes no fused path of its own for the whole layer.
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+    x = torch.randn(3, 5, 16)
+    with CountProducts(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        layer(x)
+    y = layer.to(DEVICE)(x.to(DEVICE))
+    assert len(products) == 6  # query, key and value in one; scores; mix; output; two of the MLP
+    assert graph.operators(graph.hlo_text(y))["dot"] == len(products)
+
+
+MATRIX_PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
