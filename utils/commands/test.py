@@ -1,5 +1,6 @@
 """Run every test in one pytest session; arguments go to pytest and then only they are run."""
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -11,6 +12,9 @@ from utils.runner import kernel_environment
 
 PROGRAMS = {"chromium": "chromium", "bubblewrap": "bwrap"}
 """What the tests start beside Python: Debian package to program."""
+
+LIBRARIES = {"libatomic1": "libatomic.so.1"}
+"""What those programs load and a minimal system lacks: Debian package to library."""
 
 EVERYTHING = (
     "tests",
@@ -39,8 +43,17 @@ def _announce_missing(missing: list[str]) -> None:
     )
 
 
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
 def main(argv: list[str]) -> int:
     wanted = [package for package, program in PROGRAMS.items() if not shutil.which(program)]
+    wanted += [package for package, library in LIBRARIES.items() if not _loads(library)]
     if missing := system_packages(wanted):
         _announce_missing(missing)
     base = {key: value for key, value in os.environ.items() if key != "COURSE_PROGRESS"}

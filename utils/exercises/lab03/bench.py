@@ -17,8 +17,10 @@ def bench_cases(rng: random.Random) -> list[Facts]:
 def _bench_case(rng: random.Random, warmup: int, repeats: int) -> Facts:
     # All different and in no order, with a long tail, so that no rank is mistaken for another.
     work = rng.sample(range(1000, 3000), warmup + repeats)
-    for slow in rng.sample(range(warmup, warmup + repeats), 1 + repeats // 40):
-        work[slow] += rng.randint(10_000, 30_000)
+    slow = rng.sample(range(warmup, warmup + repeats), 1 + repeats // 40)
+    # Steps as wide as the range above keep the slow ones different, too.
+    for call, extra in zip(slow, rng.sample(range(10_000, 30_000, 2_000), len(slow)), strict=True):
+        work[call] += extra
     return {
         "warmup": warmup,
         "repeats": repeats,
