@@ -25,8 +25,23 @@ def test_a_prediction_stands_beside_the_measurement(capsys):
     ]
     assert lesson.Recap()._repr_markdown_().splitlines()[2:] == [
         "| three reads: executions | 5 | 3 |",
-        "| a number nobody predicted |  | 7 |",
+        "| a number nobody predicted | no guess | 7 |",
     ]
+
+
+@pytest.mark.parametrize("wrong", ["two", -1, True, [1], float("nan"), float("inf")])
+def test_what_is_no_number_is_said_and_not_kept(wrong, capsys):
+    lesson.predict(reads=wrong, other=2)
+    lesson.measured("reads", "reads", 3)
+    said = capsys.readouterr().out
+    assert "is no number of 0 or more, such as predict(reads=2)" in said
+    assert "you predict other: 2" in said and said.endswith("reads: 3\n")
+
+
+def test_a_number_without_a_name_is_said(capsys):
+    lesson.predict(2)
+    lesson.predict()
+    assert capsys.readouterr().out.count("predict(name=2)") == 2
 
 
 def test_no_prediction_costs_nothing(capsys):

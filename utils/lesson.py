@@ -42,22 +42,34 @@ _predictions: dict[str, object] = {}
 _lines: dict[str, Line] = {}
 
 
-def predict(**numbers: object) -> None:
-    """Keep the learner's numbers for `measured`. None stands for no prediction, which costs
-    nothing.
+def predict(*unnamed: object, **numbers: object) -> None:
+    """Keep the learner's numbers for `measured`. None stands for no prediction: it costs nothing.
 
     >>> predict(reads=5, executions=None)
     you predict reads: 5
     no number yet for executions: put yours in place of None and run the cell again
+    >>> predict(reads="two")
+    reads: 'two' is no number of 0 or more, such as predict(reads=2)
     """
-    _predictions.update(numbers)
-    given = [f"{key}: {number}" for key, number in numbers.items() if number is not None]
-    open_ = [key for key, number in numbers.items() if number is None]
+    if unnamed or not numbers:
+        print("say which number you predict, as the cell was given: predict(name=2)")
+    for key, number in numbers.items():
+        if number is not None and not _is_count(number):
+            print(f"{key}: {number!r} is no number of 0 or more, such as predict({key}=2)")
+    good = {key: number for key, number in numbers.items() if number is None or _is_count(number)}
+    _predictions.update(good)
+    given = [f"{key}: {number}" for key, number in good.items() if number is not None]
+    missing = [key for key, number in good.items() if number is None]
     if given:
         print("you predict", ", ".join(given))
-    if open_:
-        keys = ", ".join(open_)
+    if missing:
+        keys = ", ".join(missing)
         print(f"no number yet for {keys}: put yours in place of None and run the cell again")
+
+
+def _is_count(number: object) -> bool:
+    # True is an int, and infinity a float, but neither is a number of things.
+    return isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < 1e18
 
 
 def measured(key: str, sentence: str, value: object, says: object = None) -> None:
@@ -90,7 +102,7 @@ class Recap:
         return head + [
             (
                 line.sentence,
-                "" if line.predicted is None else str(line.predicted),
+                "no guess" if line.predicted is None else str(line.predicted),
                 str(line.measured),
             )
             for line in self.lines

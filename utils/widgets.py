@@ -31,6 +31,7 @@ def explore(show: Callable[..., Picture], **ranges: tuple[int, int, int]) -> Non
     caption = ipywidgets.HTML()
 
     def update(_: object = None) -> None:
+        caption.value = "<p>measuring ...</p>"
         picture = show(**{name: slider.value for name, slider in sliders.items()})
         image.value = picture.png
         # Widgets are not read aloud from an image, so the words stand below it.

@@ -9,17 +9,43 @@ NEEDS = "learner"
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_PAGE = "/lab/tree/notebooks/00_start_here.ipynb"
 
-# Asked of JupyterLab because nothing in the course may fetch anything while it runs.
-SETTINGS = {
+# Nothing in the course may fetch anything while it runs.
+NO_NEWS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}
+}
+# `test` and `grade` bring nbgrader, whose menus are of no use to a learner.
+NO_INSTRUCTOR_MENUS = {"disabledExtensions": {"@jupyter/nbgrader": True}}
+NBGRADER_PAGES = ("assignment_list", "course_list", "formgrader", "validate_assignment")
+NO_INSTRUCTOR_PAGES = {
+    "ServerApp": {
+        "jpserver_extensions": {f"nbgrader.server_extensions.{n}": False for n in NBGRADER_PAGES}
+    }
+}
+# A kernel warns that it talks to JupyterLab without encryption; both are on this machine.
+QUIET_KERNEL = "c.IPKernelApp.log_level = 40\n"
+
+OWN_CONFIG = Path("share", "trainium-course")
+SETTINGS = {
+    Path("share", "jupyter", "lab", "settings", "overrides.json"): json.dumps(NO_NEWS, indent=1),
+    Path("etc", "ipython", "ipython_kernel_config.py"): QUIET_KERNEL,
+    OWN_CONFIG / "labconfig" / "page_config.json": json.dumps(NO_INSTRUCTOR_MENUS, indent=1),
+    OWN_CONFIG / "jupyter_server_config.json": json.dumps(NO_INSTRUCTOR_PAGES, indent=1),
 }
 
 
 def main(arguments: list[str]) -> int:
-    write_settings(Path(sys.prefix))
-    print("JupyterLab opens the course in your browser; Ctrl-C here, twice, stops it.", flush=True)
+    prefix = Path(sys.prefix)
+    write_settings(prefix)
+    where = "at the address below" if "--no-browser" in arguments else "in your browser"
+    print(f"JupyterLab shows the course {where}; Ctrl-C here, twice, stops it.", flush=True)
     command = [sys.executable, "-P", "-m", "jupyterlab", *options(ROOT, os.geteuid() == 0)]
-    os.execv(sys.executable, [*command, *arguments])
+    os.execve(sys.executable, [*command, *arguments], environment(prefix))
+
+
+def environment(prefix: Path) -> dict[str, str]:
+    """The variables for JupyterLab: the present ones, and our own settings before the user's."""
+    paths = [str(prefix / OWN_CONFIG), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
 
 
 def options(root: Path, is_root: bool) -> list[str]:
@@ -35,9 +61,9 @@ def options(root: Path, is_root: bool) -> list[str]:
 
 
 def write_settings(prefix: Path) -> None:
-    """Put JupyterLab's question about news away, in this environment; a file that is there is
-    kept."""
-    path = prefix / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
-    if not path.exists() and os.access(prefix, os.W_OK):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(SETTINGS, indent=1) + "\n")
+    """Write the settings into this environment; a file that is there is kept."""
+    for relative, content in SETTINGS.items():
+        path = prefix / relative
+        if not path.exists() and os.access(prefix, os.W_OK):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content.rstrip() + "\n")
