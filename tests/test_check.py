@@ -1,11 +1,15 @@
 """Checks find the answer, judge it, show a card and record it, whatever the answer does."""
 
+import _thread
+import linecache
+import threading
 from pathlib import Path
 
 import pytest
 
 from utils import progress
 from utils.check import CheckFailed, check
+from utils.shown import html_table
 
 pytestmark = pytest.mark.usefixtures("relaxed")
 
@@ -90,7 +94,7 @@ def test_an_error_names_what_was_raised_where_and_for_which_input(course: Path) 
     text = repr(check("lab99.ex1", namespace, course))
     assert "lab99.ex1 · Twice · error · 0 of 4 points" in text
     assert "AttributeError: 'int' object has no attribute 'twice' (line 2" in text
-    assert "raised for number = 5" in text
+    assert "this happened for number = 5" in text
     assert "Traceback" not in text
     assert progress.entries(course)["lab99.ex1"]["state"] == "error"
 
@@ -113,10 +117,83 @@ def test_a_value_that_the_judgement_cannot_handle_ends_in_a_card(course: Path) -
     assert "what the answer returned cannot be judged: ValueError" in text
 
 
-@pytest.mark.parametrize("wrong", ["lab99.ex9", "lab98.ex1", "ex1", "", None])
+@pytest.mark.parametrize("wrong", ["lab99.ex9", "lab98.ex1", "ex1", "lab9.ex1"])
 def test_a_wrong_id_says_which_there_are(course: Path, wrong) -> None:
     card = check(wrong, RIGHT, course)
     assert card.verdict is None and "there is no" in repr(card) and "lab99" in repr(card)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [("ex1", "lab99.ex1"), ("lab9.ex2", "lab99.ex2"), ("Lab99.ex2", "lab99.ex2")],
+)
+def test_a_wrong_id_names_the_nearest(course: Path, wrong: str, meant: str) -> None:
+    assert f'Did you mean check("{meant}")?' in repr(check(wrong, RIGHT, course))
+
+
+def test_no_id_at_all_is_one_sentence(course: Path) -> None:
+    which = 'say which exercise is to be checked, such as check("lab99.ex1")'
+    assert repr(check(root=course)) == f"check(): {which}"
+    assert repr(check(3, RIGHT, course)) == f"check(3): {which}"
+    assert repr(check(None, RIGHT, course)) == f"check(None): {which}"
+
+
+def test_all_rows_are_of_the_smallest_case_that_fails(course: Path) -> None:
+    """A criterion that is met there and fails later is failed, and says for which case."""
+    namespace = define(
+        "def mean(read, count):\n"
+        "    if count == 1:\n"
+        "        return read(0) + 1\n"
+        "    [read(i) for i in range(count)]\n"
+        "    return sum(read(i) for i in range(count)) / count + 2"
+    )
+    card = check("lab99.ex2", namespace, course)
+    small, large = card.verdict.failing_case["values"], card.verdict.cases[1]["values"]
+    assert (len(small), len(large)) == (1, 4) and card.verdict.points == 0
+    assert [" ".join(line.split()) for line in repr(card).splitlines()[1:6]] == [
+        f"✗ mean measured {small[0] + 1} target {small[0]} not yet",
+        "✗ reads measured 8 target at most 4 not yet in a larger case",
+        f"smallest case that fails: values = {small}",
+        "mean: off",
+        f"reads: for values = {large}: each value is read once",
+    ]
+
+
+def test_an_endless_answer_can_be_stopped(course: Path, monkeypatch) -> None:
+    source = "def double(number):\n    interrupt_soon()\n    while True: pass"
+    monkeypatch.setitem(linecache.cache, "<cell>", (0, None, source.splitlines(True), "<cell>"))
+    endless = define(source)
+    endless["interrupt_soon"] = lambda: threading.Timer(0.1, _thread.interrupt_main).start()
+    text = repr(check("lab99.ex1", endless, course))
+    assert "stopped by you in line 3: while True: pass" in text
+    assert "0 of 4 points" in text and "Traceback" not in text
+    assert progress.entries(course)["lab99.ex1"]["attempts"] == 1
+    monkeypatch.setenv("COURSE_STRICT", "1")
+    with pytest.raises(CheckFailed, match="stopped by you in line 3"):
+        check("lab99.ex1", endless, course)
+
+
+def test_a_worse_attempt_says_that_the_best_is_kept(course: Path) -> None:
+    check("lab99.ex1", RIGHT, course)
+    worse = repr(check("lab99.ex1", define("def double(number): return 0"), course))
+    assert "0 of 4 points" in worse and "your best so far, 4 of 4, is kept" in worse
+    assert "best so far" not in repr(check("lab99.ex1", RIGHT, course))
+
+
+def test_when_all_is_passed_no_next_exercise_is_named(course: Path) -> None:
+    check("lab99.ex2", RIGHT, course)
+    text = repr(check("lab99.ex1", RIGHT, course))
+    assert "every exercise of lab99 is passed; next: the quiz below" in text
+    assert "lab99.ex2" not in text
+
+
+def test_html_has_code_no_empty_column_and_no_word_twice(course: Path) -> None:
+    html = check("lab99.ex1", {}, course)._repr_html_()
+    assert "<code>double</code> is not defined" in html
+    html = check("lab99.ex1", RIGHT, course)._repr_html_()
+    assert "<td" in html and ">120</td>" in html and "measured 120" not in html
+    assert html_table(("a", "b"), [("1", ""), ("`2`", "")], "c").count("<th") == 2  # with thead
+    assert "<code>2</code>" in html_table(("a", "b"), [("1", ""), ("`2`", "")], "c")
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,19 @@ A check never interrupts "Run All": whatever happens is said on the card. With C
 (tests) anything but a pass raises CheckFailed.
 """
 
+import difflib
 import json
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from utils import catalog, progress
 from utils.catalog import ROOT, Exercise
-from utils.exercises import Facts, Verdict, decide, judge, observe_case, observer
-from utils.shown import Shown, columns, html_table
+from utils.exercises import Facts, Verdict, decide, judge, observe_case, observer, where
+from utils.shown import Shown, columns, html_table, in_html
 
 PUBLIC_SEED = "public"
 """Learners see the same cases at every run; grading draws others from a private seed."""
@@ -50,6 +50,11 @@ def case_in_words(case: Facts) -> str:
     return _shorten(", ".join(said))
 
 
+def _words(exercise_id: str, case: Facts) -> str:
+    words = judge(exercise_id).words
+    return _shorten(words(case)) if words else case_in_words(case)
+
+
 def _number(value: float, unit: str) -> str:
     return f"{value:g} {unit}{'' if value == 1 else 's'}"
 
@@ -76,11 +81,18 @@ def _plain(observation: Facts) -> Facts:
 
 
 def run(exercise_id: str, answer: Callable[..., Any], points: float, seed: str) -> Verdict:
-    """Judge the answer on the cases drawn from `seed`; the first case that raises is the last."""
+    """Judge the answer on the cases drawn from `seed`; the first case that raises is the last.
+
+    So is the one during which the learner interrupts an answer that does not end.
+    """
     cases = judge(exercise_id).cases(random.Random(seed))
     seen: list[Facts] = []
     for case in cases:
-        seen.append(_plain(observe_case(exercise_id, answer, case)))
+        try:
+            seen.append(_plain(observe_case(exercise_id, answer, case)))
+        except KeyboardInterrupt as stop:
+            place = where(stop, answer)
+            seen.append({"error": f"stopped by you in {place}" if place else "stopped by you"})
         if "facts" not in seen[-1]:
             break
     seen += seen[-1:] * (len(cases) - len(seen))
@@ -103,10 +115,28 @@ def _next_step(verdict: Verdict, attempts: int) -> str:
 
 
 def _after(exercise: Exercise, root: Path) -> str:
-    """The exercise that follows in the lab: the same at every run, whatever was passed before."""
-    siblings = catalog.exercises(exercise.id.partition(".")[0], root)
+    """The exercise that follows in the lab, or that all are passed."""
+    lab = exercise.id.partition(".")[0]
+    siblings = catalog.exercises(lab, root)
+    done = progress.entries(root)
+    if all(done.get(each.id, {}).get("points", 0) >= each.points for each in siblings):
+        return f"every exercise of {lab} is passed; next: the quiz below"
     later = siblings[[each.id for each in siblings].index(exercise.id) + 1 :]
     return f"next: {later[0].id} · {later[0].title}" if later else "next: the quiz below"
+
+
+def _messages(verdict: Verdict) -> Iterator[str]:
+    """What each criterion that is not met says; if it is met in the smallest case that fails, for
+    which case it says so.
+    """
+    for each, case in zip(verdict.criteria, verdict.cases, strict=True):
+        if each.passed:
+            continue
+        if case != verdict.failing_case:
+            words = _words(verdict.exercise, case)
+            yield f"{each.name}: for {words}: {each.message or 'not met'}"
+        elif each.message:
+            yield f"{each.name}: {each.message}"
 
 
 def card(exercise: Exercise, verdict: Verdict, attempts: int, note: str, root: Path) -> Card:
@@ -115,38 +145,53 @@ def card(exercise: Exercise, verdict: Verdict, attempts: int, note: str, root: P
         f"{exercise.id} · {exercise.title} · {verdict.state}"
         f" · {verdict.points:g} of {_number(verdict.max_points, 'point')}"
     )
-    rows = [
-        (
-            "✓" if each.passed else "✗",
-            each.name,
-            f"measured {each.measured}" if each.measured else "",
-            f"target {each.target}" if each.target else "",
-            "ok" if each.passed else "not yet",
+    results = [
+        ("✓", "ok") if each.passed else ("✗", "not yet" + later * " in a larger case")
+        for each, later in zip(
+            verdict.criteria, (case != verdict.failing_case for case in verdict.cases), strict=True
         )
-        for each in verdict.criteria
+    ]
+    rows = [
+        (mark, each.name, each.measured, each.target, result)
+        for each, (mark, result) in zip(verdict.criteria, results, strict=True)
+    ]
+    text_rows = [
+        (mark, name, measured and f"measured {measured}", target and f"target {target}", result)
+        for mark, name, measured, target, result in rows
     ]
     said = []
     if verdict.error:
         said.append(verdict.error)
     if verdict.failing_case is not None:
-        what = "raised for" if verdict.error else "smallest case that fails:"
-        said.append(f"{what} {case_in_words(verdict.failing_case)}")
-    said += [
-        f"{each.name}: {each.message}"
-        for each in verdict.criteria
-        if not each.passed and each.message
-    ]
+        what = "this happened for" if verdict.error else "smallest case that fails:"
+        said.append(f"{what} {_words(exercise.id, verdict.failing_case)}")
+    said += _messages(verdict)
+    best = progress.entries(root).get(exercise.id, {}).get("points", 0)
+    if best > verdict.points:
+        said.append(f"your best so far, {best:g} of {exercise.points:g}, is kept")
     said.append(_next_step(verdict, attempts) or _after(exercise, root))
     if note:
         said.append(f"note: {note}")
-    text = "\n".join([head, *columns(rows), *(f"  {line}" for line in said)])
+    text = "\n".join([head, *columns(text_rows), *(f"  {line}" for line in said)])
     table = (
         html_table(("", "criterion", "measured", "target", "result"), rows, head)
         if rows
-        else (f"<b>{escape(head)}</b>")
+        else f"<b>{in_html(head)}</b>"
     )
-    html = table + "".join(f"<div>{escape(line)}</div>" for line in said)
+    html = table + "".join(f"<div>{in_html(line)}</div>" for line in said)
     return Card(text, html, verdict)
+
+
+def _unknown(exercise_id: object, error: str, root: Path) -> str:
+    """What is wrong with an exercise id, and the one that may be meant."""
+    ids = [each.id for lab in catalog.labs(root) for each in lab.exercises]
+    if not isinstance(exercise_id, str) or not exercise_id:
+        example = f'check("{ids[0]}")' if ids else "its id"
+        said = "check()" if exercise_id == "" else f"check({exercise_id!r})"
+        return f"{said}: say which exercise is to be checked, such as {example}"
+    near = difflib.get_close_matches(exercise_id, ids, 1, 0.4)
+    meant = f'. Did you mean check("{near[0]}")?' if near else ""
+    return f"check({exercise_id!r}): {error}{meant}"
 
 
 def _check(exercise_id: str, namespace: dict[str, Any], root: Path) -> Card:
@@ -154,7 +199,7 @@ def _check(exercise_id: str, namespace: dict[str, Any], root: Path) -> Card:
         exercise = catalog.exercise(exercise_id, root)
         name = observer(exercise_id).answer
     except ValueError as error:
-        return Card(f"check({exercise_id!r}): {error}")
+        return Card(_unknown(exercise_id, str(error), root))
     answer = find_answer(name, namespace)
     if isinstance(answer, str):
         points = _number(exercise.points, "point")
@@ -167,7 +212,9 @@ def _check(exercise_id: str, namespace: dict[str, Any], root: Path) -> Card:
     return card(exercise, verdict, attempts, note, root)
 
 
-def check(exercise_id: str, namespace: dict[str, Any] | None = None, root: Path = ROOT) -> Card:
+def check(
+    exercise_id: str = "", namespace: dict[str, Any] | None = None, root: Path = ROOT
+) -> Card:
     """Check the answer to an exercise such as "lab03.ex2", record the result and return the card.
 
     The answer is looked up by name among the notebook's variables, or in `namespace`.

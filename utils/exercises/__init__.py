@@ -62,10 +62,12 @@ class Judge:
     cases: draws the cases, smallest first, from a random generator; plain JSON values.
     judge: called with one case and its facts; returns the same criteria in the same order for every
         case.
+    words: says a case as a learner reads it, on cards only; None: its keys and values.
     """
 
     cases: Callable[[random.Random], list[Facts]]
     judge: Callable[[Facts, Facts], list[Criterion]]
+    words: Callable[[Facts], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,11 @@ class Verdict:
     state: "passed", "tried" (some criterion not met), "error" (the answer raised) or "not
         attempted".
     points, max_points: points won and points to win.
-    criteria: for each criterion the worst case, that is the smallest case that fails it, if one
-        does.
+    criteria: what the smallest case that fails says of each criterion; one that is met there but
+        not in a later case is as the first such case says it.
     failing_case: the smallest case that fails, or None.
     error: for state "error", what was raised and where, in one line.
+    cases: for each criterion, the case that it is taken from; at grading they stay hidden.
     """
 
     exercise: str
@@ -88,6 +91,7 @@ class Verdict:
     criteria: tuple[Criterion, ...] = field(default=())
     failing_case: Facts | None = None
     error: str = ""
+    cases: tuple[Facts, ...] = field(default=(), repr=False)
 
 
 def split_id(exercise_id: str) -> tuple[str, str]:
@@ -126,7 +130,7 @@ def judge(exercise_id: str) -> Judge:
     return _member(exercise_id, "judge", "JUDGES")
 
 
-def _where(error: BaseException, answer: Callable[..., Any]) -> str:
+def where(error: BaseException, answer: Callable[..., Any]) -> str:
     """The last place of a traceback that lies in the answer's own cell: "line 7: y = x.itm()"."""
     cell = getattr(getattr(answer, "__code__", None), "co_filename", None)
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == cell]
@@ -150,8 +154,8 @@ def observe_case(exercise_id: str, answer: Callable[..., Any], case: Facts) -> F
     except (Exception, SystemExit) as error:
         caught = error
     text = f"{type(caught).__name__}: {caught}"[:500]
-    where = _where(caught, answer)
-    return {"error": f"{text} ({where})" if where else text}
+    place = where(caught, answer)
+    return {"error": f"{text} ({place})" if place else text}
 
 
 def decide(
@@ -175,17 +179,22 @@ def decide(
         judge(exercise_id).judge(case, seen["facts"])
         for case, seen in zip(cases, observations, strict=True)
     ]
-    worst = [next((c for c in row if not c.passed), row[-1]) for row in zip(*judged, strict=True)]
     failing = next(
-        (case for case, row in zip(cases, judged, strict=True) if not all(c.passed for c in row)),
-        None,
+        (place for place, row in enumerate(judged) if not all(c.passed for c in row)), None
     )
-    won = sum(c.weight for c in worst if c.passed) / sum(c.weight for c in worst)
+    shown = len(cases) - 1 if failing is None else failing
+    places = [
+        next((place for place in range(shown, len(cases)) if not row[place].passed), shown)
+        for row in zip(*judged, strict=True)
+    ]
+    criteria = [judged[place][number] for number, place in enumerate(places)]
+    won = sum(c.weight for c in criteria if c.passed) / sum(c.weight for c in criteria)
     return Verdict(
         exercise_id,
         "passed" if failing is None else "tried",
         round(max_points * won, 2),
         max_points,
-        tuple(worst),
-        failing,
+        tuple(criteria),
+        None if failing is None else cases[failing],
+        cases=tuple(cases[place] for place in places),
     )
