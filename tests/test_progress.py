@@ -68,7 +68,7 @@ def test_where_nothing_can_be_written_it_is_said_once(course: Path, monkeypatch)
     assert record("lab99.ex1", "passed", 4.0, course) == ""
     assert entries(course)["lab99.ex1"]["attempts"] == 2
     assert "● passed" in repr(board(root=course))
-    assert "forgotten: lab99.ex1" in repr(reset(root=course))
+    assert "forgotten: lab99.ex1" in repr(reset("all", course))
     assert entries(course) == {}
 
 
@@ -100,7 +100,7 @@ def test_the_board_has_an_html_twin_and_knows_its_labs(course: Path) -> None:
 
 @pytest.mark.parametrize(
     ("target", "left"),
-    [("lab99.ex1", ["lab98.ex1", "lab99.ex2"]), ("lab99", ["lab98.ex1"]), ("", [])],
+    [("lab99.ex1", ["lab98.ex1", "lab99.ex2"]), ("lab99", ["lab98.ex1"]), ("all", [])],
 )
 def test_reset_forgets_what_it_names_and_can_be_undone(course: Path, target: str, left) -> None:
     for each in ("lab98.ex1", "lab99.ex1", "lab99.ex2"):
@@ -118,4 +118,33 @@ def test_reset_forgets_what_it_names_and_can_be_undone(course: Path, target: str
 def test_reset_of_the_unknown_or_the_untried_changes_nothing(course: Path) -> None:
     assert "there is no exercise 'lab99.ex8'" in repr(reset("lab99.ex8", course))
     assert "there is no progress in lab99 yet" in repr(reset("lab99", course))
+    assert "there is no progress in any lab yet" in repr(reset("all", course))
     assert progress.entries(course) == {}
+
+
+@pytest.mark.parametrize("target", ["", 3, None])
+def test_reset_has_to_be_told_what(course: Path, target) -> None:
+    record("lab99.ex1", "passed", 4.0, course)
+    said = repr(reset(target, course))
+    assert said.startswith("nothing was reset") and 'reset("all") forgets everything' in said
+    assert list(entries(course)) == ["lab99.ex1"]
+
+
+def test_an_empty_file_is_no_progress_and_no_damage(course: Path, progress_file: Path) -> None:
+    progress_file.write_text("\n")
+    assert "damaged" not in repr(board(root=course))
+    assert record("lab99.ex1", "passed", 4.0, course) == ""
+    assert not list(progress_file.parent.glob("*broken*"))
+
+
+def test_a_folder_in_place_of_the_file_is_named_as_such(course: Path, progress_file: Path) -> None:
+    progress_file.mkdir()
+    assert "progress.json is a folder" in repr(board(root=course))
+    assert "progress.json is a folder. Move or remove it" in record("lab99.ex1", "a", 1, course)
+    assert progress_file.is_dir()
+
+
+def test_the_board_of_no_lab_is_one_sentence(course: Path) -> None:
+    assert repr(board(3, course)) == 'board(3): name a lab, as in board("lab03"), or none: board()'
+    html = board(root=course)._repr_html_()
+    assert 'scope="col"' in html and "attempts</th>" not in html, "no exercise was tried yet"

@@ -25,7 +25,7 @@ def test_a_wrong_answer_does_not_reveal_the_right_one(course: Path) -> None:
 def test_letters_and_questions_that_do_not_exist_are_named(course: Path) -> None:
     text = repr(quiz("lab99", q1="z", q9="a"))
     assert "'z' is not an option here: choose one of a, b" in text
-    assert "there is no q9: the questions are q1, q2" in text
+    assert text.startswith("there is no q9: the questions are q1, q2\n")
 
 
 def test_html_says_the_same_and_is_escaped(course: Path) -> None:
@@ -35,3 +35,9 @@ def test_html_says_the_same_and_is_escaped(course: Path) -> None:
 
 def test_an_unknown_lab_is_a_message(course: Path) -> None:
     assert "there is no quiz for 'lab77'" in repr(quiz("lab77", q1="a"))
+
+
+def test_a_quiz_of_nothing_is_one_sentence(course: Path) -> None:
+    names = 'name a notebook, as in quiz("lab03"), quiz("lesson03")'
+    assert repr(quiz()) == f"quiz(): {names}"
+    assert repr(quiz(3)) == f"quiz(3): {names}"

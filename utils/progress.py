@@ -11,14 +11,13 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from html import escape
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from utils import catalog
 from utils.catalog import ROOT, Exercise, Lab
-from utils.shown import Shown, columns, html_table
+from utils.shown import Shown, columns, html_table, in_html
 
 FORMAT = 1
 Entries = dict[str, dict[str, Any]]
@@ -74,8 +73,13 @@ def _load(path: Path) -> tuple[Entries, str]:
     """The entries of a progress file, and a note; a file that makes no sense is moved aside."""
     if path in _unsaved:
         return _unsaved[path], ""
+    if path.is_dir():
+        return {}, f"progress cannot be read: {path.name} is a folder. Move or remove it"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_text(encoding="utf-8")
+        if not content.strip():  # made by `touch`, say: nothing is lost
+            return {}, ""
+        document = json.loads(content)
     except FileNotFoundError:
         return {}, ""
     except OSError as error:
@@ -133,10 +137,11 @@ def _update(root: Path, change: Callable[[Entries], Entries]) -> str:
         return note
     except OSError as error:
         _unsaved[path] = change(_load(path)[0])
-        return (
-            f"progress lasts only as long as this notebook runs: {path.parent} is not writable"
-            f" ({error.strerror})"
-        )
+        if path.is_dir():
+            reason = f"{path} is a folder. Move or remove it, then restart the kernel"
+        else:
+            reason = f"{path.parent} is not writable ({error.strerror})"
+        return f"progress lasts only as long as this notebook runs: {reason}"
 
 
 def entries(root: Path = ROOT) -> Entries:
@@ -160,23 +165,33 @@ def record(exercise_id: str, state: str, points: float, root: Path = ROOT) -> st
     return _update(root, change)
 
 
+EVERYTHING = "all"
+
+
 def _matches(target: str, exercise_id: str) -> bool:
-    return not target or target in (exercise_id, exercise_id.partition(".")[0])
+    return target in (EVERYTHING, exercise_id, exercise_id.partition(".")[0])
 
 
 def reset(target: str = "", root: Path = ROOT) -> Shown:
-    """Forget an exercise ("lab03.ex2"), a lab ("lab03") or everything (""); keeps a backup."""
+    """Forget an exercise ("lab03.ex2"), a lab ("lab03") or everything ("all"); keeps a backup."""
     path = progress_file(root)
+    if not isinstance(target, str) or not target:
+        said = "nothing was reset" if target == "" else f"nothing was reset by reset({target!r})"
+        return Shown(
+            f'{said}: name an exercise, as in reset("lab03.ex2"), or a lab, as in reset("lab03");'
+            f' reset("{EVERYTHING}") forgets everything'
+        )
     try:
         if "." in target:
             catalog.exercise(target, root)
-        elif target:
+        elif target != EVERYTHING:
             catalog.lab(target, root)
     except catalog.CatalogError as error:
         return Shown(f"nothing was reset: {error}")
     gone = [each for each in entries(root) if _matches(target, each)]
     if not gone:
-        return Shown(f"nothing was reset: there is no progress in {target or 'any lab'} yet")
+        place = "any lab" if target == EVERYTHING else target
+        return Shown(f"nothing was reset: there is no progress in {place} yet")
 
     def change(old: Entries) -> Entries:
         if path not in _unsaved:
@@ -237,6 +252,8 @@ def _row(exercise: Exercise, entry: dict[str, Any] | None) -> tuple[str, ...]:
 
 def board(name: str = "", root: Path = ROOT) -> Shown:
     """The board: every exercise of every lab, or of the lab `name`, and the next open one."""
+    if not isinstance(name, str):
+        return Shown(f'board({name!r}): name a lab, as in board("lab03"), or none: board()')
     try:
         shown: tuple[Lab, ...] = (catalog.lab(name, root),) if name else catalog.labs(root)
     except catalog.CatalogError as error:
@@ -265,5 +282,5 @@ def board(name: str = "", root: Path = ROOT) -> Shown:
     else:
         last = "all exercises are passed" if shown else "there are no labs here"
     ending = [last, *([note] if note else [])]
-    html = "".join(tables) + "".join(f"<p>{escape(line)}</p>" for line in ending)
+    html = "".join(tables) + "".join(f"<p>{in_html(line)}</p>" for line in ending)
     return Shown("\n".join([*lines, *ending]), html)

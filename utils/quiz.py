@@ -6,9 +6,8 @@ The questions of "lesson03" or "lab03" are `QUIZ` in `utils/quizzes/`, question 
 import hashlib
 import importlib
 from dataclasses import dataclass
-from html import escape
 
-from utils.shown import Shown
+from utils.shown import Shown, in_html
 
 
 @dataclass(frozen=True)
@@ -62,16 +61,22 @@ def _answered(notebook: str, name: str, question: Question, answer: object) -> s
     return f"{letter} is not it. {feedback}".rstrip()
 
 
-def quiz(notebook: str, **answers: object) -> Shown:
+def quiz(notebook: str = "", **answers: object) -> Shown:
     """Show the questions of a notebook; say of each answered one, such as q1="b", if it is right.
 
     Nothing is scored or recorded, and a wrong answer does not reveal the right one.
     """
+    if not isinstance(notebook, str) or not notebook:
+        said = "quiz()" if notebook == "" else f"quiz({notebook!r})"
+        return Shown(f'{said}: name a notebook, as in quiz("lab03"), quiz("lesson03")')
     try:
         asked = questions(notebook)
     except ValueError as error:
         return Shown(str(error))
     lines, blocks = [], []
+    if unknown := [name for name in answers if name not in asked]:
+        lines.append(f"there is no {', '.join(unknown)}: the questions are {', '.join(asked)}")
+        blocks.append(f"<p>{in_html(lines[-1])}</p>")
     for name, question in asked.items():
         options = [f"{letter}  {text}" for letter, (text, _) in question.options.items()]
         given = answers.get(name)
@@ -86,11 +91,8 @@ def quiz(notebook: str, **answers: object) -> Shown:
             f"  → {said}",
         ]
         blocks.append(
-            f"<p><b>{escape(name)}</b> {escape(question.prompt)}<br>"
-            + "<br>".join(f"&emsp;{escape(each)}" for each in options)
-            + f"<br>→ {escape(said)}</p>"
+            f"<p><b>{in_html(name)}</b> {in_html(question.prompt)}<br>"
+            + "<br>".join(f"&emsp;{in_html(each)}" for each in options)
+            + f"<br>→ {in_html(said)}</p>"
         )
-    if unknown := [name for name in answers if name not in asked]:
-        lines.append(f"there is no {', '.join(unknown)}: the questions are {', '.join(asked)}")
-        blocks.append(f"<p>{escape(lines[-1])}</p>")
     return Shown("\n".join(lines), "".join(blocks))
