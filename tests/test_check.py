@@ -89,6 +89,16 @@ def test_an_untouched_exercise_is_not_attempted_and_not_recorded(course: Path) -
     assert progress.entries(course) == {}
 
 
+def test_an_answer_that_calls_an_untouched_exercise_was_attempted(course: Path) -> None:
+    namespace = define(
+        "def mean(): raise NotImplementedError('lab99.ex2: not attempted yet')\n"
+        "def double(number): return mean()"
+    )
+    card = check("lab99.ex1", namespace, course)
+    assert card.verdict.state == "error"
+    assert "lab99.ex2: not attempted yet" in repr(card)
+
+
 def test_an_error_names_what_was_raised_where_and_for_which_input(course: Path) -> None:
     namespace = define("def double(number):\n    return number.twice()")
     text = repr(check("lab99.ex1", namespace, course))

@@ -15,7 +15,7 @@ from tests.wrong_answers.lab03 import RIGHT, WRONG
 from utils import catalog, env
 from utils.catalog import ROOT
 from utils.exercises import Verdict, decide, judge, observe_case
-from utils.exercises.lab03 import bench, criteria, fake, training
+from utils.exercises.lab03 import bench, criteria, fake, training, truth
 from utils.exercises.lab03.judge import EXPECTED, MOST_COMPILES
 from utils.exercises.lab03.observe import OBSERVERS, measure_snippets
 
@@ -347,7 +347,7 @@ def test_the_limit_is_ten_times_what_rounding_does() -> None:
     rng, farthest = random.Random("tolerance"), 0.0
     for _ in range(60):
         case = training.training_case(rng, rng.choice([4, 7, 12, 20]))
-        true = training.true_losses(case)
+        true = truth.true_losses(case)
         ways = [training.draw(case), training.draw(case, spare_features=5)]
         model, batches = training.draw(case)
         ways.append((model, [(x.flip(0), y.flip(0)) for x, y in batches]))
@@ -362,24 +362,24 @@ def test_true_losses_are_those_of_autograd() -> None:
     model, batches = training.draw(case)
     double = [(x.double(), y) for x, y in batches]
     losses = losses_in_float32(model.double(), double, case["lr"])
-    assert training.true_losses(case) == pytest.approx(losses, abs=1e-12)
+    assert truth.true_losses(case) == pytest.approx(losses, abs=1e-12)
 
 
 def test_the_given_cpu_loop_has_the_true_losses(names: dict) -> None:
     case = training.training_case(random.Random(4), 8)
     losses = names["train_on_cpu"](*training.draw(case), case["lr"])
-    assert criteria.distance(losses, training.true_losses(case)) <= criteria.TOLERANCE
+    assert criteria.distance(losses, truth.true_losses(case)) <= criteria.TOLERANCE
 
 
 @given(st.integers(0, 10**9))
 @settings(max_examples=25, deadline=None)
 def test_wrong_losses_are_far_from_right_ones(seed: int) -> None:
     case = judge("lab03.ex2").cases(random.Random(seed))[1]
-    losses, every = training.true_losses(case), case["every"]
+    losses, every = truth.true_losses(case), case["every"]
     means = [sum(losses[i : i + every]) / every for i in range(0, len(losses), every)]
     late = losses[1:] + losses[:1]
     shifted = [sum(late[i : i + every]) / every for i in range(0, len(late), every)]
-    still = training.true_losses({**case, "lr": 0.0})
+    still = truth.true_losses({**case, "lr": 0.0})
     for right, wrong in ((means, losses[every - 1 :: every]), (means, shifted), (losses, still)):
         assert criteria.distance(right, wrong) > 100 * criteria.TOLERANCE
 
@@ -457,7 +457,8 @@ def test_judging_needs_no_device() -> None:
         "for name in ('ex1', 'ex2', 'ex3', 'ex4', 'ex5'):\n"
         "    judge(f'lab03.{name}').cases(random.Random(1))\n"
         "assert 'torch' not in sys.modules\n"
-        "from utils.exercises.lab03.training import training_case, true_losses\n"
+        "from utils.exercises.lab03.training import training_case\n"
+        "from utils.exercises.lab03.truth import true_losses\n"
         "true_losses(training_case(random.Random(1), 4))\n"
         "assert 'torch_xla' not in sys.modules\n"
     )

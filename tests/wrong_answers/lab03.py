@@ -690,4 +690,23 @@ def train(model, batches, lr):
         _train((STACKED, "[1.0] * len(losses)")),
         "nothing was read from the device",
     ),
+    (
+        "lab03.ex5",
+        "trains a copy on the CPU",
+        """def train(model, batches, lr):
+    from copy import deepcopy
+
+    twin = deepcopy(model)
+    twin._forward_pre_hooks.clear()
+    losses = train_on_cpu(twin, batches, lr)
+    model.to(torch_xla.device())
+    with torch.no_grad():
+        for x, _ in batches:
+            output = model(x.to(torch_xla.device()))
+            torch_xla.sync()
+    output.cpu()
+    return losses
+""",
+        "the device ran the forward pass only",
+    ),
 ]

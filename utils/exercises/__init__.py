@@ -148,7 +148,8 @@ def observe_case(exercise_id: str, answer: Callable[..., Any], case: Facts) -> F
     try:
         return {"facts": observer(exercise_id).observe(answer, dict(case))}
     except NotImplementedError as error:
-        if "not attempted" in str(error):
+        # The stub of another exercise raises too, if an answer calls it: that is an error.
+        if str(error).startswith(f"{exercise_id}: not attempted"):
             return {"not_attempted": True}
         caught: BaseException = error
     except (Exception, SystemExit) as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.lab03 import fake
-from utils.exercises.lab03.criteria import criterion, times
+from utils.exercises.lab03.criteria import criterion, not_judged, times
 
 
 def bench_cases(rng: random.Random) -> list[Facts]:
@@ -31,6 +31,22 @@ def _bench_case(rng: random.Random, warmup: int, repeats: int) -> Facts:
     }
 
 
+def bench_words(case: Facts) -> str:
+    """The case with its samples as a reader checks them: in milliseconds and sorted."""
+    warmup, repeats = case["warmup"], case["repeats"]
+    ticks = sorted(fake.call_ticks(case, call) for call in range(warmup, warmup + repeats))
+    in_ms = [f"{each * fake.TICK_S * 1e3:.3f}" for each in ticks]
+    samples = in_ms if repeats <= 8 else [*in_ms[:3], "...", *in_ms[-3:]]
+    ends = ", ".join(
+        f"{name} {fake.percentile(ticks, percent) * fake.TICK_S * 1e3:.3f}"
+        for name, percent in (("median", 50), ("p99", 99))
+    )
+    return (
+        f"warmup = {warmup}, repeats = {repeats}, samples in ms, sorted:"
+        f" {', '.join(samples)}; {ends}"
+    )
+
+
 def _quantile(
     name: str,
     case: Facts,
@@ -46,7 +62,7 @@ def _quantile(
     samples = calls[warmup:]
     target = f"rank {-(-percent * repeats // 100)} of {repeats}"
     if not isinstance(said, int | float):
-        return criterion(name, 2, False, "no number", target, "return two floats, in seconds")
+        return criterion(name, 2, False, "no number", target, "")
 
     def is_said(ticks: float) -> bool:
         return abs(said - ticks * fake.TICK_S) < 1e-9
@@ -88,16 +104,15 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
     log, warmup, repeats = facts["log"], case["warmup"], case["repeats"]
     before, timed = fake.split_log(log, warmup)
     called, syncs = log.count("f"), timed.count("s")
-    if "c" not in log:
-        timing = "the clock that is passed in was never read"
-    elif syncs == repeats:
+    if syncs == repeats:
         timing = "stop the clock after the sync, or the sample is only the time to enqueue"
     elif syncs < repeats:
         timing = "a call returns before its work is done: without a sync a sample says nothing"
     else:
         timing = "the queue is empty after the first sync: a further one measures only itself"
     items = facts["returned"]["items"] or []
-    median, p99 = items if len(items) == 2 else (None, None)
+    two = len(items) == 2 and all(isinstance(each, int | float) for each in items)
+    median, p99 = items if two else (None, None)
     idle = fake.starts_idle(before) and bool(timed)
     order = [
         criterion(
@@ -127,8 +142,23 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
         ),
     ]
     sound = all(each.passed for each in order)
-    return [
+    rows = [
         *order,
         _quantile("median", case, median, 50, MEDIAN_KNOWN, sound),
         _quantile("p99", case, p99, 99, P99_KNOWN, sound),
     ]
+    unreturned = "" if two else f"{_returned(facts)}: return (median, p99), two floats in seconds"
+    if not called:
+        # Nothing else can be said of what never ran.
+        first = "fn was never called: each sample is the time of one call and one sync"
+        first = f"{unreturned}; {first}" if unreturned else first
+        return [
+            criterion(rows[0].name, rows[0].weight, False, "0", rows[0].target, first),
+            *map(not_judged, rows[1:]),
+        ]
+    if "c" not in log:
+        first = (
+            "you never called the `clock` that is passed in: use clock(), not time.perf_counter()"
+        )
+        return [rows[0], not_judged(rows[1], first), *map(not_judged, rows[2:])]
+    return [*rows[:3], *([rows[3], rows[4]] if two else [])]

@@ -27,6 +27,13 @@ def times(count: int, thing: str) -> str:
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
+def not_judged(each: Criterion, message: str = "") -> Criterion:
+    """The criterion failed, because something else hides what it asks for; of that speaks another
+    message, or this one.
+    """
+    return criterion(each.name, each.weight, False, "not judged", "", message)
+
+
 def distance(some: list[float], others: list[float]) -> float:
     return max(abs(a - b) for a, b in zip(some, others, strict=True))
 
@@ -38,18 +45,23 @@ def right_numbers(
     right: list[float],
     known: dict[str, list[float]],
     advice: str,
+    asked: tuple[str, str],
 ) -> Criterion:
     """Whether a list of floats was returned and is right.
 
     known: message to the numbers of a wrong way that is recognised by them.
     advice: the message for all other wrong numbers.
+    asked: the function that returns it, and what each number is for, such as "batch".
     """
     items = returned["items"]
     if returned["stopped"]:
         message = "the check stopped the answer, because its graphs grow: mend that first"
         return criterion(name, weight, False, "not judged", "", message)
     if items is None or len(items) != len(right):
-        message = f"returned {returned['kind']}: return a list of {times(len(right), 'float')}"
+        message = (
+            f"`{asked[0]}` returned {returned['kind']}: return a list of"
+            f" {times(len(right), 'float')}, one per {asked[1]}"
+        )
         target = f"a list of {len(right)}"
         return criterion(name, weight, False, returned["kind"], target, message)
     if strange := [(place, item) for place, item in enumerate(items) if isinstance(item, str)]:
@@ -92,11 +104,13 @@ def executions(
             " synced twice or a pending value is read. One sync a step, and reads only after it"
         )
     passed = facts["steps"] == steps <= ran <= most and waiting <= 1 and not grows
-    return criterion(name, weight, passed, measured, f"{steps} to {most}, one by one", message)
+    found = criterion(name, weight, passed, measured, f"{steps} to {most}, one by one", message)
+    return not_judged(found) if did_nothing(facts) else found
 
 
-def reads(weight: int, count: int, most: int) -> Criterion:
+def reads(weight: int, facts: Facts, most: int) -> Criterion:
     """Whether something was read from the device, but not often."""
+    count, returned = facts["reads"], facts["returned"]
     message = (
         f"{times(count, 'read')}: each makes the host wait for the device. Keep the values on the"
         " device, bring them together there, and read once"
@@ -104,7 +118,17 @@ def reads(weight: int, count: int, most: int) -> Criterion:
         else "nothing was read from the device: only a read makes a Python number of a lazy value"
     )
     target = f"1 to {most}" if most > 1 else "1"
-    return criterion("reads", weight, 1 <= count <= most, times(count, "read"), target, message)
+    passed = 1 <= count <= most
+    found = criterion("reads", weight, passed, times(count, "read"), target, message)
+    # What returns nothing has nothing to read: to be told so would only confuse.
+    idle = not count and not returned["items"] and not returned["stopped"]
+    return not_judged(found) if idle else found
+
+
+def did_nothing(facts: Facts) -> bool:
+    """Whether an answer neither began a step nor returned anything: there is little to judge."""
+    returned = facts["returned"]
+    return not facts["steps"] and not returned["items"] and not returned["stopped"]
 
 
 _GROWTH = 1.5
@@ -122,6 +146,8 @@ def _sizes(facts: Facts) -> tuple[int, int]:
 def graph_size(weight: int, steps: int, facts: Facts) -> Criterion:
     """Whether every step ran, and the graphs stayed as large as they were at first."""
     target, ran = f"no growth (at most {_GROWTH:g} ×)", len(facts["graph_nodes"])
+    if did_nothing(facts):
+        return criterion("graph size", weight, False, "not judged", "", "")
     if ran < steps:
         measured = times(ran, "graph")
         message = "the steps did not run as graphs of their own: every step is added to one graph"

@@ -5,16 +5,19 @@ from collections.abc import Callable
 from typing import Any
 
 from utils.exercises import Criterion, Facts, Judge
-from utils.exercises.lab03.bench import bench_cases, judge_bench
+from utils.exercises.lab03.bench import bench_cases, bench_words, judge_bench
 from utils.exercises.lab03.criteria import (
     criterion,
+    did_nothing,
     executions,
     graph_size,
+    not_judged,
     reads,
     right_numbers,
     times,
 )
-from utils.exercises.lab03.training import training_case, true_losses
+from utils.exercises.lab03.training import training_case
+from utils.exercises.lab03.truth import true_losses
 
 # ex1: predict
 
@@ -28,16 +31,33 @@ EXPECTED: dict[str, Callable[[int], list[int]]] = {
 }
 """Executions and compiles of each snippet; a test holds them equal to the measurement."""
 
+_REPEATED = "a known graph is not compiled again: how many different graphs run here?"
 _WHY = {
-    "A": "each sync runs what was recorded since the last one; all steps record the same graph,"
-    " and a known graph is not compiled again",
-    "B": "nothing runs before the sync, and then all the steps are one graph",
-    "C": "`.item()` runs a graph for total, then the sync runs another for x: two graphs a step",
-    "D": "the sync computes total together with x, so the read that follows only copies it",
-    "E": "a sync computes what is still alive, and here nothing is: nothing runs",
-    "F": "`.item()` does not keep what it computes: each read of a pending value runs its graph"
-    " again, and only the first run compiles it",
+    "A": ("each sync runs what was recorded since the last one", _REPEATED),
+    "B": (
+        "recording runs nothing: into how many graphs go all the steps that wait for the sync?",
+        "the compiler gets each different graph that runs: how many are there?",
+    ),
+    "C": (
+        "`.item()` runs a graph for `total`, and the sync still has `x` to run",
+        "a graph that ends at `total` is another one than a graph that ends at `x`",
+    ),
+    "D": (
+        "the sync computes `total` together with `x`: the read that follows only copies it",
+        "a read of what is computed needs no graph, and a known graph is not compiled again",
+    ),
+    "E": (
+        "a sync computes what still has a name: what has one here when the sync comes?",
+        "only a graph that runs is compiled",
+    ),
+    "F": (
+        "`.item()` does not keep what it computes: what does the next read of `total` find?",
+        _REPEATED,
+    ),
 }
+"""The likely misconception behind wrong executions, and behind wrong compiles. They name no number:
+the first card must not be the answer.
+"""
 
 
 def _predict_cases(rng: random.Random) -> list[Facts]:
@@ -70,13 +90,23 @@ def _judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _judge_snippet(name: str, steps: int, said: Any, measured: list[int]) -> Criterion:
     if said is None:
-        message = f'no prediction: add "{name}": (executions, compiles)'
+        message = f'no prediction yet: add "{name}": (executions, compiles)'
     elif not isinstance(said, list) or not all(isinstance(each, int) for each in said):
         message = "give a pair of whole numbers, (executions, compiles)"
     else:
-        message = f"you said {_pair(said)}, measured {_pair(measured)}: {_WHY[name]}"
+        wrong = [
+            (thing, why)
+            for thing, mine, right, why in zip(
+                ("executions", "compiles"), said, EXPECTED[name](steps), _WHY[name], strict=True
+            )
+            if mine != right
+        ]
+        message = f"you said {_pair(said)}. " + ". ".join(
+            f"The {thing} are wrong: {why}" for thing, why in wrong
+        )
     right = said == EXPECTED[name](steps)
-    return criterion(name, 1, right, f"{_pair(measured)} in {steps} steps", "", message)
+    found = f"{_pair(measured)} in {steps} steps" if right else ""
+    return criterion(name, 1, right, found, "", message)
 
 
 # ex2: a sync budget
@@ -105,9 +135,11 @@ def _judge_mean_losses(case: Facts, facts: Facts) -> list[Criterion]:
     budget = case["steps"] + len(windows)
     end = "End each step with torch_xla.sync()"
     return [
-        right_numbers("mean losses", 2, facts["returned"], means, known, advice),
+        right_numbers(
+            "mean losses", 2, facts["returned"], means, known, advice, ("mean_losses", "window")
+        ),
         executions("executions", 4, case, facts, budget, end),
-        reads(2, facts["reads"], len(windows)),
+        reads(2, facts, len(windows)),
     ]
 
 
@@ -123,10 +155,10 @@ def _judge_fixed_loop(case: Facts, facts: Facts) -> list[Criterion]:
     advice = "the fix must not change the training: one zero_grad, backward and update per batch"
     steps, right = case["steps"], true_losses(case)
     return [
+        right_numbers("losses", 2, facts["returned"], right, {}, advice, ("fixed_loop", "batch")),
         executions("one execution a step", 3, case, facts, steps + 1, end),
         graph_size(2, steps, facts),
-        right_numbers("losses", 2, facts["returned"], right, {}, advice),
-        reads(1, facts["reads"], 1),
+        reads(1, facts, 1),
     ]
 
 
@@ -135,6 +167,9 @@ def _judge_fixed_loop(case: Facts, facts: Facts) -> list[Criterion]:
 MOST_COMPILES = 4
 """The first step, the further steps (momentum exists by then), bringing the losses together; and
 one to spare for another way to do that."""
+
+TRAINING_NODES = 32
+"""A training step of these models is a graph of 43 nodes or more, its forward pass one of 10."""
 
 
 def _judge_train(case: Facts, facts: Facts) -> list[Criterion]:
@@ -148,11 +183,11 @@ def _judge_train(case: Facts, facts: Facts) -> list[Criterion]:
     advice = "compare with the loop for the CPU: each batch once, in order, with the same update"
     compiles = facts["compiles"]
     rows = [
-        right_numbers("losses", 2, facts["returned"], right, known, advice),
+        right_numbers("losses", 2, facts["returned"], right, known, advice, ("train", "batch")),
         executions(
             "one execution a step", 3, case, facts, steps + 1, "End each step with torch_xla.sync()"
         ),
-        reads(2, facts["reads"], 1),
+        reads(2, facts, 1),
         criterion(
             "compiles",
             1,
@@ -164,24 +199,33 @@ def _judge_train(case: Facts, facts: Facts) -> list[Criterion]:
         ),
     ]
     moved = facts["on_device"] == steps
-    if not moved:
+    trained = sum(facts["graph_nodes"]) >= TRAINING_NODES * steps
+    if not (moved and trained):
         # Right losses and few reads are no merit of a loop that stays on the CPU.
-        rows = [criterion(each.name, each.weight, False, "not judged", "", "") for each in rows]
+        unreturned = not facts["returned"]["items"] and not facts["returned"]["stopped"]
+        rows = [
+            not_judged(each, each.message if unreturned and each.name == "losses" else "")
+            for each in rows
+        ]
     place = criterion(
         "on the device",
         2,
-        moved,
+        moved and trained,
         f"{facts['on_device']} of {times(steps, 'step')}",
         "all, with the model and its input on XLA",
-        "the model did not run on torch_xla.device(): move the model and each batch there with .to",
+        "the device ran the forward pass only: backward and update belong there too"
+        if moved
+        else "the model did not run on torch_xla.device(): move the model and each batch there with"
+        " .to",
     )
-    return [place, *rows]
+    # What was returned comes first: a loop that returns nothing may have no other fault.
+    return [rows[0], not_judged(place) if did_nothing(facts) else place, *rows[1:]]
 
 
 JUDGES = {
     "ex1": Judge(_predict_cases, _judge_predict),
     "ex2": Judge(_mean_cases, _judge_mean_losses),
-    "ex3": Judge(bench_cases, judge_bench),
+    "ex3": Judge(bench_cases, judge_bench, bench_words),
     "ex4": Judge(_loop_cases, _judge_fixed_loop),
     "ex5": Judge(_loop_cases, _judge_train),
 }

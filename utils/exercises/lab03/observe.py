@@ -109,17 +109,19 @@ def _pair(value: Any) -> list[Any] | str:
 def observe_predict(answer: Answer, case: Facts) -> Facts:
     from utils.meter import settle
 
-    measured = measure_snippets(case["steps"])
     settle()
     before = _launches()
     said = answer(case["steps"])
     settle()
+    launches = _launches() - before
+    # Measured afterwards: what a prediction is compared with must not be there to be read.
+    measured = measure_snippets(case["steps"])
     given = said if isinstance(said, dict) else {}
     return {
         "kind": describe(said),
         "predicted": {name: _pair(given[name]) for name in measured if name in given},
         "measured": measured,
-        "launches": _launches() - before,
+        "launches": launches,
     }
 
 

@@ -1,6 +1,7 @@
-"""The small training problems of lab 03, drawn from a seed, and their true losses.
+"""The small training problems of lab 03, drawn from a seed.
 
-The observation moves a problem to the device; the judgement computes its losses. Both start here.
+The observation moves a problem to the device; the judgement computes its true losses. Both start
+here.
 """
 
 import random
@@ -38,11 +39,13 @@ def draw(case: Case, spare_features: int = 0) -> tuple[Any, list[Batch]]:
     features, classes, pad = case["features"], case["classes"], (0, spare_features)
     with torch.random.fork_rng(devices=[]):  # a check must not disturb the learner's random state
         torch.manual_seed(case["seed"])
-        narrow = torch.nn.Linear(features, case["hidden"])
-        last = torch.nn.Linear(case["hidden"], classes)
-        teacher = torch.randn(features, classes)
-        inputs = torch.randn(case["steps"], case["rows"], features).unbind()
-        first = torch.nn.Linear(features + spare_features, case["hidden"])
+        # Said outright, because a learner's cells may have changed what torch takes by default.
+        kind = {"dtype": torch.float32, "device": "cpu"}
+        narrow = torch.nn.Linear(features, case["hidden"], **kind)
+        last = torch.nn.Linear(case["hidden"], classes, **kind)
+        teacher = torch.randn(features, classes, **kind)
+        inputs = torch.randn(case["steps"], case["rows"], features, **kind).unbind()
+        first = torch.nn.Linear(features + spare_features, case["hidden"], **kind)
     first.load_state_dict({"weight": functional.pad(narrow.weight, pad), "bias": narrow.bias})
     batches = [(functional.pad(x, pad), (x @ teacher).argmax(dim=1)) for x in inputs]
     return torch.nn.Sequential(first, torch.nn.Tanh(), last), batches
@@ -65,37 +68,3 @@ def train_step(model: Any, optimizer: Any, batch: Batch) -> Any:
     loss.backward()
     optimizer.step()
     return loss.detach()
-
-
-def true_losses(case: Case) -> list[float]:
-    """The loss of every step in float64 on the CPU, with the gradients written out.
-
-    Autograd is left alone on purpose: if a process runs its first `backward` before XLA's device
-    is there, no later `backward` on that device works.
-    """
-    import torch
-
-    model, batches = draw(case)
-    weights = [each.detach().double() for each in model.parameters()]
-    velocities = [torch.zeros_like(each) for each in weights]
-    losses = []
-    for x, y in batches:
-        loss, gradients = _loss_and_gradients(weights, x.double(), y)
-        losses.append(loss)
-        velocities = [MOMENTUM * v + g for v, g in zip(velocities, gradients, strict=True)]
-        weights = [w - case["lr"] * v for w, v in zip(weights, velocities, strict=True)]
-    return losses
-
-
-def _loss_and_gradients(weights: list[Any], x: Any, y: Any) -> tuple[float, list[Any]]:
-    """Cross entropy of linear, tanh, linear, and its gradient for each weight."""
-    import torch
-
-    w1, b1, w2, b2 = weights
-    hidden = (x @ w1.T + b1).tanh()
-    log_p = (hidden @ w2.T + b2).log_softmax(dim=1)
-    d_logits = (log_p.exp() - torch.nn.functional.one_hot(y, len(b2))) / len(y)
-    d_hidden = (d_logits @ w2) * (1 - hidden**2)
-    loss = -log_p[torch.arange(len(y)), y].mean()
-    gradients = [d_hidden.T @ x, d_hidden.sum(0), d_logits.T @ hidden, d_logits.sum(0)]
-    return loss.item(), gradients
