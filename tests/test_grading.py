@@ -202,9 +202,56 @@ def test_the_best_fit_of_several_notebooks_is_taken(lab99: lab.Lab) -> None:
     right = json.dumps(hostile.notebook()).encode()
     other = json.dumps({"cells": [{"cell_type": "code", "source": "double = 2"}]}).encode()
     files = [Found("a.ipynb", other), Found("b.ipynb", right), Found("c.ipynb", b"nonsense")]
-    cells, notes = pour.choose(files, lab99)
-    assert cells == pour.parse(right)
-    assert notes == ["took b.ipynb, the best fit of 3 notebooks"]
+    choice = pour.choose(files, lab99)
+    assert choice.cells == pour.parse(right)
+    assert choice.notes == ("took b.ipynb, the best fit of 3 notebooks",)
+    assert choice.doubt == ""
+
+
+def test_a_stub_is_no_answer_when_one_of_several_notebooks_is_taken(lab99: lab.Lab) -> None:
+    untouched = {c.exercise: c.source for c in lab99.cells if c.kind == "answer"}
+    made = hostile.notebook(ex2=untouched["ex2"])
+    del hostile.cell(made, "ex1-check")["source"]
+    released = hostile.notebook(**untouched)
+    files = [
+        Found("copy.ipynb", json.dumps(made).encode()),
+        Found("lab99_sums.ipynb", json.dumps(released).encode()),
+    ]
+    choice = pour.choose(files, lab99)
+    assert choice.cells == pour.parse(files[0].content)
+    assert choice.doubt == ""
+
+
+def test_two_notebooks_with_different_answers_are_named(
+    lab99: lab.Lab, root: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "inbox" / "ann"
+    hostile.hand_in(place, hostile.notebook(ex1=WRONG))
+    hostile.hand_in(place, hostile.notebook(), "new.ipynb")
+    row = batch.grade(tmp_path / "inbox", tmp_path / "out", root)[0]
+    note = "2 notebooks with different answers; took lab99_sums.ipynb, not new.ipynb"
+    assert (row.status, row.notes) == ("graded with problems", (note,))
+
+
+def test_a_definition_below_the_check_is_noted(lab99: lab.Lab) -> None:
+    made = hostile.notebook()
+    made["cells"].append({"cell_type": "code", "source": WRONG, "metadata": {}, "id": "z"})
+    result = poured(lab99, made)
+    assert result.answer("ex1").source == hostile.RIGHT["ex1"]
+    note = "double is defined again below its check; the answer cell counts"
+    assert result.notes == (note,)
+
+
+@pytest.mark.parametrize(
+    "encoding, name", [("utf-16", "UTF-16"), ("utf-32-le", "UTF-32-LE"), ("cp1252", "Windows-1252")]
+)
+def test_other_encodings_are_read_with_a_note(lab99: lab.Lab, encoding: str, name: str) -> None:
+    made = hostile.notebook(ex1="# doppelt größer\n" + hostile.RIGHT["ex1"])
+    content = json.dumps(made, ensure_ascii=False).encode(encoding)
+    choice = pour.choose([Found("a.ipynb", content)], lab99)
+    assert choice.cells == pour.parse(json.dumps(made).encode())
+    assert choice.notes == (f"a.ipynb is written in {name}, not in UTF-8",)
+    assert pour.lab_of([content], ["lab98", "lab99"]) == "lab99"
 
 
 def test_a_notebook_of_something_else_is_refused(lab99: lab.Lab) -> None:

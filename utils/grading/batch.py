@@ -28,7 +28,11 @@ FAULT_ENDED = f"exit {FAULT}"
 
 @dataclass(frozen=True)
 class Run:
-    """One submission after its sandboxes. problem: why it could not be graded, if so."""
+    """One submission after its sandboxes.
+
+    problem: why it could not be graded, if so. doubt: why a person should look at which of its
+    notebooks counts.
+    """
 
     submission: Submission
     poured: Poured
@@ -37,6 +41,7 @@ class Run:
     attempts: dict[tuple[str, str], Attempt]
     seconds: float
     noise: str = ""
+    doubt: str = ""
 
 
 def grade(
@@ -131,13 +136,14 @@ def _run(
     started = time.monotonic()
     files, notes = inbox.read(submission.path)
     try:
-        cells, more = pour.choose(files, chosen)
+        choice = pour.choose(files, chosen)
     except pour.NotANotebook as error:
         return Run(submission, pour.untouched(chosen), tuple(notes), str(error), {}, 0.0)
-    poured = pour.pour(cells, chosen)
+    poured = pour.pour(choice.cells, chosen)
     attempts, noise = _attempts(poured, chosen, hidden, root, host, limits, slot)
-    notes = (*notes, *more, *poured.notes)
-    return Run(submission, poured, notes, "", attempts, time.monotonic() - started, noise)
+    notes = (*notes, *filter(None, [choice.doubt]), *choice.notes, *poured.notes)
+    seconds = time.monotonic() - started
+    return Run(submission, poured, notes, "", attempts, seconds, noise, choice.doubt)
 
 
 def _attempts(
@@ -217,7 +223,8 @@ def _row(run: Run, marks: list[Mark], scores: dict[str, Score]) -> Row:
     if run.problem:
         status = "not graded"
     else:
-        status = "graded with problems" if any(m.cause for m in marks) else "graded"
+        troubled = run.doubt or any(m.cause for m in marks)
+        status = "graded with problems" if troubled else "graded"
     points = {m.exercise.name: scores[m.exercise.name].points for m in marks}
     by_hand = frozenset(name for name, score in scores.items() if score.manual)
     submission = run.submission

@@ -7,6 +7,7 @@ The learner's own additional cells keep their places between them, because answe
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +36,15 @@ class Poured:
         return next(c for c in self.cells if (c.kind, c.exercise) == ("answer", exercise))
 
 
+@dataclass(frozen=True)
+class Choice:
+    """The notebook of a submission that counts. doubt: why a person should look at the choice."""
+
+    cells: list[dict[str, Any]]
+    notes: tuple[str, ...] = ()
+    doubt: str = ""
+
+
 class NotANotebook(ValueError):
     """A file that cannot be graded; the text says why."""
 
@@ -44,7 +54,7 @@ def parse(content: bytes) -> list[dict[str, Any]]:
     if not content.strip():
         raise NotANotebook("it is empty")
     try:
-        notebook = json.loads(content.decode("utf-8-sig"))
+        notebook = json.loads(_decoded(content)[0])
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else "not JSON"
         raise NotANotebook(f"it is no notebook ({reason})") from None
@@ -57,6 +67,15 @@ def parse(content: bytes) -> list[dict[str, Any]]:
     if sum(len(cell["source"]) for cell in parsed) > MAX_SOURCE_CHARS:
         raise NotANotebook(f"its cells hold more than {MAX_SOURCE_CHARS:,} characters")
     return parsed
+
+
+def _decoded(content: bytes) -> tuple[str, str]:
+    """The text of a notebook file, and the name of its encoding if that is not UTF-8."""
+    encoding = json.detect_encoding(content)
+    try:
+        return content.decode(encoding), "" if encoding.startswith("utf-8") else encoding.upper()
+    except UnicodeDecodeError:
+        return content.decode("cp1252"), "Windows-1252"
 
 
 def _cell(raw: dict[str, Any]) -> dict[str, Any]:
@@ -76,12 +95,13 @@ def _cell(raw: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def choose(files: list[Found], lab: Lab) -> tuple[list[dict[str, Any]], list[str]]:
-    """The cells of the notebook that fits the lab best, and notes on the choice. Raises
-    NotANotebook.
+def choose(files: list[Found], lab: Lab) -> Choice:
+    """The notebook that fits the lab best. Raises NotANotebook.
 
-    The best has the most of the lab's exercises, then of its cell names and answer functions, then
-    the released file name; the first by name of several equal ones.
+    The best has the most answers that differ from the released ones, then the most of the lab's
+    exercises, of its cell names and answer functions, then the released file name; the first by
+    name of several equal ones. Which of two with equally many, but other answers was meant is in
+    doubt.
     """
     if not files:
         raise NotANotebook("no notebook was found (no file ends in .ipynb)")
@@ -89,16 +109,31 @@ def choose(files: list[Found], lab: Lab) -> tuple[list[dict[str, Any]], list[str
     for file in files:
         try:
             cells = parse(file.content)
-            readable.append((_fit(cells, file, lab), file.name, cells))
+            readable.append((_fit(cells, file, lab), file, cells, _answers(cells, lab)))
         except NotANotebook as error:
             reasons.append(f"{file.name}: {error}")
     readable = [each for each in readable if each[0] > (0, 0, False)]
     if not readable:
         raise NotANotebook("; ".join(reasons[:3]) or f"{files[0].name} holds nothing of {lab.name}")
-    readable.sort(key=lambda each: ([-int(n) for n in each[0]], each[1]))
-    _, name, cells = readable[0]
-    notes = [f"took {name}, the best fit of {len(files)} notebooks"] if len(files) > 1 else []
-    return cells, notes
+    readable.sort(key=lambda each: (-len(each[3]), [-int(n) for n in each[0]], each[1].name))
+    _, file, cells, answers = readable[0]
+    equal = [f.name for _, f, _, a in readable[1:] if len(a) == len(answers) and a != answers]
+    notes, doubt = [], ""
+    if equal:
+        count = f"{len(equal) + 1} notebooks with different answers"
+        doubt = f"{count}; took {file.name}, not {', '.join(equal)}"
+    elif len(files) > 1:
+        notes.append(f"took {file.name}, the best fit of {len(files)} notebooks")
+    if encoding := _decoded(file.content)[1]:
+        notes.append(f"{file.name} is written in {encoding}, not in UTF-8")
+    return Choice(cells, tuple(notes), doubt)
+
+
+def _answers(cells: list[dict[str, Any]], lab: Lab) -> dict[str, str]:
+    """The answers of a notebook that are not as released, by exercise."""
+    poured, released = pour(cells, lab), untouched(lab)
+    found = {e.name: poured.answer(e.name).source.strip() for e in lab.exercises}
+    return {n: text for n, text in found.items() if text != released.answer(n).source.strip()}
 
 
 def _fit(cells: list[dict[str, Any]], file: Found, lab: Lab) -> tuple[int, int, bool]:
@@ -154,7 +189,22 @@ def pour(cells: list[dict[str, Any]], lab: Lab) -> Poured:
             if cell.kind == "given" and given is not None and given.strip() != cell.source.strip():
                 poured.append(Cell(f"edited {cell.id}", "extra", given))
         poured.extend(extras.get(cell.id, []))
+    notes.extend(_defined_again(poured, lab))
     return Poured(tuple(poured), tuple(notes))
+
+
+def _defined_again(poured: list[Cell], lab: Lab) -> list[str]:
+    """Notes on functions that an own cell below their check defines: no check sees those."""
+    notes = []
+    for exercise in lab.exercises:
+        checks = [
+            k for k, c in enumerate(poured) if (c.kind, c.exercise) == ("check", exercise.name)
+        ]
+        below = [c for c in poured[checks[0] :] if c.kind == "extra"]
+        if any(_defines(exercise.function, c.source) for c in below):
+            again = f"{exercise.function} is defined again below its check"
+            notes.append(f"{again}; the answer cell counts")
+    return notes
 
 
 def _mended(cell: Cell, given: str | None) -> list[str]:
@@ -229,9 +279,11 @@ def lab_of(contents: list[bytes], names: list[str]) -> str:
 
     Raises ValueError if that is not clear.
     """
-    votes = Counter(
-        n for text in contents for n in names if re.search(rb'"%s\.ex\d' % n.encode(), text)
-    )
+    votes: Counter[str] = Counter()
+    for content in contents:
+        with suppress(UnicodeDecodeError):
+            text = _decoded(content)[0]
+            votes.update(n for n in names if re.search(rf'"{n}\.ex\d', text))
     best = votes.most_common(2)
     if len(names) == 1:
         return names[0]
