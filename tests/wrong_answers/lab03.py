@@ -126,19 +126,20 @@ WRONG = [
         "lab03.ex1",
         "records are executions",
         _predict('"B": (1, 1)', '"B": (steps, 1)'),
-        "all the steps are one graph",
+        "The executions are wrong: recording runs nothing",
     ),
     (
         "lab03.ex1",
         "a read is only a copy",
         _predict('"C": (2 * steps, 2)', '"C": (steps, 1)'),
-        "C: you said 4 executions and 1 compile, measured 8 executions and 2 compiles",
+        "C: you said 4 executions and 1 compile. The executions are wrong: `.item()` runs a graph"
+        " for `total`, and the sync still has `x` to run. The compiles are wrong: a graph that",
     ),
     (
         "lab03.ex1",
         "right for one number of steps only",
         _predict('"C": (2 * steps, 2)', '"C": (steps + 4, 2)'),
-        "two graphs a step",
+        "C: you said 13 executions and 2 compiles. The executions are wrong",
     ),
     (
         "lab03.ex1",
@@ -150,7 +151,7 @@ WRONG = [
         "lab03.ex1",
         "a sync runs all that was recorded",
         _predict('"E": (0, 0)', '"E": (steps, 1)'),
-        "nothing runs",
+        "only a graph that runs is compiled",
     ),
     (
         "lab03.ex1",
@@ -162,7 +163,7 @@ WRONG = [
         "lab03.ex1",
         "one missing",
         _predict('        "F": (steps, 1),\n', ""),
-        'no prediction: add "F": (executions, compiles)',
+        'no prediction yet: add "F": (executions, compiles)',
     ),
     (
         "lab03.ex1",
@@ -175,6 +176,18 @@ WRONG = [
         "half an execution",
         _predict('"E": (0, 0)', '"E": (0.5, 0)'),
         "E: give a pair of whole numbers",
+    ),
+    (
+        "lab03.ex1",
+        "each read compiles",
+        _predict('"F": (steps, 1)', '"F": (steps, steps)'),
+        "F: you said 4 executions and 4 compiles. The compiles are wrong: a known graph",
+    ),
+    (
+        "lab03.ex1",
+        "a compile for each step",
+        _predict('"B": (1, 1)', '"B": (1, steps)'),
+        "the compiler gets each different graph that runs",
     ),
     (
         "lab03.ex1",
@@ -291,7 +304,7 @@ def mean_losses(step, steps, every):
         "lab03.ex2",
         "no return",
         _mean(("    return means\n", "")),
-        "returned None: return a list of 2",
+        "`mean_losses` returned None: return a list of 2 floats, one per window",
     ),
     (
         "lab03.ex2",
@@ -418,7 +431,7 @@ def bench(fn, sync, clock, warmup, repeats):
             ("        start = clock()", "        start = time.perf_counter()"),
             ("clock() - start", "time.perf_counter() - start"),
         ),
-        "the clock that is passed in was never read",
+        "you never called the `clock` that is passed in: use clock(), not time.perf_counter()",
     ),
     (
         "lab03.ex3",
@@ -478,7 +491,36 @@ def bench(fn, sync, clock, warmup, repeats):
         _bench(("    samples.sort()\n", "")),
         "this is no sample of that rank",
     ),
-    ("lab03.ex3", "one number", _bench(("return median, p99", "return p99")), "return two floats"),
+    (
+        "lab03.ex3",
+        "one number",
+        _bench(("return median, p99", "return p99")),
+        "`bench` returned a float: return (median, p99), two floats in seconds",
+    ),
+    (
+        "lab03.ex3",
+        "returns nothing",
+        _bench(("    return median, p99\n", "")),
+        "median: `bench` returned None: return (median, p99), two floats in seconds",
+    ),
+    (
+        "lab03.ex3",
+        "text for p99",
+        _bench(("return median, p99", "return median, str(p99)")),
+        "p99: `bench` returned (a number, a str): return (median, p99), two floats",
+    ),
+    (
+        "lab03.ex3",
+        "does nothing",
+        "def bench(fn, sync, clock, warmup, repeats):\n    return None",
+        "`bench` returned None: return (median, p99), two floats in seconds. Besides, fn was never",
+    ),
+    (
+        "lab03.ex3",
+        "makes up two numbers",
+        "def bench(fn, sync, clock, warmup, repeats):\n    return 1.0, 2.0",
+        "calls of fn: fn was never called",
+    ),
     (
         "lab03.ex3",
         "waits for real time to pass",
@@ -682,7 +724,19 @@ def train(model, batches, lr):
         "lab03.ex5",
         "no return",
         _train(("    return " + STACKED, "")),
-        "returned None: return a list of",
+        "`train` returned None: return a list of 4 floats, one per batch",
+    ),
+    (
+        "lab03.ex4",
+        "does nothing",
+        "def fixed_loop(model, optimizer, batches):\n    pass",
+        "losses: `fixed_loop` returned None: return a list of 4 floats, one per batch",
+    ),
+    (
+        "lab03.ex5",
+        "does nothing",
+        "def train(model, batches, lr):\n    pass",
+        "losses: `train` returned None: return a list of 4 floats, one per batch",
     ),
     (
         "lab03.ex5",

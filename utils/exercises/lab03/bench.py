@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from utils.exercises import Criterion, Facts
@@ -61,7 +62,7 @@ def _quantile(
     calls = [fake.call_ticks(case, call) for call in range(warmup + repeats)]
     samples = calls[warmup:]
     target = f"rank {-(-percent * repeats // 100)} of {repeats}"
-    if not isinstance(said, int | float):
+    if _no_number(said):
         return criterion(name, 2, False, "no number", target, "")
 
     def is_said(ticks: float) -> bool:
@@ -111,8 +112,7 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
     else:
         timing = "the queue is empty after the first sync: a further one measures only itself"
     items = facts["returned"]["items"] or []
-    two = len(items) == 2 and all(isinstance(each, int | float) for each in items)
-    median, p99 = items if two else (None, None)
+    median, p99 = items if len(items) == 2 else (None, None)
     idle = fake.starts_idle(before) and bool(timed)
     order = [
         criterion(
@@ -147,18 +147,38 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
         _quantile("median", case, median, 50, MEDIAN_KNOWN, sound),
         _quantile("p99", case, p99, 99, P99_KNOWN, sound),
     ]
-    unreturned = "" if two else f"{_returned(facts)}: return (median, p99), two floats in seconds"
+    missing = [row for row, each in zip(rows[3:], (median, p99), strict=True) if _no_number(each)]
+    unreturned = f"{_returned(items, facts)}: return (median, p99), two floats in seconds"
     if not called:
         # Nothing else can be said of what never ran.
-        first = "fn was never called: each sample is the time of one call and one sync"
-        first = f"{unreturned}; {first}" if unreturned else first
+        first = "fn was never called: a sample is the time of one call and its sync"
+        first = f"{unreturned}. Besides, {first}" if missing else first
         return [
-            criterion(rows[0].name, rows[0].weight, False, "0", rows[0].target, first),
+            criterion(order[0].name, order[0].weight, False, "0", order[0].target, first),
             *map(not_judged, rows[1:]),
         ]
     if "c" not in log:
         first = (
             "you never called the `clock` that is passed in: use clock(), not time.perf_counter()"
         )
-        return [rows[0], not_judged(rows[1], first), *map(not_judged, rows[2:])]
-    return [*rows[:3], *([rows[3], rows[4]] if two else [])]
+        return [
+            rows[0],
+            not_judged(rows[1]),
+            not_judged(rows[2], first),
+            *map(not_judged, rows[3:]),
+        ]
+    return [
+        replace(row, message=unreturned if row is missing[0] else "") if row in missing else row
+        for row in rows
+    ]
+
+
+def _no_number(value: Any) -> bool:
+    return not isinstance(value, int | float)
+
+
+def _returned(items: list[Any], facts: Facts) -> str:
+    kind = facts["returned"]["kind"]
+    if len(items) == 2:
+        kind = f"({', '.join(each if _no_number(each) else 'a number' for each in items)})"
+    return f"`bench` returned {kind}"

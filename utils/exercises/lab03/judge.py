@@ -112,6 +112,11 @@ def _judge_snippet(name: str, steps: int, said: Any, measured: list[int]) -> Cri
 # ex2: a sync budget
 
 
+def _training_words(case: Facts) -> str:
+    """The case without its shapes, which no criterion depends on."""
+    return ", ".join(f"{key} = {case[key]}" for key in ("steps", "every") if key in case)
+
+
 def _mean_cases(rng: random.Random) -> list[Facts]:
     shapes = sorted([(4, 2), (20, 10), (3 * rng.randint(3, 5), 3)])
     return [{**training_case(rng, steps), "every": every} for steps, every in shapes]
@@ -224,8 +229,8 @@ def _judge_train(case: Facts, facts: Facts) -> list[Criterion]:
 
 JUDGES = {
     "ex1": Judge(_predict_cases, _judge_predict),
-    "ex2": Judge(_mean_cases, _judge_mean_losses),
+    "ex2": Judge(_mean_cases, _judge_mean_losses, _training_words),
     "ex3": Judge(bench_cases, judge_bench, bench_words),
-    "ex4": Judge(_loop_cases, _judge_fixed_loop),
-    "ex5": Judge(_loop_cases, _judge_train),
+    "ex4": Judge(_loop_cases, _judge_fixed_loop, _training_words),
+    "ex5": Judge(_loop_cases, _judge_train, _training_words),
 }
