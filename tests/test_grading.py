@@ -1,9 +1,11 @@
 """Grading: reading submissions, pouring, marking, the gradebook and the reports."""
 
+import ast
 import csv
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import zipfile
@@ -18,7 +20,7 @@ from tests.wrong_answers import lab03 as wrong_answers
 from utils import labgen
 from utils.commands import grade as command
 from utils.exercises import Criterion
-from utils.grading import batch, inbox, lab, marking, pour, report, sandbox
+from utils.grading import batch, confine, inbox, lab, marking, pour, report, sandbox, scan, shown
 from utils.grading.attempts import Attempt, attempts_of
 from utils.grading.confine import Limits
 from utils.grading.inbox import Found
@@ -383,6 +385,119 @@ def test_errors_are_shown_without_their_message(lab99: lab.Lab, error: str, show
     mark = marking.mark(chosen, answers, hidden, attempt, None, None, Limits())
     assert mark.cause == f"it raised {shown}"
     assert error in mark.private
+
+
+@pytest.mark.parametrize(
+    "value, measured",
+    [
+        ("a list of 3", "a list of 3"),
+        ("a Hidden", "(not shown)"),
+        ("a Hidden_7_14", "(not shown)"),
+        ("0.123456789", "0.1234568"),
+        ("1 2 3 4 5 6 7", "(not shown)"),
+        ("1.2.3.4.5.6.7.8", "(not shown)"),
+        ("\u00a0\u200b", "(not shown)"),
+    ],
+)
+def test_texts_of_an_observation_are_not_shown(lab99: lab.Lab, value: str, measured: str) -> None:
+    facts = {"facts": {"value": value}}
+    mark = marked(lab99, attempt_of(facts, facts))
+    assert mark.criteria[0].measured == measured
+    assert value == measured or repr(value) in mark.private
+
+
+def test_a_message_repeats_no_text_of_an_observation() -> None:
+    facts = [{"facts": {"returned": {"kind": "a Hidden714", "items": ["a list of 2", "f"]}}}]
+    text = "returned a Hidden714: of the list of 2, item 1 is f, not 3.14159265358979"
+    expected = "returned (not shown): of the list of 2, item 1 is (not shown), not 3.141593"
+    assert shown.message(text, facts) == expected
+
+
+def test_what_lab_03_measures_is_shown() -> None:
+    """For every wrong answer kept for lab 03 that needs no device."""
+    from utils.exercises.lab03 import bench
+
+    rng = random.Random(1)
+    facts = {"log": "fscsc", "returned": {"kind": "a list of 2", "items": [0.002, 0.1]}}
+    measured = [
+        c.measured for case in bench.bench_cases(rng) for c in bench.judge_bench(case, facts)
+    ]
+    assert len(measured) > 10
+    assert [text for text in measured if not shown.known(text)] == []
+
+
+def test_own_cells_are_named_as_their_author_knows_them(
+    lab99: lab.Lab, root: Path, tmp_path: Path
+) -> None:
+    made = hostile.notebook()
+    own = {"cell_type": "code", "source": "for i in range(3", "metadata": {}, "id": "z"}
+    made["cells"].insert(made["cells"].index(hostile.cell(made, "ex1-check")) + 1, own)
+    hostile.hand_in(tmp_path / "inbox" / "ann", made)
+    batch.grade(tmp_path / "inbox", tmp_path / "out", root)
+    table = (tmp_path / "out" / "gradebook.csv").read_text()
+    note = "ex2: your cell after ex1-check (`for i in range(3`) raised SyntaxError in line 1"
+    assert table.count("raised SyntaxError") == table.count(note) == 1
+
+
+def test_a_sandbox_sees_no_judgement() -> None:
+    utils_folder = hostile.REPOSITORY / "utils"
+    lab03 = lab.load(hostile.REPOSITORY, "lab03")
+    shown_modules = confine.exercise_modules(lab03, utils_folder)
+    names = {str(path) for path in shown_modules}
+    for name in ("__init__", "plain", "lab03/__init__", "lab03/observe", "lab03/training"):
+        assert f"exercises/{name}.py" in names
+    own = [path for path in shown_modules if path.parent.name == "lab03"]
+    for path in own:
+        for node in ast.walk(ast.parse((utils_folder / path).read_text())):
+            name = getattr(node, "name", None) or getattr(node, "id", "")
+            assert not re.match(r"_?(judge|cases)|.*_cases$", name, re.IGNORECASE), (path, name)
+    mounted = confine.mounts(lab03, hostile.REPOSITORY)
+    for hidden in ("judge.py", "bench.py", "criteria.py"):
+        assert not any(str(word).endswith(f"lab03/{hidden}") for word in mounted)
+
+
+@pytest.mark.parametrize(
+    "line, sign",
+    [
+        ("sys._getframe(1)", "_getframe"),
+        ("f.__closure__", "__closure__"),
+        ("getattr(sys, '_getframe')", "_getframe"),
+        ("gc.get_objects()", "get_objects"),
+        ("inspect.stack()", "inspect.stack"),
+        ("print(OBSERVERS)", "OBSERVERS"),
+        ("import utils.exercises.lab03.observe", "imports utils.exercises.lab03.observe"),
+        ("from utils.exercises.lab03 import training", "imports utils.exercises.lab03.training"),
+        ("import json; json.dumps = print", "sets json.dumps"),
+        ("import torch_xla as t; t.a.b = 1", "sets t.a.b"),
+        ("import builtins; setattr(builtins, 'sum', max)", "sets attributes of builtins"),
+    ],
+)
+def test_signs_of_looking_into_the_check(line: str, sign: str) -> None:
+    cell = lab.Cell("ex2-code", "answer", f"%matplotlib inline\n{line}")
+    assert scan.signs([cell]) == (f"ex2-code line 2 ({sign})",)
+
+
+def test_signs_are_found_where_only_ipython_can_read() -> None:
+    cell = lab.Cell("own cell 1", "extra", "x = %who\nsys._getframe()")
+    assert scan.signs([cell]) == ("own cell 1 line 2 (_getframe)",)
+
+
+def test_honest_code_shows_no_sign() -> None:
+    source = "import torch_xla\nx.grad = None\nfrom utils.meter import Meter\nself.code = 1"
+    assert scan.signs([lab.Cell("a", "answer", source), lab.Cell("b", "extra", "f(")]) == ()
+    assert scan.signs(lab.load(hostile.REPOSITORY, "lab03").cells) == ()
+
+
+def test_a_sign_is_for_the_instructor_only(root: Path, tmp_path: Path) -> None:
+    source = "import sys\n" + hostile.RIGHT["ex1"] + " + 0 * len(sys._getframe().f_locals)"
+    hostile.hand_in(tmp_path / "inbox" / "ann", hostile.notebook(ex1=source))
+    out = tmp_path / "out"
+    row = batch.grade(tmp_path / "inbox", out, root)[0]
+    assert (row.total, row.status) == (12, "graded")
+    sign = "looks into the check: ex1-code line 3 (_getframe), ex1-code line 3 (f_locals)"
+    assert sign in (out / "gradebook.csv").read_text()
+    assert sign in (out / "log.jsonl").read_text().replace('", "', ", ")
+    assert "looks into" not in (out / "reports" / "ann.html").read_text()
 
 
 def test_equal_to_the_published_solution() -> None:

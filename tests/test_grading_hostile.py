@@ -40,7 +40,7 @@ EXPECTED = {
         ["0", "8"],
         "graded with problems",
         rf"ex1: {SLOW}; ex2: the notebook down to its check was stopped \({SLOW};"
-        r" last cell begun: ex1-code\), so it was graded with its own answer cell only",
+        r" last cell begun: cell ex1-code\), so it was graded with its own answer cell only",
     ),
     "memory-bomb": (
         ["0", "8"],
@@ -57,7 +57,7 @@ EXPECTED = {
     "exit-cell": (
         ["0", "8"],
         "graded with problems",
-        "ex1: it ended its process with exit status 0; ex2: .*last cell begun: ex1-code",
+        "ex1: it ended its process with exit status 0; ex2: .*last cell begun: cell ex1-code",
     ),
     "crash": (["0", "8"], "graded with problems", "ex1: its process was killed by SIGSEGV"),
     "daemon": (["4", "8"], "graded", ""),
@@ -70,6 +70,12 @@ EXPECTED = {
         ["0", "8"],
         "graded",
         "ex1, ex2: its cells replaced parts of the course's own",
+    ),
+    "patched-code": (
+        ["0", "8"],
+        "graded",
+        "ex1, ex2: its cells replaced parts of the course's own code; put back: 4.*"
+        "; looks into the check: ex1-code line 3 .imports utils.exercises.lab99.observe.",
     ),
     "reader": (["0", "8"], "graded", ""),
     "writer": (["0", "8"], "graded", ""),
@@ -314,7 +320,8 @@ def test_reports_hold_no_markup_of_a_submission(graded: Graded) -> None:
     assert "<script" not in page
     assert "<b>" not in (graded.out / "class.html").read_text()
     assert "&lt;b&gt;bold.ipynb is a link" in (graded.out / "class.html").read_text()
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "(not shown)" in page and "alert(1)" not in page
+    assert "<script>alert(1)</script>" in graded.rows["markup"].marks[0].private
 
 
 def test_reports_hold_no_hidden_input(graded: Graded) -> None:

@@ -140,6 +140,17 @@ utils.exercises.observe_case = lambda *a: {"facts": {"value": 0}}
 observe.observe_double = lambda *a: {"value": 0}
 def double(number):
     return -1""",
+    "patched-code": """
+import json
+from utils.exercises.lab99 import observe
+def forged(answer, case):
+    return {"value": 2 * case["number"]}
+observe.observe_double.__code__ = forged.__code__
+observe.OBSERVERS["ex2"] = observe.OBSERVERS["ex1"]
+object.__setattr__(observe.OBSERVERS["ex1"], "observe", forged)
+json.dumps = lambda message: '{}'
+def double(number):
+    return -1""",
     # Returns what it found: nothing.
     "reader": """
 import glob, os

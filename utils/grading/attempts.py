@@ -64,7 +64,8 @@ def _read_line(attempt: Attempt, text: str) -> None:
         kind, number = line.get("type"), line.get("line")
         attempt.errors.append((line["cell_error"], str(kind), number if _whole(number) else 0))
     if isinstance(line.get("replaced"), list):
-        attempt.replaced = [str(name)[:80] for name in line["replaced"][:20]]
+        names = [str(name)[:80] for name in line["replaced"][:20]]
+        attempt.replaced = sorted({*attempt.replaced, *names})[:20]
     if _whole(line.get("case")):
         attempt.case = line["case"]
         if isinstance(line.get("seen"), dict):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from utils import catalog
 from utils.exercises import Facts
-from utils.grading import inbox, lab, marking, pour, report, sandbox
+from utils.grading import inbox, lab, marking, pour, report, sandbox, scan
 from utils.grading.attempts import Attempt, attempts_of
 from utils.grading.confine import Host, Limits, shown_folders
 from utils.grading.gradebook import Book, Score
@@ -236,7 +236,13 @@ def _row(run: Run, marks: list[Mark], scores: dict[str, Score]) -> Row:
         points,
         by_hand,
         (*notes, *run.notes),
+        _signs(run),
     )
+
+
+def _signs(run: Run) -> tuple[str, ...]:
+    found = scan.signs(run.poured.cells)
+    return (f"looks into the check: {', '.join(found)}",) if found else ()
 
 
 def _log(run: Run, marks: list[Mark]) -> dict:
@@ -249,6 +255,7 @@ def _log(run: Run, marks: list[Mark]) -> dict:
             {"exercise": exercise, **asdict(attempt)}
             for (exercise, _), attempt in run.attempts.items()
         ],
+        "signs": _signs(run),
         "noise": run.noise,
     }
 

@@ -3,35 +3,36 @@
 From here on a submission is in control of the process: what is reported may be forged.
 """
 
-import builtins
 import contextlib
 import importlib
 import json
 import os
 import random
 import sys
-from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
+
+from utils.grading import guard
 
 FACTS_CHARS = 1 << 18
 
 
 def run(job: dict[str, Any], lines: int) -> None:
     """Run the cells of `job`, then every case; report to the pipe `lines`. Ends the process."""
-    me = os.getpid()
+    # Bound before any cell runs, so that no cell can put something else in their place.
+    getpid, write, dumps, exit_now = os.getpid, os.write, json.dumps, os._exit
+    me = getpid()
 
     def tell(**message: Any) -> None:
-        if os.getpid() != me:  # a fork of the answer came back here
-            os._exit(71)
-        data = json.dumps(message).encode() + b"\n"
+        if getpid() != me:  # a fork of the answer came back here
+            exit_now(71)
+        data = dumps(message).encode() + b"\n"
         while data:
-            data = data[os.write(lines, data) :]
+            data = data[write(lines, data) :]
 
     protocol = importlib.import_module("utils.exercises")
-    observe_case, observer, exit_now = protocol.observe_case, protocol.observer, os._exit
+    observe_case, observer = protocol.observe_case, protocol.observer
     function = observer(job["id"]).answer
-    originals = list(_functions())
+    put_back = guard.Originals().put_back
     random.seed(0)  # so that grading again gives the same; torch starts from a fixed seed anyway
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(0)
@@ -42,7 +43,7 @@ def run(job: dict[str, Any], lines: int) -> None:
         error = result.error_before_exec or result.error_in_exec
         if error is not None:
             tell(cell_error=index, type=type(error).__name__[:80], line=_line(error))
-    if replaced := _put_back(originals):
+    if replaced := put_back():
         tell(replaced=replaced[:20])
     answer = shell.user_ns.get(function)
     for number, case in enumerate(job["cases"]):
@@ -52,6 +53,8 @@ def run(job: dict[str, Any], lines: int) -> None:
         except BaseException as error:  # observe_case lets a KeyboardInterrupt through
             seen = {"error": type(error).__name__}
         tell(case=number, seen=_plain({"missing": function} if seen is None else seen))
+    if replaced := put_back():  # by the answer, when it was called
+        tell(replaced=replaced[:20])
     with contextlib.suppress(Exception):  # a cell may have put anything in its place
         sys.stdout.flush()
     tell(end=True)
@@ -92,34 +95,3 @@ def _line(error: BaseException) -> int:
             number = trace.tb_lineno
         trace = trace.tb_next
     return number
-
-
-def _functions() -> Iterator[tuple[Any, str, Any]]:
-    """(owner, name, value) of all functions, classes and modules that an observation rests on."""
-    guarded = [m for n, m in sys.modules.items() if n.partition(".")[0] in ("utils", "torch_xla")]
-    for owner in [*guarded, builtins]:
-        for name, value in list(vars(owner).items()):
-            if callable(value) or isinstance(value, ModuleType):
-                yield owner, name, value
-            if isinstance(value, type) and value.__module__.partition(".")[0] == "utils":
-                for member, function in list(vars(value).items()):
-                    if callable(function) and not member.startswith("__weakref"):
-                        yield value, member, function
-    for name, module in list(sys.modules.items()):
-        if module in guarded:
-            yield sys.modules, name, module
-
-
-def _put_back(originals: list[tuple[Any, str, Any]]) -> list[str]:
-    """Undo what a submission replaced in the course's own modules; returns the names."""
-    replaced = []
-    for owner, name, value in originals:
-        space = owner if isinstance(owner, dict) else vars(owner)
-        if space.get(name) is not value:
-            label = name if isinstance(owner, dict) else f"{owner.__name__}.{name}"
-            replaced.append(label)
-            if isinstance(owner, dict):
-                owner[name] = value
-            else:
-                setattr(owner, name, value)
-    return sorted(set(replaced))

@@ -2,8 +2,10 @@
 and what it may use.
 """
 
+import ast
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,16 +62,22 @@ def command(host: Host, shown: list[str], cwd: str, limits: Limits) -> list[str]
     size = str(limits.files_bytes)
     room = ["--perms", "1777", "--size", size, "--tmpfs"]
     environment = {
+        "HF_HUB_OFFLINE": "1",
         "HOME": "/tmp",
         "IPYTHONDIR": "/tmp/.ipython",
         "LANG": "C.UTF-8",
         "LOGNAME": "learner",
         "MPLBACKEND": "agg",
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        # There is no network: an installation must not try again and again.
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_RETRIES": "0",
         "PJRT_DEVICE": "CPU",
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": str(COURSE),
         "TF_CPP_MIN_LOG_LEVEL": "1",
+        "UV_OFFLINE": "1",
         "USER": "learner",
     }
     if host.root:
@@ -120,19 +128,45 @@ def _system() -> list[str]:
 
 
 def mounts(lab: Lab, root: Path) -> list[str]:
-    """The part of the course that a submission sees: `utils` without judges and other labs."""
+    """The part of the course that a submission sees: `utils`, and of the exercises what observing
+    this lab's answers and running its cells needs.
+    """
     utils, inside = root / "utils", COURSE / "utils"
     words = _read_only(utils, inside)
     for hidden in ("exercises", "grading"):
         words += ["--tmpfs", str(inside / hidden)]
-    shown = [Path("grading", name) for name in ("__init__.py", "runner.py", "child.py")]
-    for folder in (Path("exercises"), Path("exercises", lab.name)):
-        for entry in sorted((utils / folder).iterdir()):
-            if not entry.name.startswith(("judge", "__pycache__", "lab")):
-                shown.append(folder / entry.name)
+    shown = [Path("grading", name) for name in ("__init__.py", "runner.py", "child.py", "guard.py")]
+    shown += exercise_modules(lab, utils)
     for path in shown:
         words += _read_only(utils / path, inside / path)
     return words
+
+
+def exercise_modules(lab: Lab, utils: Path) -> list[Path]:
+    """The files below `utils/exercises` that the lab's observers and cells import, by their paths
+    in `utils`.
+    """
+    waiting = [f"utils.exercises.{lab.name}.observe", *lab.modules]
+    found: set[Path] = set()
+    while waiting:
+        names = waiting.pop().split(".")
+        # Importing a module imports the packages above it. "from a import b": b may be a module.
+        for length in range(2, len(names) + 1):
+            stem = Path(*names[1:length])
+            for path in (stem / "__init__.py", stem.with_suffix(".py")):
+                if names[:2] == ["utils", "exercises"] and (utils / path).is_file():
+                    if path not in found:
+                        found.add(path)
+                        waiting += _imports((utils / path).read_text(encoding="utf-8"))
+    return sorted(found)
+
+
+def _imports(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _read_only(outside: Path, inside: Path) -> list[str]:

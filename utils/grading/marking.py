@@ -13,11 +13,12 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
 from utils.exercises import Criterion, Facts, Verdict, decide, judge
+from utils.grading import shown
 from utils.grading.attempts import Attempt
 from utils.grading.confine import Limits
 from utils.grading.lab import Exercise, same_code
@@ -71,7 +72,7 @@ def mark(
         notes.append("equals the published solution, comments and docstrings aside")
     if chosen is None:
         return Mark(exercise, "error", 0.0, cause="it was not run", notes=tuple(notes))
-    notes += _notes(chosen, cells, limits)
+    notes += _notes(chosen, cells, poured, limits)
     if chosen.ended != "finished" or not chosen.finished:
         cause = _ended(chosen, limits)
         private = f"case {chosen.case}, output: {chosen.output[:TEXT_CHARS]!r}"
@@ -94,7 +95,8 @@ def _choose(
     if own is None:
         return full, above
     if full is not None and own.ended == "finished" and own.finished:
-        cell = above[full.cell].id if full.cell is not None and full.cell < len(above) else "a cell"
+        begun = full.cell is not None and full.cell < len(above)
+        cell = poured.label(above[full.cell]) if begun else "a cell"
         notes.append(
             f"the notebook down to its check was stopped ({_ended(full, limits)};"
             f" last cell begun: {cell}), so it was graded with its own answer cell only"
@@ -127,10 +129,10 @@ def _ended(attempt: Attempt, limits: Limits) -> str:
     }.get(kind, "its sandbox died")
 
 
-def _notes(attempt: Attempt, cells: list[Any], limits: Limits) -> Iterator[str]:
+def _notes(attempt: Attempt, cells: list[Any], poured: Poured, limits: Limits) -> Iterator[str]:
     for index, kind, number in attempt.errors[:5]:
         if index < len(cells) and kind != "NotImplementedError":
-            yield f"cell {cells[index].id} raised {_exception(kind)}" + (
+            yield f"{poured.label(cells[index])} raised {_exception(kind)}" + (
                 f" in line {number}" if number else ""
             )
     if attempt.replaced:
@@ -167,8 +169,11 @@ def _judged(
             exercise, "error", 0.0, (), cause, notes, f"{type(error).__name__}: {error}"[:500]
         )
     private = f"case {verdict.failing_case}; {verdict.error[:2000]}" if verdict.failing_case else ""
+    whole = tuple(map(_short, verdict.criteria))
+    criteria = tuple(_for_the_learner(c, seen) for c in whole)
+    changed = [c for c, published in zip(whole, criteria, strict=True) if c != published]
+    private += "".join(f"; {c.name}: measured {c.measured!r}, {c.message!r}" for c in changed)
     cause = _raised(verdict.error, cells) if verdict.state == "error" else ""
-    criteria = tuple(map(_short, verdict.criteria))
     return Mark(exercise, verdict.state, verdict.points, criteria, cause, notes, private)
 
 
@@ -189,6 +194,10 @@ def _short(c: Criterion) -> Criterion:
     )
 
 
+def _for_the_learner(c: Criterion, seen: list[Facts]) -> Criterion:
+    return replace(c, measured=shown.measured(c.measured), message=shown.message(c.message, seen))
+
+
 def _raised(error: str, cells: list[Any]) -> str:
     """What an answer raised, without its message, which could hold a hidden input.
 
@@ -202,8 +211,8 @@ def _raised(error: str, cells: list[Any]) -> str:
         for cell in cells:
             lines = cell.source.split("\n")
             if 0 < number <= len(lines) and text and lines[number - 1].strip() == text:
-                shown = "".join(c if c.isprintable() else "?" for c in text[:120])
-                return f"it raised {_exception(name)} in line {number} of its cell: {shown}"
+                line = "".join(c if c.isprintable() else "?" for c in text[:120])
+                return f"it raised {_exception(name)} in line {number} of its cell: {line}"
     return f"it raised {_exception(name)}"
 
 

@@ -35,6 +35,17 @@ class Poured:
     def answer(self, exercise: str) -> Cell:
         return next(c for c in self.cells if (c.kind, c.exercise) == ("answer", exercise))
 
+    def label(self, cell: Cell) -> str:
+        """What a learner knows a cell by."""
+        if cell.kind != "extra":
+            return f"cell {cell.id}"
+        if cell.id.startswith("edited"):
+            return f"your {cell.id}"
+        above = [c.id for c in self.cells[: self.cells.index(cell)] if c.kind != "extra"]
+        place = f"after {above[-1]}" if above else "at the top"
+        line = next(line.strip() for line in cell.source.splitlines() if line.strip())
+        return f"your cell {place} (`{line[:40]}`)"
+
 
 @dataclass(frozen=True)
 class Choice:

@@ -25,7 +25,8 @@ class Row:
     """One student: how the grading went and what counts.
 
     status: "graded", "graded with problems" or "not graded". points: by exercise, as in the
-    gradebook. by_hand: the exercises whose points a person gave.
+    gradebook. by_hand: the exercises whose points a person gave. private: remarks for the
+    instructor's table only.
     """
 
     student: str
@@ -35,6 +36,7 @@ class Row:
     points: dict[str, float]
     by_hand: frozenset[str]
     notes: tuple[str, ...]
+    private: tuple[str, ...] = ()
 
     @property
     def total(self) -> float:
@@ -74,7 +76,7 @@ def table(lab: Lab, rows: Iterable[Row]) -> str:
     writer.writerow(["student", "status", "total", "max", *names, "notes"])
     for row in rows:
         points = [f"{row.points[name]:g}" for name in names]
-        notes = _cell("; ".join(all_notes(row)))
+        notes = _cell("; ".join([*all_notes(row), *row.private]))
         writer.writerow(
             [_cell(row.student), row.status, f"{row.total:g}", f"{total:g}", *points, notes]
         )

@@ -1,0 +1,87 @@
+"""Signs in a submission's cells that they look into the check, for the instructor's eyes only.
+
+A sign is no proof and costs nothing: somebody who wants to hide can write around every list.
+"""
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+
+from utils.grading.lab import Cell
+
+_NAMES = frozenset(
+    "_getframe f_locals f_back __code__ __closure__ __self__ _forward_pre_hooks OBSERVERS"
+    " get_objects get_referrers currentframe".split()
+)
+_CALLS = frozenset({("inspect", "stack"), ("inspect", "trace")})
+_GUARDED = frozenset({"utils", "torch_xla", "json", "builtins"})
+_CHECK_MODULE = re.compile(r"utils\.exercises\.\w+\.(observe|training)\b")
+_MOST = 10
+_MAGIC = re.compile(r"^[ \t]*[%!?].*$", re.MULTILINE)
+
+
+def signs(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """What in a submission's own cells looks into the check: "ex1-code line 3 (_getframe)"."""
+    found: dict[str, None] = {}
+    for cell in cells:
+        if cell.kind in ("answer", "extra"):
+            found |= {f"{cell.id} line {line} ({what})": None for line, what in _in(cell.source)}
+    return tuple(found)[:_MOST]
+
+
+def _in(source: str) -> list[tuple[int, str]]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the parser warns of what others wrote
+            tree = ast.parse(_MAGIC.sub("pass", source) if _MAGIC.search(source) else source)
+        modules = dict(_modules(tree))
+        found = {(node.lineno, what) for node in ast.walk(tree) for what in _signs(node, modules)}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # IPython runs more than Python parses, such as `x = %magic`.
+        lines = enumerate(source.split("\n"), 1)
+        found = {(n, word) for n, line in lines for word in _NAMES & set(re.findall(r"\w+", line))}
+    return sorted(found)
+
+
+def _modules(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Names that the cell gives to modules of the guarded packages, and the modules."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.partition(".")[0] in _GUARDED:
+                    full = alias.name if alias.asname else alias.name.partition(".")[0]
+                    yield alias.asname or full, full
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module.partition(".")[0] in _GUARDED:
+                for alias in node.names:
+                    yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+
+
+def _signs(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
+    if isinstance(node, ast.Attribute):
+        if node.attr in _NAMES:
+            yield node.attr
+        if isinstance(node.value, ast.Name) and (node.value.id, node.attr) in _CALLS:
+            yield f"{node.value.id}.{node.attr}"
+        if isinstance(node.ctx, ast.Store | ast.Del):
+            owner = node.value
+            while isinstance(owner, ast.Attribute):
+                owner = owner.value
+            if isinstance(owner, ast.Name) and owner.id in modules:
+                yield f"sets {ast.unparse(node)}"[:80]
+    elif isinstance(node, ast.Name) and node.id in _NAMES:
+        yield node.id
+    elif isinstance(node, ast.Constant) and node.value in _NAMES:
+        yield str(node.value)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr"):
+        if node.args and ast.unparse(node.args[0]).partition(".")[0] in modules:
+            yield f"sets attributes of {ast.unparse(node.args[0])}"[:80]
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        module = getattr(node, "module", None)
+        for alias in node.names:
+            name = f"{module}.{alias.name}" if module else alias.name
+            if match := _CHECK_MODULE.match(name):
+                yield f"imports {match[0]}"
+            if alias.name in _NAMES or (module, alias.name) in _CALLS:
+                yield alias.name

@@ -1,0 +1,86 @@
+"""What of an observation a learner's report may show: numbers, and words that judges use.
+
+An answer sees the hidden inputs. What it returns, and how it names its types, could carry them out
+as text; so the report shows no other text of an observation.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+HIDDEN = "(not shown)"
+MOST_DIGITS = 7
+"""Significant digits of a number that are shown."""
+MOST_NUMBERS = 6
+"""In one text."""
+
+_WORDS = frozenset(
+    "a an and at begun best bool bytes calls checked complex cpu cuda dict done each equal"
+    " execution executions false first float floats for function generator graph graphs idle in"
+    " inf int item items judged larger last list long map mean median method min minimum most ms"
+    " nan ndarray nodes none nonetype not numbers object of off on one other parameter range"
+    " read reads run runs s sample samples second seconds set sorted step steps str string sum"
+    " sync syncs tensor than the to true tuple up value values waiting waits warmup without"
+    " xla".split()
+)
+_NUMBER = re.compile(r"\d[\d.]*(?:e[+-]?\d+)?")
+_TOKEN = re.compile(r"[^\W\d_]+|[^\x00-\x7f×²µ–]|[_<>&\"'`{}=\\]")
+
+
+def known(text: str) -> bool:
+    """Whether a text is made of nothing but numbers, marks and words that judges use.
+
+    >>> known("off by 0.5"), known("a list of 3"), known("a Hidden_7_3")
+    (False, True, False)
+    """
+    rest, numbers = _NUMBER.subn(" ", text)
+    return numbers <= MOST_NUMBERS and all(
+        token.lower() in _WORDS for token in _TOKEN.findall(rest)
+    )
+
+
+def measured(text: str) -> str:
+    """A measured value as a report shows it.
+
+    >>> measured("a list of 3"), measured("a Secret"), measured("0.123456789")
+    ('a list of 3', '(not shown)', '0.1234568')
+    """
+    return rounded(text) if known(text) else HIDDEN
+
+
+def message(text: str, facts: Any) -> str:
+    """A judge's message without the texts that it took over from what was observed."""
+    taken = {each for each in _texts(facts) if each and not known(each)}
+    if taken:
+        longest_first = sorted(taken, key=lambda each: (-len(each), each))
+        pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)"
+        text = re.sub(pattern, HIDDEN, text)
+    return rounded(text)
+
+
+def rounded(text: str) -> str:
+    """A text whose numbers have no more than seven significant digits."""
+    return _NUMBER.sub(lambda match: _cut(match[0]), text)
+
+
+def _cut(number: str) -> str:
+    mantissa = number.partition("e")[0]
+    if len(mantissa.replace(".", "").lstrip("0")) <= MOST_DIGITS:
+        return number
+    try:
+        return f"{float(number):.{MOST_DIGITS}g}"
+    except (ValueError, OverflowError):  # 1.2.3, or out of range
+        return HIDDEN
+
+
+def _texts(facts: Any) -> Iterator[str]:
+    """All texts in plain values; not keys, which are words of the course."""
+    waiting = [facts]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
