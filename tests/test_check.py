@@ -160,6 +160,8 @@ def test_all_rows_are_of_the_smallest_case_that_fails(course: Path) -> None:
     card = check("lab99.ex2", namespace, course)
     small, large = card.verdict.failing_case["values"], card.verdict.cases[1]["values"]
     assert (len(small), len(large)) == (1, 4) and card.verdict.points == 0
+    # A grading report shows the criteria alone: hidden inputs are never in them.
+    assert card.verdict.criteria[1].message == "each value is read once"
     assert [" ".join(line.split()) for line in repr(card).splitlines()[1:6]] == [
         f"✗ mean measured {small[0] + 1} target {small[0]} not yet",
         "✗ reads measured 8 target at most 4 not yet in a larger case",

@@ -234,6 +234,51 @@ def test_the_given_faulty_loop_and_the_cpu_loop_win_nothing(names: dict) -> None
     assert verdict_of("lab03.ex5", names["train_on_cpu"], "public").points == 0
 
 
+def test_a_first_guess_is_not_answered_by_the_card() -> None:
+    guess = verdict_of("lab03.ex1", lambda steps: dict.fromkeys("ABCDEF", (1, 1)), "public")
+    assert [each.measured != "" for each in guess.criteria] == [n == "B" for n in "ABCDEF"]
+    for each in guess.criteria:
+        assert not set("23456789") & set(each.message), each
+    none = verdict_of("lab03.ex1", lambda steps: {}, "public")
+    assert all(each.measured == "" for each in none.criteria)
+    assert all(each.message.startswith("no prediction yet") for each in none.criteria)
+
+
+def messages(exercise_id: str, answer) -> list[str]:
+    return [each.message for each in verdict_of(exercise_id, answer, "public").criteria]
+
+
+def test_nothing_untrue_is_said_of_a_bench_that_never_read_the_clock(names: dict) -> None:
+    source = next(w[2] for w in WRONG if w[1] == "another clock")
+    said = messages("lab03.ex3", answer_from(source, "lab03.ex3", names))
+    assert [bool(each) for each in said] == [False, False, True, False, False]
+    for made_up in (None, 1.0, (1.0, 2.0)):
+        said = messages("lab03.ex3", lambda *_, value=made_up: value)
+        assert [bool(each) for each in said] == [True, False, False, False, False]
+        assert "fn was never called" in said[0]
+
+
+@pytest.mark.parametrize("exercise_id", ["lab03.ex2", "lab03.ex4", "lab03.ex5"])
+def test_nothing_but_the_return_is_said_of_an_answer_that_does_nothing(exercise_id: str) -> None:
+    name = OBSERVERS[exercise_id.partition(".")[2]].answer
+    for value, kind in ((None, "None"), (1.0, "a float"), ([], "a list of 0")):
+        first, *others = messages(exercise_id, lambda *_, value=value: value)
+        assert first.startswith(f"`{name}` returned {kind}: return a list of")
+        assert others == [""] * len(others)
+
+
+def test_a_case_of_the_benchmark_is_said_in_milliseconds() -> None:
+    case = {"warmup": 1, "repeats": 4, "enqueue_ticks": 1, "compile_ticks": [9]}
+    case["work_ticks"] = [50, 2**20 - 1, 1047, 2047, 3071]
+    assert bench.bench_words(case) == (
+        "warmup = 1, repeats = 4, samples in ms, sorted: 0.999, 1.953, 2.930, 1000.000;"
+        " median 1.953, p99 1000.000"
+    )
+    for seed in range(20):
+        for drawn in bench.bench_cases(random.Random(seed)):
+            assert len(bench.bench_words(drawn)) <= 160
+
+
 def test_a_second_check_counts_compiles_as_the_first(names: dict) -> None:
     source = next(w[2] for w in WRONG if w[1] == "indexed on the device")
     answer = answer_from(source, "lab03.ex5", names)

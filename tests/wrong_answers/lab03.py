@@ -126,20 +126,20 @@ WRONG = [
         "lab03.ex1",
         "records are executions",
         _predict('"B": (1, 1)', '"B": (steps, 1)'),
-        "The executions are wrong: recording runs nothing",
+        "the executions are wrong: recording runs nothing",
     ),
     (
         "lab03.ex1",
         "a read is only a copy",
         _predict('"C": (2 * steps, 2)', '"C": (steps, 1)'),
-        "C: you said 4 executions and 1 compile. The executions are wrong: `.item()` runs a graph"
-        " for `total`, and the sync still has `x` to run. The compiles are wrong: a graph that",
+        "C: you said 4 executions and 1 compile; the executions are wrong: `.item()` runs a graph"
+        " for `total`, and the sync still has `x` to run; the compiles are wrong: a graph that",
     ),
     (
         "lab03.ex1",
         "right for one number of steps only",
         _predict('"C": (2 * steps, 2)', '"C": (steps + 4, 2)'),
-        "C: you said 13 executions and 2 compiles. The executions are wrong",
+        "C: you said 13 executions and 2 compiles; the executions are wrong",
     ),
     (
         "lab03.ex1",
@@ -181,7 +181,7 @@ WRONG = [
         "lab03.ex1",
         "each read compiles",
         _predict('"F": (steps, 1)', '"F": (steps, steps)'),
-        "F: you said 4 executions and 4 compiles. The compiles are wrong: a known graph",
+        "F: you said 4 executions and 4 compiles; the compiles are wrong: a known graph",
     ),
     (
         "lab03.ex1",

@@ -101,9 +101,8 @@ def _judge_snippet(name: str, steps: int, said: Any, measured: list[int]) -> Cri
             )
             if mine != right
         ]
-        message = f"you said {_pair(said)}. " + ". ".join(
-            f"The {thing} are wrong: {why}" for thing, why in wrong
-        )
+        reasons = "; ".join(f"the {thing} are wrong: {why}" for thing, why in wrong)
+        message = f"you said {_pair(said)}; {reasons}"
     right = said == EXPECTED[name](steps)
     found = f"{_pair(measured)} in {steps} steps" if right else ""
     return criterion(name, 1, right, found, "", message)
