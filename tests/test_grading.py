@@ -663,6 +663,49 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     assert "is not a folder" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words", [["--jobs", "0"], ["--seconds", "0"], ["--seconds", "-1"], ["--seconds", "nan"]]
+)
+def test_numbers_that_make_no_sense_are_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["folder", "--out", "out", *words])
+    assert "is not a number above 0" in capsys.readouterr().err
+
+
+def test_a_bad_out_is_one_sentence_before_any_sandbox(
+    root: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "prepare", lambda: pytest.fail("a sandbox was made"))
+    file, out = tmp_path / "file", tmp_path / "out"
+    file.write_text("")
+    for place, reason in ((file, "is a file"), (Path("/proc/none"), "cannot be written")):
+        with pytest.raises(ValueError, match=reason):
+            batch.grade(folder, place, root)
+    with pytest.raises(ValueError, match="the seed is blank"):
+        batch.grade(folder, out, root, seed=" ")
+    assert not out.exists()
+    with batch._claimed(out):
+        with pytest.raises(ValueError, match="another grading is writing to"):
+            batch.grade(folder, out, root)
+        (out / "seed.txt").write_text("\n")
+    with pytest.raises(ValueError, match="seed.txt is blank"):
+        batch.grade(folder, out, root)
+
+
+def test_what_could_not_be_graded_counts_nowhere(root: Path, tmp_path: Path) -> None:
+    place = tmp_path / "inbox"
+    hostile.hand_in(place / "ann", hostile.notebook())
+    (place / "bob").mkdir()
+    batch.grade(place, tmp_path / "out", root)
+    page = (tmp_path / "out" / "class.html").read_text()
+    assert "2 submissions, of which 1 could not be graded and count nowhere below." in page
+    assert page.count("100 %") == 2
+    assert "<h2>" not in (tmp_path / "out" / "reports" / "bob.html").read_text()
+    assert "<h2>" in (tmp_path / "out" / "reports" / "ann.html").read_text()
+
+
 def test_a_table_is_no_formula() -> None:
     for text in ("=1", "+1", "-1", "@x", " =1", "\t=1"):
         assert report._cell(text).startswith("'")

@@ -1,6 +1,7 @@
 """Grade a folder of submissions, each in a sandbox; writes a table, reports and a gradebook."""
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -10,15 +11,28 @@ from utils.grading.gradebook import GradebookError
 from utils.grading.sandbox import SandboxError
 
 
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return number
+
+
+def _count(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return int(text)
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="course.py grade", description=__doc__)
     parser.add_argument("folder", type=Path, help="one folder or notebook per student")
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
     parser.add_argument("--lab", help="such as lab03; otherwise found from the notebooks")
     parser.add_argument("--seed", help="private; drawn and kept in OUT/seed.txt if not given")
-    parser.add_argument("--jobs", type=int, default=2, help="submissions at a time (default 2)")
+    parser.add_argument("--jobs", type=_count, default=2, help="submissions at a time (default 2)")
     parser.add_argument(
-        "--seconds", type=float, default=30, help="time for one exercise (default 30)"
+        "--seconds", type=_positive, default=30, help="time for one exercise (default 30)"
     )
     given = parser.parse_args(argv)
     try:

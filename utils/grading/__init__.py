@@ -6,12 +6,20 @@ marking judges what was observed; gradebook and report write it down.
 What holds against a hostile submission: hidden cases are drawn and judged outside, by a private
 seed; a sandbox sees no judge, no solution, no other submission, no network; its memory, processes,
 files, output, time and processors are limited; each exercise runs in a process of its own; nothing
-that a submission says is trusted to have a form.
+that a submission says is trusted to have a form, and its report shows no text of it.
 
-What does not hold: an answer is observed in the process that it runs in. The course's own code is
-put back before a function is observed, but a learner who is set on it can still forge counts from
-within that function. An answer also sees the inputs that it is called with, and can hand a little
-of them out through the numbers in its report; the next grading should therefore have a new seed.
-A sandbox shares the kernel of the machine: it is no virtual machine, and what the kernel itself
-holds for it (names of files, pipes) is not counted as its memory.
+What does not hold:
+
+- An answer is observed in the process that it runs in. `guard` puts the course's functions, their
+  code and its tables back before an answer is called, and looks again after the last case. What an
+  answer does to them while it is called, and to anything else in the process (the counters of
+  torch_xla, frames, hooks, other libraries), can forge counts. `scan` names the usual ways to the
+  instructor; it is a list, and a submission can write around it.
+- An answer sees the inputs that it is called with. It can hand some of them out in the numbers of
+  its report (six of seven digits in each measured text), in which criteria pass, and in which of
+  its own lines raises. The next grading should therefore have a new seed.
+- The limit on time counts seconds on the clock, not of the processor: a machine that is busy with
+  other work can stop a slow answer that would end in time on an idle one. Grade such a row again.
+- A sandbox shares the kernel of the machine: it is no virtual machine, and what the kernel itself
+  holds for it (names of files, pipes) is not counted as its memory.
 """

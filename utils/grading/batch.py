@@ -1,11 +1,15 @@
 """Grade a folder: find, pour, run in sandboxes, judge, record, report."""
 
+import fcntl
 import json
+import os
 import secrets
 import shutil
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -63,38 +67,41 @@ def grade(
     limits = limits or Limits()
     folder, out, root = folder.resolve(), out.resolve(), root.resolve()
     _check_folders(folder, out, root)
-    host = sandbox.prepare()
-    submissions = inbox.find(folder)
-    chosen = lab.load(root, lab_name or _guess(submissions, root))
-    out.mkdir(parents=True, exist_ok=True)
-    seed = _seed(out, seed)
-    hidden = {e.id: marking.cases(e.id, seed) for e in chosen.exercises}
-    book = Book(chosen, root, out)
-    slots = Slots(jobs)
+    with _claimed(out):
+        seed = _known_seed(out, seed)
+        host = sandbox.prepare()
+        submissions = inbox.find(folder)
+        chosen = lab.load(root, lab_name or _guess(submissions, root))
+        seed = _keep_seed(out, seed)
+        hidden = {e.id: marking.cases(e.id, seed) for e in chosen.exercises}
+        book = Book(chosen, root, out)
+        slots = Slots(jobs)
 
-    def one(submission: Submission) -> Run:
-        with slots.take() as slot:
-            return _run(submission, chosen, hidden, root, host, limits, slot)
+        def one(submission: Submission) -> Run:
+            with slots.take() as slot:
+                return _run(submission, chosen, hidden, root, host, limits, slot)
 
-    rows, log = [], []
-    pool = ThreadPoolExecutor(slots.jobs)
-    try:
-        for run in pool.map(one, submissions):
-            marks = _marks(run, chosen, hidden, limits)
-            scores = book.record(run.submission.slug, run.poured, marks)
-            rows.append(_row(run, marks, scores))
-            log.append(_log(run, marks))
-            row = rows[-1]
-            say(f"{len(rows)}/{len(submissions)} {row.student}: {row.total:g}, {row.status}")
-    finally:
-        pool.shutdown(cancel_futures=True)
-    _write(out, chosen, rows, log)
-    return rows
+        rows, log = [], []
+        pool = ThreadPoolExecutor(slots.jobs)
+        try:
+            for run in pool.map(one, submissions):
+                marks = _marks(run, chosen, hidden, limits)
+                scores = book.record(run.submission.slug, run.poured, marks)
+                rows.append(_row(run, marks, scores))
+                log.append(_log(run, marks))
+                row = rows[-1]
+                say(f"{len(rows)}/{len(submissions)} {row.student}: {row.total:g}, {row.status}")
+        finally:
+            pool.shutdown(cancel_futures=True)
+        _write(out, chosen, rows, log)
+        return rows
 
 
 def _check_folders(folder: Path, out: Path, root: Path) -> None:
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder: give the one that holds the submissions")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file: --out is a folder")
     if out.is_relative_to(folder) or folder.is_relative_to(out):
         raise ValueError(f"{out} and {folder} lie in each other: choose an --out beside it")
     if out.exists() and any(out.iterdir()) and not (out / "seed.txt").exists():
@@ -113,10 +120,49 @@ def _guess(submissions: list[Submission], root: Path) -> str:
     return pour.lab_of(contents, names)
 
 
-def _seed(out: Path, seed: str | None) -> str:
+@contextmanager
+def _claimed(out: Path) -> Iterator[None]:
+    """Make the folder for the results and keep other gradings out of it."""
+    made = not out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+        descriptor = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ValueError(
+            f"{out} cannot be written ({error.strerror}): choose another --out"
+        ) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ValueError(f"another grading is writing to {out}: wait for its end") from None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+        if made:
+            with suppress(OSError):  # it is not empty
+                out.rmdir()
+
+
+def _known_seed(out: Path, seed: str | None) -> str | None:
+    """The seed that was given or kept; None if there is none yet."""
     file = out / "seed.txt"
     if seed is None:
-        seed = file.read_text().strip() if file.exists() else secrets.token_hex(16)
+        if not file.exists():
+            return None
+        seed = file.read_text()
+        if not seed.strip():
+            raise ValueError(f"{file} is blank: delete it to draw a new seed")
+    if not seed.strip():
+        raise ValueError("the seed is blank: anybody could draw the hidden cases")
+    return seed.strip()
+
+
+def _keep_seed(out: Path, seed: str | None) -> str:
+    file = out / "seed.txt"
+    seed = seed or secrets.token_hex(16)
     file.write_text(f"{seed}\n")
     # Who knows the seed knows the hidden inputs.
     file.chmod(0o600)

@@ -76,7 +76,7 @@ def _members() -> Iterator[tuple[Any, str, Any]]:
 
 
 def _closure(function: FunctionType) -> list[tuple[Any, Any]]:
-    """The variables of a closure that hold functions; others may change when the course uses them."""
+    """The variables of a closure that hold functions; others may change in use."""
     cells = function.__closure__ or ()
     return [(c, c.cell_contents) for c in cells if _holds_function(c)]
 

@@ -100,20 +100,23 @@ def class_page(lab: Lab, rows: list[Row]) -> str:
     """Where the class is stuck: shares and the most frequent obstacle of every exercise, and a heat
     map.
     """
+    graded = [row for row in rows if row.status != "not graded"]
     exercises = []
     for k, exercise in enumerate(lab.exercises):
-        marks = [row.marks[k] for row in rows]
+        marks = [row.marks[k] for row in graded]
         states = Counter(mark.state for mark in marks)
         exercises.append(
             {
                 "exercise": exercise,
                 "shares": [
-                    (state, states[state], 100 * states[state] / len(marks)) for state in STATES
+                    (state, states[state], 100 * states[state] / max(1, len(marks)))
+                    for state in STATES
                 ],
                 "obstacle": _obstacle(marks),
             }
         )
-    return _render("class.html", lab=lab, rows=rows, exercises=exercises)
+    ungraded = len(rows) - len(graded)
+    return _render("class.html", lab=lab, rows=rows, exercises=exercises, ungraded=ungraded)
 
 
 def _obstacle(marks: list[Mark]) -> tuple[str, str, int] | None:
