@@ -75,7 +75,7 @@ EXPECTED = {
         ["0", "8"],
         "graded",
         "ex1, ex2: its cells replaced parts of the course's own code; put back: 4.*"
-        "; looks into the check: ex1-code line 3 .imports utils.exercises.lab99.observe.",
+        "; looks into the check: ex1-code line 2 .imports utils.exercises.lab99.observe.",
     ),
     "reader": (["0", "8"], "graded", ""),
     "writer": (["0", "8"], "graded", ""),
