@@ -414,7 +414,7 @@ def test_a_message_repeats_no_text_of_an_observation() -> None:
 
 
 def test_what_lab_03_measures_is_shown() -> None:
-    """For every wrong answer kept for lab 03 that needs no device."""
+    """Of the benchmark; the other exercises are graded below."""
     from utils.exercises.lab03 import bench
 
     rng = random.Random(1)
@@ -622,6 +622,9 @@ def test_lab_03_scores_full_marks_and_none(tmp_path: Path, monkeypatch: pytest.M
     assert states["solution"] == ["passed"] * 5
     assert states["untouched"] == ["not attempted"] * 5
     assert set(states["wrong"]) <= {"tried", "error"}
+    measured = [c.measured for row in rows for mark in row.marks for c in mark.criteria]
+    assert len(measured) > 30
+    assert shown.HIDDEN not in measured
     assert found["solution"].notes == found["untouched"].notes == ()
 
 
