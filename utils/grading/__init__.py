@@ -6,7 +6,8 @@ marking judges what was observed; gradebook and report write it down.
 What holds against a hostile submission: hidden cases are drawn and judged outside, by a private
 seed; a sandbox sees no judge, no solution, no other submission, no network; its memory, processes,
 files, output, time and processors are limited; each exercise runs in a process of its own; nothing
-that a submission says is trusted to have a form, and its report shows no text of it.
+that a submission says is trusted to have a form, and its report shows no text that
+an answer returned, but for known words.
 
 What does not hold:
 
@@ -16,8 +17,8 @@ What does not hold:
   torch_xla, frames, hooks, other libraries), can forge counts. `scan` names the usual ways to the
   instructor; it is a list, and a submission can write around it.
 - An answer sees the inputs that it is called with. It can hand some of them out in the numbers of
-  its report (six of seven digits in each measured text), in which criteria pass, and in which of
-  its own lines raises. The next grading should therefore have a new seed.
+  its report (of seven digits each), in known words such as "list", in which criteria pass, and in
+  which of its own lines raises. The next grading should therefore have a new seed.
 - The limit on time counts seconds on the clock, not of the processor: a machine that is busy with
   other work can stop a slow answer that would end in time on an idle one. Grade such a row again.
 - A sandbox shares the kernel of the machine: it is no virtual machine, and what the kernel itself
