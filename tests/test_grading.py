@@ -20,10 +20,25 @@ from tests.wrong_answers import lab03 as wrong_answers
 from utils import labgen
 from utils.commands import grade as command
 from utils.exercises import Criterion
-from utils.grading import batch, confine, inbox, lab, marking, pour, report, sandbox, scan, shown
+from utils.grading import (
+    batch,
+    choose,
+    confine,
+    folders,
+    inbox,
+    lab,
+    marking,
+    notebook,
+    pour,
+    report,
+    sandbox,
+    scan,
+    shown,
+)
 from utils.grading.attempts import Attempt, attempts_of
 from utils.grading.confine import Limits
 from utils.grading.inbox import Found
+from utils.grading.notebook import NotANotebook
 
 WRONG = "def double(number):\n    return number"
 
@@ -47,7 +62,7 @@ def lab99(root: Path) -> lab.Lab:
 
 
 def poured(lab99: lab.Lab, made: hostile.Notebook) -> pour.Poured:
-    return pour.pour(pour.parse(json.dumps(made).encode()), lab99)
+    return pour.pour(notebook.parse(json.dumps(made).encode()), lab99)
 
 
 def kinds(result: pour.Poured) -> list[str]:
@@ -196,16 +211,16 @@ def test_a_grade_id_of_another_cell_gives_no_rights(lab99: lab.Lab) -> None:
     ],
 )
 def test_what_is_no_notebook(content: bytes, reason: str) -> None:
-    with pytest.raises(pour.NotANotebook, match=reason):
-        pour.parse(content)
+    with pytest.raises(NotANotebook, match=reason):
+        notebook.parse(content)
 
 
 def test_the_best_fit_of_several_notebooks_is_taken(lab99: lab.Lab) -> None:
     right = json.dumps(hostile.notebook()).encode()
     other = json.dumps({"cells": [{"cell_type": "code", "source": "double = 2"}]}).encode()
     files = [Found("a.ipynb", other), Found("b.ipynb", right), Found("c.ipynb", b"nonsense")]
-    choice = pour.choose(files, lab99)
-    assert choice.cells == pour.parse(right)
+    choice = choose.choose(files, lab99)
+    assert choice.cells == notebook.parse(right)
     assert choice.notes == ("took b.ipynb, the best fit of 3 notebooks",)
     assert choice.doubt == ""
 
@@ -219,8 +234,8 @@ def test_a_stub_is_no_answer_when_one_of_several_notebooks_is_taken(lab99: lab.L
         Found("copy.ipynb", json.dumps(made).encode()),
         Found("lab99_sums.ipynb", json.dumps(released).encode()),
     ]
-    choice = pour.choose(files, lab99)
-    assert choice.cells == pour.parse(files[0].content)
+    choice = choose.choose(files, lab99)
+    assert choice.cells == notebook.parse(files[0].content)
     assert choice.doubt == ""
 
 
@@ -250,16 +265,16 @@ def test_a_definition_below_the_check_is_noted(lab99: lab.Lab) -> None:
 def test_other_encodings_are_read_with_a_note(lab99: lab.Lab, encoding: str, name: str) -> None:
     made = hostile.notebook(ex1="# doppelt größer\n" + hostile.RIGHT["ex1"])
     content = json.dumps(made, ensure_ascii=False).encode(encoding)
-    choice = pour.choose([Found("a.ipynb", content)], lab99)
-    assert choice.cells == pour.parse(json.dumps(made).encode())
+    choice = choose.choose([Found("a.ipynb", content)], lab99)
+    assert choice.cells == notebook.parse(json.dumps(made).encode())
     assert choice.notes == (f"a.ipynb is written in {name}, not in UTF-8",)
-    assert pour.lab_of([content], ["lab98", "lab99"]) == "lab99"
+    assert choose.lab_of([content], ["lab98", "lab99"]) == "lab99"
 
 
 def test_a_notebook_of_something_else_is_refused(lab99: lab.Lab) -> None:
     other = json.dumps({"cells": [{"cell_type": "code", "source": "x = 2"}]}).encode()
-    with pytest.raises(pour.NotANotebook, match="a.ipynb holds nothing of lab99"):
-        pour.choose([Found("a.ipynb", other)], lab99)
+    with pytest.raises(NotANotebook, match="a.ipynb holds nothing of lab99"):
+        choose.choose([Found("a.ipynb", other)], lab99)
 
 
 def test_the_example_assignments_of_nbgrader_are_not_this_lab(lab99: lab.Lab) -> None:
@@ -270,15 +285,15 @@ def test_the_example_assignments_of_nbgrader_are_not_this_lab(lab99: lab.Lab) ->
     examples = sorted((docs / "source" / "user_guide" / "source").glob("*/*.ipynb"))
     assert len(examples) >= 4
     for path in examples:
-        with pytest.raises(pour.NotANotebook, match="holds nothing of lab99"):
-            pour.choose([Found(path.name, path.read_bytes())], lab99)
+        with pytest.raises(NotANotebook, match="holds nothing of lab99"):
+            choose.choose([Found(path.name, path.read_bytes())], lab99)
 
 
 def test_which_lab_a_folder_is_about() -> None:
     one, two = b'check(\\"lab03.ex1\\")', b'"id": "lab04.ex1"'
-    assert pour.lab_of([one, one, two], ["lab03", "lab04"]) == "lab03"
+    assert choose.lab_of([one, one, two], ["lab03", "lab04"]) == "lab03"
     with pytest.raises(ValueError, match="add --lab, one of lab03, lab04"):
-        pour.lab_of([one, two], ["lab03", "lab04"])
+        choose.lab_of([one, two], ["lab03", "lab04"])
 
 
 # Marking
@@ -689,7 +704,7 @@ def test_a_bad_out_is_one_sentence_before_any_sandbox(
     with pytest.raises(ValueError, match="the seed is blank"):
         batch.grade(folder, out, root, seed=" ")
     assert not out.exists()
-    with batch._claimed(out):
+    with folders.claimed(out):
         with pytest.raises(ValueError, match="another grading is writing to"):
             batch.grade(folder, out, root)
         (out / "seed.txt").write_text("\n")

@@ -1,27 +1,23 @@
 """Grade a folder: find, pour, run in sandboxes, judge, record, report."""
 
-import fcntl
 import json
-import os
-import secrets
 import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from utils import catalog
 from utils.exercises import Facts
-from utils.grading import inbox, lab, marking, pour, report, sandbox, scan
+from utils.grading import choose, folders, inbox, lab, marking, pour, report, sandbox, scan
 from utils.grading.attempts import Attempt, attempts_of
-from utils.grading.confine import Host, Limits, shown_folders
+from utils.grading.confine import Host, Limits
 from utils.grading.gradebook import Book, Score
 from utils.grading.inbox import Submission
 from utils.grading.lab import Lab
 from utils.grading.marking import Mark
+from utils.grading.notebook import NotANotebook
 from utils.grading.pour import Poured
 from utils.grading.report import Row
 from utils.grading.runner import FAULT
@@ -66,13 +62,13 @@ def grade(
     """
     limits = limits or Limits()
     folder, out, root = folder.resolve(), out.resolve(), root.resolve()
-    _check_folders(folder, out, root)
-    with _claimed(out):
-        seed = _known_seed(out, seed)
+    folders.check(folder, out, root)
+    with folders.claimed(out):
+        seed = folders.known_seed(out, seed)
         host = sandbox.prepare()
         submissions = inbox.find(folder)
         chosen = lab.load(root, lab_name or _guess(submissions, root))
-        seed = _keep_seed(out, seed)
+        seed = folders.keep_seed(out, seed)
         hidden = {e.id: marking.cases(e.id, seed) for e in chosen.exercises}
         book = Book(chosen, root, out)
         slots = Slots(jobs)
@@ -97,76 +93,12 @@ def grade(
         return rows
 
 
-def _check_folders(folder: Path, out: Path, root: Path) -> None:
-    if not folder.is_dir():
-        raise ValueError(f"{folder} is not a folder: give the one that holds the submissions")
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is a file: --out is a folder")
-    if out.is_relative_to(folder) or folder.is_relative_to(out):
-        raise ValueError(f"{out} and {folder} lie in each other: choose an --out beside it")
-    if out.exists() and any(out.iterdir()) and not (out / "seed.txt").exists():
-        raise ValueError(f"{out} holds other files: choose an empty or a new folder for --out")
-    for place in (folder, out, root / "solutions"):
-        for shown in shown_folders(root):
-            if place.is_relative_to(shown):
-                raise ValueError(f"{place} lies in {shown}, which submissions can read: move it")
-
-
 def _guess(submissions: list[Submission], root: Path) -> str:
     names = [each.name for each in catalog.labs(root)]
     if len(names) == 1:
         return names[0]
     contents = (file.content for s in submissions for file in inbox.read(s.path)[0])
-    return pour.lab_of(contents, names)
-
-
-@contextmanager
-def _claimed(out: Path) -> Iterator[None]:
-    """Make the folder for the results and keep other gradings out of it."""
-    made = not out.exists()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=out).close()
-        descriptor = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise ValueError(
-            f"{out} cannot be written ({error.strerror}): choose another --out"
-        ) from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise ValueError(f"another grading is writing to {out}: wait for its end") from None
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-        if made:
-            with suppress(OSError):  # it is not empty
-                out.rmdir()
-
-
-def _known_seed(out: Path, seed: str | None) -> str | None:
-    """The seed that was given or kept; None if there is none yet."""
-    file = out / "seed.txt"
-    if seed is None:
-        if not file.exists():
-            return None
-        seed = file.read_text()
-        if not seed.strip():
-            raise ValueError(f"{file} is blank: delete it to draw a new seed")
-    if not seed.strip():
-        raise ValueError("the seed is blank: anybody could draw the hidden cases")
-    return seed.strip()
-
-
-def _keep_seed(out: Path, seed: str | None) -> str:
-    file = out / "seed.txt"
-    seed = seed or secrets.token_hex(16)
-    file.write_text(f"{seed}\n")
-    # Who knows the seed knows the hidden inputs.
-    file.chmod(0o600)
-    return seed
+    return choose.lab_of(contents, names)
 
 
 def _run(
@@ -182,8 +114,8 @@ def _run(
     started = time.monotonic()
     files, notes = inbox.read(submission.path)
     try:
-        choice = pour.choose(files, chosen)
-    except pour.NotANotebook as error:
+        choice = choose.choose(files, chosen)
+    except NotANotebook as error:
         return Run(submission, pour.untouched(chosen), tuple(notes), str(error), {}, 0.0)
     poured = pour.pour(choice.cells, chosen)
     attempts, noise = _attempts(poured, chosen, hidden, root, host, limits, slot)
@@ -311,12 +243,10 @@ def _write(out: Path, chosen: Lab, rows: list[Row], log: list[dict]) -> None:
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir()
     for row in rows:
-        _text(reports / f"{row.slug}.html", report.student_page(chosen, row))
-    _text(out / "class.html", report.class_page(chosen, rows))
-    _text(out / "gradebook.csv", report.table(chosen, rows))
-    _text(out / "log.jsonl", "".join(json.dumps(entry, default=str) + "\n" for entry in log))
+        page = report.student_page(chosen, row)
+        (reports / f"{row.slug}.html").write_text(page, encoding="utf-8")
+    (out / "class.html").write_text(report.class_page(chosen, rows), encoding="utf-8")
+    (out / "gradebook.csv").write_text(report.table(chosen, rows), encoding="utf-8")
+    entries = "".join(json.dumps(entry, default=str) + "\n" for entry in log)
+    (out / "log.jsonl").write_text(entries, encoding="utf-8")
     (out / "log.jsonl").chmod(0o600)
-
-
-def _text(path: Path, content: str) -> None:
-    path.write_text(content, encoding="utf-8")

@@ -4,18 +4,11 @@ The released notebook decides everything but the answers: its checks, given cell
 The learner's own additional cells keep their places between them, because answers may need them.
 """
 
-import json
 import re
-from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from utils.grading.inbox import Found
 from utils.grading.lab import Cell, Lab
-
-MAX_CELLS = 1000
-MAX_SOURCE_CHARS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -47,119 +40,7 @@ class Poured:
         return f"your cell {place} (`{line[:40]}`)"
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The notebook of a submission that counts. doubt: why a person should look at the choice."""
-
-    cells: list[dict[str, Any]]
-    notes: tuple[str, ...] = ()
-    doubt: str = ""
-
-
-class NotANotebook(ValueError):
-    """A file that cannot be graded; the text says why."""
-
-
-def parse(content: bytes) -> list[dict[str, Any]]:
-    """The cells of a notebook file: dicts with "type", "source", "names". Raises NotANotebook."""
-    if not content.strip():
-        raise NotANotebook("it is empty")
-    try:
-        notebook = json.loads(_decoded(content)[0])
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else "not JSON"
-        raise NotANotebook(f"it is no notebook ({reason})") from None
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
-    if not isinstance(cells, list):
-        raise NotANotebook("it is no notebook of format 4 (it has no list of cells)")
-    if len(cells) > MAX_CELLS:
-        raise NotANotebook(f"it has {len(cells)} cells; at most {MAX_CELLS} are read")
-    parsed = [_cell(cell) for cell in cells if isinstance(cell, dict)]
-    if sum(len(cell["source"]) for cell in parsed) > MAX_SOURCE_CHARS:
-        raise NotANotebook(f"its cells hold more than {MAX_SOURCE_CHARS:,} characters")
-    return parsed
-
-
-def _decoded(content: bytes) -> tuple[str, str]:
-    """The text of a notebook file, and the name of its encoding if that is not UTF-8."""
-    encoding = json.detect_encoding(content)
-    try:
-        return content.decode(encoding), "" if encoding.startswith("utf-8") else encoding.upper()
-    except UnicodeDecodeError:
-        return content.decode("cp1252"), "Windows-1252"
-
-
-def _cell(raw: dict[str, Any]) -> dict[str, Any]:
-    source = raw.get("source", "")
-    if isinstance(source, list):
-        source = "".join(line for line in source if isinstance(line, str))
-    metadata = raw.get("metadata") if isinstance(raw.get("metadata"), dict) else {}
-    nbgrader = metadata.get("nbgrader") if isinstance(metadata.get("nbgrader"), dict) else {}
-    # Colab keeps the id of a cell in its metadata.
-    names = [nbgrader.get("grade_id"), raw.get("id"), metadata.get("id")]
-    source = source if isinstance(source, str) else ""
-    return {
-        "type": str(raw.get("cell_type")),
-        # A lone surrogate is valid JSON but cannot be written to a file again.
-        "source": source.encode("utf-8", "replace").decode("utf-8"),
-        "names": [name for name in names if isinstance(name, str)],
-    }
-
-
-def choose(files: list[Found], lab: Lab) -> Choice:
-    """The notebook that fits the lab best. Raises NotANotebook.
-
-    The best has the most answers that differ from the released ones, then the most of the lab's
-    exercises, of its cell names and answer functions, then the released file name; the first by
-    name of several equal ones. Which of two with equally many, but other answers was meant is in
-    doubt.
-    """
-    if not files:
-        raise NotANotebook("no notebook was found (no file ends in .ipynb)")
-    readable, reasons = [], []
-    for file in files:
-        try:
-            cells = parse(file.content)
-            readable.append((_fit(cells, file, lab), file, cells, _answers(cells, lab)))
-        except NotANotebook as error:
-            reasons.append(f"{file.name}: {error}")
-    readable = [each for each in readable if each[0] > (0, 0, False)]
-    if not readable:
-        raise NotANotebook("; ".join(reasons[:3]) or f"{files[0].name} holds nothing of {lab.name}")
-    readable.sort(key=lambda each: (-len(each[3]), [-int(n) for n in each[0]], each[1].name))
-    _, file, cells, answers = readable[0]
-    equal = [f.name for _, f, _, a in readable[1:] if len(a) == len(answers) and a != answers]
-    notes, doubt = [], ""
-    if equal:
-        count = f"{len(equal) + 1} notebooks with different answers"
-        doubt = f"{count}; took {file.name}, not {', '.join(equal)}"
-    elif len(files) > 1:
-        notes.append(f"took {file.name}, the best fit of {len(files)} notebooks")
-    if encoding := _decoded(file.content)[1]:
-        notes.append(f"{file.name} is written in {encoding}, not in UTF-8")
-    return Choice(cells, tuple(notes), doubt)
-
-
-def _answers(cells: list[dict[str, Any]], lab: Lab) -> dict[str, str]:
-    """The answers of a notebook that are not as released, by exercise."""
-    poured, released = pour(cells, lab), untouched(lab)
-    found = {e.name: poured.answer(e.name).source.strip() for e in lab.exercises}
-    return {n: text for n, text in found.items() if text != released.answer(n).source.strip()}
-
-
-def _fit(cells: list[dict[str, Any]], file: Found, lab: Lab) -> tuple[int, int, bool]:
-    source = "\n".join(cell["source"] for cell in cells)
-    mentioned = sum(f'"{e.id}"' in source for e in lab.exercises)
-    names = {name for cell in cells for name in cell["names"]}
-    own = [c for c in lab.cells if c.exercise]
-    known = sum(c.id in names for c in own) + sum(
-        _defines(e.function, source) for e in lab.exercises
-    )
-    same_name = file.name.rpartition("/")[2] == lab.path.name
-    return mentioned, known, same_name and bool(mentioned or known)
-
-
-def _defines(function: str, source: str) -> bool:
+def defines(function: str, source: str) -> bool:
     name = re.escape(function)
     pattern = rf"^[ \t]*((async[ \t]+)?def[ \t]+{name}[ \t]*\(|{name}[ \t]*=[^=])"
     return re.search(pattern, source, re.MULTILINE) is not None
@@ -212,7 +93,7 @@ def _defined_again(poured: list[Cell], lab: Lab) -> list[str]:
             k for k, c in enumerate(poured) if (c.kind, c.exercise) == ("check", exercise.name)
         ]
         below = [c for c in poured[checks[0] :] if c.kind == "extra"]
-        if any(_defines(exercise.function, c.source) for c in below):
+        if any(defines(exercise.function, c.source) for c in below):
             again = f"{exercise.function} is defined again below its check"
             notes.append(f"{again}; the answer cell counts")
     return notes
@@ -274,7 +155,7 @@ def _answer(
 ) -> int | None:
     """The cell that counts: the last named one that defines the function, else any that does."""
     code = [i for i, cell in enumerate(cells) if cell["type"] == "code" and i not in taken]
-    defining = [i for i in code if _defines(function, cells[i]["source"])]
+    defining = [i for i in code if defines(function, cells[i]["source"])]
     for candidates in (
         [i for i in mine if i in defining],
         defining,
@@ -283,21 +164,3 @@ def _answer(
         if candidates:
             return candidates[-1]
     return None
-
-
-def lab_of(contents: list[bytes], names: list[str]) -> str:
-    """Which lab a set of notebooks belongs to: the one whose checks most of them hold.
-
-    Raises ValueError if that is not clear.
-    """
-    votes: Counter[str] = Counter()
-    for content in contents:
-        with suppress(UnicodeDecodeError):
-            text = _decoded(content)[0]
-            votes.update(n for n in names if re.search(rf'"{n}\.ex\d', text))
-    best = votes.most_common(2)
-    if len(names) == 1:
-        return names[0]
-    if not best or (len(best) > 1 and best[0][1] == best[1][1]):
-        raise ValueError(f"cannot tell which lab this is: add --lab, one of {', '.join(names)}")
-    return best[0][0]
