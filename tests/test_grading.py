@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from utils.grading import (
     sandbox,
     scan,
     shown,
+    syntax,
 )
 from utils.grading.attempts import Attempt, attempts_of
 from utils.grading.confine import Limits
@@ -735,3 +737,10 @@ def test_random_hidden_cases_do_not_touch_the_global_generator() -> None:
     expected = random.Random(5).random()
     marking.cases("lab99.ex2", "s")
     assert random.random() == expected
+
+
+def test_source_is_parsed_in_several_threads_at_once() -> None:
+    source = "\n".join(f"def f{n}(x): return [x + {n} for x in range({n})]" for n in range(400))
+    with ThreadPoolExecutor(4) as pool:
+        trees = list(pool.map(syntax.parse, [source] * 40))
+    assert {len(tree.body) for tree in trees} == {400}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from utils.grading import syntax
 from utils.grading.lab import Lab
 
 COURSE = Path("/course")
@@ -162,7 +163,7 @@ def exercise_modules(lab: Lab, utils: Path) -> list[Path]:
 
 
 def _imports(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(syntax.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from utils import catalog, labgen
+from utils.grading import syntax
 
 # What a run skips: checks, because the grader judges itself, and cells that only talk to the
 # learner.
@@ -107,7 +108,7 @@ def _imports(cells: list[Cell]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for cell in cells:
         try:
-            tree = ast.parse(cell.source if cell.kind in ("given", "answer") else "")
+            tree = syntax.parse(cell.source if cell.kind in ("given", "answer") else "")
         except SyntaxError:  # a magic such as %matplotlib
             continue
         for node in ast.walk(tree):
@@ -146,7 +147,7 @@ def answer_function(stub: str) -> str:
     >>> answer_function("def half(x): return x / 2\\ndef mean(x):\\n    raise NotImplementedError")
     'mean'
     """
-    functions = [n for n in ast.parse(stub).body if isinstance(n, ast.FunctionDef)]
+    functions = [n for n in syntax.parse(stub).body if isinstance(n, ast.FunctionDef)]
     if not functions:
         raise ValueError(f"an answer cell defines no function: {stub[:80]!r}")
     unfinished = [f for f in functions if "NotImplementedError" in ast.dump(f)]
@@ -170,7 +171,7 @@ def same_code(one: str, other: str) -> bool:
 
 
 def _bare(source: str) -> str:
-    tree = ast.parse(source)
+    tree = syntax.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr):

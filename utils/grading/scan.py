@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 
+from utils.grading import syntax
 from utils.grading.lab import Cell
 
 _NAMES = frozenset(
@@ -34,7 +35,7 @@ def _in(source: str) -> list[tuple[int, str]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the parser warns of what others wrote
-            tree = ast.parse(_MAGIC.sub("pass", source) if _MAGIC.search(source) else source)
+            tree = syntax.parse(_MAGIC.sub("pass", source) if _MAGIC.search(source) else source)
         modules = dict(_modules(tree))
         found = {(node.lineno, what) for node in ast.walk(tree) for what in _signs(node, modules)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
