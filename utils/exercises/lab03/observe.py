@@ -125,16 +125,21 @@ def observe_predict(answer: Answer, case: Facts) -> Facts:
     }
 
 
-def observe_mean_losses(answer: Answer, case: Facts) -> Facts:
+def _on_device(case: Facts) -> tuple[Any, Any, list[Any]]:
+    """The model, its optimizer and the batches of a case, on the XLA device."""
     import torch_xla
-
-    from utils.meter import Meter
 
     device = torch_xla.device()
     model, batches = training.draw(case)
     model.to(device)
     optimizer = training.optimizer_of(model, case["lr"])
-    on_device = [(x.to(device), y.to(device)) for x, y in batches]
+    return model, optimizer, [(x.to(device), y.to(device)) for x, y in batches]
+
+
+def observe_mean_losses(answer: Answer, case: Facts) -> Facts:
+    from utils.meter import Meter
+
+    model, optimizer, on_device = _on_device(case)
     with Meter() as meter:
         seen = _Steps()
 
@@ -155,15 +160,9 @@ def observe_bench(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_fixed_loop(answer: Answer, case: Facts) -> Facts:
-    import torch_xla
-
     from utils.meter import Meter
 
-    device = torch_xla.device()
-    model, batches = training.draw(case)
-    model.to(device)
-    optimizer = training.optimizer_of(model, case["lr"])
-    on_device = [(x.to(device), y.to(device)) for x, y in batches]
+    model, optimizer, on_device = _on_device(case)
     with Meter() as meter:
         seen = _Steps()
         model.register_forward_pre_hook(lambda *_: seen.begin())
