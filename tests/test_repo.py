@@ -33,13 +33,14 @@ env.report()"""
 LAYERS = (
     ("files and facts", "catalog elf facts notebooks shown"),
     ("set-up", "home builds platforms programs standins install"),
-    ("instruments", "env graph lesson meter"),
+    ("audit and models", "audit buckets corpus fleet manifest"),
+    ("instruments", "env graph lesson meter doctor networks parity coldstart"),
     ("drawing and widgets", "draw widgets"),
     ("checks and exercises", "exercises check labgen progress quiz quizzes readme runner"),
     ("grading", "grading"),
     ("command line", "commands"),
 )
-WITHOUT_TORCH = ("files and facts", "set-up")
+WITHOUT_TORCH = ("files and facts", "set-up", "audit and models")
 HEAVY = {"torch", "torch_xla", "matplotlib", "pandas", "ipywidgets", "networkx"}
 
 
