@@ -50,7 +50,8 @@ def test_a_lesson_says_the_same_when_it_is_run_again(path: Path, tmp_path: Path)
     twice = tmp_path / "notebooks" / path.name
     twice.parent.mkdir()
     twice.write_text(json.dumps({**notebook, "cells": notebook["cells"] + again}))
-    (tmp_path / "utils").symlink_to(ROOT / "utils")
+    for beside in ("utils", "notebooks/scripts"):
+        (tmp_path / beside).symlink_to(ROOT / beside)
     execute(twice, tmp_path)
 
 
