@@ -52,7 +52,9 @@ def cuda(site: Path) -> dict[str, bytes]:
     missing = [library for library in LIBRARIES if not (site / library.path).exists()]
     if not missing:
         return {}
-    asked = [ask for name in READERS for ask in asks(site / "torch" / "lib" / name)]
+    # torch 2.7 of the cache lab has no libtorch_nvshmem.so.
+    readers = [path for name in READERS if (path := site / "torch" / "lib" / name).exists()]
+    asked = [ask for path in readers for ask in asks(path)]
     return {
         library.path: shared_object(library.soname, _symbols(library, asked)) for library in missing
     }

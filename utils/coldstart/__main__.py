@@ -1,0 +1,5 @@
+"""`python -m utils.coldstart SETTINGS`: the training process that `start` starts."""
+
+from utils.coldstart.training import main
+
+main()
