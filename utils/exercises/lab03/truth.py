@@ -18,14 +18,14 @@ def true_losses(case: Case) -> list[float]:
     velocities = [torch.zeros_like(each) for each in weights]
     losses = []
     for x, y in batches:
-        loss, gradients = _loss_and_gradients(weights, x.double(), y)
+        loss, gradients = loss_and_gradients(weights, x.double(), y)
         losses.append(loss)
         velocities = [MOMENTUM * v + g for v, g in zip(velocities, gradients, strict=True)]
         weights = [w - case["lr"] * v for w, v in zip(weights, velocities, strict=True)]
     return losses
 
 
-def _loss_and_gradients(weights: list[Any], x: Any, y: Any) -> tuple[float, list[Any]]:
+def loss_and_gradients(weights: list[Any], x: Any, y: Any) -> tuple[float, list[Any]]:
     """Cross entropy of linear, tanh, linear, and its gradient for each weight."""
     import torch
 
