@@ -6,7 +6,8 @@ of those runs against float64, times `ROOM`, is what XLA may be off by.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -120,30 +121,37 @@ def compare(
     device = torch_xla.device()  # first: a backward on the CPU before it would break those on XLA
     torch.manual_seed(seed)
     model = make()
-    exact = _train(copy.deepcopy(model).double(), _double(batch), loss, steps, rate)
-    plain = _train(copy.deepcopy(model), batch, loss, steps, rate)
     changed = (change or _unchanged)(copy.deepcopy(model)).to(device)
     there = tuple(each.to(device) for each in batch)
     xla = _train(changed, there, loss, steps, rate, torch_xla.sync)
+    with _one_thread():
+        exact = _train(copy.deepcopy(model).double(), _double(batch), loss, steps, rate)
+        plain = _train(copy.deepcopy(model), batch, loss, steps, rate)
+        random = torch.Generator().manual_seed(seed)
+        others = [_other_run(model, batch, loss, steps, rate, random) for _ in range(RUNS)]
 
-    cpu_errors, xla_errors = _errors(plain, exact), _errors(xla, exact)
-    correct = [cpu_errors]
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(RUNS):
-        order = torch.randperm(len(batch[0]), generator=generator)
-        rows = tuple(each[order] for each in batch)
-        near = _nudged(copy.deepcopy(model), generator)
-        run = _train(near, rows, loss, steps, rate)
-        # An output belongs to a row: back into the order of the batch.
-        back = _Run(run.output[order.argsort()], run.gradients, run.losses)
-        correct.append(_errors(back, exact))
+    correct = [_errors(run, exact) for run in (plain, *others)]
     tolerances = [ROOM * max(errors) for errors in zip(*correct, strict=True)]
-    forward, gradient, curve = map(Compared, cpu_errors, xla_errors, tolerances)
+    compared = map(Compared, correct[0], _errors(xla, exact), tolerances)
     losses = {"float64": exact.losses, "cpu": plain.losses, "xla": xla.losses}
     names = [name for name, _ in model.named_parameters()]
     pairs = zip(names, plain.gradients, xla.gradients, strict=True)
     own = {name: float((b - a).norm() / a.norm()) for name, a, b in pairs}
-    return Parity(forward, gradient, curve, losses, own)
+    return Parity(*compared, losses, own)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    # Threads gain nothing for models this small, on a busy machine they wait for each other, and
+    # how many there are decides how sums are split.
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)
@@ -195,13 +203,31 @@ def _errors(run: _Run, exact: _Run) -> tuple[float, float, float]:
     )
 
 
-def _nudged(model: "nn.Module", generator: "torch.Generator") -> "nn.Module":
+def _other_run(
+    model: "nn.Module",
+    batch: "tuple[Tensor, Tensor]",
+    loss: "Callable[[Tensor, Tensor], Tensor]",
+    steps: int,
+    rate: float,
+    random: "torch.Generator",
+) -> _Run:
+    """As correct as the plain one: other order of the rows, weights one rounding away."""
+    import torch
+
+    order = torch.randperm(len(batch[0]), generator=random)
+    rows = tuple(each[order] for each in batch)
+    run = _train(_nudged(copy.deepcopy(model), random), rows, loss, steps, rate)
+    # An output belongs to its row: back into the order of the batch.
+    return _Run(run.output[order.argsort()], run.gradients, run.losses)
+
+
+def _nudged(model: "nn.Module", random: "torch.Generator") -> "nn.Module":
     """The model with each weight one float32 up, one down, or as it is."""
     import torch
 
     with torch.no_grad():
         for each in model.parameters():
-            way = torch.randint(-1, 2, each.shape, generator=generator)
+            way = torch.randint(-1, 2, each.shape, generator=random)
             end = torch.where(way == 0, each, way * float("inf"))
             each.copy_(torch.nextafter(each, end))
     return model
