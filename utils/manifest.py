@@ -1,8 +1,9 @@
 """A manifest of a cache folder: the SHA-256 of every file, by which damage is noticed.
 
 The entries of a persistent compile cache carry no checksum of their own, so whoever shares one
-writes a manifest when it is known to be good, and checks it before use. A manifest notices accident,
-not malice: who can change an entry can change the manifest beside it. Standard library only.
+writes a manifest when it is known to be good, and checks it before use. A manifest notices
+accident, not malice: who can change an entry can change the manifest beside it. Standard library
+only.
 """
 
 import hashlib
@@ -143,9 +144,17 @@ def _files(folder: Path) -> list[str]:
 
 
 def _described(path: Path) -> dict[str, int | str]:
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=_quietly) as file:
         digest = hashlib.file_digest(file, "sha256")
     return {"sha256": digest.hexdigest(), "bytes": path.stat().st_size}
+
+
+def _quietly(path: str, flags: int) -> int:
+    """Open a file without noting the access: a check is no use, and `prune` goes by use."""
+    try:
+        return os.open(path, flags | os.O_NOATIME)
+    except PermissionError:  # Only the owner of a file may do that.
+        return os.open(path, flags)
 
 
 def _read(folder: Path) -> dict[str, dict[str, int | str]]:

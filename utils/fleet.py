@@ -1,0 +1,231 @@
+"""A model of how a fleet of workers comes to train: who compiles, who waits, what that costs.
+
+It is a simulation: the seconds that go in may be measured, those that come out never are. Each
+worker is a machine of its own, needs all graphs in the same order, and trains once it has the last.
+Nothing here slows down because others compile at the same time. Standard library only.
+
+>>> private = warm_up((60.0, 30.0), workers=4)
+>>> locked = warm_up((60.0, 30.0), workers=4, cache="locked", load_seconds=1.0)
+>>> private.seconds, private.compiles, locked.seconds, locked.compiles
+(90.0, 8, 91.0, 2)
+"""
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+CACHES = ("none", "shared", "locked")
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """How a fleet came to train.
+
+    seconds: from the first start to the moment when every worker trains.
+    worker_seconds: machine time until then, all machines together; a worker that waits is paid too.
+    compiler_seconds: how much of it was spent in the compiler. compiles: how often it ran.
+    """
+
+    seconds: float
+    worker_seconds: float
+    compiler_seconds: float
+    compiles: int
+
+    @property
+    def worker_hours(self) -> float:
+        return self.worker_seconds / 3600
+
+    def cost(self, price_per_worker_hour: float) -> float:
+        """What the machine time costs, in the currency of the price."""
+        return self.worker_hours * price_per_worker_hour
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """A first run that was cancelled while it warmed up, and the run after it.
+
+    kept: how many graphs the next run finds in the cache. spent_worker_seconds: machine time of
+    the cancelled run. next_run: how the fleet comes to train then. extra_worker_seconds: what both
+    took more than one undisturbed run.
+    """
+
+    kept: int
+    spent_worker_seconds: float
+    next_run: WarmUp
+    extra_worker_seconds: float
+
+
+def warm_up(
+    compile_seconds: Sequence[float],
+    workers: int,
+    *,
+    cache: str = "none",
+    load_seconds: float = 0.0,
+    starts: Sequence[float] | None = None,
+    cached: int = 0,
+) -> WarmUp:
+    """Workers start and compile what they miss.
+
+    compile_seconds: for each graph, in the order in which training needs them.
+    cache: "none": nothing is shared and nothing kept. "shared": all see an entry from the moment
+        when it is complete; who misses it compiles, even if another is at it already. "locked": the
+        first to miss it compiles, the others wait for the entry.
+    load_seconds: to load one entry. starts: when each worker starts, in seconds; by default all at
+    once. cached: how many of the first graphs the cache has from the outset.
+    """
+    _check(compile_seconds, workers, load_seconds)
+    if cache not in CACHES:
+        raise ValueError(f"cache is {cache!r}, but it must be one of {', '.join(CACHES)}")
+    starts = [0.0] * workers if starts is None else list(starts)
+    if len(starts) != workers:
+        raise ValueError(f"{len(starts)} starts for {workers} workers: give one for each")
+    most = 0 if cache == "none" else len(compile_seconds)
+    if not 0 <= cached <= most:
+        raise ValueError(f"cached is {cached}, but with cache={cache!r} it is from 0 to {most}")
+    complete = [-math.inf] * cached + [math.inf] * (len(compile_seconds) - cached)
+    # Who needs which graph when; the earliest first, so that nobody looks into the future.
+    needs = [(start, worker, 0) for worker, start in enumerate(starts)]
+    heapq.heapify(needs)
+    compiles, compiler_seconds, trains_at = 0, 0.0, [0.0] * workers
+    while needs:
+        now, worker, graph = heapq.heappop(needs)
+        if graph == len(compile_seconds):
+            trains_at[worker] = now
+            continue
+        promised = complete[graph] <= now or cache == "locked" and complete[graph] < math.inf
+        if promised and cache != "none":
+            done = max(now, complete[graph]) + load_seconds
+        else:
+            done = now + compile_seconds[graph]
+            complete[graph] = min(complete[graph], done)
+            compiles, compiler_seconds = compiles + 1, compiler_seconds + compile_seconds[graph]
+        heapq.heappush(needs, (done, worker, graph + 1))
+    return WarmUp(
+        seconds=max(trains_at) - min(starts),
+        worker_seconds=math.fsum(end - start for start, end in zip(starts, trains_at, strict=True)),
+        compiler_seconds=compiler_seconds,
+        compiles=compiles,
+    )
+
+
+def makespan(compile_seconds: Sequence[float], compilers: int) -> float:
+    """Seconds until `compilers` at once have compiled all graphs, the longest first.
+
+    This rule is at most a third slower than the best order could be (Graham 1969).
+
+    >>> makespan((4.0, 3.0, 3.0, 2.0), compilers=2)
+    6.0
+    """
+    _check(compile_seconds, compilers, 0.0, who="compilers")
+    free_at = [0.0] * compilers
+    for seconds in sorted(compile_seconds, reverse=True):
+        heapq.heapreplace(free_at, free_at[0] + seconds)
+    return max(free_at)
+
+
+def precompiled(
+    compile_seconds: Sequence[float],
+    workers: int,
+    *,
+    compilers: int = 1,
+    trial_seconds: float = 0.0,
+    load_seconds: float = 0.0,
+) -> WarmUp:
+    """One machine fills the cache before the fleet starts: a trial run that finds the graphs, then
+    `compilers` compilations at once on it. Every worker then only loads."""
+    _check(compile_seconds, workers, load_seconds)
+    prepared = trial_seconds + makespan(compile_seconds, compilers)
+    loading = len(compile_seconds) * load_seconds
+    return WarmUp(
+        seconds=prepared + loading,
+        worker_seconds=prepared + workers * loading,
+        compiler_seconds=math.fsum(compile_seconds),
+        compiles=len(compile_seconds),
+    )
+
+
+def workers_to_pay(
+    compile_seconds: Sequence[float],
+    *,
+    compilers: int = 1,
+    trial_seconds: float = 0.0,
+    load_seconds: float = 0.0,
+) -> int | None:
+    """The smallest fleet for which `precompiled` takes less machine time than each worker compiling
+    for itself; None if it never does.
+
+    Prepared: P + N L. Unprepared: N C. So N must exceed P / (C - L), with P the preparation, C the
+    compilation and L the loading of all graphs.
+
+    >>> workers_to_pay((60.0, 30.0), trial_seconds=20.0)
+    2
+    """
+    _check(compile_seconds, 1, load_seconds)
+    prepared = trial_seconds + makespan(compile_seconds, compilers)
+    saved = math.fsum(compile_seconds) - len(compile_seconds) * load_seconds
+    return math.floor(prepared / saved) + 1 if saved > 0 else None
+
+
+def cancelled(
+    compile_seconds: Sequence[float],
+    workers: int,
+    after_seconds: float,
+    *,
+    cache: str = "shared",
+    load_seconds: float = 0.0,
+) -> Cancelled:
+    """The first run of a fleet is cancelled `after_seconds`, and started again.
+
+    A cache keeps the graphs that were complete; the one in the compiler is lost. With "none" all
+    is lost: what the workers had was in their memory.
+    """
+    if after_seconds < 0:
+        raise ValueError(f"after_seconds is {after_seconds}, but time does not run backwards")
+    undisturbed = warm_up(compile_seconds, workers, cache=cache, load_seconds=load_seconds)
+    kept = 0
+    if cache != "none":
+        # Under a lock all but the first worker load after waiting, and the first never waits.
+        while kept < len(compile_seconds) and sum(compile_seconds[: kept + 1]) <= after_seconds:
+            kept += 1
+    following = warm_up(
+        compile_seconds, workers, cache=cache, load_seconds=load_seconds, cached=kept
+    )
+    # A run that already trains has no more to lose.
+    spent = min(workers * after_seconds, undisturbed.worker_seconds)
+    extra = spent + following.worker_seconds - undisturbed.worker_seconds
+    return Cancelled(kept, spent, following, extra)
+
+
+def week(
+    compile_seconds: Sequence[float],
+    workers: int,
+    runs: int,
+    *,
+    cold_runs: int = 1,
+    cache: str = "shared",
+    load_seconds: float = 0.0,
+) -> float:
+    """Machine time for all the warm-ups of a week, in worker-seconds.
+
+    runs: how many; cold_runs: how many of them bring graphs that the cache does not have. Without
+    a cache every run is cold.
+    """
+    if not 0 <= cold_runs <= runs:
+        raise ValueError(f"cold_runs is {cold_runs}, but it must be between 0 and runs, {runs}")
+    cold = warm_up(compile_seconds, workers, cache=cache, load_seconds=load_seconds).worker_seconds
+    if cache == "none":
+        return runs * cold
+    warm = workers * len(compile_seconds) * load_seconds
+    return cold_runs * cold + (runs - cold_runs) * warm
+
+
+def _check(
+    compile_seconds: Sequence[float], count: int, load_seconds: float, who: str = "workers"
+) -> None:
+    if not compile_seconds:
+        raise ValueError("compile_seconds is empty: there is at least one graph")
+    if min(*compile_seconds, load_seconds) < 0:
+        raise ValueError("a time is negative: compile_seconds and load_seconds are at least 0")
+    if count < 1:
+        raise ValueError(f"{who} is {count}, but it must be at least 1")
