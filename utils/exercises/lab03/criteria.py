@@ -46,12 +46,14 @@ def right_numbers(
     known: dict[str, list[float]],
     advice: str,
     asked: tuple[str, str],
+    tolerance: float = TOLERANCE,
 ) -> Criterion:
     """Whether a list of floats was returned and is right.
 
     known: message to the numbers of a wrong way that is recognised by them.
     advice: the message for all other wrong numbers.
     asked: the function that returns it, and what each number is for, such as "batch".
+    tolerance: how far a number may lie from the right one.
     """
     items = returned["items"]
     if returned["stopped"]:
@@ -67,11 +69,11 @@ def right_numbers(
     if strange := [(place, item) for place, item in enumerate(items) if isinstance(item, str)]:
         message = "item {} is {}: return Python floats, read from the device".format(*strange[0])
         return criterion(name, weight, False, strange[0][1], "floats", message)
-    off, target = distance(items, right), f"within {TOLERANCE:g}"
-    if off <= TOLERANCE:
+    off, target = distance(items, right), f"within {tolerance:g}"
+    if off <= tolerance:
         # The difference itself is rounding, which depends on the processor.
         return criterion(name, weight, True, "equal", target, "")
-    reasons = [text for text, numbers in known.items() if distance(items, numbers) <= TOLERANCE]
+    reasons = [text for text, numbers in known.items() if distance(items, numbers) <= tolerance]
     return criterion(name, weight, False, f"off by {off:.2g}", target, [*reasons, advice][0])
 
 
