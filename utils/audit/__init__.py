@@ -1,0 +1,14 @@
+"""Audit a source tree for what will not port from CUDA PyTorch to XLA and Neuron.
+
+`audit(path)` reads Python files, notebooks and files of requirements; it never imports or runs
+them. On the command line: `python -m utils.audit PATH`.
+
+>>> [each.rule for each in audit_source("import torch\\nx = torch.ones(2).cuda()").findings]
+['cuda-move']
+"""
+
+from utils.audit.files import audit, audit_source
+from utils.audit.model import Broken, Finding, Report
+from utils.audit.rules import RULES, Rule
+
+__all__ = ["RULES", "Broken", "Finding", "Report", "Rule", "audit", "audit_source"]

@@ -1,0 +1,44 @@
+"""`python -m utils.audit PATH`: the report on the standard output, an exit code for CI."""
+
+import argparse
+import sys
+
+from utils.audit.files import audit
+from utils.audit.formats import table, to_json, to_sarif
+from utils.audit.model import Report
+from utils.audit.rules import SEVERITIES
+
+FORMATS = {"table": table, "json": to_json, "sarif": to_sarif}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m utils.audit",
+        description="Find what will not port from CUDA PyTorch to XLA and Neuron. Nothing is run.",
+        epilog="Exit code: 0 nothing at that level, 1 findings at or above it, 2 nothing was read.",
+    )
+    parser.add_argument("path", help="a file or a folder")
+    parser.add_argument("--format", choices=FORMATS, default="table")
+    parser.add_argument("--fail-on", choices=(*reversed(SEVERITIES), "never"), default="error")
+    given = parser.parse_args(arguments)
+    try:
+        report = audit(given.path)
+    except OSError as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    if not report.files:
+        print(
+            f"nothing to audit in {given.path!r}: no Python file, no notebook, no requirements",
+            file=sys.stderr,
+        )
+        return 2
+    print(FORMATS[given.format](report))
+    return _code(report, given.fail_on)
+
+
+def _code(report: Report, level: str) -> int:
+    return int(level != "never" and bool(report.at_least(level)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

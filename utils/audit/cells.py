@@ -1,0 +1,109 @@
+"""The code of a notebook: its cells as Python, with IPython's magics taken out line by line."""
+
+import json
+import re
+from dataclasses import dataclass, field
+
+from utils.audit.requirements import in_command
+
+# Cell magics after which the cell is Python; the rest of their first line is options.
+PYTHON_CELLS = {"time", "timeit", "capture", "prun", "python", "python3", "px"}
+SHELL_CELLS = {"bash", "sh", "script", "!"}
+PYTHON_LINES = {"time", "timeit", "prun"}
+LINE = re.compile(r"^(\s*)(?:%|!)(.*)$")
+TAKEN = re.compile(r"^(\s*[\w.,\s]+?=\s*)([!%])(?!=)(.*)$")
+
+
+@dataclass
+class Cell:
+    """One code cell: `python` has the same lines as the cell, `rules` come from its commands."""
+
+    number: int
+    lines: list[str]
+    python: str
+    rules: list[tuple[int, str]] = field(default_factory=list)
+
+
+def cells(text: str) -> list[Cell]:
+    """The code cells of a notebook, numbered from 1. Raises ValueError for what is none."""
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(data, dict):
+        raise ValueError("no notebook: not a JSON object")
+    sheets = data.get("worksheets")
+    if isinstance(sheets, list):  # format 3 and older
+        every = [
+            cell
+            for sheet in sheets
+            if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)
+            for cell in sheet["cells"]
+        ]
+    else:
+        every = data.get("cells")
+    if not isinstance(every, list):
+        raise ValueError("no notebook: no list of cells")
+    found = []
+    for cell in every:
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            source = cell.get("source", cell.get("input", ""))
+            if isinstance(source, list):
+                source = "".join(map(str, source))
+            found.append(_cell(len(found) + 1, source if isinstance(source, str) else ""))
+    return found
+
+
+def _cell(number: int, source: str) -> Cell:
+    lines = source.split("\n")
+    cell = Cell(number, lines, "")
+    kept = list(lines)
+    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    if lines and lines[first].lstrip().startswith("%%"):
+        name, _, rest = lines[first].lstrip()[2:].partition(" ")
+        if name in PYTHON_CELLS:
+            kept[first] = ""
+        elif name in ("writefile", "file") and rest.strip().endswith(".py"):
+            kept[first] = ""
+        else:
+            if name in SHELL_CELLS:
+                for index, line in enumerate(lines):
+                    cell.rules += [(index + 1, rule) for rule in in_command(line)]
+            return cell
+    inside = ""  # an open triple quote: magics are text in there
+    continued = False
+    for index, line in enumerate(kept):
+        if not inside and not continued:
+            kept[index] = _line(cell, index, line)
+            continued = line.lstrip().startswith(("!", "%")) and line.rstrip().endswith("\\")
+        elif continued:
+            cell.rules += [(index + 1, rule) for rule in in_command("pip install " + line)]
+            kept[index] = ""
+            continued = line.rstrip().endswith("\\")
+            continue
+        for quotes in re.findall(r'"""|\'\'\'', kept[index]):
+            inside = "" if quotes == inside else inside or quotes
+    cell.python = "\n".join(kept)
+    return cell
+
+
+def _line(cell: Cell, index: int, line: str) -> str:
+    """The line as Python of the same width where possible."""
+    taken = TAKEN.match(line)
+    if taken:
+        cell.rules += [(index + 1, rule) for rule in in_command(taken.group(3))]
+        return taken.group(1) + "None"
+    if re.match(r"^\s*\?|^\s*[\w.]+\?{1,2}\s*$", line):
+        return re.match(r"^\s*", line).group() + "pass"
+    magic = LINE.match(line)
+    if magic is None:
+        return line
+    indent, command = magic.groups()
+    name, _, rest = command.partition(" ")
+    if name in PYTHON_LINES and line.lstrip().startswith("%"):
+        rest = re.sub(r"^(\s*-\w+(\s+\d+)?)+\s+", "", rest)
+        return indent + (rest.strip() or "pass")
+    cell.rules += [(index + 1, rule) for rule in in_command(command)]
+    if name in ("env", "set_env") and re.match(r"\s*(CUDA_|NCCL_)", rest):
+        cell.rules.append((index + 1, "cuda-env"))
+    return indent + "pass"

@@ -1,0 +1,136 @@
+"""Checks for names below torch.cuda, for autocast and gradient scalers, and for CUDA's switches."""
+
+import ast
+from typing import TYPE_CHECKING
+
+from utils.audit.guards import is_cuda
+from utils.audit.names import is_none
+
+if TYPE_CHECKING:
+    from utils.audit.state import State
+
+# Below torch.cuda; all other names need a device.
+HARMLESS = {"is_available", "is_initialized", "OutOfMemoryError", "CudaError", "amp", "random"}
+QUERIES = {"device_count", "is_bf16_supported", "get_arch_list"}
+SEEDS = {"manual_seed", "manual_seed_all", "seed", "seed_all"}
+MEMORY = {"empty_cache", "memory_allocated", "memory_reserved", "memory_stats", "memory_cached"}
+MEMORY |= {"max_memory_allocated", "max_memory_reserved", "max_memory_cached"}
+AUTOCAST = {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"}
+SCALERS = {"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"}
+ATTENTION = {
+    "torch.backends.cuda.sdp_kernel",
+    "torch.backends.cuda.enable_flash_sdp",
+    "torch.backends.cuda.enable_mem_efficient_sdp",
+    "torch.backends.cuda.enable_math_sdp",
+    "torch.nn.attention.sdpa_kernel",
+}
+VARIABLES = {"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_ORDER", "CUDA_HOME"}
+VARIABLES |= {"PYTORCH_CUDA_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG", "TORCH_CUDA_ARCH_LIST"}
+
+
+def rule_of(name: str) -> str:
+    """The rule for a full name that begins with torch.cuda; "" where it is harmless.
+
+    >>> rule_of("torch.cuda.synchronize"), rule_of("torch.cuda.is_available")
+    ('cuda-api', '')
+    """
+    parts = name.split(".")[2:]
+    if not parts:
+        return ""
+    first, last = parts[0], parts[-1]
+    if first == "amp" and len(parts) > 1:
+        return "grad-scaler" if last == "GradScaler" else "cuda-autocast"
+    if first in ("memory", "random") and len(parts) > 1:
+        first = last
+    if first in HARMLESS:
+        return ""
+    if first in QUERIES:
+        return "cuda-query"
+    if first in SEEDS:
+        return "cuda-seed"
+    if first in MEMORY:
+        return "cuda-memory"
+    if first == "nvtx":
+        return "cuda-nvtx"
+    if first == "nccl":
+        return "nccl"
+    if first.endswith(("Tensor", "Storage")):
+        return "cuda-tensor-type"
+    return "cuda-api"
+
+
+def used(at: "State", node: ast.AST, name: str) -> bool:
+    """A name of torch is read; True if a rule is about it."""
+    if name == "torch.cuda" or name.startswith("torch.cuda."):
+        if name.startswith("torch.cuda.amp.") and name.split(".")[3] == "common":
+            return True
+        rule = rule_of(name)
+        if rule:
+            at.report(rule, node)
+        return True
+    if name in ATTENTION:
+        at.report("attention-backend", node)
+        return True
+    return False
+
+
+def imported(at: "State", node: ast.ImportFrom, names: list[str]) -> None:
+    """`from torch.cuda import x` with no use of x in this file: others take it from here."""
+    if node.module is None or not node.module.startswith("torch.cuda"):
+        return
+    for alias, name in zip(node.names, names, strict=True):
+        bound = alias.asname or alias.name
+        rule = rule_of(name)
+        if rule and bound != "*" and not at.names.is_read(bound):
+            at.report(rule, node, f"imported as {bound}, not used in this file")
+
+
+def called(at: "State", node: ast.Call, name: str) -> bool:
+    """A call of autocast, of a scaler or about the environment; True if its name is done with."""
+    if name in AUTOCAST:
+        where = _argument(node, 0, "device_type")
+        if where is not None and is_cuda(where):
+            at.report("cuda-autocast", node.func)
+            at.told.add(where)
+        return True
+    if name in SCALERS or name == "torch.cuda.amp.GradScaler":
+        off = _argument(node, -1, "enabled")
+        where = _argument(node, 0, "device") if name in SCALERS else None
+        if (off is None or not is_none(off)) and (where is None or is_cuda(where)):
+            at.report("grad-scaler", node.func)
+            at.told.add(where)
+        return True
+    if name == "torch.set_default_tensor_type":
+        kind = _argument(node, 0, "t")
+        if isinstance(kind, ast.Constant) and str(kind.value).startswith("torch.cuda."):
+            at.report("cuda-tensor-type", kind)
+    elif name in ("os.environ.setdefault", "os.putenv") and node.args:
+        _variable(at, node.args[0])
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and node.args:
+        if isinstance(node.args[0], ast.Constant):
+            if str(node.args[0].value).startswith("torch.cuda."):
+                at.report("cuda-tensor-type", node.args[0])
+    return False
+
+
+def _argument(node: ast.Call, place: int, keyword: str) -> ast.expr | None:
+    for each in node.keywords:
+        if each.arg == keyword:
+            return each.value
+    return node.args[place] if 0 <= place < len(node.args) else None
+
+
+def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
+    """torch.backends.cudnn.benchmark = True, os.environ["CUDA_VISIBLE_DEVICES"] = "0"."""
+    if isinstance(target, ast.Attribute):
+        name = at.dotted(target)
+        if name.startswith(("torch.backends.cudnn.", "torch.backends.cuda.")):
+            at.report("backend-flags", target)
+    elif isinstance(target, ast.Subscript) and at.dotted(target.value) == "os.environ":
+        _variable(at, target.slice)
+
+
+def _variable(at: "State", key: ast.AST) -> None:
+    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+        if key.value in VARIABLES or key.value.startswith("NCCL_"):
+            at.report("cuda-env", key)

@@ -1,0 +1,273 @@
+"""Checks for moving to CUDA and for device names written into the code."""
+
+import ast
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from utils.audit.guards import is_cuda
+from utils.audit.names import Scope, written
+
+if TYPE_CHECKING:
+    from utils.audit.state import State
+
+DEVICE = re.compile(
+    r"(^|_)(devices?|dev|device_(type|name|str|id)|device_types|map_location)$", re.I
+)
+BACKEND = re.compile(r"(^|_)(backend|process_group_backend|ddp_backend)$", re.I)
+PINNED = re.compile(r"(^|_)pin_mem(ory)?$", re.I)
+START = re.compile(r"cuda:?(%[ds]|\{\w*\}|\d+)?$")
+NCCL = re.compile(r"(^|:)nccl$")
+# Names that keep settings; their attribute or method called cuda moves nothing.
+SETTINGS = {
+    "args",
+    "opt",
+    "opts",
+    "cfg",
+    "config",
+    "conf",
+    "settings",
+    "options",
+    "flags",
+    "hparams",
+}
+MOVE_KEYWORDS = {"device", "non_blocking", "async", "memory_format"}
+# Where torch functions take a device by position.
+POSITIONS = {
+    "torch.device": 0,
+    "torch.set_default_device": 0,
+    "torch.Generator": 0,
+    "torch.load": 1,
+    "torch.get_device_module": 0,
+    "torch.distributed.device_mesh.init_device_mesh": 0,
+    "torch.distributed.init_device_mesh": 0,
+    "torch.distributed.device_mesh.DeviceMesh": 0,
+}
+# Functions whose string arguments are text or are compared, never devices.
+TEXT = set(
+    "print startswith endswith replace split join find count format info debug warning warn error "
+    "log add_argument getenv index removeprefix strip match search compile sub".split()
+)
+DEFAULTS = {"get", "getattr", "setdefault", "pop", "getenv", "DEFINE_string", "DEFINE_enum"}
+Sink = Callable[[ast.AST], None]
+
+
+def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool = False) -> None:
+    """An expression in the place of a device: each way in which it can be CUDA is a finding.
+
+    With `numbers` a plain number is a CUDA device too. With a `sink` it is not known yet whether
+    the place is one of a device, and the sink gets what would be found.
+    """
+
+    def here(found: ast.AST) -> None:
+        at.report("cuda-device", found)
+
+    keep = sink or here
+    if node in at.told:
+        return
+    match node:
+        case ast.Constant():
+            number = numbers and isinstance(node.value, int) and not isinstance(node.value, bool)
+            if is_cuda(node) or number:
+                keep(node)
+        case ast.JoinedStr():
+            if _starts(node):
+                keep(node)
+            at.children(node)
+        case ast.BinOp(op=ast.Add() | ast.Mod()) if _starts(node.left):
+            keep(node)
+            at.visit(node.right)
+        case ast.Call(func=ast.Attribute(attr="format")) if _starts(node.func.value):
+            keep(node)
+            at.all(node.args)
+        case ast.IfExp():
+            at.choice(node, lambda part: device(at, part, sink, numbers))
+        case ast.BoolOp():
+            for each in node.values:
+                device(at, each, sink)
+        case ast.Dict() if sink is None:
+            for each in [*node.keys, *node.values]:
+                if each is not None and not isinstance(each, ast.Constant | ast.JoinedStr):
+                    at.visit(each)
+            named = [each for each in node.values if is_cuda(each) or _starts(each)]
+            if named:
+                keep(named[0])
+        case ast.List() | ast.Tuple() if sink is None:
+            for each in node.elts:
+                device(at, each)
+        case ast.Name():
+            home = at.scope.find(node.id)
+            if home is not None and sink is None:
+                at.used.add((home, node.id))
+            at.visit(node)
+        case _:
+            at.visit(node)
+
+
+def _starts(node: ast.AST) -> bool:
+    """A string that begins as a device: "cuda:" + n, f"cuda:{n}", "cuda:%d"."""
+    if isinstance(node, ast.JoinedStr) and len(node.values) > 1:
+        first = node.values[0]
+        return isinstance(first, ast.Constant) and first.value in ("cuda", "cuda:")
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and START.match(node.value) is not None
+    )
+
+
+def named(at: "State", name: str, value: ast.AST) -> None:
+    """A value under a name: a keyword, a variable, a default, an entry of a dictionary."""
+    name = name.lstrip("-").replace("-", "_").split(".")[-1]
+    if at.foreign:
+        at.visit(value)
+    elif DEVICE.search(name):
+        device(at, value, numbers=name.lower() in ("device", "map_location"))
+    elif BACKEND.search(name):
+        _backend(at, value)
+    elif PINNED.search(name) and isinstance(value, ast.Constant) and value.value is True:
+        at.report("pinned-loader", value)
+    else:
+        at.visit(value)
+
+
+def _backend(at: "State", value: ast.AST) -> None:
+    for node in ast.walk(value):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if any(NCCL.search(part) for part in node.value.split(",")):
+                at.report("nccl", node)
+    if not isinstance(value, ast.Constant):
+        at.visit(value)
+
+
+def assigned(at: "State", targets: list[ast.expr], value: ast.expr) -> bool:
+    """An assignment. True if the targets are still to be visited."""
+    names = [written(each) for each in targets]
+    name = next((each for each in names if each), "")
+    last = name.split(".")[-1]
+    if at.foreign or not last or DEVICE.search(last) or BACKEND.search(last):
+        named(at, last, value)
+    elif PINNED.search(last):
+        named(at, last, value)
+    elif isinstance(targets[0], ast.Name):
+        scope = at.scope.find(targets[0].id) or at.scope
+        device(at, value, _later(at, scope, targets[0].id))
+    else:
+        at.visit(value)
+    return True
+
+
+def _later(at: "State", scope: Scope, name: str) -> Sink:
+    return lambda found: at.kept.append((scope, name, found, at.guard))
+
+
+def settle(at: "State") -> None:
+    """At the end of the file: strings in variables that were used as devices."""
+    for scope, name, node, guard in at.kept:
+        if (scope, name) in at.used:
+            with at.having(guard=guard):
+                at.report("cuda-device", node)
+
+
+def defaults(at: "State", args: ast.arguments) -> None:
+    """Defaults of parameters."""
+    plain = [*args.posonlyargs, *args.args]
+    pairs = list(zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True))
+    pairs += [
+        (arg, value)
+        for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True)
+        if value is not None
+    ]
+    for arg, value in pairs:
+        named(at, arg.arg, value)
+
+
+def items(at: "State", node: ast.Dict) -> None:
+    for key, value in zip(node.keys, node.values, strict=True):
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            named(at, key.value, value)
+        else:
+            at.all([key])
+            at.visit(value)
+
+
+def elements(at: "State", node: ast.Tuple | ast.List | ast.Set) -> None:
+    """A list with "cuda:0" in it; one with plain "cuda" may be a list of words."""
+    if not at.foreign and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        for each in node.elts:
+            if is_cuda(each) and ":" in each.value:
+                at.report("cuda-device", each)
+
+
+def called(at: "State", node: ast.Call, name: str) -> None:
+    """Moves, and every argument of a call."""
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    last = method or name.split(".")[-1]
+    if method == "cuda" and moves(at, node):
+        at.report("cuda-move", node.func)
+    place = POSITIONS.get(name, 0 if method == "to" and not name.startswith("torch.") else -1)
+    for index, arg in enumerate(node.args):
+        if index == place:
+            device(at, arg, numbers=True)
+        elif isinstance(arg, ast.Constant):
+            if is_cuda(arg) and ":" in arg.value and last not in TEXT and not at.foreign:
+                at.report("cuda-device", arg)
+        else:
+            at.visit(arg)
+    option = _option(node, last)
+    for keyword in node.keywords:
+        if keyword.arg in ("help", "choices", "description"):
+            continue
+        if keyword.arg == "default" and option:
+            named(at, option, keyword.value)
+        elif keyword.arg is None:
+            at.visit(keyword.value)
+        else:
+            named(at, keyword.arg, keyword.value)
+    if last in DEFAULTS and len(node.args) >= 2:
+        key, value = node.args[-2:] if last == "getattr" else node.args[:2]
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            if isinstance(value, ast.Constant) and not (is_cuda(value) and ":" in value.value):
+                named(at, key.value, value)
+
+
+def _option(node: ast.Call, last: str) -> str:
+    """The name of a command-line option, from add_argument("-d", "--device", ...)."""
+    texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+    options = [each for each in texts if isinstance(each, str) and each.startswith("-")]
+    if options:
+        return max(options, key=len)
+    return "" if last != "add_argument" or not texts else str(texts[0])
+
+
+def moves(at: "State", node: ast.Call) -> bool:
+    """`.cuda(...)` of something that can be a tensor or a module."""
+    if len(node.args) > 2 or not {each.arg for each in node.keywords} <= MOVE_KEYWORDS:
+        return False
+    owner = node.func.value
+    if at.foreign or isinstance(owner, ast.Constant | ast.JoinedStr):
+        return False
+    text = written(owner)
+    if text:
+        if text.split(".")[-1].lower() in SETTINGS:
+            return False
+        if text == "self" and "cuda" in at.names.methods:
+            return False
+        if at.scope.bindings(text.split(".")[0]) and at.dotted(owner, follow=False):
+            return False  # a function called cuda in some imported module
+        if "cuda" in at.names.methods and not at.torch:
+            return False
+        return not _own(at, owner)
+    return True
+
+
+def _own(at: "State", owner: ast.AST) -> bool:
+    """An object of a class of this file that has a method called cuda of its own."""
+    if not isinstance(owner, ast.Name):
+        return False
+    for each in at.scope.bindings(owner.id):
+        made = getattr(each.node, "func", None)
+        if isinstance(made, ast.Name) and made.id in at.names.classes:
+            methods = at.names.classes[made.id].body
+            return any(getattr(method, "name", "") == "cuda" for method in methods)
+    return False

@@ -1,0 +1,141 @@
+"""Which files of a tree are read, and how: by name, with the folders of tools left out."""
+
+import io
+import os
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+from utils.audit import requirements, source
+from utils.audit.model import Broken, Finding, Report
+from utils.audit.rules import RULES
+
+SKIPPED = {
+    *(".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", ".eggs", "node_modules", "build"),
+    *("__pycache__", "site-packages", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache"),
+    *(".ruff_cache", ".tools"),
+}
+LARGEST = 2_000_000  # bytes; generated code and notebooks full of pictures
+KERNELS = (".cu", ".cuh")
+
+
+def audit(path: str | os.PathLike[str]) -> Report:
+    """Find what will not port to XLA and Neuron in a file or a folder; nothing is run.
+
+    Raises FileNotFoundError where there is nothing at `path`.
+    """
+    root = Path(path)
+    if not root.exists():
+        raise FileNotFoundError(f"nothing to audit at {os.fspath(path)!r}: no such file or folder")
+    findings: list[Finding] = []
+    broken: list[Broken] = []
+    count = 0
+    folders: dict[Path, frozenset[str]] = {}
+    for file in [root] if root.is_file() else _files(root, root, set()):
+        name = file.name if root.is_file() else file.relative_to(root).as_posix()
+        for folder in (file.parent, root):
+            if folder not in folders and folder.is_dir():
+                folders[folder] = _modules(folder)
+        local = folders[file.parent] | folders.get(root, frozenset())
+        found, unread = _file(file, name, local)
+        count += 1
+        findings += found
+        broken += unread
+    return Report(
+        tuple(sorted(findings, key=lambda each: each.place)),
+        tuple(sorted(broken, key=lambda each: (each.path, each.line, each.reason))),
+        count,
+        root.as_posix(),
+    )
+
+
+def audit_source(text: str, name: str = "source.py") -> Report:
+    """The same for one source held in memory; `name` decides how it is read, as for files."""
+    found, broken = _text(text, name, Path(name), frozenset())
+    return Report(tuple(found), tuple(broken), 1, name)
+
+
+def wanted(file: Path) -> bool:
+    name = file.name
+    return (
+        name.endswith((".py", ".ipynb", *KERNELS))
+        or name in ("pyproject.toml", "Pipfile", "setup.cfg")
+        or requirements.is_requirements(name, file.parent.name)
+        or requirements.CONDA.match(name) is not None
+    )
+
+
+def _files(folder: Path, root: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+    """Files below a folder in order; a folder reached again through a link is read once."""
+    try:
+        about = folder.stat()
+        entries = sorted(os.scandir(folder), key=lambda each: each.name)
+    except OSError:
+        return
+    if (about.st_dev, about.st_ino) in seen:
+        return
+    seen.add((about.st_dev, about.st_ino))
+    for entry in entries:
+        path = folder / entry.name
+        try:
+            is_folder, is_file = entry.is_dir(), entry.is_file()
+        except OSError:
+            continue
+        if is_folder and entry.name not in SKIPPED and not entry.name.endswith(".egg-info"):
+            yield from _files(path, root, seen)
+        elif (is_file or entry.is_symlink()) and wanted(path):
+            yield path
+
+
+def _modules(folder: Path) -> frozenset[str]:
+    """Names that `import` finds in the folder itself: those packages are the project's own."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return frozenset()
+    return frozenset(
+        entry.name.removesuffix(".py")
+        for entry in entries
+        if entry.name.endswith(".py") or os.path.exists(os.path.join(entry.path, "__init__.py"))
+    )
+
+
+def _file(file: Path, name: str, local: frozenset[str]) -> source.Result:
+    try:
+        size = file.stat().st_size
+        if size > LARGEST:
+            return [], [Broken(name, 0, f"not read: {size} bytes, the limit is {LARGEST}")]
+        data = file.read_bytes()
+    except OSError as problem:
+        return [], [Broken(name, 0, f"not readable: {problem.strerror}")]
+    try:
+        text = decode(data) if file.suffix == ".py" else data.decode("utf-8-sig")
+    except (SyntaxError, UnicodeDecodeError, LookupError) as problem:
+        return [], [Broken(name, 0, f"not text in its encoding: {problem}")]
+    return _text(text, name, file, local)
+
+
+def decode(data: bytes) -> str:
+    """Python source in the encoding that it declares, with newlines as Python counts them."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return io.TextIOWrapper(io.BytesIO(data), encoding).read()
+
+
+def _text(text: str, name: str, file: Path, local: frozenset[str]) -> source.Result:
+    if file.suffix == ".py":
+        return source.python(text, name, local)
+    if file.suffix == ".ipynb":
+        return source.cells(text, name, local)
+    if file.suffix in KERNELS:
+        first = text.splitlines()[0].strip() if text.strip() else ""
+        severity = RULES["cuda-extension"].severity
+        return [Finding("cuda-extension", severity, name, 1, 1, first, None, "CUDA source")], []
+    if file.name in ("pyproject.toml", "Pipfile"):
+        return source.needed(text, name, requirements.in_toml)
+    if file.name == "setup.cfg":
+        return source.needed(text, name, requirements.in_setup_cfg)
+    if requirements.CONDA.match(file.name):
+        return source.needed(text, name, requirements.in_conda)
+    if requirements.is_requirements(file.name, file.parent.name):
+        return source.needed(text, name)
+    return source.python(text, name, local)

@@ -1,0 +1,190 @@
+"""A report as a table for people, as JSON, as SARIF 2.1.0 and as HTML.
+
+JSON, version 1: `{"version", "root", "files", "counts": {severity: n}, "findings": [...],
+"broken": [{"path", "line", "reason"}]}`. A finding has all fields of `Finding` (`cell` is null
+outside notebooks) and `kind`, `title`, `happens`, `xla`, `torchneuron`, `source` of its rule.
+"""
+
+import json
+import textwrap
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+from urllib.parse import quote
+
+from utils.audit.model import Finding, Report
+from utils.audit.rules import RULES
+from utils.shown import html_table
+
+WIDTH = 100
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def where(finding: Finding) -> str:
+    """The place of a finding within its file: "12:5", or "cell 3, 2:1" in a notebook."""
+    cell = f"cell {finding.cell}, " if finding.cell else ""
+    return f"{cell}{finding.line}:{finding.column}"
+
+
+def table(report: Report) -> str:
+    """Findings by file, then what each rule means, then one line that sums up."""
+    lines: list[str] = []
+    for path, group in groupby(report.findings, key=lambda each: each.path):
+        lines.append(path)
+        for each in group:
+            head = f"  {where(each):<9} {each.severity:<8}{each.rule:<21}"
+            lines.append(head + _cut(each.text, WIDTH - len(head)))
+            if each.note:
+                lines.append(" " * 12 + _cut(f"({each.note})", WIDTH - 12))
+        lines.append("")
+    if report.broken:
+        lines.append("Not read:")
+        for broken in report.broken:
+            place = f"{broken.path}:{broken.line}" if broken.line else broken.path
+            lines += _wrapped(f"{place}: {broken.reason}", "  ", "    ")
+        lines.append("")
+    rules = dict.fromkeys(each.rule for each in report.findings)
+    for rule in sorted(rules, key=list(RULES).index):
+        about = RULES[rule]
+        lines += _wrapped(
+            f"{rule} ({about.severity}, {about.kind}): {about.title}. {about.happens}"
+        )
+        for label, text in (
+            ("XLA", about.xla),
+            ("TorchNeuron", about.torchneuron),
+            ("source", about.source),
+        ):
+            lines += _wrapped(f"{label}: {text}", "    ", "        ")
+    if rules:
+        lines.append("")
+    lines.append(summary(report))
+    return "\n".join(lines)
+
+
+def summary(report: Report) -> str:
+    """One line: how much was read and what was found.
+
+    >>> summary(Report((), (), 3))
+    '3 files read: nothing found'
+    """
+    read = f"{report.files} file{'' if report.files == 1 else 's'} read"
+    counted = [f"{n} {name}{'' if n == 1 else 's'}" for name, n in report.counts.items() if n]
+    if report.broken:
+        counted.append(f"{len(report.broken)} not readable in whole or in part")
+    return f"{read}: {', '.join(counted) or 'nothing found'}"
+
+
+def _cut(text: str, width: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _wrapped(text: str, first: str = "", rest: str = "    ") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )
+
+
+def to_dict(report: Report) -> dict[str, Any]:
+    findings = []
+    for each in report.findings:
+        about = asdict(each.about)
+        named = ("kind", "title", "happens", "xla", "torchneuron", "source")
+        findings.append({**asdict(each), **{name: about[name] for name in named}})
+    return {
+        "version": 1,
+        "root": report.root,
+        "files": report.files,
+        "counts": report.counts,
+        "findings": findings,
+        "broken": [asdict(each) for each in report.broken],
+    }
+
+
+def to_json(report: Report) -> str:
+    return json.dumps(to_dict(report), indent=2, ensure_ascii=False)
+
+
+def to_sarif(report: Report) -> str:
+    """SARIF 2.1.0. Within a notebook SARIF has no lines: the cell is named in the message."""
+    order = list(RULES)
+    rules = [
+        {
+            "id": rule.id,
+            "shortDescription": {"text": rule.title},
+            "fullDescription": {"text": rule.happens},
+            "help": {
+                "text": f"XLA: {rule.xla}\nTorchNeuron: {rule.torchneuron}\nSource: {rule.source}"
+            },
+            "defaultConfiguration": {"level": rule.severity},
+            "properties": {"kind": rule.kind},
+        }
+        | ({"helpUri": rule.source} if rule.source.startswith("https://") else {})
+        for rule in RULES.values()
+    ]
+    results = [
+        {
+            "ruleId": each.rule,
+            "ruleIndex": order.index(each.rule),
+            "level": each.severity,
+            "message": {"text": _message(each)},
+            "locations": [{"physicalLocation": _location(each)}],
+        }
+        for each in report.findings
+    ]
+    unread = [
+        {
+            "level": "warning",
+            "message": {"text": broken.reason},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": quote(broken.path)}}}],
+        }
+        for broken in report.broken
+    ]
+    run = {
+        "tool": {"driver": {"name": "utils.audit", "rules": rules}},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": unread}],
+        "results": results,
+    }
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _message(each: Finding) -> str:
+    about = each.about
+    cell = f" (code cell {each.cell}, line {each.line})" if each.cell else ""
+    note = f" ({each.note})" if each.note else ""
+    return (
+        f"{about.title}{note}{cell}. {about.happens} XLA: {about.xla}. "
+        f"TorchNeuron: {about.torchneuron}."
+    )
+
+
+def _location(each: Finding) -> dict[str, Any]:
+    region: dict[str, Any] = {"startLine": 1}
+    if each.cell is None:
+        region = {"startLine": each.line, "startColumn": each.column}
+    return {"artifactLocation": {"uri": quote(each.path)}, "region": region}
+
+
+def to_html(report: Report) -> str:
+    head = ("file", "place", "severity", "rule", "code", "happens", "XLA", "TorchNeuron", "source")
+    rows = [
+        (
+            each.path,
+            where(each),
+            each.severity,
+            each.rule,
+            f"{each.text} ({each.note})" if each.note else each.text,
+            each.about.happens,
+            each.about.xla,
+            each.about.torchneuron,
+            each.about.source,
+        )
+        for each in report.findings
+    ]
+    unread = [(each.path, str(each.line or ""), each.reason) for each in report.broken]
+    parts = [html_table(head, rows, summary(report))]
+    if unread:
+        parts.append(html_table(("file", "line", "reason"), unread, "Not read"))
+    return "".join(parts)

@@ -1,0 +1,176 @@
+"""Does a condition say that CUDA is there? Then the code behind it is no error elsewhere.
+
+`implied` answers for one outcome of a condition. The answer is the place that asks CUDA, so that
+the idiom `"cuda" if torch.cuda.is_available() else "cpu"` is reported once, where it asks.
+"""
+
+import ast
+import re
+
+from utils.audit.names import Names, Scope, written
+
+ASKS = {
+    "torch.cuda.is_available",
+    "torch.cuda.is_initialized",
+    "torch.distributed.is_nccl_available",
+}
+COUNT = "torch.cuda.device_count"
+CUDA = re.compile(r"cuda(:\d+)?$")
+# is_flash_attn_available(), find_spec("xformers"), HAS_TRITON: the code can do without the package.
+OPTIONAL = re.compile(r"(^|_)(is_\w+_available|find_spec|has|have|available|installed)($|_)", re.I)
+
+
+class Elsewhere:
+    """The condition asks a device or a tensor what it is, not CUDA whether it is there."""
+
+
+ELSEWHERE = Elsewhere()
+Origin = ast.AST | Elsewhere | None
+
+
+class Guards:
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self._flags: dict[str, list[tuple[ast.AST, Scope]]] | None = None
+        self._open: set[str] = set()
+
+    def implied(self, test: ast.AST, outcome: bool, scope: Scope) -> Origin:
+        """Where CUDA was asked, if this outcome of the test means that it is there; else None."""
+        match test:
+            case ast.UnaryOp(op=ast.Not()):
+                return self.implied(test.operand, not outcome, scope)
+            case ast.BoolOp():
+                answers = [self.implied(each, outcome, scope) for each in test.values]
+                if isinstance(test.op, ast.And) == outcome:
+                    return next(filter(None, answers), None)
+                return answers[0] if all(answers) else None
+            case ast.NamedExpr():
+                return self.implied(test.value, outcome, scope)
+            case ast.Compare():
+                return self._compared(test, outcome, scope)
+            case ast.Call():
+                return self._called(test, scope) if outcome else None
+            case ast.Attribute() if outcome and test.attr == "is_cuda":
+                return ELSEWHERE
+            case ast.Name() | ast.Attribute() if outcome:
+                if self.names.dotted(test, scope) == "torch.version.cuda":
+                    return ELSEWHERE
+                return self._flag(test, scope)
+        return None
+
+    def _called(self, test: ast.Call, scope: Scope) -> Origin:
+        name = self.names.dotted(test.func, scope)
+        if name in ASKS or name == COUNT:
+            return test
+        if name == "bool" and len(test.args) == 1:
+            return self.implied(test.args[0], True, scope)
+        if isinstance(test.func, ast.Attribute) and test.func.attr == "startswith":
+            if test.args and is_cuda(test.args[0]):
+                return ELSEWHERE
+        return None
+
+    def _compared(self, test: ast.Compare, outcome: bool, scope: Scope) -> Origin:
+        if len(test.ops) != 1:
+            return None
+        op, left, right = test.ops[0], test.left, test.comparators[0]
+        if isinstance(left, ast.Call) and self.names.dotted(left.func, scope) == COUNT:
+            if outcome and isinstance(op, ast.Gt | ast.GtE) and isinstance(right, ast.Constant):
+                return left if right.value or isinstance(op, ast.Gt) else None
+            zero = isinstance(right, ast.Constant) and right.value == 0
+            if zero and isinstance(op, ast.Eq if not outcome else ast.NotEq):
+                return left
+            return None
+        if self.names.dotted(left, scope) == "torch.version.cuda" and _none(right):
+            return ELSEWHERE if isinstance(op, ast.IsNot) == outcome else None
+        if isinstance(right, ast.Constant) and isinstance(right.value, bool):
+            if isinstance(op, ast.Eq | ast.Is):
+                return self.implied(left, outcome == right.value, scope)
+        if is_cuda(left) or is_cuda(right):
+            equal = isinstance(op, ast.Eq | ast.Is) or (isinstance(op, ast.In) and is_cuda(left))
+            unequal = isinstance(op, ast.NotEq | ast.NotIn)
+            if (equal and outcome) or (unequal and not outcome):
+                return ELSEWHERE
+        return None
+
+    def _flag(self, test: ast.Name | ast.Attribute, scope: Scope) -> Origin:
+        """A variable or attribute that keeps the answer, such as use_cuda or args.cuda."""
+        text = written(test)
+        if not text or text in self._open or len(self._open) > 20:
+            return None
+        self._open.add(text)
+        try:
+            values: list[tuple[ast.AST, Scope]] = []
+            if isinstance(test, ast.Name):
+                home = scope.find(test.id)
+                kept = home.names[test.id] if home else []
+                if home and kept and all(each.kind == "value" for each in kept):
+                    values = [(each.node, home) for each in kept if each.node is not None]
+                elif any(each.kind != "parameter" for each in kept):
+                    return None
+            else:
+                values = list(self.names.attributes.get(text, ()))
+            # A parameter called use_cuda is what the same file calls use_cuda elsewhere.
+            return self._all(values or self._named(text.split(".")[-1]))
+        finally:
+            self._open.discard(text)
+
+    def _all(self, values: list[tuple[ast.AST, Scope]]) -> Origin:
+        found: Origin = None
+        for value, scope in values:
+            origin = self.implied(value, True, scope)
+            if origin is None and not (isinstance(value, ast.Constant) and not value.value):
+                return None
+            found = found or origin
+        return found
+
+    def _named(self, last: str) -> list[tuple[ast.AST, Scope]]:
+        if self._flags is None:
+            self._flags = {}
+            for scope in self.names.scopes.values():
+                for name, kept in scope.names.items():
+                    for each in kept:
+                        if each.kind == "value" and each.node is not None:
+                            self._flags.setdefault(name, []).append((each.node, scope))
+            for text, values in self.names.attributes.items():
+                self._flags.setdefault(text.split(".")[-1], []).extend(values)
+        return self._flags.get(last, [])
+
+    def optional(self, test: ast.AST) -> bool:
+        """The condition asks whether a package is there."""
+        for node in ast.walk(test):
+            name = getattr(node, "id", None) or getattr(node, "attr", "")
+            if name and OPTIONAL.search(name) and name != "is_available":
+                return True
+        return False
+
+
+def is_cuda(node: ast.AST) -> bool:
+    """The string "cuda", or "cuda:" with a number."""
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and CUDA.match(node.value) is not None
+    )
+
+
+def _none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def leaves(body: list[ast.stmt]) -> bool:
+    """The block ends by leaving it: what follows runs only when the block did not."""
+    return bool(body) and (
+        isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break) or stops(body)
+    )
+
+
+def stops(body: list[ast.stmt]) -> bool:
+    """The block ends the program with an error."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, ast.Raise):
+        return True
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+        return written(last.value.func) in {"exit", "quit", "sys.exit", "os._exit", "os.abort"}
+    return False

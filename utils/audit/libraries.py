@@ -1,0 +1,173 @@
+"""Checks for packages, extensions, Triton, torch.compile, and ways to train on many devices."""
+
+import ast
+from typing import TYPE_CHECKING
+
+from utils.audit import requirements
+from utils.audit.devices import NCCL
+
+if TYPE_CHECKING:
+    from utils.audit.state import State
+
+# The first part of an import -> rule.
+PACKAGES = {
+    "flash_attn": "flash-attn",
+    "flash_attn_interface": "flash-attn",
+    "xformers": "xformers",
+    "bitsandbytes": "bitsandbytes",
+    "apex": "apex",
+    "deepspeed": "deepspeed",
+    "triton": "triton",
+} | dict.fromkeys(
+    "cupy pycuda pynvml tensorrt torch_tensorrt transformer_engine mamba_ssm causal_conv1d "
+    "cudf cuml rmm nvdiffrast tinycudann liger_kernel flashinfer auto_gptq exllamav2 spconv".split(),
+    "cuda-package",
+)
+EXTENSION = "torch.utils.cpp_extension."
+PARALLEL = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
+PARALLEL |= {"torch.nn.parallel.data_parallel.DataParallel"}
+DDP = "DistributedDataParallel"
+PORTABLE = {"openxla", "neuron", "eager", "aot_eager"}
+FREE_MODES = {None, "default"}
+TRAINERS = ("lightning", "pytorch_lightning")
+# Operator libraries that come with torch.
+OWN_OPS = {"aten", "prims", "prim", "c10d", "_c10d_functional", "quantized", "torchvision", "image"}
+OWN_OPS |= {
+    "load_library",
+    "loaded_libraries",
+    "higher_order",
+    "profiler",
+    "rngprims",
+    "xla",
+    "inductor",
+}
+
+
+def imported(at: "State", node: ast.AST, modules: list[str]) -> None:
+    for module in modules:
+        root = module.split(".")[0]
+        rule = PACKAGES.get(root) or ("cuda-package" if module.startswith("nvidia.dali") else "")
+        if module == "numba.cuda" or module.startswith("numba.cuda."):
+            rule = "cuda-package"
+        if rule and root not in at.local:
+            if at.optional:
+                at.report(
+                    rule, node, "the import may fail: the code says what it does then", "note"
+                )
+            else:
+                at.report(rule, node)
+
+
+def decorator(at: "State", node: ast.expr) -> None:
+    made = node.func if isinstance(node, ast.Call) else node
+    name = at.dotted(made)
+    if name == "triton.jit" and "triton" not in at.local:
+        at.report("triton", made, "a kernel")
+    elif name == "torch.compile" and not isinstance(node, ast.Call):
+        at.report("compile-backend", made, "no backend named: inductor")
+
+
+def called(at: "State", node: ast.Call, name: str) -> None:
+    last = name.split(".")[-1]
+    given = {each.arg: each.value for each in node.keywords if each.arg}
+    if name == "torch.compile":
+        _compile(at, node, given)
+    elif name.startswith(EXTENSION):
+        _extension(at, node, last, given)
+    elif name in PARALLEL:
+        at.report("data-parallel", node.func)
+    elif last == DDP and name.startswith("torch."):
+        ids = given.get("device_ids") or (node.args[1] if len(node.args) > 1 else None)
+        if ids is not None and not isinstance(ids, ast.Constant):
+            at.report("ddp-device-ids", node.func)
+    elif last in ("init_process_group", "new_group") and node.args:
+        first = node.args[0]
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            if any(NCCL.search(part) for part in first.value.split(",")):
+                at.report("nccl", first)
+    elif name in ("importlib.import_module", "__import__") and node.args:
+        if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+            imported(at, node, [node.args[0].value])
+    elif name.startswith("torch.ops."):
+        _operator(at, node, name)
+    elif name.split(".")[0] in TRAINERS and last in ("Trainer", "Fabric"):
+        _trainer(at, given)
+    elif name.startswith("torch.optim.") and _is(given.get("fused"), True):
+        at.report("fused-optimizer", given["fused"])
+    elif name in ("setuptools.setup", "distutils.core.setup", "setup"):
+        _setup(at, given)
+    _attention(at, given)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "pin_memory" and not node.args:
+        at.report("pin-memory", node.func)
+
+
+def _is(node: ast.AST | None, value: object) -> bool:
+    return isinstance(node, ast.Constant) and node.value is value
+
+
+def _compile(at: "State", node: ast.Call, given: dict[str, ast.expr]) -> None:
+    backend = given.get("backend")
+    if backend is None:
+        if not _is(given.get("disable"), True):
+            at.report("compile-backend", node.func, "no backend named: inductor")
+    elif isinstance(backend, ast.Constant) and backend.value not in PORTABLE:
+        at.report("compile-backend", node.func, f"backend {backend.value}")
+    mode = given.get("mode")
+    if isinstance(mode, ast.Constant) and mode.value not in FREE_MODES:
+        at.report("compile-mode", mode)
+    if _is(given.get("dynamic"), True):
+        at.report("compile-mode", given["dynamic"])
+
+
+def _extension(at: "State", node: ast.Call, last: str, given: dict[str, ast.expr]) -> None:
+    if last == "CUDAExtension":
+        at.report("cuda-extension", node.func)
+    elif last == "CppExtension":
+        at.report("cpp-extension", node.func)
+    elif last in ("load", "load_inline"):
+        strings = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+        cuda = any(isinstance(each, str) and each.endswith((".cu", ".cuh")) for each in strings)
+        sources = given.get("cuda_sources")
+        cuda = cuda or (sources is not None and not _is(sources, None))
+        at.report("cuda-extension" if cuda else "cpp-extension", node.func)
+
+
+def _operator(at: "State", node: ast.Call, name: str) -> None:
+    space = name.split(".")[2]
+    if space == "load_library":
+        at.report("cpp-extension", node.func)
+    elif space not in OWN_OPS and not space.startswith("_"):
+        at.report("cpp-extension", node.func, f"an operator of {space}", "note")
+
+
+def _trainer(at: "State", given: dict[str, ast.expr]) -> None:
+    kind = given.get("accelerator")
+    if isinstance(kind, ast.Constant) and kind.value in ("gpu", "cuda", "ddp"):
+        at.report("gpu-trainer", kind)
+    gpus = given.get("gpus")
+    if gpus is not None and not (isinstance(gpus, ast.Constant) and gpus.value in (None, 0)):
+        at.report("gpu-trainer", gpus)
+
+
+def _setup(at: "State", given: dict[str, ast.expr]) -> None:
+    """The requirements in setup(install_requires=[...], extras_require={...})."""
+    for key in ("install_requires", "setup_requires", "extras_require"):
+        value = given.get(key)
+        if isinstance(value, ast.Name):
+            kept = at.scope.bindings(value.id)
+            value = kept[0].node if len(kept) == 1 else None
+        for each in ast.walk(value) if isinstance(value, ast.AST) else ():
+            if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                rule = requirements.rule_of(each.value)
+                if rule and key == "extras_require":
+                    at.report(rule, each, "an optional extra", "note")
+                elif rule:
+                    at.report(rule, each)
+
+
+def _attention(at: "State", given: dict[str, ast.expr]) -> None:
+    chosen = given.get("attn_implementation")
+    if isinstance(chosen, ast.Constant) and str(chosen.value).startswith("flash_attention"):
+        at.report("flash-attn", chosen)
+    if _is(given.get("use_flash_attention_2"), True):
+        at.report("flash-attn", given["use_flash_attention_2"])

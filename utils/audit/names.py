@@ -1,0 +1,227 @@
+"""What a name in a Python file means: scopes, imports and their aliases, simple assignments.
+
+Nothing is executed. A name that is bound in several ways is taken for an import only if the other
+ways are other imports or None, as in `try: import x` / `except ImportError: x = None`.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class Binding(NamedTuple):
+    """One way in which a name gets its value.
+
+    kind: import (`target` is the full name), value (`node` is the expression), part (unpacked from
+    `node`), loop (an element of `node`), parameter (`node` is the ast.arg), or definition.
+    """
+
+    kind: str
+    node: ast.AST | None = None
+    target: str = ""
+
+
+@dataclass(eq=False)
+class Scope:
+    kind: str
+    parent: "Scope | None"
+    node: ast.AST
+    names: dict[str, list[Binding]] = field(default_factory=dict)
+    outer: set[str] = field(default_factory=set)
+
+    def find(self, name: str) -> "Scope | None":
+        """The scope that binds the name, as Python looks it up; None for a builtin."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names and (scope is self or scope.kind != "class"):
+                return scope
+            scope = scope.parent
+        return None
+
+    def bindings(self, name: str) -> list[Binding]:
+        scope = self.find(name)
+        return scope.names[name] if scope else []
+
+    def bind(self, name: str, binding: Binding) -> None:
+        scope = self
+        if name in self.outer:
+            while scope.parent is not None:
+                scope = scope.parent
+        scope.names.setdefault(name, []).append(binding)
+
+
+class Names:
+    """The scopes of one module, and what is assigned to attributes such as `self.scaler`."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.module = Scope("module", None, tree)
+        self.scopes: dict[ast.AST, Scope] = {tree: self.module}
+        self.attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
+        self.imports: set[str] = set()  # roots of all absolute imports
+        self.imported: set[str] = set()  # names that some import binds
+        self.methods: set[str] = set()  # names of all methods defined here
+        self.classes: dict[str, ast.ClassDef] = {}
+        self._tree = tree
+        self._read: set[str] | None = None
+        self._body(tree.body, self.module)
+
+    def is_read(self, name: str) -> bool:
+        """The name is used somewhere in the file, other than to bind it."""
+        if self._read is None:
+            self._read = {
+                node.id
+                for node in ast.walk(self._tree)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+            }
+        return name in self._read
+
+    def _body(self, body: list[ast.stmt], scope: Scope) -> None:
+        for node in body:
+            self._statement(node, scope)
+
+    def _statement(self, node: ast.stmt, scope: Scope) -> None:
+        match node:
+            case ast.Import():
+                for alias in node.names:
+                    root = alias.name.split(".")[0]
+                    self.imports.add(root)
+                    bound, target = (alias.asname, alias.name) if alias.asname else (root, root)
+                    self._import(scope, bound, target)
+            case ast.ImportFrom():
+                module = "." * node.level + (node.module or "")
+                if not node.level:
+                    self.imports.add(module.split(".")[0])
+                for alias in node.names:
+                    self._import(scope, alias.asname or alias.name, f"{module}.{alias.name}")
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                scope.bind(node.name, Binding("definition", node))
+                if scope.kind == "class":
+                    self.methods.add(node.name)
+                inner = self.function(node, scope)
+                self._body(node.body, inner)
+            case ast.ClassDef():
+                scope.bind(node.name, Binding("definition", node))
+                self.classes[node.name] = node
+                self.scopes[node] = inner = Scope("class", scope, node)
+                self._body(node.body, inner)
+            case ast.Assign():
+                for target in node.targets:
+                    self._target(target, node.value, scope)
+            case ast.AnnAssign():
+                if node.value is not None:
+                    self._target(node.target, node.value, scope)
+            case ast.AugAssign():
+                self._target(node.target, node, scope, "part")
+            case ast.For() | ast.AsyncFor():
+                self._target(node.target, node.iter, scope, "loop")
+            case ast.With() | ast.AsyncWith():
+                for item in node.items:
+                    if item.optional_vars is not None:
+                        self._target(item.optional_vars, item.context_expr, scope, "part")
+            case ast.Global() | ast.Nonlocal():
+                scope.outer.update(node.names)
+            case ast.Match():
+                for each in node.cases:
+                    self._body(each.body, scope)
+            case _:
+                pass
+        for name in ("body", "orelse", "finalbody"):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                self._body(getattr(node, name, None) or [], scope)
+        for handler in getattr(node, "handlers", ()):
+            self._body(handler.body, scope)
+
+    def _import(self, scope: Scope, name: str, target: str) -> None:
+        self.imported.add(name)
+        scope.bind(name, Binding("import", None, target))
+
+    def _target(self, target: ast.expr, value: ast.AST, scope: Scope, kind: str = "value") -> None:
+        match target:
+            case ast.Name():
+                scope.bind(target.id, Binding(kind, value))
+            case ast.Tuple() | ast.List():
+                same = isinstance(value, ast.Tuple | ast.List) and kind == "value"
+                if same and len(value.elts) == len(target.elts):
+                    for one, part in zip(target.elts, value.elts, strict=True):
+                        self._target(one, part, scope)
+                else:
+                    inner = "loop" if kind == "loop" else "part"
+                    for one in target.elts:
+                        self._target(one, value, scope, inner)
+            case ast.Starred():
+                self._target(target.value, value, scope, "part")
+            case ast.Attribute() if kind == "value":
+                text = written(target)
+                if text:
+                    self.attributes.setdefault(text, []).append((value, scope))
+
+    def function(self, node: Function, scope: Scope) -> Scope:
+        """The scope of a function with its parameters bound."""
+        self.scopes[node] = inner = Scope("function", scope, node)
+        for arg in parameters(node.args):
+            inner.bind(arg.arg, Binding("parameter", arg))
+        return inner
+
+    def comprehension(self, node: ast.AST, generators: list, scope: Scope) -> Scope:
+        inner = Scope("function", scope, node)
+        for each in generators:
+            self._target(each.target, each.iter, inner, "loop")
+        return inner
+
+    def dotted(self, node: ast.AST, scope: Scope, follow: bool = True, depth: int = 8) -> str:
+        """The full name of `tc.amp.autocast` after its imports; "" for what is no plain name.
+
+        With `follow`, a variable that is assigned once stands for what is assigned.
+        """
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        bindings = scope.bindings(node.id)
+        if not bindings:
+            root = node.id
+        else:
+            root = self._meaning(node, bindings, scope, follow, depth)
+        return ".".join([root, *reversed(parts)]) if root else ""
+
+    def _meaning(
+        self, node: ast.Name, bindings: list[Binding], scope: Scope, follow: bool, depth: int
+    ) -> str:
+        targets = [each.target for each in bindings if each.kind == "import"]
+        others = [each for each in bindings if each.kind != "import"]
+        if targets and all(each.kind == "value" and is_none(each.node) for each in others):
+            return targets[0]
+        if follow and depth and not targets and len(others) == 1 and others[0].kind == "value":
+            value = others[0].node
+            if isinstance(value, ast.Name | ast.Attribute):
+                home = scope.find(node.id)
+                if home is not None and not (isinstance(value, ast.Name) and value.id == node.id):
+                    return self.dotted(value, home, follow, depth - 1)
+        return ""
+
+
+def parameters(args: ast.arguments) -> Iterator[ast.arg]:
+    yield from args.posonlyargs
+    yield from args.args
+    yield from args.kwonlyargs
+    yield from filter(None, (args.vararg, args.kwarg))
+
+
+def is_none(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value in (None, False)
+
+
+def written(node: ast.AST) -> str:
+    """The text of a plain chain such as `self.args.cuda`; "" for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])

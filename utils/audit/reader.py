@@ -1,0 +1,237 @@
+"""One pass over the syntax tree of a file, which keeps scope, guards and loops at every node.
+
+The checks themselves are in `devices`, `cuda`, `libraries` and `values`.
+"""
+
+import ast
+from collections.abc import Callable
+
+from utils.audit import cuda, devices, libraries, values
+from utils.audit.guards import ELSEWHERE, Origin, stops
+from utils.audit.state import State
+
+IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+
+
+class Reader(State):
+    """Reads one module when it is made."""
+
+    def __init__(self, tree: ast.Module, local: frozenset[str] = frozenset()) -> None:
+        super().__init__(tree, local)
+        self.packages = bool(self.names.imports & set(libraries.PACKAGES))
+        self.body(tree.body)
+        devices.settle(self)
+
+    # Statements
+
+    def on_If(self, node: ast.If) -> None:
+        self.visit(node.test)
+        values.decision(self, node.test)
+        yes = self.guards.implied(node.test, True, self.scope)
+        no = self.guards.implied(node.test, False, self.scope)
+        if yes is not None and stops(node.orelse):
+            self._required(node, yes)
+            yes = None
+        if no is not None and stops(node.body):
+            self._required(node, no)
+            no = None
+        optional = self.optional or (self.packages and self.guards.optional(node.test))
+        periodic = self.periodic + values.is_periodic(node.test)
+        with self.having(optional=optional, periodic=periodic):
+            self.branch(node.body, yes, self.body)
+        with self.having(optional=optional):
+            self.branch(node.orelse, no, self.body)
+
+    def _required(self, node: ast.AST, origin: Origin) -> None:
+        self.report("cuda-required", node if origin is ELSEWHERE else origin)
+
+    def on_Assert(self, node: ast.Assert) -> None:
+        origin = self.guards.implied(node.test, True, self.scope)
+        if origin is not None:
+            self._required(node, origin)
+        self.visit(node.test)
+        values.decision(self, node.test)
+
+    def on_While(self, node: ast.While) -> None:
+        with self.having(loops=self.loops + 1):
+            self.visit(node.test)
+            values.decision(self, node.test)
+            origin = self.guards.implied(node.test, True, self.scope)
+            self.branch(node.body, origin, self.body)
+        self.body(node.orelse)
+
+    def on_For(self, node: ast.For) -> None:
+        self.visit(node.iter)
+        with self.having(loops=self.loops + 1):
+            self.body(node.body)
+        self.body(node.orelse)
+
+    on_AsyncFor = on_For
+
+    def on_With(self, node: ast.With) -> None:
+        self.all(node.items)
+        self.body(node.body)
+
+    on_AsyncWith = on_With
+
+    def on_Try(self, node: ast.Try) -> None:
+        caught = {getattr(name, "id", "") for each in node.handlers for name in _caught(each)}
+        saved = bool(caught & IMPORT_ERRORS) or any(each.type is None for each in node.handlers)
+        with self.having(optional=self.optional or saved):
+            self.body(node.body)
+            for handler in node.handlers:
+                self.body(handler.body)
+        self.body(node.orelse)
+        self.body(node.finalbody)
+
+    on_TryStar = on_Try
+
+    def on_Match(self, node: ast.Match) -> None:
+        self.visit(node.subject)
+        for each in node.cases:
+            self.all([each.guard])
+            self.body(each.body)
+
+    def on_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.all(node.decorator_list)
+        for decorator in node.decorator_list:
+            libraries.decorator(self, decorator)
+        devices.defaults(self, node.args)
+        origin = self.guard or self._skipped(node.decorator_list)
+        state = {"scope": self.names.scopes[node], "loops": 0, "periodic": 0, "guard": origin}
+        with self.having(functions=[*self.functions, node.name], **state):
+            self.body(node.body)
+
+    on_AsyncFunctionDef = on_FunctionDef
+
+    def on_ClassDef(self, node: ast.ClassDef) -> None:
+        self.all(node.decorator_list)
+        self.all(node.bases)
+        self.all(node.keywords)
+        origin = self.guard or self._skipped(node.decorator_list)
+        with self.having(scope=self.names.scopes[node], loops=0, guard=origin):
+            self.body(node.body)
+
+    def _skipped(self, decorators: list[ast.expr]) -> Origin:
+        """A test that is skipped when CUDA is missing."""
+        for each in decorators:
+            if isinstance(each, ast.Call) and each.args:
+                last = self.dotted(each.func).split(".")[-1].lower()
+                if last in ("skipif", "skipunless"):
+                    if self.guards.implied(each.args[0], last == "skipunless", self.scope):
+                        return ELSEWHERE
+        return None
+
+    def on_Import(self, node: ast.Import) -> None:
+        libraries.imported(self, node, [alias.name for alias in node.names])
+
+    def on_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.module and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            libraries.imported(self, node, [node.module])
+            cuda.imported(self, node, names)
+
+    def on_Assign(self, node: ast.Assign) -> None:
+        if devices.assigned(self, node.targets, node.value):
+            self.all(node.targets)
+        for target in node.targets:
+            cuda.assigned(self, target, node.value)
+
+    def on_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            devices.assigned(self, [node.target], node.value)
+
+    # Expressions
+
+    def on_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self.visit(node.value)
+
+    def on_IfExp(self, node: ast.IfExp) -> None:
+        self.choice(node, self.visit)
+
+    def choice(self, node: ast.IfExp, walk: Callable) -> None:
+        self.visit(node.test)
+        values.decision(self, node.test)
+        self.branch(node.body, self.guards.implied(node.test, True, self.scope), walk)
+        self.branch(node.orelse, self.guards.implied(node.test, False, self.scope), walk)
+
+    def on_BoolOp(self, node: ast.BoolOp) -> None:
+        """In `asks and uses`, what uses runs only behind what asks."""
+        before = self.guard
+        outcome = isinstance(node.op, ast.And)
+        for each in node.values:
+            self.visit(each)
+            if self.guard is None:
+                self.guard = self.guards.implied(each, outcome, self.scope)
+        self.guard = before
+
+    def on_Compare(self, node: ast.Compare) -> None:
+        asks = any(self.guards.implied(node, outcome, self.scope) for outcome in (True, False))
+        if not asks:
+            self.children(node)
+
+    def on_Lambda(self, node: ast.Lambda) -> None:
+        devices.defaults(self, node.args)
+        with self.having(scope=self.names.function(node, self.scope)):
+            self.visit(node.body)
+
+    def on_ListComp(self, node: ast.ListComp) -> None:
+        self._comprehension(node, [node.elt])
+
+    on_SetComp = on_GeneratorExp = on_ListComp
+
+    def on_DictComp(self, node: ast.DictComp) -> None:
+        self._comprehension(node, [node.key, node.value])
+
+    def _comprehension(self, node: ast.AST, parts: list[ast.expr]) -> None:
+        generators = node.generators
+        self.visit(generators[0].iter)
+        scope = self.names.comprehension(node, generators, self.scope)
+        with self.having(scope=scope, loops=self.loops + 1):
+            for each in generators:
+                if each is not generators[0]:
+                    self.visit(each.iter)
+                self.all(each.ifs)
+            self.all(parts)
+
+    def on_Call(self, node: ast.Call) -> None:
+        name = self.dotted(node.func)
+        libraries.called(self, node, name)
+        if not cuda.called(self, node, name):
+            self.visit(node.func)
+        values.called(self, node, name)
+        devices.called(self, node, name)
+
+    def on_Attribute(self, node: ast.Attribute) -> None:
+        name = self.dotted(node)
+        if not name.startswith("torch.") or not cuda.used(self, node, name):
+            self.visit(node.value)
+
+    def on_Name(self, node: ast.Name) -> None:
+        if node.id in self.names.imported and isinstance(node.ctx, ast.Load):
+            name = self.dotted(node, follow=False)
+            if name.startswith("torch."):
+                cuda.used(self, node, name)
+
+    def on_Constant(self, node: ast.Constant) -> None:
+        pass
+
+    def on_Subscript(self, node: ast.Subscript) -> None:
+        values.indexed(self, node)
+        self.children(node)
+
+    def on_Dict(self, node: ast.Dict) -> None:
+        devices.items(self, node)
+
+    def on_Tuple(self, node: ast.Tuple) -> None:
+        devices.elements(self, node)
+        self.all(node.elts)
+
+    on_List = on_Set = on_Tuple
+
+
+def _caught(handler: ast.ExceptHandler) -> list[ast.expr]:
+    if handler.type is None:
+        return []
+    return handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]

@@ -1,0 +1,194 @@
+"""Which requirements bind a project to CUDA: requirements files, pyproject.toml, conda, setup."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+PACKAGES = {
+    "flash-attn": "flash-attn",
+    "flash-attn-3": "flash-attn",
+    "xformers": "xformers",
+    "bitsandbytes": "bitsandbytes",
+    "apex": "apex",
+    "nvidia-apex": "apex",
+    "deepspeed": "deepspeed",
+    "triton": "triton",
+    "pytorch-triton": "triton",
+    "triton-nightly": "triton",
+} | dict.fromkeys(
+    "cupy pycuda pynvml nvidia-ml-py nvidia-ml-py3 tensorrt torch-tensorrt transformer-engine "
+    "mamba-ssm causal-conv1d faiss-gpu liger-kernel flashinfer-python auto-gptq exllamav2 "
+    "nvdiffrast tiny-cuda-nn tinycudann onnxruntime-gpu cudf cuml rmm cuda-python".split(),
+    "cuda-package",
+)
+# Parts of names, for builds that carry a CUDA version: cupy-cuda12x, nvidia-cublas-cu12.
+FAMILIES = (
+    (re.compile(r"nvidia-dali(-cuda\d+)?$"), "cuda-package"),
+    (
+        re.compile(r"(cupy-cuda|faiss-gpu-cu|cudf-cu|cuml-cu|spconv-cu|dgl-cu|cugraph-cu)\w*$"),
+        "cuda-package",
+    ),
+    (
+        re.compile(r"(nvidia-.*-cu1\d|pytorch-cuda|cudatoolkit|cudnn|nccl|cuda(-.*)?)$"),
+        "cuda-build",
+    ),
+)
+BUILD = re.compile(r"(\+|%2B|[/_-])cu\d{2,3}\b", re.I)
+OPTION = re.compile(r"\s--?(hash|global-option|config-settings|index|extra|find)\S*.*$")
+FILES = re.compile(r"([\w.-]*requirements[\w.-]*|[\w.-]*constraints[\w.-]*)\.(txt|in)$", re.I)
+CONDA = re.compile(r"(environment|conda|env)[\w.-]*\.ya?ml$", re.I)
+
+
+def is_requirements(name: str, folder: str) -> bool:
+    """Requirements files by their name, or any .txt and .in in a folder called requirements."""
+    return bool(FILES.match(name)) or (folder == "requirements" and name.endswith((".txt", ".in")))
+
+
+def rule_of(text: str) -> str:
+    """The rule that a requirement such as "flash-attn>=2.5" breaks; "" for one that ports.
+
+    >>> rule_of("torch==2.1.0+cu121"), rule_of("torch>=2"), rule_of("cupy-cuda12x")
+    ('cuda-build', '', 'cuda-package')
+    """
+    text = text.strip()
+    name = _name(text)
+    if name in PACKAGES:
+        return PACKAGES[name]
+    for pattern, rule in FAMILIES:
+        if pattern.match(name):
+            return rule
+    return "cuda-build" if BUILD.search(text) else ""
+
+
+def _name(text: str) -> str:
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
+    try:
+        return canonicalize_name(Requirement(text).name)
+    except InvalidRequirement:
+        pass
+    url = re.search(r"(?:git|https?|ssh)\S*/([\w.-]+?)(?:\.git)?(?:@[^/\s]*)?(?:#\S*)?$", text)
+    if url:
+        wheel = re.match(r"([\w.]+?)-\d\S*\.(whl|tar\.gz|zip)$", url.group(1))
+        name = wheel.group(1) if wheel else url.group(1)
+        return canonicalize_name({"flash-attention": "flash-attn"}.get(name, name))
+    plain = re.match(r"[A-Za-z0-9][\w.-]*", text)
+    return canonicalize_name(plain.group()) if plain else ""
+
+
+Found = Iterator[tuple[int, str, bool]]  # line from 1, rule, only an optional extra
+
+
+def in_text(text: str) -> Found:
+    """A requirements file for pip."""
+    for number, line in enumerate(text.splitlines(), 1):
+        yield from ((number, rule, False) for rule in in_line(line))
+
+
+def in_line(line: str) -> list[str]:
+    """One line of a requirements file, or one word of a pip command."""
+    line = re.sub(r"(^|\s)#.*$", "", line).strip().rstrip("\\").strip()
+    if not line:
+        return []
+    if line.startswith("-"):
+        index = re.match(r"(-i|-f|--(extra-)?index-url|--find-links)\b", line)
+        if index:
+            return ["cuda-build"] if BUILD.search(line) else []
+        editable = re.match(r"(-e|--editable)[ =]+(\S+)", line)
+        return [rule for rule in [rule_of(editable.group(2)) if editable else ""] if rule]
+    rule = rule_of(OPTION.sub("", " " + line))
+    return [rule] if rule else []
+
+
+def in_command(line: str) -> list[str]:
+    """The rules broken by `pip install ...` or `conda install ...` in a shell line."""
+    found: list[str] = []
+    match = re.search(r"\b(?:pip[\d.]*|conda|mamba)\s+install\s+(.*)", line)
+    if match:
+        words = re.split(r"\s+", re.split(r"[;&|]", match.group(1))[0].strip())
+        for index, word in enumerate(words):
+            word = word.strip("'\"")
+            if words[index - 1] in ("-r", "--requirement", "-c") and index:
+                continue
+            if index and words[index - 1] in ("--index-url", "--extra-index-url", "-f", "-i"):
+                found += ["cuda-build"] if BUILD.search(word) else []
+            elif word.startswith("--") and BUILD.search(word):
+                found.append("cuda-build")
+            elif word and not word.startswith("-"):
+                found += [rule for rule in [rule_of(word)] if rule]
+    return list(dict.fromkeys(found))
+
+
+def in_toml(text: str) -> Found:
+    """pyproject.toml and Pipfile. Raises ValueError for what is no TOML."""
+    import tomllib
+
+    data = tomllib.loads(text)
+    project = _table(data.get("project"))
+    needed = list(_strings(project.get("dependencies")))
+    needed += _strings(_table(data.get("build-system")).get("requires"))
+    poetry = _table(_table(data.get("tool")).get("poetry"))
+    needed += _table(poetry.get("dependencies"))
+    needed += _table(data.get("packages"))  # Pipfile
+    extra: list[str] = []
+    for table in (project.get("optional-dependencies"), data.get("dependency-groups")):
+        for group in _table(table).values():
+            extra += _strings(group)
+    for group in _table(poetry.get("group")).values():
+        extra += _table(_table(group).get("dependencies"))
+    yield from _located(text, needed, False)
+    yield from _located(text, extra, True)
+
+
+def in_conda(text: str) -> Found:
+    """A conda environment. Raises ValueError for what is no YAML."""
+    import yaml
+
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as problem:
+        raise ValueError(f"no YAML: {str(problem).splitlines()[0]}") from None
+    needed: list[str] = []
+    entries = _table(data).get("dependencies")
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, str):
+            needed.append(entry.split("::")[-1])
+        elif isinstance(entry, dict):
+            for group in entry.values():
+                needed += _strings(group)
+    yield from _located(text, needed, False)
+
+
+def in_setup_cfg(text: str) -> Found:
+    import configparser
+
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(text)
+    except configparser.Error as problem:
+        raise ValueError(str(problem).splitlines()[0]) from None
+    needed = parser.get("options", "install_requires", fallback="").splitlines()
+    yield from _located(text, needed, False)
+    if parser.has_section("options.extras_require"):
+        extra = [value for _, value in parser.items("options.extras_require")]
+        yield from _located(text, "\n".join(extra).splitlines(), True)
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _strings(value: Any) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _located(text: str, needed: list[str], extra: bool) -> Found:
+    """Rules with the line in which the requirement is written."""
+    lines = text.splitlines()
+    for each in needed:
+        rule = rule_of(each)
+        if rule:
+            written = each.strip()
+            places = [number for number, line in enumerate(lines, 1) if written in line]
+            yield (places[0] if places else 1), rule, extra

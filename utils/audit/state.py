@@ -1,0 +1,129 @@
+"""What the checks see of a file at every node: its names, scope, guards and loops.
+
+They ask it and report through it; `reader` moves it through the syntax tree.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from utils.audit.guards import Guards, Origin, leaves, stops
+from utils.audit.names import Names, Scope
+from utils.audit.rules import RULES
+from utils.audit.tensors import Tensors
+
+# These describe XLA itself: that CUDA is there does not excuse them.
+ABOUT_VALUES = {"item-in-loop", "data-dependent-shape", "boolean-mask", "tensor-control-flow"}
+CHOICES = {"cuda-device", "cuda-move", "cuda-tensor-type"}
+FRAMEWORKS = {"torch", "torchvision", "torchaudio", "lightning", "pytorch_lightning", "accelerate"}
+FRAMEWORKS |= {"transformers", "diffusers", "timm", "fastai", "torchmetrics", "ignite"}
+OTHERS = {"cupy", "numba", "jax", "tensorflow", "paddle", "mxnet", "pycuda", "warp", "taichi"}
+
+
+class Hit(NamedTuple):
+    rule: str
+    node: ast.AST
+    severity: str
+    note: str
+
+
+class State:
+    """`hits` are what the checks found, in the order of reading; `visits` counts nodes."""
+
+    def __init__(self, tree: ast.Module, local: frozenset[str] = frozenset()) -> None:
+        self.names = Names(tree)
+        self.guards = Guards(self.names)
+        self.tensors = Tensors(self.names)
+        self.local = local
+        self.hits: list[Hit] = []
+        self.visits = 0
+        self.scope: Scope = self.names.module
+        self.guard: Origin = None
+        self.optional = False
+        self.loops = 0
+        self.periodic = 0
+        self.functions: list[str] = []
+        # Device names in variables of any name, and variables that are used as devices.
+        self.kept: list[tuple[Scope, str, ast.AST, Origin]] = []
+        self.used: set[tuple[Scope, str]] = set()
+        self.told: set[ast.AST | None] = set()  # device names that another finding is about
+        self.torch = bool(self.names.imports & FRAMEWORKS)
+        self.foreign = not self.torch and bool(self.names.imports & OTHERS)
+        self._idioms: set[ast.AST] = set()
+        self._on: dict[type, Callable] = {
+            kind: getattr(self, f"on_{kind.__name__}")
+            for kind in vars(ast).values()
+            if isinstance(kind, type) and hasattr(self, f"on_{kind.__name__}")
+        }
+
+    def report(self, rule: str, node: ast.AST, note: str = "", severity: str = "") -> None:
+        """A finding at this node, unless CUDA is known to be there when it runs."""
+        if self.guard is not None and rule not in ABOUT_VALUES:
+            if rule in CHOICES:
+                self.idiom(self.guard)
+            return
+        self.hits.append(Hit(rule, node, severity or RULES[rule].severity, note))
+
+    def idiom(self, origin: Origin) -> None:
+        """The device is chosen by asking CUDA: said once, where it is asked."""
+        if isinstance(origin, ast.AST) and origin not in self._idioms:
+            self._idioms.add(origin)
+            self.hits.append(Hit("cuda-fallback", origin, RULES["cuda-fallback"].severity, ""))
+
+    def dotted(self, node: ast.AST, follow: bool = True) -> str:
+        return self.names.dotted(node, self.scope, follow)
+
+    def kind(self, node: ast.AST) -> str:
+        return self.tensors.kind(node, self.scope)
+
+    def visit(self, node: ast.AST) -> None:
+        self.visits += 1
+        on = self._on.get(node.__class__)
+        if on is not None:
+            on(node)
+        else:
+            self.children(node)
+
+    def children(self, node: ast.AST) -> None:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if value.__class__ is list:
+                for each in value:
+                    if isinstance(each, ast.AST):
+                        self.visit(each)
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                self.visit(value)
+
+    def all(self, nodes: list) -> None:
+        for each in nodes:
+            if each is not None:
+                self.visit(each)
+
+    @contextmanager
+    def having(self, **state: object) -> Iterator[None]:
+        before = {name: getattr(self, name) for name in state}
+        for name, value in state.items():
+            setattr(self, name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+
+    def body(self, statements: list[ast.stmt]) -> None:
+        """A block; behind `if not torch.cuda.is_available(): return` CUDA is there."""
+        before = self.guard
+        for node in statements:
+            self.visit(node)
+            if isinstance(node, ast.If) and not node.orelse and leaves(node.body):
+                if self.guard is None and not stops(node.body):
+                    self.guard = self.guards.implied(node.test, False, self.scope)
+        self.guard = before
+
+    def branch(self, statements: list, origin: Origin, walk: Callable) -> None:
+        if self.guard is None and origin is not None:
+            with self.having(guard=origin):
+                walk(statements)
+        else:
+            walk(statements)

@@ -1,0 +1,226 @@
+"""Is an expression a tensor? A cautious answer from the file alone: "tensor", "host" or "".
+
+"tensor" is said of results of torch functions and of what is computed from them, of parameters
+annotated as tensors, of outputs of modules made here, and of what `.backward()` is called on.
+"host" is said of numbers, strings, numpy and pandas. All else is unknown, "".
+"""
+
+import ast
+
+from utils.audit.names import Names, Scope, written
+
+HOST_ROOTS = {"numpy", "pandas", "scipy", "math", "random", "os", "time", "re", "sklearn", "cv2"}
+BUILTINS = {"len", "int", "float", "bool", "str", "range", "sum", "set", "list", "dict", "sorted"}
+BUILTINS |= {"tuple", "enumerate", "zip", "open", "type", "isinstance", "hasattr", "id", "repr"}
+SPACES = {"functional", "linalg", "fft", "special"}
+# torch functions that give no tensor.
+NOT_TENSORS = set(
+    "device dtype Size Generator no_grad enable_grad inference_mode set_grad_enabled load save "
+    "compile manual_seed seed initial_seed numel typename finfo iinfo autocast set_default_dtype "
+    "get_default_dtype set_default_device get_default_device set_num_threads get_num_threads "
+    "use_deterministic_algorithms set_float32_matmul_precision set_printoptions layout "
+    "memory_format Stream Event promote_types can_cast result_type broadcast_shapes "
+    "set_default_tensor_type get_rng_state set_rng_state jit vmap compiled_with_cxx11_abi "
+    "equal allclose sym_int split chunk unbind meshgrid tensor_split broadcast_tensors".split()
+)
+NOT_TENSOR_METHODS = set(
+    "item tolist numpy size dim ndimension numel nelement stride element_size data_ptr get_device "
+    "storage untyped_storage backward register_hook equal allclose storage_offset type dense_dim "
+    "split chunk unbind is_contiguous is_floating_point is_complex is_pinned is_shared".split()
+)
+HOST_METHODS = set("item tolist numpy size dim ndimension numel nelement stride".split())
+TENSOR_ATTRIBUTES = {"data", "grad", "T", "mT", "H", "real", "imag"}
+HOST_ATTRIBUTES = {"shape", "ndim", "device", "dtype", "requires_grad", "is_cuda", "is_leaf"}
+DEPTH = 12
+
+
+class Tensors:
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self._known: dict[tuple[int, str], str] = {}
+        self._modules: dict[str, bool] = {}
+        self._losses: dict[ast.AST, set[str]] = {}
+
+    def kind(self, node: ast.AST, scope: Scope, depth: int = DEPTH) -> str:
+        if depth == 0:
+            return ""
+        match node:
+            case ast.Constant() | ast.JoinedStr() | ast.List() | ast.Dict() | ast.Set():
+                return "host"
+            case ast.ListComp() | ast.DictComp() | ast.SetComp():
+                return "host"
+            case ast.Name():
+                return self._name(node.id, scope, depth)
+            case ast.Call():
+                return self._call(node, scope, depth)
+            case ast.Attribute():
+                if node.attr in HOST_ATTRIBUTES:
+                    return "host"
+                if node.attr in TENSOR_ATTRIBUTES:
+                    return self.kind(node.value, scope, depth - 1)
+                return self._attribute(node, depth)
+            case ast.Subscript():
+                return self.kind(node.value, scope, depth - 1)
+            case ast.UnaryOp():
+                if isinstance(node.op, ast.Not):
+                    return "host"
+                return self.kind(node.operand, scope, depth - 1)
+            case ast.BinOp():
+                return self._either([node.left, node.right], scope, depth)
+            case ast.Compare():
+                if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
+                    return "host"
+                return self._either([node.left, *node.comparators], scope, depth)
+            case ast.IfExp():
+                return self._same([node.body, node.orelse], scope, depth)
+            case ast.NamedExpr():
+                return self.kind(node.value, scope, depth - 1)
+        return ""
+
+    def _either(self, parts: list[ast.expr], scope: Scope, depth: int) -> str:
+        kinds = [self.kind(each, scope, depth - 1) for each in parts]
+        if "tensor" in kinds:
+            return "tensor"
+        return "host" if all(kind == "host" for kind in kinds) else ""
+
+    def _same(self, parts: list[ast.expr], scope: Scope, depth: int) -> str:
+        kinds = {self.kind(each, scope, depth - 1) for each in parts}
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    def _name(self, name: str, scope: Scope, depth: int) -> str:
+        home = scope.find(name)
+        if home is None:
+            return ""
+        key = (id(home), name)
+        if key not in self._known:
+            self._known[key] = ""  # cuts x = f(x)
+            self._known[key] = self._bound(name, home, depth)
+        return self._known[key]
+
+    def _bound(self, name: str, home: Scope, depth: int) -> str:
+        if name in self._backwards(home):
+            return "tensor"
+        kinds = set()
+        for each in home.names[name]:
+            if each.kind == "parameter":
+                annotation = getattr(each.node, "annotation", None)
+                text = written(annotation) if annotation is not None else ""
+                kinds.add("tensor" if text.split(".")[-1] == "Tensor" else "")
+            elif each.kind in ("value", "part", "loop") and each.node is not None:
+                value = each.node
+                if isinstance(value, ast.AugAssign):
+                    value = value.value
+                    if self.kind(value, home, depth - 1) == "host":
+                        continue  # x += 1 leaves x what it is
+                kind = self.kind(value, home, depth - 1)
+                # x = model(x) after x = torch.ones(1): the name itself does not decide.
+                kinds.add(kind if each.kind != "loop" or kind == "tensor" else "")
+            else:
+                kinds.add("")
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    def _backwards(self, scope: Scope) -> set[str]:
+        """Names in this scope on which .backward() is called."""
+        if scope.node not in self._losses:
+            found = set()
+            for node in ast.walk(scope.node):
+                if (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and node.func.attr == "backward"
+                    and isinstance(node.func.value, ast.Name)
+                ):
+                    found.add(node.func.value.id)
+            self._losses[scope.node] = found
+        return self._losses[scope.node]
+
+    def _call(self, node: ast.Call, scope: Scope, depth: int) -> str:
+        name = self.names.dotted(node.func, scope)
+        if name.split(".")[0] in HOST_ROOTS or name in BUILTINS:
+            return "host"
+        if name.startswith("torch."):
+            return "tensor" if is_tensor_function(name) else ""
+        if isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            if method in HOST_METHODS and method not in ("size",):
+                return "host"
+            if self.kind(node.func.value, scope, depth - 1) == "tensor":
+                return "" if method in NOT_TENSOR_METHODS else "tensor"
+            if self.kind(node.func.value, scope, depth - 1) == "host":
+                return "host" if self._numeric(node.func.value, scope) else ""
+        if self.is_module(node.func, scope, depth - 1):
+            return "tensor"
+        return ""
+
+    def _numeric(self, node: ast.AST, scope: Scope) -> bool:
+        return not isinstance(node, ast.Dict | ast.List | ast.JoinedStr)
+
+    def _attribute(self, node: ast.Attribute, depth: int) -> str:
+        values = self.names.attributes.get(written(node), ())
+        key = (-1, written(node))
+        if not values or key in self._known:
+            return self._known.get(key, "")
+        self._known[key] = ""
+        kinds = {self.kind(value, scope, depth - 1) for value, scope in values}
+        self._known[key] = kinds.pop() if len(kinds) == 1 else ""
+        return self._known[key]
+
+    def is_module(self, node: ast.AST, scope: Scope, depth: int = DEPTH) -> bool:
+        """The expression is an nn.Module made in this file, such as `criterion` or `self.head`."""
+        if depth <= 0:
+            return False
+        if isinstance(node, ast.Name):
+            kept = scope.bindings(node.id)
+            home = scope.find(node.id)
+            if not kept or home is None or any(each.kind != "value" for each in kept):
+                return False
+            return all(self._makes_module(each.node, home, depth - 1) for each in kept)
+        if isinstance(node, ast.Attribute):
+            values = self.names.attributes.get(written(node), ())
+            return bool(values) and all(self._makes_module(v, s, depth - 1) for v, s in values)
+        return False
+
+    def _makes_module(self, node: ast.AST | None, scope: Scope, depth: int) -> bool:
+        if depth <= 0 or not isinstance(node, ast.Call):
+            return False
+        name = self.names.dotted(node.func, scope)
+        if name.startswith("torch.nn.") and "functional" not in name:
+            return name.split(".")[-1][:1].isupper() and not name.endswith("Parameter")
+        if isinstance(node.func, ast.Name) and node.func.id in self.names.classes:
+            return self.derives_module(node.func.id)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in (
+            "to",
+            "cuda",
+            "eval",
+            "half",
+        ):
+            inner = node.func.value
+            return self._makes_module(inner, scope, depth - 1)
+        return False
+
+    def derives_module(self, name: str) -> bool:
+        """The class of that name, defined in this file, is an nn.Module by its written bases."""
+        if name not in self._modules:
+            self._modules[name] = False
+            bases = [written(base) for base in self.names.classes[name].bases]
+            self._modules[name] = any(
+                base.split(".")[-1] in ("Module", "LightningModule", "PreTrainedModel")
+                or (base in self.names.classes and self.derives_module(base))
+                for base in bases
+            )
+        return self._modules[name]
+
+
+def is_tensor_function(name: str) -> bool:
+    """The full name of a torch function whose result is a tensor.
+
+    >>> is_tensor_function("torch.nn.functional.relu"), is_tensor_function("torch.no_grad")
+    (True, False)
+    """
+    parts = name.split(".")
+    last = parts[-1]
+    if last.startswith(("is_", "set_", "get_", "_")) or not last[:1].islower():
+        return False
+    if len(parts) == 2:
+        return last not in NOT_TENSORS
+    return parts[-2] in SPACES and parts[1] in {"nn", *SPACES} and last not in NOT_TENSORS

@@ -1,0 +1,162 @@
+"""Checks for what waits on the device or compiles again: item, masks, decisions by a tensor."""
+
+import ast
+from typing import TYPE_CHECKING
+
+from utils.audit.names import written
+
+if TYPE_CHECKING:
+    from utils.audit.state import State
+
+# Run by the loader on the host, or once when a model is made.
+HOST_FUNCTIONS = {
+    "__getitem__",
+    "__len__",
+    "__init__",
+    "__repr__",
+    "__iter__",
+    "collate_fn",
+    "collate",
+}
+SHAPES = {"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "bincount"}
+ARRAYS = {"numpy", "pandas", "scipy", "sklearn", "cupy", "jax", "tensorflow", "polars"}
+ANSWERS = {"any", "all", "equal", "allclose", "isnan", "isinf", "isfinite"}
+CONVERSIONS = {"float", "int", "bool"}
+
+
+def on_host(at: "State") -> bool:
+    return bool(at.functions) and at.functions[-1] in HOST_FUNCTIONS
+
+
+def is_periodic(test: ast.AST) -> bool:
+    """The test holds once in a while: `step % 100 == 0`."""
+    return any(
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in ast.walk(test)
+    )
+
+
+def called(at: "State", node: ast.Call, name: str) -> None:
+    if not at.torch or on_host(at):
+        return
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if method == "item" and not node.keywords and len(node.args) <= 1:
+        _item(at, node)
+    elif name in CONVERSIONS and len(node.args) == 1 and at.loops:
+        if at.kind(node.args[0]) == "tensor":
+            _sync(at, node, f"{name}() of a tensor waits as .item() does")
+    elif name.startswith("torch.") and name.split(".")[-1] in SHAPES and name.count(".") == 1:
+        at.report("data-dependent-shape", node.func)
+    elif name == "torch.where" and len(node.args) == 1 and not node.keywords:
+        at.report("data-dependent-shape", node.func, "torch.where with one argument is nonzero")
+    elif name in ("torch.nn.functional.one_hot",) and len(node.args) == 1:
+        if not any(each.arg == "num_classes" for each in node.keywords):
+            at.report("data-dependent-shape", node.func, "without num_classes it reads the maximum")
+    elif method in SHAPES and name.split(".")[0] not in at.names.imports:
+        _method(at, node, method)
+
+
+def _item(at: "State", node: ast.Call) -> None:
+    owner = node.func.value
+    if not at.loops or written(owner) == "self" or at.kind(owner) == "host":
+        return
+    if node.args and not isinstance(node.args[0], ast.Constant | ast.Name):
+        return
+    if node.args and isinstance(getattr(node.args[0], "value", 0), str):
+        return
+    _sync(at, node, "")
+
+
+def _sync(at: "State", call: ast.Call, note: str) -> None:
+    node = call.func
+    if at.periodic:
+        note = f"{note}; " if note else ""
+        at.report("item-in-loop", node, f"{note}once in some steps only", "note")
+    else:
+        at.report("item-in-loop", node, note)
+
+
+def _method(at: "State", node: ast.Call, method: str) -> None:
+    """x.nonzero() of a tensor; of something unknown only where no arrays are about."""
+    kind = at.kind(node.func.value)
+    keywords = {each.arg for each in node.keywords}
+    unknown = not kind and (
+        not at.names.imports & ARRAYS or bool(keywords & {"as_tuple", "return_inverse", "sorted"})
+    )
+    if unknown and method in ("unique", "bincount") and not node.args and not keywords:
+        unknown = False
+    if kind == "tensor" or (unknown and isinstance(node.func.value, ast.AST)):
+        at.report("data-dependent-shape", node.func)
+
+
+def indexed(at: "State", node: ast.Subscript) -> None:
+    """x[x > 0], x[mask], x[~mask] where the mask was computed from tensors."""
+    if not at.torch or on_host(at):
+        return
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    for part in parts:
+        if _is_mask(at, part):
+            at.report("boolean-mask", node)
+            return
+
+
+def _is_mask(at: "State", node: ast.AST, depth: int = 6) -> bool:
+    if depth == 0:
+        return False
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return _is_mask(at, node.operand, depth - 1)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
+        return any(_is_mask(at, each, depth - 1) for each in (node.left, node.right))
+    if isinstance(node, ast.Compare):
+        return at.kind(node) == "tensor"
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            if node.func.attr in (
+                "bool",
+                "isnan",
+                "isfinite",
+                "isinf",
+                "eq",
+                "ne",
+                "gt",
+                "lt",
+                "ge",
+                "le",
+            ):
+                return at.kind(node.func.value) == "tensor" or at.kind(node) == "tensor"
+        return False
+    if isinstance(node, ast.Name):
+        kept = at.scope.bindings(node.id)
+        return bool(kept) and all(
+            each.kind == "value"
+            and isinstance(each.node, ast.Compare | ast.UnaryOp | ast.BinOp | ast.Call)
+            and _is_mask(at, each.node, depth - 1)
+            for each in kept
+        )
+    return False
+
+
+def decision(at: "State", test: ast.AST) -> None:
+    """An if, while, assert or conditional expression whose test needs the value of a tensor."""
+    if not at.torch or on_host(at):
+        return
+    match test:
+        case ast.BoolOp():
+            for each in test.values:
+                decision(at, each)
+        case ast.UnaryOp(op=ast.Not()):
+            decision(at, test.operand)
+        case ast.Compare():
+            if at.kind(test) == "tensor":
+                at.report("tensor-control-flow", test)
+        case ast.Call():
+            name = at.dotted(test.func)
+            if (
+                name.startswith("torch.")
+                and name.split(".")[-1] in ANSWERS
+                and name.count(".") == 1
+            ):
+                at.report("tensor-control-flow", test)
+            elif at.kind(test) == "tensor":
+                at.report("tensor-control-flow", test)
+            elif name == "bool" and test.args and at.kind(test.args[0]) == "tensor":
+                at.report("tensor-control-flow", test)
