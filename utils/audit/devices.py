@@ -65,33 +65,23 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
     keep = sink or here
     if node in at.told:
         return
+    if writes(node):
+        keep(node)
+        at.children(node)
+        return
     match node:
         case ast.Constant():
-            number = numbers and isinstance(node.value, int) and not isinstance(node.value, bool)
-            if is_cuda(node) or number:
+            if numbers and isinstance(node.value, int) and not isinstance(node.value, bool):
                 keep(node)
-        case ast.JoinedStr():
-            if _starts(node):
-                keep(node)
-            at.children(node)
-        case ast.BinOp(op=ast.Add() | ast.Mod()) if _starts(node.left):
-            keep(node)
-            at.visit(node.right)
-        case ast.Call(func=ast.Attribute(attr="format")) if _starts(node.func.value):
-            keep(node)
-            at.all(node.args)
         case ast.IfExp():
             at.choice(node, lambda part: device(at, part, sink, numbers))
         case ast.BoolOp():
-            for each in node.values:
-                device(at, each, sink)
+            at.boolean(node, lambda part: device(at, part, sink, numbers))
         case ast.Dict() if sink is None:
-            for each in [*node.keys, *node.values]:
-                if each is not None and not isinstance(each, ast.Constant | ast.JoinedStr):
-                    at.visit(each)
-            named = [each for each in node.values if is_cuda(each) or _starts(each)]
-            if named:
-                keep(named[0])
+            places = [each for each in node.values if writes(each)]
+            for each in places[:1]:
+                keep(each)
+            at.all([each for each in [*node.keys, *node.values] if each not in places])
         case ast.List() | ast.Tuple() if sink is None:
             for each in node.elts:
                 device(at, each)
@@ -104,16 +94,18 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
             at.visit(node)
 
 
-def _starts(node: ast.AST) -> bool:
-    """A string that begins as a device: "cuda:" + n, f"cuda:{n}", "cuda:%d"."""
-    if isinstance(node, ast.JoinedStr) and len(node.values) > 1:
-        first = node.values[0]
-        return isinstance(first, ast.Constant) and first.value in ("cuda", "cuda:")
-    return (
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and START.match(node.value) is not None
-    )
+def writes(node: ast.AST | None) -> bool:
+    """A CUDA device in words: "cuda", "cuda:0", "cuda:" + n, f"cuda:{n}", "cuda:{}".format(n)."""
+    match node:
+        case ast.Constant():
+            return is_cuda(node)
+        case ast.JoinedStr(values=[ast.Constant(value="cuda" | "cuda:"), _, *_]):
+            return True
+        case ast.BinOp(op=ast.Add() | ast.Mod(), left=ast.Constant(value=str(start))):
+            return START.match(start) is not None
+        case ast.Call(func=ast.Attribute(attr="format", value=ast.Constant(value=str(start)))):
+            return START.match(start) is not None
+    return False
 
 
 def named(at: "State", name: str, value: ast.AST) -> None:

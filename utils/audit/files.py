@@ -51,7 +51,7 @@ def audit(path: str | os.PathLike[str]) -> Report:
 
 def audit_source(text: str, name: str = "source.py") -> Report:
     """The same for one source held in memory; `name` decides how it is read, as for files."""
-    found, broken = _text(text, name, Path(name), frozenset())
+    found, broken = _text(text.removeprefix("\ufeff"), name, Path(name), frozenset())
     return Report(tuple(found), tuple(broken), 1, name)
 
 

@@ -20,7 +20,8 @@ PACKAGES = {
     "triton": "triton",
 } | dict.fromkeys(
     "cupy pycuda pynvml tensorrt torch_tensorrt transformer_engine mamba_ssm causal_conv1d "
-    "cudf cuml rmm nvdiffrast tinycudann liger_kernel flashinfer auto_gptq exllamav2 spconv".split(),
+    "cudf cuml rmm nvdiffrast tinycudann liger_kernel flashinfer auto_gptq exllamav2 "
+    "spconv".split(),
     "cuda-package",
 )
 EXTENSION = "torch.utils.cpp_extension."

@@ -128,7 +128,7 @@ class Reader(State):
     def on_ImportFrom(self, node: ast.ImportFrom) -> None:
         if node.module and not node.level:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-            libraries.imported(self, node, [node.module])
+            libraries.imported(self, node, [node.module, *names])
             cuda.imported(self, node, names)
 
     def on_Assign(self, node: ast.Assign) -> None:
@@ -151,20 +151,11 @@ class Reader(State):
         self.choice(node, self.visit)
 
     def choice(self, node: ast.IfExp, walk: Callable) -> None:
-        self.visit(node.test)
         values.decision(self, node.test)
-        self.branch(node.body, self.guards.implied(node.test, True, self.scope), walk)
-        self.branch(node.orelse, self.guards.implied(node.test, False, self.scope), walk)
+        super().choice(node, walk)
 
     def on_BoolOp(self, node: ast.BoolOp) -> None:
-        """In `asks and uses`, what uses runs only behind what asks."""
-        before = self.guard
-        outcome = isinstance(node.op, ast.And)
-        for each in node.values:
-            self.visit(each)
-            if self.guard is None:
-                self.guard = self.guards.implied(each, outcome, self.scope)
-        self.guard = before
+        self.boolean(node, self.visit)
 
     def on_Compare(self, node: ast.Compare) -> None:
         asks = any(self.guards.implied(node, outcome, self.scope) for outcome in (True, False))

@@ -127,3 +127,18 @@ class State:
                 walk(statements)
         else:
             walk(statements)
+
+    def choice(self, node: ast.IfExp, walk: Callable) -> None:
+        self.visit(node.test)
+        self.branch(node.body, self.guards.implied(node.test, True, self.scope), walk)
+        self.branch(node.orelse, self.guards.implied(node.test, False, self.scope), walk)
+
+    def boolean(self, node: ast.BoolOp, walk: Callable) -> None:
+        """In `asks and uses`, what uses runs only behind what asks."""
+        before = self.guard
+        outcome = isinstance(node.op, ast.And)
+        for each in node.values:
+            walk(each)
+            if self.guard is None:
+                self.guard = self.guards.implied(each, outcome, self.scope)
+        self.guard = before

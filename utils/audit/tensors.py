@@ -7,7 +7,7 @@ annotated as tensors, of outputs of modules made here, and of what `.backward()`
 
 import ast
 
-from utils.audit.names import Names, Scope, written
+from utils.audit.names import Binding, Names, Scope, written
 
 HOST_ROOTS = {"numpy", "pandas", "scipy", "math", "random", "os", "time", "re", "sklearn", "cv2"}
 BUILTINS = {"len", "int", "float", "bool", "str", "range", "sum", "set", "list", "dict", "sorted"}
@@ -37,7 +37,7 @@ DEPTH = 12
 class Tensors:
     def __init__(self, names: Names) -> None:
         self.names = names
-        self._known: dict[tuple[int, str], str] = {}
+        self._known: dict[tuple[Scope | None, str], str] = {}
         self._modules: dict[str, bool] = {}
         self._losses: dict[ast.AST, set[str]] = {}
 
@@ -91,33 +91,42 @@ class Tensors:
         home = scope.find(name)
         if home is None:
             return ""
-        key = (id(home), name)
+        key = (home, name)
         if key not in self._known:
-            self._known[key] = ""  # cuts x = f(x)
-            self._known[key] = self._bound(name, home, depth)
+            before = set(self._known)
+            self._known[key] = ""
+            kind = self._bound(name, home, depth)
+            if not kind:  # what was concluded from the first binding alone is forgotten
+                for other in set(self._known) - before:
+                    del self._known[other]
+            self._known[key] = kind
         return self._known[key]
 
     def _bound(self, name: str, home: Scope, depth: int) -> str:
+        """The kind on which all bindings of the name agree."""
         if name in self._backwards(home):
             return "tensor"
-        kinds = set()
-        for each in home.names[name]:
-            if each.kind == "parameter":
-                annotation = getattr(each.node, "annotation", None)
-                text = written(annotation) if annotation is not None else ""
-                kinds.add("tensor" if text.split(".")[-1] == "Tensor" else "")
-            elif each.kind in ("value", "part", "loop") and each.node is not None:
-                value = each.node
-                if isinstance(value, ast.AugAssign):
-                    value = value.value
-                    if self.kind(value, home, depth - 1) == "host":
-                        continue  # x += 1 leaves x what it is
-                kind = self.kind(value, home, depth - 1)
-                # x = model(x) after x = torch.ones(1): the name itself does not decide.
-                kinds.add(kind if each.kind != "loop" or kind == "tensor" else "")
-            else:
-                kinds.add("")
-        return kinds.pop() if len(kinds) == 1 else ""
+        agreed = ""
+        for index, each in enumerate(home.names[name]):
+            kind = self._binding(each, home, depth)
+            if index == 0:
+                # x = f(x) may rest on what x was first.
+                agreed = self._known[home, name] = kind
+            if not kind or kind != agreed:
+                return ""
+        return agreed
+
+    def _binding(self, binding: Binding, home: Scope, depth: int) -> str:
+        node = binding.node
+        if binding.kind == "parameter":
+            annotation = getattr(node, "annotation", None)
+            return "tensor" if annotation is not None and _says_tensor(annotation) else ""
+        if node is None or binding.kind not in ("value", "part", "loop"):
+            return ""
+        if isinstance(node, ast.AugAssign):
+            return self._either([node.target, node.value], home, depth)
+        kind = self.kind(node, home, depth - 1)
+        return kind if binding.kind == "value" or kind == "tensor" else ""
 
     def _backwards(self, scope: Scope) -> set[str]:
         """Names in this scope on which .backward() is called."""
@@ -157,7 +166,7 @@ class Tensors:
 
     def _attribute(self, node: ast.Attribute, depth: int) -> str:
         values = self.names.attributes.get(written(node), ())
-        key = (-1, written(node))
+        key = (None, written(node))
         if not values or key in self._known:
             return self._known.get(key, "")
         self._known[key] = ""
@@ -209,6 +218,12 @@ class Tensors:
                 for base in bases
             )
         return self._modules[name]
+
+
+def _says_tensor(annotation: ast.AST) -> bool:
+    if isinstance(annotation, ast.Constant):
+        return annotation.value in ("Tensor", "torch.Tensor")
+    return written(annotation).split(".")[-1] == "Tensor"
 
 
 def is_tensor_function(name: str) -> bool:
