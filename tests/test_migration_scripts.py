@@ -1,0 +1,118 @@
+"""The two scripts of lesson 02: the CUDA one stops here for a clear reason and is right apart from
+its device; the XLA one trains to the same losses; the audit tells them apart.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import torch
+
+from utils import env
+from utils.audit import audit
+from utils.catalog import ROOT
+
+CUDA = ROOT / "notebooks" / "scripts" / "char_gpt_cuda.py"
+XLA = ROOT / "notebooks" / "scripts" / "char_gpt_xla.py"
+SMALL = ("--width", "32", "--workers", "0", "--log-every", "1")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _device_before_any_backward() -> None:
+    env.set_defaults()
+    import torch_xla
+
+    torch_xla.device()
+
+
+def run(*command: object, **more: str) -> subprocess.CompletedProcess[str]:
+    """A script as a learner starts it, with no GPU to be seen."""
+    env.set_defaults()
+    settings = {**os.environ, "PJRT_DEVICE": "CPU", "CUDA_VISIBLE_DEVICES": "", **more}
+    arguments = [sys.executable, *map(str, command)]
+    return subprocess.run(arguments, env=settings, capture_output=True, text=True, timeout=240)
+
+
+def losses(printed: str) -> list[float]:
+    return [float(each) for each in re.findall(r"loss ([0-9.]+)$", printed, re.M)]
+
+
+def cuda_script_on_the_cpu() -> types.ModuleType:
+    """The CUDA script with "cpu" for "cuda": what is left of it is what the XLA one must equal."""
+    source = CUDA.read_text(encoding="utf-8")
+    for cuda, cpu in (
+        ('torch.device("cuda", local_rank)', 'torch.device("cpu")'),
+        ('"cuda"', '"cpu"'),
+        ("pin_memory=True", "pin_memory=False"),
+    ):
+        assert cuda in source
+        source = source.replace(cuda, cpu)
+    module = types.ModuleType("char_gpt_cpu")
+    module.__file__ = str(CUDA)
+    exec(compile(source, str(CUDA), "exec"), module.__dict__)
+    return module
+
+
+def train_on_the_cpu(*options: str) -> list[float]:
+    module = cuda_script_on_the_cpu()
+    with (
+        mock.patch("torch.cuda.set_device"),
+        mock.patch("torch.cuda.synchronize"),
+        mock.patch("torch.compile", lambda model: model),
+    ):
+        return module.train(module.parse([*SMALL, *options]))
+
+
+def test_without_a_gpu_the_cuda_script_stops_and_says_why() -> None:
+    done = run(CUDA, "--steps", "3", *SMALL)
+    assert done.returncode != 0 and losses(done.stdout) == []
+    assert re.search(r"NVIDIA|CUDA", done.stderr.splitlines()[-1])
+
+
+def test_the_xla_script_trains_to_the_losses_of_cpu_eager(tmp_path: Path) -> None:
+    done = run(XLA, "--steps", "3", "--full-precision", *SMALL, "--save", tmp_path / "gpt.pt")
+    assert done.returncode == 0, done.stderr
+    assert losses(done.stdout) == pytest.approx(
+        train_on_the_cpu("--steps", "3", "--full-precision"), abs=1e-4
+    )
+    saved = torch.load(tmp_path / "gpt.pt", map_location="cpu")
+    assert {each.device.type for each in saved["model"].values()} == {"cpu"}
+
+
+def test_mixed_precision_is_near_and_not_equal() -> None:
+    done = run(XLA, "--steps", "3", *SMALL)
+    assert done.returncode == 0, done.stderr
+    full = train_on_the_cpu("--steps", "3", "--full-precision")
+    assert losses(done.stdout) == pytest.approx(full, abs=0.02)
+    assert losses(done.stdout) != pytest.approx(full, abs=1e-4)
+
+
+def test_a_checkpoint_crosses_devices(tmp_path: Path) -> None:
+    plain = ("--steps", "3", "--full-precision")
+    train_on_the_cpu(*plain, "--save", str(tmp_path / "gpt.pt"))
+    there = run(XLA, *plain, *SMALL, "--resume", tmp_path / "gpt.pt")
+    assert there.returncode == 0, there.stderr
+    here = train_on_the_cpu(*plain, "--resume", str(tmp_path / "gpt.pt"))
+    assert losses(there.stdout) == pytest.approx(here, abs=1e-4)
+
+
+def test_copies_that_would_train_alone_are_refused() -> None:
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2")
+    done = run(*launcher, XLA, "--steps", "3", *SMALL, OMP_NUM_THREADS="1")
+    assert done.returncode != 0
+    assert "2 processes, 1 connected: each would train alone" in done.stderr
+    assert losses(done.stdout) == []
+
+
+def test_the_audit_finds_the_cuda_script_and_clears_the_xla_one() -> None:
+    found = audit(CUDA)
+    assert found.broken == () and found.counts["error"] >= 7
+    rules = {each.rule for each in found.findings}
+    assert rules >= {"cuda-device", "nccl", "fused-optimizer", "cuda-autocast", "grad-scaler"}
+    clean = audit(XLA)
+    assert clean.files == 1 and clean.clean("warning"), clean
