@@ -1,0 +1,138 @@
+"""The cases and the judgement of the choice of buckets, exercise 4 of lab 04."""
+
+import random
+from collections.abc import Sequence
+
+from utils.buckets import best_buckets, bucket_of
+from utils.exercises import Criterion, Facts
+from utils.exercises.lab03.criteria import criterion, not_judged, times
+
+NEAR = 1.02
+"""Tokens of a choice that is called near, relative to the optimum."""
+
+
+def histogram_cases(rng: random.Random) -> list[Facts]:
+    return [
+        _case(rng, different=4, most=2, longest=20),
+        _case(rng, different=2, most=3, longest=20),
+        _case(rng, different=12, most=4, longest=64),
+        _case(rng, different=60, most=7, longest=512),
+    ]
+
+
+def _case(rng: random.Random, different: int, most: int, longest: int) -> Facts:
+    """A histogram of many short and few long sequences, for which the usual guesses fall short."""
+    while True:
+        lengths = rng.sample(range(3, longest + 1), different)
+        counts = [rng.randint(1, 3) + int(60 * rng.random() ** 2 * 6 / n**0.5) for n in lengths]
+        case = {"histogram": [list(pair) for pair in zip(lengths, counts, strict=True)]}
+        case["most"] = most
+        if different <= most or all(
+            tokens(case, guess) > tokens(case, optimum(case)) for guess in guesses(case)
+        ):
+            return case
+
+
+def all_lengths(case: Facts) -> list[int]:
+    """Every length as often as it occurs, in order."""
+    return sorted(length for length, count in case["histogram"] for _ in range(count))
+
+
+def optimum(case: Facts) -> tuple[int, ...]:
+    return best_buckets(all_lengths(case), case["most"])
+
+
+def tokens(case: Facts, buckets: Sequence[int]) -> int:
+    return sum(count * bucket_of(length, buckets) for length, count in case["histogram"])
+
+
+def guesses(case: Facts) -> list[list[int]]:
+    """Buckets that somebody may take for the best: the same number of sequences in each, the same
+    number of different lengths in each, the same distance between them, one after the other (which
+    is the best for two).
+    """
+    lengths, most = all_lengths(case), case["most"]
+    different = sorted(set(lengths))
+    return [
+        *(
+            [of[-(-(k + 1) * len(of) // most) - 1] for k in range(most)]
+            for of in (lengths, different)
+        ),
+        [-(-(k + 1) * different[-1] // most) for k in range(most)],
+        *([one_by_one(case)] if most > 2 else []),
+    ]
+
+
+def one_by_one(case: Facts) -> list[int]:
+    """The longest, then always the one length more that saves most."""
+    different = sorted(set(all_lengths(case)))
+    chosen = [different[-1]]
+    while len(chosen) < case["most"]:
+        chosen.append(min(different, key=lambda each: tokens(case, [*chosen, each])))
+    return chosen
+
+
+def histogram_words(case: Facts) -> str:
+    pairs, most = sorted(case["histogram"]), case["most"]
+    if len(pairs) <= 12:
+        return f"histogram = {dict(pairs)}, most = {most}"
+    return f"{len(pairs)} lengths from {pairs[0][0]} to {pairs[-1][0]}, most = {most}"
+
+
+def judge_choose_buckets(case: Facts, facts: Facts) -> list[Criterion]:
+    best, most = tokens(case, optimum(case)), case["most"]
+    fault = _fault(case, facts)
+    items = facts["returned"]["items"] or []
+    valid = criterion(
+        "buckets",
+        1,
+        not fault,
+        "none" if facts["stopped"] else facts["returned"]["kind"],
+        f"at most {most}, that hold every length",
+        fault,
+    )
+    found = 0 if fault else tokens(case, items)
+    near = criterion(
+        f"within {NEAR - 1:.0%}",
+        3,
+        not fault and found <= NEAR * best,
+        times(found, "token"),
+        f"at most {int(NEAR * best)}",
+        "far from the best: where there are many sequences a bucket should lie close above them,"
+        " where there are few it may lie far",
+    )
+    right = criterion(
+        "the fewest tokens",
+        4,
+        not fault and found == best,
+        times(found, "token"),
+        str(best),
+        "a good guess, but another choice needs fewer tokens. To move one bucket changes what the"
+        " others are worth, so it takes a method that compares all choices",
+    )
+    if fault:
+        near, right = not_judged(near), not_judged(right)
+    elif not near.passed:
+        right = not_judged(right)
+    return [valid, near, right]
+
+
+def _fault(case: Facts, facts: Facts) -> str:
+    """What makes a return value no choice at all; empty if it is one."""
+    kind, items = facts["returned"]["kind"], facts["returned"]["items"]
+    if facts["stopped"]:
+        return (
+            "the check stopped the answer after some seconds: the number of combinations explodes."
+            " What is the best for the first lengths with one bucket less? Keep it, and look it up"
+        )
+    if items is None:
+        return f"`choose_buckets` returned {kind}: return a list of lengths"
+    if strange := [each for each in items if not isinstance(each, int)]:
+        return f"{strange[0]} is among the buckets: return whole numbers"
+    if len(set(items)) > case["most"]:
+        return f"{times(len(set(items)), 'bucket')}: each is a compile, and {case['most']} are paid"
+    if max(items, default=0) < max(length for length, _ in case["histogram"]):
+        return "the longest sequence fits in no bucket: one bucket has to be as long as it is"
+    if min(items) < 1:
+        return f"{min(items)} is among the buckets: a bucket holds a token at least"
+    return ""

@@ -1,0 +1,111 @@
+"""The cases of lab 04 and what is right for them. Needs no device: runs apart from the answers."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from utils.exercises import Criterion, Facts, Judge
+from utils.exercises.lab03.criteria import criterion, times
+from utils.exercises.lab04 import histograms, loops, plans
+
+# ex1: graph identity
+
+
+def _different(values: list[float]) -> int:
+    return len(set(values))
+
+
+def _sides(values: list[float]) -> int:
+    return len({value > 0.5 for value in values})
+
+
+def _special(values: list[float]) -> int:
+    return len({value == 1 for value in values})
+
+
+EXPECTED: dict[str, Callable[[list[float]], int]] = {
+    "A": _different,
+    "B": _sides,
+    "C": _different,
+    "D": _special,
+    "E": _different,
+    "F": _special,
+    "G": _special,
+    "H": lambda values: 1,
+}
+"""Compiles of each edit; a test holds them equal to the measurement."""
+
+_WHY = {
+    "A": "a graph is made for fixed shapes",
+    "B": "Python decides which branch is recorded: how many branches do these values take?",
+    "C": "all slices have the same shape; is the place where they start an input of the graph?",
+    "D": "an ordinary number is handed to the graph as an input, but some numbers are so common"
+    " that they are built in: try 0.25, 0.5 and 1.0",
+    "E": "is the exponent an input of the graph, as a multiplier is? Try 0.25, 0.5 and 0.75",
+    "F": "measure it: 0.25, 0.5 and 0.75 first, then 1.0",
+    "G": "the optimizer multiplies the gradient by it: it is a multiplier, as in D",
+    "H": "a tensor that was moved to the device is data: a graph is not made for its content",
+}
+"""The likely misconception. They name no count: the first card must not be the answer."""
+
+_REPEATED = "a value that comes back brings back a graph that is known already"
+
+
+def _identity_cases(rng: random.Random) -> list[Facts]:
+    ordinary = [eighth / 8 for eighth in range(1, 8)]
+    low, high = ordinary[:4], ordinary[4:]
+    first = rng.sample(low, 3)
+    second = [*rng.sample(low, rng.randint(1, 2)), *rng.sample(high, 2), 1.0]
+    return [{"values": _with_repeats(rng, *each)} for each in ((first, 1), (second, 2))]
+
+
+def _with_repeats(rng: random.Random, values: list[float], repeats: int) -> list[float]:
+    values = values + rng.sample(values, repeats)
+    rng.shuffle(values)
+    return values
+
+
+def _identity_words(case: Facts) -> str:
+    return f"values = {case['values']}"
+
+
+def _judge_identity(case: Facts, facts: Facts) -> list[Criterion]:
+    message = ""
+    if facts["launches"]:
+        message = (
+            "new_graphs ran graphs on the device. Measure in a cell of your own, understand the"
+            " counts, and let new_graphs compute them from the values alone"
+        )
+    elif not facts["kind"].startswith("a dict"):
+        message = f'new_graphs returned {facts["kind"]}: return a dict {{"A": compiles, ...}}'
+    if message:
+        # Said once, not eight times.
+        return [criterion(n, 1, False, "", "", message if n == "A" else "") for n in EXPECTED]
+    return [
+        _judge_edit(name, case["values"], facts["predicted"].get(name), facts["measured"][name])
+        for name in EXPECTED
+    ]
+
+
+def _judge_edit(name: str, values: list[float], said: Any, measured: int) -> Criterion:
+    right = EXPECTED[name](values)
+    if said is None:
+        message = f'no prediction yet: add "{name}": compiles'
+    elif not isinstance(said, int):
+        message = "give a whole number"
+    else:
+        repeated = said == len(values) and right == len(set(values))
+        message = f"you said {times(said, 'compile')}: {_REPEATED if repeated else _WHY[name]}"
+    passed = said == right
+    return criterion(name, 1, passed, times(measured, "compile") if passed else "", "", message)
+
+
+JUDGES = {
+    "ex1": Judge(_identity_cases, _judge_identity, _identity_words),
+    "ex2": Judge(loops.storm_cases, loops.judge_steady_loop, loops.storm_words),
+    "ex3": Judge(loops.sentence_cases, loops.judge_bucketed_losses, loops.sentence_words),
+    "ex4": Judge(
+        histograms.histogram_cases, histograms.judge_choose_buckets, histograms.histogram_words
+    ),
+    "ex5": Judge(plans.plan_cases, plans.judge_plan, plans.plan_words),
+}

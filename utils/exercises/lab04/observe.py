@@ -1,0 +1,149 @@
+"""What the answers of lab 04 do, as counts and plain values. Judges nothing."""
+
+from typing import Any
+
+from utils.exercises import Facts, Observer
+from utils.exercises.lab04 import limit
+from utils.exercises.plain import describe, number, numbers
+from utils.exercises.watch import Answer, Steps, answered, counts, launches, unused
+
+
+def measure_edits(values: list[float]) -> dict[str, int]:
+    """Compiles of each edit, as in a fresh process."""
+    import torch
+    import torch_xla
+
+    from utils.exercises.lab04 import edits
+    from utils.meter import Meter
+
+    measured = {}
+    for name, edit in edits.EDITS.items():
+        x = torch.ones(16, 1000 + next(unused)).to(torch_xla.device())
+        with Meter() as meter:
+            edits.run(edit, x, values)
+        measured[name] = meter.compiles
+    return measured
+
+
+def observe_new_graphs(answer: Answer, case: Facts) -> Facts:
+    from utils.meter import settle
+
+    settle()
+    before = launches()
+    said = answer(list(case["values"]))
+    settle()
+    ran = launches() - before
+    # Measured afterwards: what a prediction is compared with must not be there to be read.
+    measured = measure_edits(case["values"])
+    given = said if isinstance(said, dict) else {}
+    return {
+        "kind": describe(said),
+        "predicted": {name: number(given[name]) for name in measured if name in given},
+        "measured": measured,
+        "launches": ran,
+    }
+
+
+class _Inputs:
+    """Watches what enters a model: in how many calls all was on the device, and how much it was."""
+
+    def __init__(self, model: Any, begin: Any) -> None:
+        self.on_device = self.rows = self.tokens = 0
+        self._begin = begin
+        model.register_forward_pre_hook(self._look, with_kwargs=True)
+
+    def _look(self, module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self._begin()
+        first = (*inputs, *named.values())[0]
+        places = {each.device.type for each in (first, *module.parameters())}
+        self.on_device += places == {"xla"}
+        self.rows += len(first)
+        self.tokens += first.numel()
+
+
+def observe_steady_loop(answer: Answer, case: Facts) -> Facts:
+    import torch
+    import torch_xla
+
+    from utils.exercises.lab04 import training
+    from utils.meter import Meter
+
+    model, batches, warmup = training.draw(case, spare_features=next(unused))
+    model.to(torch_xla.device())
+    optimizer = torch.optim.SGD(model.parameters(), lr=case["lr"])
+    warmup = warmup.to(torch_xla.device())
+    with Meter() as meter:
+        seen = Steps()
+        inputs = _Inputs(model, seen.begin)
+        returned = answered(answer, model, optimizer, batches, warmup)
+        facts = seen.facts()
+    return {
+        **facts,
+        **counts(meter.reading),
+        "on_device": inputs.on_device,
+        "rows": inputs.rows,
+        "returned": returned,
+    }
+
+
+def observe_bucketed_losses(answer: Answer, case: Facts) -> Facts:
+    import torch_xla
+
+    from utils.exercises.lab04 import texts
+    from utils.meter import Meter
+
+    model, sequences = texts.draw(case, spare_ids=next(unused))
+    model.to(torch_xla.device())
+    with Meter() as meter:
+        seen = Steps()
+        inputs = _Inputs(model, seen.begin)
+        returned = answered(answer, model, sequences)
+        facts = seen.facts()
+    return {
+        **facts,
+        **counts(meter.reading),
+        "on_device": inputs.on_device,
+        "tokens": inputs.tokens,
+        "returned": returned,
+    }
+
+
+def observe_choose_buckets(answer: Answer, case: Facts) -> Facts:
+    histogram = {length: count for length, count in case["histogram"]}
+    said, stopped = limit.within(lambda: answer(histogram, case["most"]))
+    return {"stopped": stopped, "returned": numbers(said)}
+
+
+_MOST_GRAPHS = 200
+
+
+def _graph(value: Any) -> list[Any] | str:
+    """A graph that was returned, as [kind, rows, length]; of anything else what it is."""
+    if isinstance(value, list | tuple) and len(value) == 3:
+        kind = value[0] if isinstance(value[0], str) else describe(value[0])
+        return [kind[:20], number(value[1]), number(value[2])]
+    return describe(value)
+
+
+def observe_plan(answer: Answer, case: Facts) -> Facts:
+    job = [[tuple(step) for step in worker] for worker in case["job"]]
+    seconds = {tuple(graph): cost for graph, cost in case["seconds"]}
+    said, stopped = limit.within(lambda: answer(job, seconds))
+    queues = None
+    if isinstance(said, list | tuple):
+        queues = [
+            [_graph(each) for each in queue[:_MOST_GRAPHS]]
+            if isinstance(queue, list | tuple)
+            else describe(queue)
+            for queue in said[:_MOST_GRAPHS]
+        ]
+    return {"stopped": stopped, "kind": describe(said), "queues": queues}
+
+
+OBSERVERS = {
+    "ex1": Observer("new_graphs", observe_new_graphs),
+    "ex2": Observer("steady_loop", observe_steady_loop),
+    "ex3": Observer("bucketed_losses", observe_bucketed_losses),
+    "ex4": Observer("choose_buckets", observe_choose_buckets),
+    "ex5": Observer("plan", observe_plan),
+}

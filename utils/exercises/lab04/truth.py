@@ -1,0 +1,34 @@
+"""The true losses of lab 04 in float64, with which answers are compared: for the judge, not the
+sandbox.
+"""
+
+from utils.exercises.lab03.truth import loss_and_gradients
+from utils.exercises.lab04 import texts, training
+from utils.exercises.lab04.training import Case
+
+
+def batch_losses(case: Case) -> list[float]:
+    """The loss of every batch of an uneven training, exercise 2; the warm-up scales the updates."""
+    model, batches, warmup = training.draw(case)
+    weights = [each.detach().double() for each in model.parameters()]
+    losses = []
+    for (x, y), factor in zip(batches, warmup.double(), strict=True):
+        loss, gradients = loss_and_gradients(weights, x.double(), y)
+        losses.append(loss)
+        steps = [case["lr"] * factor * each for each in gradients]
+        weights = [w - step for w, step in zip(weights, steps, strict=True)]
+    return losses
+
+
+def sentence_losses(case: Case) -> list[float]:
+    """The mean loss of every sentence by itself, exercise 3."""
+    import torch
+
+    model, sequences = texts.draw(case)
+    model.double()
+    losses = []
+    with torch.no_grad():
+        for ids in map(torch.tensor, sequences):
+            log_p = model(ids[None, :-1])[0].log_softmax(dim=1)
+            losses.append(-log_p[torch.arange(len(ids) - 1), ids[1:]].mean().item())
+    return losses
