@@ -367,6 +367,8 @@ ALIKE = {
         print(name, "cuda", f"cuda: {name}")
         argparse.ArgumentParser().add_argument("--device", default="cpu", choices=["cuda", "cpu"])
         words = ["cuda", "opencl"]
+        supported_devices = ["cuda", "cpu"]
+        places = {"torch.device": 0}
         torch.ones(1, device="cpu").to(torch.device("xla"))
         torch.ones(1).to("neuron")
     ''',
@@ -591,7 +593,8 @@ ALIKE = {
                 values = np.asarray(value)
                 print(values.item(), np.float32(1).item(), view.item(1, 2), view.item("a"))
                 n = float(len(rows)) + int(values.mean())
-            return first + n
+                start = torch.randint(0, 9, (1,)).item()
+            return first + n + start, [x.item() for x in torch.linspace(0, 1, 3).sqrt()]
     """,
     "data-dependent-shape": """
         import numpy as np
@@ -633,6 +636,11 @@ ALIKE = {
                 score -= 1
             if isinstance(x, torch.Tensor) and torch.is_floating_point(x) and x.is_cuda:
                 pass
+            weights = torch.tensor([0.5, 0.5])
+            if weights.sum() > 1 or torch.isnan(weights).any():
+                pass
             return torch.where(x > 0, x, 0)
+        def test_step(x: torch.Tensor):
+            assert torch.allclose(x, step(x))
     """,
 }

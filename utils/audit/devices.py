@@ -83,8 +83,11 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
                 keep(each)
             at.all([each for each in [*node.keys, *node.values] if each not in places])
         case ast.List() | ast.Tuple() if sink is None:
+            # ["cuda", "xpu", "cpu"] is a list of words; ["cuda:0", "cuda:1"] are devices.
+            words = not all(writes(each) for each in node.elts)
             for each in node.elts:
-                device(at, each)
+                if not (words and is_cuda(each) and ":" not in each.value):
+                    device(at, each)
         case ast.Name():
             home = at.scope.find(node.id)
             if home is not None and sink is None:
@@ -110,7 +113,7 @@ def writes(node: ast.AST | None) -> bool:
 
 def named(at: "State", name: str, value: ast.AST) -> None:
     """A value under a name: a keyword, a variable, a default, an entry of a dictionary."""
-    name = name.lstrip("-").replace("-", "_").split(".")[-1]
+    name = name.lstrip("-").replace("-", "_")
     if at.foreign:
         at.visit(value)
     elif DEVICE.search(name):

@@ -77,6 +77,9 @@ class State:
     def kind(self, node: ast.AST) -> str:
         return self.tensors.kind(node, self.scope)
 
+    def on_cpu(self, node: ast.AST) -> bool:
+        return self.tensors.on_cpu(node, self.scope)
+
     def visit(self, node: ast.AST) -> None:
         self.visits += 1
         on = self._on.get(node.__class__)

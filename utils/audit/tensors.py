@@ -29,6 +29,12 @@ NOT_TENSOR_METHODS = set(
     "split chunk unbind is_contiguous is_floating_point is_complex is_pinned is_shared".split()
 )
 HOST_METHODS = set("item tolist numpy size dim ndimension numel nelement stride".split())
+# Without device=... these make a tensor on the CPU.
+FACTORIES = set(
+    "tensor as_tensor from_numpy zeros ones full empty eye arange linspace logspace rand randn "
+    "randint randperm normal hann_window".split()
+)
+MOVES = {"to", "cuda", "type_as", "to_empty", "cpu"}
 TENSOR_ATTRIBUTES = {"data", "grad", "T", "mT", "H", "real", "imag"}
 HOST_ATTRIBUTES = {"shape", "ndim", "device", "dtype", "requires_grad", "is_cuda", "is_leaf"}
 DEPTH = 12
@@ -173,6 +179,51 @@ class Tensors:
         kinds = {self.kind(value, scope, depth - 1) for value, scope in values}
         self._known[key] = kinds.pop() if len(kinds) == 1 else ""
         return self._known[key]
+
+    def on_cpu(self, node: ast.AST, scope: Scope, depth: int = DEPTH) -> bool:
+        """Computed from tensors that are made without a device: they are on the CPU."""
+        if depth == 0:
+            return False
+        match node:
+            case ast.Constant():
+                return True
+            case ast.Call():
+                name = self.names.dotted(node.func, scope)
+                placed = any(each.arg in ("device", "out", None) for each in node.keywords)
+                if name.startswith("torch."):
+                    if name.split(".")[1] in FACTORIES:
+                        return not placed
+                    parts = [each for each in node.args if not isinstance(each, ast.Constant)]
+                    return bool(parts) and self.on_cpu(parts[0], scope, depth - 1)
+                if isinstance(node.func, ast.Attribute) and node.func.attr not in MOVES:
+                    return not placed and self.on_cpu(node.func.value, scope, depth - 1)
+                return False
+            case ast.Subscript() | ast.Attribute():
+                return self.on_cpu(node.value, scope, depth - 1)
+            case ast.UnaryOp():
+                return self.on_cpu(node.operand, scope, depth - 1)
+            case ast.BinOp():
+                parts = [node.left, node.right]
+            case ast.Compare():
+                parts = [node.left, *node.comparators]
+            case ast.Name():
+                return self._name_on_cpu(node.id, scope, depth)
+            case _:
+                return False
+        return all(self.on_cpu(each, scope, depth - 1) for each in parts)
+
+    def _name_on_cpu(self, name: str, scope: Scope, depth: int) -> bool:
+        home = scope.find(name)
+        kept = home.names[name] if home is not None else []
+        if not kept or home is None or len(kept) > 8:
+            return False
+        return all(
+            each.kind in ("value", "part", "loop")
+            and isinstance(each.node, ast.expr)
+            and not isinstance(each.node, ast.Constant)
+            and self.on_cpu(each.node, home, depth - 2 if depth > 2 else 0)
+            for each in kept
+        )
 
     def is_module(self, node: ast.AST, scope: Scope, depth: int = DEPTH) -> bool:
         """The expression is an nn.Module made in this file, such as `criterion` or `self.head`."""

@@ -42,8 +42,10 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     if method == "item" and not node.keywords and len(node.args) <= 1:
         _item(at, node)
     elif name in CONVERSIONS and len(node.args) == 1 and at.loops:
-        if at.kind(node.args[0]) == "tensor":
+        if at.kind(node.args[0]) == "tensor" and not at.on_cpu(node.args[0]):
             _sync(at, node, f"{name}() of a tensor waits as .item() does")
+    elif name.startswith("torch.") and node.args and at.on_cpu(node.args[0]):
+        return
     elif name.startswith("torch.") and name.split(".")[-1] in SHAPES and name.count(".") == 1:
         at.report("data-dependent-shape", node.func)
     elif name == "torch.where" and len(node.args) == 1 and not node.keywords:
@@ -57,7 +59,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
 
 def _item(at: "State", node: ast.Call) -> None:
     owner = node.func.value
-    if not at.loops or written(owner) == "self" or at.kind(owner) == "host":
+    if not at.loops or written(owner) == "self" or at.kind(owner) == "host" or at.on_cpu(owner):
         return
     if node.args and not isinstance(node.args[0], ast.Constant | ast.Name):
         return
@@ -77,6 +79,8 @@ def _sync(at: "State", call: ast.Call, note: str) -> None:
 
 def _method(at: "State", node: ast.Call, method: str) -> None:
     """x.nonzero() of a tensor; of something unknown only where no arrays are about."""
+    if at.on_cpu(node.func.value):
+        return
     kind = at.kind(node.func.value)
     keywords = {each.arg for each in node.keywords}
     unknown = not kind and (
@@ -94,7 +98,7 @@ def indexed(at: "State", node: ast.Subscript) -> None:
         return
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     for part in parts:
-        if _is_mask(at, part):
+        if _is_mask(at, part) and not at.on_cpu(node.value):
             at.report("boolean-mask", node)
             return
 
@@ -138,6 +142,8 @@ def _is_mask(at: "State", node: ast.AST, depth: int = 6) -> bool:
 def decision(at: "State", test: ast.AST) -> None:
     """An if, while, assert or conditional expression whose test needs the value of a tensor."""
     if not at.torch or on_host(at):
+        return
+    if isinstance(test, ast.Compare | ast.Call) and at.on_cpu(test):
         return
     match test:
         case ast.BoolOp():
