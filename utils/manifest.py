@@ -108,8 +108,8 @@ def prune(folder: Path, most_bytes: int) -> list[str]:
     """Remove the least recently used entries until at most `most_bytes` are left; returns the
     removed, the least recently used first.
 
-    The time of use is the later of access and change. Where the file system keeps no access times
-    (mounted noatime) it is the time of writing. Write the manifest anew afterwards.
+    The time of use is the later of access and change. Linux notes an access once a day (relatime),
+    and not at all on a disk mounted with noatime. Write the manifest anew afterwards.
     """
     if most_bytes < 0:
         raise ValueError(f"most_bytes is {most_bytes}, but a size is never negative")

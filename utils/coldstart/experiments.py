@@ -32,7 +32,7 @@ SETTINGS = {
 }
 # One graph only, so that a flipped byte can meet no other.
 FLIP_SETTINGS = SETTINGS | {"batch": 2, "length": 16, "width": 32, "layers": 1, "optimizer": "sgd"}
-FLIPS = 48
+FLIPS = 64
 REPETITIONS = 3
 LENGTHS = (16, 32, 48, 64)
 FAST_MATH = "--xla_cpu_enable_fast_math=true"

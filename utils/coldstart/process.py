@@ -19,6 +19,7 @@ from pathlib import Path
 from utils import manifest
 
 ROOT = Path(__file__).resolve().parents[2]
+CONTEXT, HEADS = 64, 4  # The longest window and the attention heads of every model.
 OPTIMIZERS = ("sgd", "adamw")
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -201,17 +202,18 @@ def start(
     optimizer: str = "adamw",
     readonly: bool = False,
     xla_flags: str = "",
-    timeout_seconds: float = 120.0,
+    timeout_seconds: float = 300.0,
 ) -> Running:
     """Start a process that trains a tiny GPT; it runs while the caller goes on.
 
     cache: the folder of its persistent cache, made if it is not there; None for no such cache.
     python: the interpreter, by default the present one.
-    steps, batch, length: as many steps, each on `batch` windows of `length` characters; several
-        lengths take turns, and each is a graph of its own.
+    steps, batch, length: as many steps, each on `batch` windows of `length` characters, at most
+        64; several lengths take turns, and each is a graph of its own.
     width, layers, dtype, lr, optimizer: of the model and its training; see `DTYPES`, `OPTIMIZERS`.
     readonly: use what the cache has and add nothing.
     xla_flags: XLA_FLAGS of the process; an unknown flag makes XLA abort it.
+    timeout_seconds: for `result()`; a child takes 4 to 12 s on two cores, far longer on busy ones.
 
     ValueError for a setting that cannot be. A relative `cache` is taken from the caller's folder.
     """
@@ -220,15 +222,21 @@ def start(
     for name, value in [*numbers.items(), *(("length", each) for each in lengths)]:
         if value < 1:
             raise ValueError(f"{name} is {value}, but it must be at least 1")
+    if not lengths:
+        raise ValueError("length is empty: give at least one")
+    if max(lengths) > CONTEXT:
+        raise ValueError(f"length is {max(lengths)}, beyond the context of {CONTEXT} characters")
+    if width % HEADS:
+        raise ValueError(f"width is {width}, but it must be a multiple of {HEADS}")
     for name, value, allowed in (("dtype", dtype, DTYPES), ("optimizer", optimizer, OPTIMIZERS)):
         if value not in allowed:
             raise ValueError(f"{name} is {value!r}, but only {', '.join(allowed)} are there")
-    if not lengths:
-        raise ValueError("length is empty: give at least one")
     folder = Path(cache).absolute() if cache is not None else None
     settings = numbers | {
         "cache": str(folder) if folder else "",
         "lengths": lengths,
+        "context": CONTEXT,
+        "heads": HEADS,
         "dtype": dtype,
         "lr": lr,
         "optimizer": optimizer,

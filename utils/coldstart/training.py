@@ -94,8 +94,9 @@ def _model(settings: dict[str, Any], vocabulary: int, device: Any) -> tuple[Any,
     model = TinyGPT(
         vocabulary,
         width=settings["width"],
+        heads=settings["heads"],
         layers=settings["layers"],
-        context=max(settings["lengths"]),
+        context=settings["context"],
     )
     # The weights take their type on the CPU: a conversion on the device would be one more graph.
     model = model.to(getattr(torch, settings["dtype"])).to(device)
