@@ -92,12 +92,14 @@ def lines(
     x: Sequence[float],
     xlabel: str,
     caption: str,
+    log: bool = False,
 ) -> Picture:
     """Line plots side by side that share their x axis.
 
     Args:
         panels: label of the y axis to {line name: one value per x}. Lines are named in a legend if
             there are several.
+        log: with a logarithmic y axis, for values above 0; otherwise the axis starts at 0.
     """
     figure = _figure(7, 2.9)
     for axes, (ylabel, curves) in zip(
@@ -105,7 +107,8 @@ def lines(
     ):
         for i, (name, values) in enumerate(curves.items()):
             axes.plot(x, values, color=COLORS[i], marker=MARKERS[i], label=name)
-        axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None))
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        axes.set(yscale="log") if log else axes.set(ylim=(0, None))
         axes.spines[["top", "right"]].set_visible(False)
         if len(curves) > 1:
             axes.legend(frameon=False)
