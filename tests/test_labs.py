@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cells import run_cell
 from utils import catalog, env, labgen, quiz
 from utils.catalog import ROOT
 from utils.check import check
@@ -40,7 +41,7 @@ def prepared(lab: str) -> dict[str, tuple[dict, str]]:
             continue
         if part == "code":
             found[name] = dict(names), catalog.text(cell)
-        exec(compile(catalog.text(cell), f"<{cell['id']}>", "exec"), names)
+        run_cell(catalog.text(cell), f"<{cell['id']}>", names)
     return found
 
 
@@ -49,7 +50,7 @@ def namespace(exercise_id: str, answer: str | None = None) -> dict:
     lab, _, name = exercise_id.partition(".")
     given, official = prepared(lab)[name]
     names = dict(given)
-    exec(compile(official if answer is None else answer, f"<{name}-code>", "exec"), names)
+    run_cell(official if answer is None else answer, f"<{name}-code>", names)
     return names
 
 

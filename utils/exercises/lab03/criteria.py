@@ -106,7 +106,8 @@ def executions(
             " synced twice or a pending value is read. One sync a step, and reads only after it"
         )
     passed = facts["steps"] == steps <= ran <= most and waiting <= 1 and not grows
-    found = criterion(name, weight, passed, measured, f"{steps} to {most}, one by one", message)
+    target = f"{steps} to {most}" if most > steps else str(steps)
+    found = criterion(name, weight, passed, measured, f"{target}, one by one", message)
     return not_judged(found) if did_nothing(facts) else found
 
 

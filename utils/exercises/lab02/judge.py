@@ -1,0 +1,194 @@
+"""The cases of lab 02 and what is right for them. Needs no device: runs apart from the answers."""
+
+import random
+from math import inf
+
+from utils.audit.rules import RULES
+from utils.exercises import Criterion, Facts, Judge
+from utils.exercises.lab02.classify import findings_cases, findings_words, judge_classify
+from utils.exercises.lab02.problems import other_weights
+from utils.exercises.lab02.rewrites import (
+    histogram_cases,
+    judge_histogram,
+    judge_masked_loss,
+    masked_cases,
+    masked_words,
+)
+from utils.exercises.lab02.truth import clipped_losses
+from utils.exercises.lab03.criteria import (
+    criterion,
+    did_nothing,
+    executions,
+    not_judged,
+    reads,
+    right_numbers,
+    times,
+)
+from utils.exercises.lab03.training import training_case
+
+MOST_COMPILES = 4
+"""The first step, the further steps (momentum exists by then), bringing the losses together; and
+one to spare for another way to do that."""
+
+_FROZEN = (
+    "these are the losses of a model that never learns: on XLA, `model.to` makes new parameters,"
+    " and the optimizer holds the old ones. Which of the two has to come first?"
+)
+_UNCLIPPED = "these are the losses without clipping: the largest norm of the gradients is missing"
+
+
+def _training_cases(rng: random.Random) -> list[Facts]:
+    return [training_case(rng, steps) for steps in (4, rng.randint(5, 7))]
+
+
+def _training_words(case: Facts) -> str:
+    """The case without its shapes, which no criterion depends on."""
+    return f"steps = {case['steps']}"
+
+
+def _known(case: Facts) -> dict[str, list[float]]:
+    """What wrong ways to train give, by the message to each."""
+    return {_FROZEN: clipped_losses({**case, "lr": 0.0}), _UNCLIPPED: clipped_losses(case, inf)}
+
+
+# ex2: the port of a script
+
+
+def _judge_port(case: Facts, facts: Facts) -> list[Criterion]:
+    steps, moved = case["steps"], facts["on_device"] == case["steps"]
+    first = other_weights(case)
+    known = {
+        **_known(case),
+        "these are the losses of the weights that `model` came with, not of those in the file": (
+            clipped_losses(case, weights_of=first)
+        ),
+        "this model has the weights that it came with, and never learns: load those in"
+        " `checkpoint`, and make the optimizer when the model is on the device": clipped_losses(
+            {**case, "lr": 0.0}, weights_of=first
+        ),
+    }
+    advice = (
+        "compare with the script: weights from the file, zero_grad, the loss in float32, clipping,"
+        " one update per batch. Off by about 0.01 is what bfloat16 does"
+    )
+    right = clipped_losses(case)
+    rows = [
+        right_numbers("losses", 3, facts["returned"], right, known, advice, ("train", "batch")),
+        _audit(3, facts["audit"]),
+        executions(
+            "one execution a step", 1, case, facts, steps + 1, "End each step with torch_xla.sync()"
+        ),
+        reads(1, facts, 1),
+        criterion(
+            "compiles",
+            1,
+            facts["compiles"] <= MOST_COMPILES,
+            str(facts["compiles"]),
+            f"at most {MOST_COMPILES}",
+            "the graph differs from step to step: look for a Python number or a shape that changes",
+        ),
+    ]
+    return _with_place(1, rows, moved, facts, "torch_xla.device()", steps)
+
+
+def _audit(weight: int, found: Facts) -> Criterion:
+    name, target = "audit", "0 findings"
+    if not found["read"]:
+        message = (
+            "the source of `train` is not known: write it with def in the cell above, run that"
+        )
+        return criterion(name, weight, False, "not judged", target, message)
+    findings = [(RULES[rule], line) for rule, line in found["findings"] if rule in RULES]
+    said = "; ".join(f"line {line} of the cell: {rule.title}" for rule, line in findings[:3])
+    more = f"; and {len(findings) - 3} more" if len(findings) > 3 else ""
+    return criterion(
+        name, weight, not found["findings"], times(len(findings), "finding"), target, said + more
+    )
+
+
+def _with_place(
+    weight: int, rows: list[Criterion], moved: bool, facts: Facts, device: str, steps: int
+) -> list[Criterion]:
+    """The rows, and after the first of them whether the model ran on the device.
+
+    Right losses and few reads are no merit of a loop that stays on the CPU: if it does, nothing
+    else is judged.
+    """
+    if not moved:
+        unreturned = not facts["returned"]["items"] and not facts["returned"]["stopped"]
+        first = rows[0].message if unreturned else ""
+        rows = [not_judged(rows[0], first), *map(not_judged, rows[1:])]
+    place = criterion(
+        "on the device",
+        weight,
+        moved,
+        f"{facts['on_device']} of {times(steps, 'step')}",
+        "all, with the model and its input on XLA",
+        f"the model did not run on {device}: move the model and each batch there with .to",
+    )
+    return [rows[0], not_judged(place) if did_nothing(facts) else place, *rows[1:]]
+
+
+# ex5: a step for any device
+
+
+def _judge_step(case: Facts, facts: Facts) -> list[Criterion]:
+    steps, on_cpu, on_xla = case["steps"], facts["cpu"], facts["xla"]
+    right, known = clipped_losses(case), _known(case)
+    rows = [
+        _step_losses("losses on xla", 2, on_xla, right, known),
+        executions(
+            "one execution a step",
+            2,
+            case,
+            on_xla,
+            steps,
+            "On XLA, and only there, a step has to end with torch_xla.sync()",
+        ),
+        criterion(
+            "reads",
+            1,
+            not on_xla["reads"],
+            times(on_xla["reads"], "read"),
+            "0",
+            "each makes the host wait for the device. A value is read by `if`, float(), .item() and"
+            " print: decide on the device, and return the loss as it is",
+        ),
+        _step_losses("losses on the cpu", 1, on_cpu, right, known),
+        criterion(
+            "only the cpu on the cpu",
+            1,
+            on_cpu["on_device"] == steps and not on_cpu["launched"] + on_cpu["markers"],
+            f"{times(on_cpu['on_device'], 'step')} on the cpu, {times(on_cpu['markers'], 'sync')}",
+            f"{times(steps, 'step')}, 0 syncs",
+            "for the device cpu nothing may go to XLA: ask `device` what to do, name no device, and"
+            " call torch_xla only if device.type is xla",
+        ),
+    ]
+    if on_xla["step"] != "function":
+        said = f"`make_step` returned {on_xla['step']}: return the function `step`"
+        first = not_judged(rows[0], said)
+        rows = [first, *map(not_judged, rows[1:])]
+    return _with_place(
+        1, rows, on_xla["on_device"] == steps, on_xla, "the device that was passed in", steps
+    )
+
+
+def _step_losses(
+    name: str, weight: int, facts: Facts, right: list[float], known: dict[str, list[float]]
+) -> Criterion:
+    returned = facts["returned"]
+    if strange := next((each for each in returned["items"] or [] if isinstance(each, str)), None):
+        message = f"`step` returned {strange}: return the loss of the step, a scalar tensor"
+        return criterion(name, weight, False, strange, "scalar tensors", message)
+    advice = "compare with the step for the CPU: zero_grad, backward, clip, update, for each batch"
+    return right_numbers(name, weight, returned, right, known, advice, ("step", "batch"))
+
+
+JUDGES = {
+    "ex1": Judge(findings_cases, judge_classify, findings_words),
+    "ex2": Judge(_training_cases, _judge_port, _training_words),
+    "ex3": Judge(histogram_cases, judge_histogram),
+    "ex4": Judge(masked_cases, judge_masked_loss, masked_words),
+    "ex5": Judge(_training_cases, _judge_step, _training_words),
+}

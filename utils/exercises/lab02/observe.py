@@ -1,0 +1,239 @@
+"""What the answers of lab 02 do, as counts and plain values. Judges nothing.
+
+The audit of an answer's source runs here too: it is a measurement, as the counts are.
+"""
+
+import inspect
+import linecache
+import os
+import tempfile
+from typing import Any
+
+from utils.exercises import Facts, Observer
+from utils.exercises.lab02.problems import histogram_inputs, masked_inputs, other_weights
+from utils.exercises.lab03 import training
+from utils.exercises.plain import describe, number, numbers
+from utils.exercises.watch import Answer, Grown, Steps, answered, counts, launches, unused
+
+_MOST_FINDINGS = 20
+
+
+def observe_classify(answer: Answer, case: Facts) -> Facts:
+    said = answer()
+    given = said if isinstance(said, dict) else {}
+    texts = {
+        name.upper(): each.strip().lower()[:20] if isinstance(each, str) else describe(each)
+        for name, each in given.items()
+        if isinstance(name, str) and len(name) == 1
+    }
+    return {"kind": describe(said), "said": texts}
+
+
+def source_of(answer: Answer) -> str:
+    """The source of the whole cell or file in which an answer was written; "" if it is unknown."""
+    code = getattr(inspect.unwrap(answer), "__code__", None)
+    return "".join(linecache.getlines(code.co_filename)) if code else ""
+
+
+def _audit(answer: Answer) -> Facts:
+    """What the audit finds in the answer's cell at the level of a warning or above."""
+    from utils.audit import audit_source
+
+    source = source_of(answer)
+    report = audit_source(source, name="answer.py")
+    found = [(each.rule, each.line) for each in report.at_least("warning")]
+    return {"read": bool(source) and not report.broken, "findings": found[:_MOST_FINDINGS]}
+
+
+class _Places:
+    """Counts the forward passes of a model by where it and its input are."""
+
+    def __init__(self, model: Any, steps: Steps) -> None:
+        self.on: dict[str, int] = {}
+        self._steps = steps
+        model.register_forward_pre_hook(self._look)
+
+    def _look(self, module: Any, inputs: tuple[Any, ...]) -> None:
+        self._steps.begin()
+        tensors = (*inputs, *module.parameters())
+        kinds = {each.device.type for each in tensors if hasattr(each, "device")}
+        place = kinds.pop() if len(kinds) == 1 else "mixed"
+        self.on[place] = self.on.get(place, 0) + 1
+
+
+def observe_port(answer: Answer, case: Facts) -> Facts:
+    import torch
+    import torch_xla
+
+    from utils.meter import Meter
+
+    torch_xla.device()
+    spare = next(unused)
+    trained, batches = training.draw(case, spare)
+    model, _ = training.draw(other_weights(case), spare)
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = os.path.join(folder, "weights.pt")
+        torch.save(trained.state_dict(), checkpoint)
+        with Meter() as meter:
+            seen = Steps()
+            places = _Places(model, seen)
+            returned = answered(answer, model, batches, case["lr"], checkpoint)
+            facts = seen.facts()
+    return {
+        **facts,
+        **counts(meter.reading),
+        "on_device": places.on.get("xla", 0),
+        "returned": returned,
+        "audit": _audit(answer),
+    }
+
+
+def observe_histogram(answer: Answer, case: Facts) -> Facts:
+    import torch
+    import torch_xla
+
+    from utils.meter import Meter, settle
+
+    device = torch_xla.device()
+    calls, edges = histogram_inputs(case)
+    # Edges that no value reaches: they change the shape, and so the graph.
+    spare = next(unused)
+    far = torch.arange(spare, dtype=torch.float32, device="cpu") + 1e6
+    edges = torch.cat([edges, far]).to(device)
+    halves = [(values / 2).to(device) for values in calls]
+    settle()
+    with Meter() as meter:
+        returned = []
+        for half in halves:
+            # Pending, as the output of a model is.
+            returned.append(answer(half * 2.0, edges))
+            torch_xla.sync()
+    pairs = [_tensors(each, 2) for each in returned]
+    for pair in pairs:
+        if pair["items"]:
+            pair["items"][1]["values"] = _without_spare(pair["items"][1]["values"], spare)
+    return {**_operators(meter.reading), "returned": pairs}
+
+
+def _without_spare(values: list[Any] | None, spare: int) -> list[Any] | None:
+    return values and values[: max(len(values) - spare, 0)]
+
+
+def _operators(reading: Any) -> Facts:
+    return {**counts(reading), "fallbacks": [name for name, _ in reading.fallbacks]}
+
+
+def _tensors(value: Any, count: int) -> Facts:
+    """What a tuple of tensors is, and their values."""
+    items = None
+    if isinstance(value, list | tuple) and len(value) == count:
+        items = [_tensor(each) for each in value]
+    return {"kind": describe(value), "items": items}
+
+
+def _tensor(value: Any) -> Facts:
+    """What a tensor is, where it is, and its values if it has at most one dimension."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return {"kind": describe(value), "place": "", "dimensions": 0, "values": None}
+    dimensions = value.dim()
+    kind = f"{describe(value)} of {dimensions} dimensions" if dimensions else describe(value)
+    flat = value.detach().reshape(-1)[:1000]
+    return {
+        "kind": kind,
+        "place": value.device.type,
+        "dimensions": dimensions,
+        "values": numbers(flat.tolist())["items"] if dimensions <= 1 else None,
+    }
+
+
+def observe_masked_loss(answer: Answer, case: Facts) -> Facts:
+    import torch
+    import torch_xla
+
+    from utils.meter import Meter, settle
+
+    device = torch_xla.device()
+    rows = case["rows"]
+    problems = [
+        (logits.to(device).requires_grad_(), targets.to(device), mask.to(device))
+        for logits, targets, mask in masked_inputs(case, spare_rows=next(unused))
+    ]
+    settle()
+    with Meter() as meter:
+        returned = []
+        for logits, targets, mask in problems:
+            loss = answer(logits, targets, mask)
+            returned.append(loss)
+            if isinstance(loss, torch.Tensor) and loss.dim() == 0 and loss.requires_grad:
+                loss.backward()
+            torch_xla.sync()
+    gradients = [each[0].grad for each in problems]
+    return {
+        **_operators(meter.reading),
+        "losses": [_tensor(each) for each in returned],
+        "gradients": [
+            None if g is None else numbers(g[:rows].flatten().tolist())["items"] for g in gradients
+        ],
+    }
+
+
+def observe_step(answer: Answer, case: Facts) -> Facts:
+    import torch
+    import torch_xla
+
+    xla = torch_xla.device()
+    return {
+        "cpu": _steps_on(torch.device("cpu"), answer, case),
+        "xla": _steps_on(xla, answer, case),
+    }
+
+
+def _steps_on(device: Any, answer: Answer, case: Facts) -> Facts:
+    from utils.meter import Meter, settle
+
+    model, batches = training.draw(case, spare_features=next(unused))
+    losses: list[Any] = []
+    stopped = False
+    with Meter() as meter:
+        before = launches()
+        seen = Steps()
+        places = _Places(model, seen)
+        step = answer(model, case["lr"], device)
+        if callable(step):
+            try:
+                losses += [step(x, y) for x, y in batches]
+            except Grown:
+                stopped = True
+        facts = seen.facts()
+        launched = launches() - before
+    settle()  # one execution for all that is still pending, not one for each loss
+    kinds = [describe(each) for each in losses]
+    read = [(_tensor(each)["values"] or [kind]) for each, kind in zip(losses, kinds, strict=True)]
+    return {
+        **facts,
+        **counts(meter.reading),
+        "launched": launched,
+        "markers": meter.step_markers,
+        "on_device": places.on.get(device.type, 0),
+        "step": "function" if callable(step) else describe(step),
+        "losses": kinds[0] if kinds else "",
+        "returned": {
+            "stopped": stopped,
+            "kind": describe(losses),
+            "items": [
+                number(each) if isinstance(each, int | float) else values[0]
+                for each, values in zip(losses, read, strict=True)
+            ],
+        },
+    }
+
+
+OBSERVERS = {
+    "ex1": Observer("classify", observe_classify),
+    "ex2": Observer("train", observe_port),
+    "ex3": Observer("histogram", observe_histogram),
+    "ex4": Observer("masked_loss", observe_masked_loss),
+    "ex5": Observer("make_step", observe_step),
+}

@@ -1,0 +1,241 @@
+"""The cases and the judgement of exercises 3 and 4 of lab 02: work that must stay on the device."""
+
+import random
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.lab02.truth import histograms, masked_losses
+from utils.exercises.lab03.criteria import TOLERANCE, criterion, distance, not_judged, times
+
+# ex3: two operators without a lowering
+
+
+def histogram_cases(rng: random.Random) -> list[Facts]:
+    return [
+        {
+            "calls": calls,
+            "values": rng.randint(least, least + 3),
+            "edges": rng.randint(3, 6),
+            "seed": rng.randrange(10**6),
+        }
+        for calls, least in ((2, 6), (4, 14))
+    ]
+
+
+def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
+    operators, reads, right = facts["fallbacks"], facts["reads"], histograms(case)
+    pairs = [each["items"] for each in facts["returned"]]
+    above = [bins for bins, _ in histograms(case, right=True)]
+    rows = [
+        _same(
+            "bins",
+            [_values(pair, 0) for pair in pairs],
+            [bins for bins, _ in right],
+            "a value on an edge belongs to the bin below that edge"
+            if [_values(pair, 0) for pair in pairs] == above
+            else "the bin of a value is the number of edges that are smaller than it",
+        ),
+        _same(
+            "counts",
+            [_values(pair, 1) for pair in pairs],
+            [counts for _, counts in right],
+            "there is one bin more than there are edges, and an empty one counts 0",
+        ),
+        _on_host(3, operators, "say the same with operators that XLA has: compare, sum, one_hot"),
+        criterion(
+            "reads",
+            1,
+            not reads,
+            times(reads, "read"),
+            "0",
+            "values leave the device, and the host waits for them",
+        ),
+        _executions(1, case["calls"], facts),
+        _compiles(1, facts),
+    ]
+    if unusual := next((each for each in facts["returned"] if not _two_tensors(each)), None):
+        said = f"`histogram` returned {_pair_in_words(unusual)}: return (bins, counts), two tensors"
+        return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
+    places = {item["place"] for items in pairs for item in items}
+    if places != {"xla"} or (reads and not operators and facts["executions"] <= case["calls"]):
+        # Right numbers and no fallback are no merit of a function that computes on the host.
+        said = "this was computed on the host: keep everything on the device of `values`"
+        return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
+    if len(operators) > 1:
+        # As it was given. One of the two replaced wins something.
+        return [each if each is rows[2] else not_judged(each) for each in rows]
+    return rows
+
+
+def _two_tensors(returned: Facts) -> bool:
+    items = returned["items"]
+    return bool(items) and all(each["place"] for each in items)
+
+
+def _pair_in_words(returned: Facts) -> str:
+    if not returned["items"]:
+        return returned["kind"]
+    return f"({', '.join(each['kind'] for each in returned['items'])})"
+
+
+def _values(pair: list[Facts] | None, place: int) -> list[Any] | None:
+    return pair[place]["values"] if pair else None
+
+
+def _same(name: str, found: list[Any], right: list[Any], advice: str) -> Criterion:
+    lengths = [len(each or []) for each in found]
+    target = "equal"
+    if found == right:
+        measured = "equal"
+    elif lengths != [len(each) for each in right]:
+        measured, target = times(lengths[0], "number"), times(len(right[0]), "number")
+    else:
+        pairs = [
+            pair for both in zip(found, right, strict=True) for pair in zip(*both, strict=True)
+        ]
+        measured = f"{sum(a != b for a, b in pairs)} of {len(pairs)} not equal"
+    return criterion(name, 1, found == right, measured, target, advice)
+
+
+def _on_host(weight: int, operators: list[str], advice: str) -> Criterion:
+    return criterion(
+        "operators on the host",
+        weight,
+        not operators,
+        str(len(operators)),
+        "0",
+        f"{', '.join(operators)} ran on the host, because XLA has no lowering for it: {advice}",
+    )
+
+
+def _executions(weight: int, calls: int, facts: Facts) -> Criterion:
+    ran = facts["executions"]
+    return criterion(
+        "one execution a call",
+        weight,
+        ran == calls,
+        times(ran, "execution"),
+        str(calls),
+        "a value that is needed on the host runs the graph before the call is over, and the rest"
+        " is a second one"
+        if ran > calls
+        else "the device did not run what was asked for: record it there",
+    )
+
+
+def _compiles(weight: int, facts: Facts) -> Criterion:
+    return criterion(
+        "compiles",
+        weight,
+        facts["compiles"] == 1,
+        str(facts["compiles"]),
+        "1",
+        "a graph holds shapes and Python numbers: those of this one depend on the values"
+        if facts["compiles"]
+        else "nothing was compiled, so nothing ran on the device",
+    )
+
+
+# ex4: a loss over a boolean mask
+
+
+def masked_cases(rng: random.Random) -> list[Facts]:
+    cases = []
+    for rows, empty in ((rng.randint(5, 7), []), (rng.randint(10, 14), [0])):
+        some = sorted(rng.sample(range(2, rows), 2))
+        cases.append(
+            {
+                "rows": rows,
+                "classes": rng.randint(3, 6),
+                "kept": [*some, rows, *empty],
+                "seed": rng.randrange(10**6),
+            }
+        )
+    return cases
+
+
+def masked_words(case: Facts) -> str:
+    kept = ", ".join(map(str, case["kept"]))
+    return f"{case['rows']} rows, {case['classes']} classes, masks with {kept} rows True"
+
+
+def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
+    right, losses = masked_losses(case), facts["losses"]
+    found = [each["values"][0] if each["values"] else None for each in losses]
+    odd = next((each for each in losses if not each["place"] or each["dimensions"]), None)
+    on_host = any(each["place"] != "xla" for each in losses) or (
+        facts["reads"] and not facts["compiles"]
+    )
+    kept = [place for place, count in enumerate(case["kept"]) if count]
+    empty = [place for place, count in enumerate(case["kept"]) if not count]
+    calls, operators = len(case["kept"]), facts["fallbacks"]
+    rows = [
+        _close(
+            "losses",
+            2,
+            [[found[p]] for p in kept],
+            [[right[p][0]] for p in kept],
+            _loss_advice(
+                [case["kept"][p] for p in kept],
+                [found[p] for p in kept],
+                [right[p][0] for p in kept],
+            ),
+        ),
+        _close(
+            "gradients",
+            1,
+            [facts["gradients"][p] for p in kept],
+            [right[p][1] for p in kept],
+            "the gradient of a row with False is 0, of the others that of the mean over them",
+        ),
+        _close(
+            "no row True",
+            1,
+            [[found[p], *(facts["gradients"][p] or [None])] for p in empty],
+            [[0.0, *right[p][1]] for p in empty],
+            "the loss of no row is 0.0, and so is its gradient: what is divided by what?",
+        ),
+        _on_host(1, operators, "keep the shape, and let the rows with False count nothing"),
+        _executions(1, calls, facts),
+        _compiles(2, facts),
+    ]
+    if odd:
+        said = f"`masked_loss` returned {odd['kind']}: return a scalar tensor on the device"
+        return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
+    if on_host and not operators:
+        said = "this was computed on the host: keep logits, targets and mask on their device"
+        return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
+    if operators:
+        # As it was given: right numbers, at the price that the exercise is about.
+        return [each if each in rows[3:] else not_judged(each) for each in rows]
+    return rows
+
+
+def _loss_advice(counts: list[int], found: list[Any], right: list[float]) -> str:
+    advice = "the loss is the mean over the rows with True, and over no other row"
+    if any(not isinstance(each, int | float) for each in found):
+        return advice
+    factors = [
+        mine / (true * count) for mine, true, count in zip(found, right, counts, strict=True)
+    ]
+    if max(factors) - min(factors) > 1e-3 * max(factors):
+        return advice
+    if abs(factors[0] - 1) < 1e-3:
+        return "these are sums: divide by the number of rows with True"
+    return "each sum is divided by the same number: divide by the number of rows with True"
+
+
+def _close(
+    name: str, weight: int, found: list[Any], right: list[list[float]], advice: str
+) -> Criterion:
+    target = f"within {TOLERANCE:g}"
+    if not right:
+        return criterion(name, weight, True, "", "", "")
+    flat = [each for part in found for each in (part or [None])]
+    if None in flat:
+        return criterion(name, weight, False, "none", target, "no gradient reached the logits")
+    if odd := [each for each in flat if isinstance(each, str)]:
+        return criterion(name, weight, False, odd[0], target, advice)
+    off = distance(flat, [each for part in right for each in part])
+    measured = "equal" if off <= TOLERANCE else f"off by {off:.2g}"
+    return criterion(name, weight, off <= TOLERANCE, measured, target, advice)

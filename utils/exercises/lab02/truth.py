@@ -1,0 +1,65 @@
+"""What is right in lab 02, computed in float64 on the CPU: for the judge, not the sandbox."""
+
+from typing import Any
+
+from utils.exercises.lab02.problems import Case, histogram_inputs, masked_inputs
+from utils.exercises.lab03.training import MOMENTUM, draw
+from utils.exercises.lab03.truth import loss_and_gradients
+
+MAX_NORM = 0.75
+"""The largest norm of all gradients together, as the scripts of the lab clip them."""
+
+
+def clipped_losses(
+    case: Case, max_norm: float = MAX_NORM, weights_of: Case | None = None
+) -> list[float]:
+    """The loss of every step of the training with clipped gradients.
+
+    weights_of: the case whose model gives the first weights, if not this one.
+    Without autograd, for the reason given in lab 03's `true_losses`.
+    """
+    import torch
+
+    (model, _), (_, batches) = draw(weights_of or case), draw(case)
+    weights = [each.detach().double() for each in model.parameters()]
+    velocities = [torch.zeros_like(each) for each in weights]
+    losses = []
+    for x, y in batches:
+        loss, gradients = loss_and_gradients(weights, x.double(), y)
+        losses.append(loss)
+        norm = torch.sqrt(sum(each.square().sum() for each in gradients))
+        scale = min(1.0, max_norm / norm.item())
+        velocities = [MOMENTUM * v + scale * g for v, g in zip(velocities, gradients, strict=True)]
+        weights = [w - case["lr"] * v for w, v in zip(weights, velocities, strict=True)]
+    return losses
+
+
+def histograms(case: Case, right: bool = False) -> list[tuple[list[int], list[int]]]:
+    """For each call the bin of every value, and the number of values in every bin.
+
+    right: whether a value on an edge goes into the bin above it; the task says below.
+    """
+    import torch
+
+    calls, edges = histogram_inputs(case)
+    found = []
+    for values in calls:
+        bins = torch.bucketize(values, edges, right=right)
+        counts = torch.bincount(bins, minlength=len(edges) + 1)
+        found.append((bins.tolist(), counts.tolist()))
+    return found
+
+
+def masked_losses(case: Case) -> list[tuple[float, list[float]]]:
+    """For each mask the loss, and its gradient for the logits, row after row."""
+    import torch
+
+    found = []
+    for logits, targets, mask in masked_inputs(case):
+        log_p = logits.double().log_softmax(dim=1)
+        kept = max(int(mask.sum()), 1)
+        rows: Any = torch.arange(len(targets))
+        loss = -(log_p[rows, targets] * mask).sum() / kept
+        d_logits = log_p.exp() - torch.nn.functional.one_hot(targets, logits.shape[1])
+        found.append((loss.item(), (d_logits * mask[:, None] / kept).flatten().tolist()))
+    return found
