@@ -1,11 +1,11 @@
 """`python -m utils.audit PATH`: the report on the standard output, an exit code for CI."""
 
 import argparse
+import os
 import sys
 
 from utils.audit.files import audit
 from utils.audit.formats import table, to_json, to_sarif
-from utils.audit.model import Report
 from utils.audit.rules import SEVERITIES
 
 FORMATS = {"table": table, "json": to_json, "sarif": to_sarif}
@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--fail-on", choices=(*reversed(SEVERITIES), "never"), default="error")
     given = parser.parse_args(arguments)
     try:
-        report = audit(given.path)
+        report = audit(given.path, processes=min(4, os.cpu_count() or 1))
     except OSError as problem:
         print(problem, file=sys.stderr)
         return 2
@@ -33,11 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 2
     print(FORMATS[given.format](report))
-    return _code(report, given.fail_on)
-
-
-def _code(report: Report, level: str) -> int:
-    return int(level != "never" and bool(report.at_least(level)))
+    return int(given.fail_on != "never" and bool(report.at_least(given.fail_on)))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Which files of a tree are read, and how: by name, with the folders of tools left out."""
 
 import io
+import multiprocessing
 import os
 import tokenize
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from utils.audit import requirements, source
@@ -16,37 +18,46 @@ SKIPPED = {
     *(".ruff_cache", ".tools"),
 }
 LARGEST = 2_000_000  # bytes; generated code and notebooks full of pictures
+MANY = 200  # files that are worth starting processes for
 KERNELS = (".cu", ".cuh")
 
 
-def audit(path: str | os.PathLike[str]) -> Report:
+def audit(path: str | os.PathLike[str], processes: int = 1) -> Report:
     """Find what will not port to XLA and Neuron in a file or a folder; nothing is run.
 
-    Raises FileNotFoundError where there is nothing at `path`.
+    With several `processes` a large tree is read by that many; they import the main module of the
+    caller anew, so the caller needs its `if __name__ == "__main__"`. Raises FileNotFoundError
+    where there is nothing at `path`.
     """
     root = Path(path)
     if not root.exists():
         raise FileNotFoundError(f"nothing to audit at {os.fspath(path)!r}: no such file or folder")
-    findings: list[Finding] = []
-    broken: list[Broken] = []
-    count = 0
-    folders: dict[Path, frozenset[str]] = {}
-    for file in [root] if root.is_file() else _files(root, root, set()):
-        name = file.name if root.is_file() else file.relative_to(root).as_posix()
-        for folder in (file.parent, root):
-            if folder not in folders and folder.is_dir():
-                folders[folder] = _modules(folder)
-        local = folders[file.parent] | folders.get(root, frozenset())
-        found, unread = _file(file, name, local)
-        count += 1
-        findings += found
-        broken += unread
+    files = [root] if root.is_file() else list(_files(root, set()))
+    jobs = list(_jobs(files, root))
+    if processes > 1 and len(jobs) >= MANY:
+        with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+            results = list(pool.map(_file, *zip(*jobs, strict=True), chunksize=32))
+    else:
+        results = [_file(*job) for job in jobs]
     return Report(
-        tuple(sorted(findings, key=lambda each: each.place)),
-        tuple(sorted(broken, key=lambda each: (each.path, each.line, each.reason))),
-        count,
+        tuple(sorted((one for found, _ in results for one in found), key=lambda one: one.place)),
+        tuple(
+            sorted(
+                (one for _, broken in results for one in broken),
+                key=lambda one: (one.path, one.line, one.reason),
+            )
+        ),
+        len(files),
         root.as_posix(),
     )
+
+
+def _jobs(files: list[Path], root: Path) -> Iterator[tuple[Path, str, frozenset[str]]]:
+    """Each file with its name in the report and the modules beside it and at the root."""
+    modules = {folder: _modules(folder) for folder in {root, *(file.parent for file in files)}}
+    for file in files:
+        name = file.name if file == root else file.relative_to(root).as_posix()
+        yield file, name, modules[file.parent] | modules[root]
 
 
 def audit_source(text: str, name: str = "source.py") -> Report:
@@ -65,7 +76,7 @@ def wanted(file: Path) -> bool:
     )
 
 
-def _files(folder: Path, root: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+def _files(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     """Files below a folder in order; a folder reached again through a link is read once."""
     try:
         about = folder.stat()
@@ -82,7 +93,7 @@ def _files(folder: Path, root: Path, seen: set[tuple[int, int]]) -> Iterator[Pat
         except OSError:
             continue
         if is_folder and entry.name not in SKIPPED and not entry.name.endswith(".egg-info"):
-            yield from _files(path, root, seen)
+            yield from _files(path, seen)
         elif (is_file or entry.is_symlink()) and wanted(path):
             yield path
 

@@ -31,6 +31,7 @@ class Scope:
     node: ast.AST
     names: dict[str, list[Binding]] = field(default_factory=dict)
     outer: set[str] = field(default_factory=set)
+    losses: set[str] = field(default_factory=set)  # names on which .backward() is called
 
     def find(self, name: str) -> "Scope | None":
         """The scope that binds the name, as Python looks it up; None for a builtin."""
@@ -121,6 +122,8 @@ class Names:
                 for item in node.items:
                     if item.optional_vars is not None:
                         self._target(item.optional_vars, item.context_expr, scope, "part")
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="backward" | "manual_backward"))):
+                scope.losses.update(_losses(node.value))
             case ast.Global() | ast.Nonlocal():
                 scope.outer.update(node.names)
             case ast.Match():
@@ -203,6 +206,16 @@ class Names:
                 if home is not None and not (isinstance(value, ast.Name) and value.id == node.id):
                     return self.dotted(value, home, follow, depth - 1)
         return ""
+
+
+def _losses(call: ast.Call) -> Iterator[str]:
+    """loss in loss.backward(), scaler.scale(loss).backward() and accelerator.backward(loss)."""
+    owner = call.func.value
+    if call.args:
+        parts = call.args[:1]
+    else:
+        parts = owner.args[:1] if isinstance(owner, ast.Call) else [owner]
+    yield from (each.id for each in parts if isinstance(each, ast.Name))
 
 
 def parameters(args: ast.arguments) -> Iterator[ast.arg]:

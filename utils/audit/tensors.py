@@ -45,7 +45,6 @@ class Tensors:
         self.names = names
         self._known: dict[tuple[Scope | None, str], str] = {}
         self._modules: dict[str, bool] = {}
-        self._losses: dict[ast.AST, set[str]] = {}
 
     def kind(self, node: ast.AST, scope: Scope, depth: int = DEPTH) -> str:
         if depth == 0:
@@ -110,7 +109,7 @@ class Tensors:
 
     def _bound(self, name: str, home: Scope, depth: int) -> str:
         """The kind on which all bindings of the name agree."""
-        if name in self._backwards(home):
+        if name in home.losses:
             return "tensor"
         agreed = ""
         for index, each in enumerate(home.names[name]):
@@ -133,21 +132,6 @@ class Tensors:
             return self._either([node.target, node.value], home, depth)
         kind = self.kind(node, home, depth - 1)
         return kind if binding.kind == "value" or kind == "tensor" else ""
-
-    def _backwards(self, scope: Scope) -> set[str]:
-        """Names in this scope on which .backward() is called."""
-        if scope.node not in self._losses:
-            found = set()
-            for node in ast.walk(scope.node):
-                if (
-                    isinstance(node, ast.Call)
-                    and isinstance(node.func, ast.Attribute)
-                    and node.func.attr == "backward"
-                    and isinstance(node.func.value, ast.Name)
-                ):
-                    found.add(node.func.value.id)
-            self._losses[scope.node] = found
-        return self._losses[scope.node]
 
     def _call(self, node: ast.Call, scope: Scope, depth: int) -> str:
         name = self.names.dotted(node.func, scope)
