@@ -1,0 +1,587 @@
+"""The doctor: every kind of cause is named with its line, what only looks like one is not blamed,
+and the counts are the meter's."""
+
+import re
+
+import pytest
+
+from utils import env
+from utils.lesson import fresh_size
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _device_before_any_backward() -> None:
+    """A first backward on the CPU before XLA's device is there breaks all later ones on it."""
+    env.set_defaults()
+    import torch_xla
+
+    torch_xla.device()
+
+
+def data(*shape: int, dtype: str = "float32"):
+    import torch
+    import torch_xla
+
+    made = torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+    return made.to(getattr(torch, dtype)).to(torch_xla.device())
+
+
+def on_device(value):
+    import torch
+    import torch_xla
+
+    return torch.tensor(value).to(torch_xla.device())
+
+
+def diagnose(step, batches, **more):
+    from utils.doctor import diagnose
+
+    return diagnose(step, batches, **more)
+
+
+def compiles(diagnosis) -> list[int]:
+    return [step.compiles for step in diagnosis.steps]
+
+
+def kinds(diagnosis) -> list[tuple[int, str]]:
+    return [(cause.step, cause.kind) for cause in diagnosis.causes]
+
+
+def norm(x, c):
+    import torch
+
+    return torch.nn.functional.layer_norm(x, (8,), eps=c)
+
+
+def dropout(x, c):
+    import torch
+
+    return torch.nn.functional.dropout(x, c)
+
+
+def arange(x, c):
+    import torch
+
+    return torch.arange(c, device=x.device) * 2.5 + x[0, 0]
+
+
+def new_tensor(x, c):
+    import torch
+
+    return x.exp() * torch.tensor(c, device=x.device)
+
+
+def uploaded(x, c):
+    return x.exp() * on_device(c)
+
+
+def uploaded_element(x, c):
+    return x.exp() * on_device([c])
+
+
+def rows(x, c):
+    import torch
+
+    return x.index_select(0, torch.arange(8, device=x.device) + on_device([c])) * 2.5
+
+
+def as_view(x, c):
+    return x.exp().view(c, -1) * 2.5
+
+
+# One step, two numbers, and what the doctor says of the second: a part of it, or "" for nothing.
+BAKED = {
+    "slice start": (lambda x, c: x[c : c + 8] * 2.5, 4, 5, "start of a slice: 4 became 5"),
+    "slice stop": (lambda x, c: x[:, :c] * 2.5, 4, 5, "stop of a slice: 4 became 5"),
+    "index": (lambda x, c: x[c] * 2.5, 4, 5, "index: 4 became 5"),
+    "roll": (lambda x, c: x.roll(c, 0) * 2.5, 4, 5, "a number of roll: 4 became 5"),
+    "exponent": (lambda x, c: x**c, 2.5, 3.5, "exponent: 2.5 became 3.5"),
+    "eps": (norm, 1e-5, 1e-6, "1e-05 became 1e-06"),
+    "special": (lambda x, c: x.exp() * c, 0.5, 1.0, "a number of mul: 0.5 became 1.0"),
+    "special zero": (lambda x, c: x.exp() + c, 0.5, 0, "a number of add: 0.5 became 0"),
+    "rounded to 1": (lambda x, c: x.exp() * c, 0.5, 0.99999999, "0.5 became 0.99999999"),
+    "range": (arange, 8, 9, "a number of arange: 8 became 9"),
+    "view": (as_view, 4, 8, "a number of view: 4 became 8"),
+    "dimension": (lambda x, c: x.softmax(c), 0, 1, "a number of softmax: 0 became 1"),
+    "new tensor": (new_tensor, 0.5, 1.0, "new tensor: 0.5 became 1.0"),
+    "uploaded": (uploaded, 0.5, 1.0, "uploaded number: 0.5 became 1.0"),
+}
+NOT_BAKED = {
+    "ordinary multiplier": (lambda x, c: x.exp() * c, 0.5, 0.25),
+    "ordinary number and int": (lambda x, c: x.exp() + c, 0.5, 2),
+    "clamp": (lambda x, c: x.clamp(max=c), 0.1, 0.2),
+    "masked_fill": (lambda x, c: x.masked_fill(x > 0, c), 0.1, 0.2),
+    "dropout p": (dropout, 0.1, 0.2),
+    "new tensor": (new_tensor, 0.5, 0.25),
+    "uploaded": (uploaded, 0.5, 0.25),
+    "uploaded element": (uploaded_element, 0.5, 1.0),
+    "index tensor": (rows, 4, 1),
+}
+
+
+@pytest.mark.parametrize("name", BAKED)
+def test_a_baked_number_is_named_with_its_line(name: str) -> None:
+    step, was, now, what = BAKED[name]
+    x = data(8 * fresh_size(), 8)
+    found = diagnose(step, [(x, was), (x, was), (x, now), (x, was)])
+    assert compiles(found) == [1, 0, 1, 0]
+    assert kinds(found) == [(3, "constant")]
+    (cause,) = found.causes
+    assert what in cause.what
+    assert re.match(r"test_doctor\.py:\d+: \S", cause.where)
+    assert cause.advice
+
+
+@pytest.mark.parametrize("name", NOT_BAKED)
+def test_an_ordinary_number_is_not_blamed(name: str) -> None:
+    step, was, now = NOT_BAKED[name]
+    x = data(fresh_size(), 8)
+    found = diagnose(step, [(x, was), (x, now), (x, was)])
+    assert compiles(found) == [1, 0, 0] and found.causes == ()
+
+
+@pytest.mark.parametrize("name", NOT_BAKED)
+def test_an_ordinary_number_is_not_blamed_for_a_shape(name: str) -> None:
+    step, was, now = NOT_BAKED[name]
+    n = fresh_size() + 1000
+    found = diagnose(step, [(data(n, 8), was), (data(n + 2000, 8), now)])
+    assert compiles(found) == [1, 1] and kinds(found) == [(2, "shape")]
+
+
+def test_numbers_that_become_equal_are_named() -> None:
+    x = data(fresh_size(), 8)
+    found = diagnose(lambda x, a, b: x.exp() * a * b, [(x, 2.5, 3.5), (x, 4.5, 5.5), (x, 4.5, 4.5)])
+    assert compiles(found) == [1, 0, 1]
+    assert kinds(found) == [(3, "constant")] and "became equal" in found.causes[0].what
+
+
+def test_other_data_of_the_same_shape_is_no_cause() -> None:
+    n = fresh_size()
+    found = diagnose(lambda x: x.exp().sum(0), [data(n, 8), data(n, 8) * 3, data(n, 8) + 1])
+    assert compiles(found) == [1, 0, 0] and found.causes == ()
+
+
+def test_the_last_short_batch_is_named_with_its_argument() -> None:
+    n = fresh_size()
+    found = diagnose(lambda x, y: (x - y) * 2.5, [(data(k, 8), data(k, 8)) for k in (n, n, 13)])
+    assert kinds(found) == [(3, "shape")]
+    assert found.causes[0].what == f"input x: ({n}, 8) became (13, 8)"
+    assert "drop_last=True" in found.causes[0].advice
+
+
+def test_a_dtype_is_named() -> None:
+    n = fresh_size()
+    found = diagnose(
+        lambda batch: batch["ids"] * 2, [{"ids": data(n, 8)}, {"ids": data(n, 8, dtype="bfloat16")}]
+    )
+    assert kinds(found) == [(2, "dtype")]
+    assert found.causes[0].what == "input batch['ids']: float32 became bfloat16"
+
+
+def test_a_tensor_that_is_no_argument_is_named() -> None:
+    n = fresh_size()
+    kept = [data(n, 8), data(n + 1, 8)]
+    found = diagnose(lambda place: kept[place].exp() * 2.5, [0, 1])
+    assert kinds(found) == [(2, "shape")] and "a tensor in exp" in found.causes[0].what
+
+
+def test_two_causes_at_once_are_both_named() -> None:
+    n = fresh_size()
+
+    def step(x, stop):
+        return (x * 2.5)[:, :stop].exp()
+
+    found = diagnose(step, [(data(n, 40), 10), (data(n + 7, 40), 30)])
+    assert compiles(found) == [1, 1] and kinds(found) == [(2, "shape"), (2, "constant")]
+
+
+def test_numbers_that_follow_from_a_shape_are_not_blamed() -> None:
+    import torch
+
+    n = fresh_size()
+
+    def step(x):
+        length = x.shape[1]
+        places = torch.arange(length, device=x.device)
+        mask = torch.ones(length, length, device=x.device).tril()
+        halves = x[:, : length // 2].reshape(-1)
+        return (x * places) @ mask, halves * 2.5, x[:, 1:] - x[:, :-1], x.mean()
+
+    found = diagnose(step, [data(n, 12), data(n, 16)])
+    assert kinds(found) == [(2, "shape")]
+
+
+def test_a_python_branch_is_named() -> None:
+    def step(x, sign):
+        if sign:
+            return x.exp()
+        return x.sin()
+
+    x = data(fresh_size(), 8)
+    found = diagnose(step, [(x, True), (x, False), (x, True)])
+    assert compiles(found) == [1, 1, 0] and kinds(found) == [(2, "branch")]
+    assert "exp became sin" in found.causes[0].what and "return x.sin()" in found.causes[0].where
+
+
+def test_an_if_on_a_value_is_a_read_and_a_branch() -> None:
+    def step(x):
+        if x.sum() > 0:
+            return x.exp()
+        return x.sin()
+
+    x = data(fresh_size(), 8).abs()
+    found = diagnose(step, [x, -x, x])
+    assert compiles(found) == [2, 1, 0] and [each.reads for each in found.steps] == [1, 1, 1]
+    assert kinds(found) == [(1, "read"), (2, "branch")]
+    assert "if x.sum() > 0" in found.causes[0].where
+
+
+def test_item_is_a_read_even_without_a_recompile() -> None:
+    n = fresh_size()
+    found = diagnose(lambda x: x.exp() * x.sum().item(), [data(n, 8), data(n, 8) * 3])
+    assert compiles(found) == [2, 0] and kinds(found) == [(1, "read")]
+
+
+def test_reads_after_the_marker_are_named_too_but_not_as_recompiles() -> None:
+    import torch_xla
+
+    def step(x):
+        loss = x.exp().sum()
+        torch_xla.sync()
+        return loss.item()
+
+    n = fresh_size()
+    found = diagnose(step, [data(n, 8), data(n, 8) * 2])
+    assert compiles(found) == [1, 0] and [each.executions for each in found.steps] == [1, 1]
+
+
+def test_a_boolean_mask_is_data_dependent() -> None:
+    x = data(fresh_size(), 8)
+    found = diagnose(lambda x: x[x > 0] * 1.5, [x, x + 1, x - 1])
+    assert compiles(found) == [2, 1, 1]
+    assert kinds(found) == [(1, "fallback"), (2, "data-dependent"), (3, "data-dependent")]
+    assert found.steps[1].fallbacks == (("aten::nonzero", 1),)
+    assert "torch.where" in found.causes[1].advice
+
+
+def test_an_assignment_by_mask_is_data_dependent() -> None:
+    def step(x):
+        x = x.clone()
+        x[x > 0.5] = 0.5
+        return x
+
+    x = data(fresh_size(), 8)
+    found = diagnose(step, [x, x + 1])
+    assert compiles(found) == [2, 1] and kinds(found)[1:] == [(2, "data-dependent")]
+    assert "masked_fill" in found.causes[1].advice and "x[x > 0.5] = 0.5" in found.causes[1].where
+
+
+def test_where_is_not_data_dependent() -> None:
+    import torch
+
+    x = data(fresh_size(), 8)
+    found = diagnose(lambda x: torch.where(x > 0, x, 0) * 1.5, [x, x + 1, x - 1])
+    assert compiles(found) == [1, 0, 0] and found.causes == ()
+
+
+def test_one_result_more_is_named() -> None:
+    kept = []
+
+    def step(x, keep):
+        y = x * 2.5
+        if keep:
+            kept.append(y)
+        return y.sin()
+
+    x = data(fresh_size(), 8)
+    found = diagnose(step, [(x, False), (x, True)])
+    assert compiles(found) == [1, 1] and kinds(found) == [(2, "kept")]
+    assert "1 became 2" in found.causes[0].what
+
+
+def test_gradients_switched_off_are_named() -> None:
+    import torch
+
+    weight = data(8).requires_grad_()
+
+    def step(x, on):
+        with torch.set_grad_enabled(on):
+            return (x * weight).exp().sum()
+
+    x = data(fresh_size(), 8)
+    found = diagnose(step, [(x, True), (x, False)])
+    assert kinds(found) == [(2, "kept")] and "gradients are off" in found.causes[0].what
+
+
+# Training
+
+
+def training(make, width: int, marker: bool = False):
+    import torch
+    import torch_xla
+
+    torch.manual_seed(0)
+    model = torch.nn.Linear(width, 3).to(torch_xla.device())
+    optimizer = make(model.parameters())
+
+    def step(x, lr=None):
+        if lr is not None:
+            optimizer.param_groups[0]["lr"] = lr
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        if marker:
+            torch_xla.sync()
+        return loss
+
+    return step, model
+
+
+STATEFUL = ("Adam", "AdamW", "Adadelta", "RMSprop", "Adamax", "NAdam")
+
+
+@pytest.mark.parametrize("name", [*STATEFUL, "SGD", "Adagrad"])
+def test_the_first_step_of_an_optimizer_is_named_as_such(name: str) -> None:
+    import torch
+
+    n = fresh_size()
+    step, _ = training(lambda p: getattr(torch.optim, name)(p, lr=0.0137), n)
+    found = diagnose(step, [data(16, n)] * 4)
+    if name in STATEFUL:
+        assert compiles(found) == [1, 1, 0, 0] and kinds(found) == [(2, "first step")]
+        assert "optimizer.step()" in found.causes[0].where
+    else:
+        assert compiles(found) == [1, 0, 0, 0] and found.causes == ()
+
+
+def test_zeroed_gradients_are_a_first_step_too() -> None:
+    import torch
+    import torch_xla
+
+    n = fresh_size()
+    model = torch.nn.Linear(n, 3).to(torch_xla.device())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0137)
+
+    def step(x):
+        optimizer.zero_grad(set_to_none=False)
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    found = diagnose(step, [data(16, n)] * 3)
+    assert compiles(found) == [1, 1, 0] and kinds(found) == [(2, "first step")]
+
+
+def test_an_optimizer_that_changes_its_mind_later_took_a_branch() -> None:
+    import torch
+
+    n = fresh_size()
+    step, _ = training(lambda p: torch.optim.RAdam(p, lr=0.0137), n)
+    found = diagnose(step, [data(16, n)] * 7)
+    assert compiles(found) == [1, 1, 0, 0, 0, 1, 0]
+    assert kinds(found) == [(2, "first step"), (6, "branch")]
+    assert "radam.py" in found.causes[1].what
+
+
+def test_a_warm_up_takes_the_first_step_out_of_the_way() -> None:
+    import torch
+
+    n = fresh_size()
+    step, _ = training(lambda p: torch.optim.AdamW(p, lr=0.0137), n)
+    found = diagnose(step, [data(16, n), data(16, n), data(9, n)], warmup=2)
+    assert compiles(found) == [0, 0, 1] and kinds(found) == [(3, "shape")]
+
+
+def test_a_learning_rate_is_not_blamed_for_what_a_batch_does() -> None:
+    import torch
+
+    n = fresh_size()
+    step, _ = training(lambda p: torch.optim.SGD(p, lr=0.1), n)
+    batches = [(data(16, n), 0.1), (data(16, n), 0.09), (data(5, n), 0.08)]
+    found = diagnose(step, batches)
+    assert compiles(found) == [1, 0, 1] and kinds(found) == [(3, "shape")]
+
+
+def test_a_learning_rate_of_one_is_a_constant() -> None:
+    import torch
+
+    n = fresh_size()
+    step, _ = training(lambda p: torch.optim.SGD(p, lr=0.1), n)
+    found = diagnose(step, [(data(16, n), lr) for lr in (0.5, 0.25, 1.0)])
+    assert compiles(found) == [1, 0, 1] and {kind for _, kind in kinds(found)} == {"constant"}
+    assert "-0.25 became -1" in found.causes[0].what and "sgd.py" in found.causes[0].what
+
+
+def test_a_learning_rate_whose_decay_meets_another_number_is_found() -> None:
+    """1 - 0.1 * 0.01 is AdamW's second beta, and equal numbers share one input."""
+    import torch
+
+    n = fresh_size()
+    step, _ = training(lambda p: torch.optim.AdamW(p, lr=0.1), n)
+    found = diagnose(step, [(data(16, n), lr) for lr in (0.1, 0.1, 0.1, 0.05)])
+    assert compiles(found) == [1, 1, 0, 1]
+    assert kinds(found) == [(2, "first step"), (4, "constant")]
+    assert "equal" in found.causes[1].what and "0.999" in found.causes[1].what
+
+
+@pytest.mark.parametrize("marker", [False, True])
+def test_numbers_and_graphs_are_those_of_a_run_without_the_doctor(marker: bool) -> None:
+    import torch
+    import torch_xla
+
+    from utils.meter import Meter
+
+    n = fresh_size()
+    batches = [data(16, n) for _ in range(4)]
+
+    def fresh_step():
+        torch.manual_seed(0)
+        weight = torch.nn.Linear(n, 3).to(torch_xla.device())
+        optimizer = torch.optim.AdamW(weight.parameters(), lr=0.0137)
+        losses = []
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.dropout(weight(x), 0.3).square().mean()
+            loss.backward()
+            optimizer.step()
+            if marker:
+                torch_xla.sync()
+            losses.append(loss.detach())
+            return loss
+
+        torch_xla.sync()
+        torch_xla.manual_seed(5)
+        return step, losses
+
+    plain, expected = fresh_step()
+    for x in batches:
+        plain(x)
+        if not marker:
+            torch_xla.sync()
+    watched, losses = fresh_step()
+    found = diagnose(watched, batches)
+    assert compiles(found) == [0, 0, 0, 0], "the same graphs"
+    assert torch.stack(losses).tolist() == torch.stack(expected).tolist(), "the same numbers"
+    with Meter() as meter:
+        watched(batches[0])
+        torch_xla.sync()
+    assert meter.compiles == 0
+
+
+def test_a_library_model_with_sequences_of_other_lengths() -> None:
+    import torch
+    import torch_xla
+
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).to(torch_xla.device())
+    n = fresh_size()
+    found = diagnose(lambda x: layer(x).sum(), [data(2, k, 16) for k in (n, n, n + 300)])
+    assert compiles(found) == [1, 0, 1] and kinds(found) == [(3, "shape")]
+    assert "layer(x)" in found.causes[0].where
+
+
+# What it is given, and what it shows
+
+
+def test_a_result_that_nobody_keeps_is_told() -> None:
+    def step(x):
+        x.exp()
+
+    found = diagnose(step, [data(fresh_size(), 8)])
+    assert kinds(found) == [(1, "nothing ran")] and "keeps" in found.causes[0].what
+    assert "return loss" in found.causes[0].advice
+
+
+def test_batches_on_the_cpu_are_told() -> None:
+    import torch
+
+    found = diagnose(lambda x: x * 2.5, [torch.ones(3)])
+    assert kinds(found) == [(1, "nothing ran")] and "on the CPU" in found.causes[0].what
+
+
+def test_a_list_is_one_argument_for_a_step_that_takes_one() -> None:
+    x = data(fresh_size(), 8)
+    found = diagnose(lambda batch: batch[0] * batch[1], [[x, x], [x, x]])
+    assert compiles(found) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("step", "batches", "error", "says"),
+    [
+        (3, [1], TypeError, "step is int"),
+        (len, [], ValueError, "no batches"),
+        (len, "abc", TypeError, "batches is one str"),
+        (len, 7, TypeError, "batches is one int"),
+        (len, range(1000), ValueError, "more than 64"),
+    ],
+)
+def test_bad_input_is_refused_with_what_to_do(step, batches, error, says) -> None:
+    with pytest.raises(error, match=says):
+        diagnose(step, batches)
+
+
+def test_one_tensor_is_not_a_list_of_batches() -> None:
+    with pytest.raises(TypeError, match="batches is one Tensor"):
+        diagnose(lambda x: x, data(3, 8))
+    with pytest.raises(ValueError, match="warmup is -1"):
+        diagnose(lambda x: x, [data(3, 8)], warmup=-1)
+
+
+def test_an_error_of_the_step_is_passed_on_and_leaves_nothing_switched_on() -> None:
+    import torch_xla
+    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+    from utils.meter import Meter
+
+    marker = torch_xla._XLAC._xla_step_marker
+    x = data(fresh_size(), 8)
+
+    def step(x, fails):
+        y = x.exp()
+        if fails:
+            raise KeyError("lost")
+        return y
+
+    with pytest.raises(KeyError, match="lost") as caught:
+        diagnose(step, [(x, False), (x, True)])
+    assert caught.value.__notes__ == ["diagnose: the step raised this for batch 2"]
+    assert _get_current_dispatch_mode_stack() == []
+    assert torch_xla._XLAC._xla_step_marker is marker
+    with Meter():
+        pass
+
+
+def test_it_is_not_used_inside_a_meter_or_inside_itself() -> None:
+    from utils.meter import Meter
+
+    x = data(fresh_size(), 8)
+    with Meter(), pytest.raises(RuntimeError, match="open already"):
+        diagnose(lambda x: x, [x])
+    with pytest.raises(RuntimeError, match="open already"):
+        diagnose(lambda x: diagnose(lambda y: y, [x]), [x])
+
+
+def test_the_report_reads_well_as_text_and_as_a_table() -> None:
+    x = data(fresh_size(), 8)
+    found = diagnose(lambda x, c: x[:, :c] * 2.5, [(x, 4), (x, 5)])
+    text = repr(found)
+    assert text.splitlines()[0] == "2 steps, 1 compiled in the first, 1 after it"
+    assert "step 2, constant: stop of a slice: 4 became 5" in text
+    assert found.of(2) == found.causes and found.of(1) == ()
+    html = found._repr_html_()
+    assert html.count("<caption") == 2 and 'scope="col"' in html
+
+
+def test_a_line_of_a_notebook_cell_is_shown_with_its_source() -> None:
+    import linecache
+
+    source = "def step(x, n):\n    y = x[:, :n]\n    return y * 2.5\n"
+    name = "/somewhere/ipykernel_123/456.py"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    space: dict = {}
+    exec(compile(source, name, "exec"), space)
+    x = data(fresh_size(), 8)
+    found = diagnose(space["step"], [(x, 4), (x, 5)])
+    assert found.causes[0].where == "cell line 2: y = x[:, :n]"

@@ -1,0 +1,66 @@
+"""One sentence for each kind of cause: what to write instead."""
+
+from typing import Any
+
+DTYPE = "use one dtype for all batches: convert before the loop, not for some of them"
+FIRST_STEP = "nothing: it happens once; run two steps before you measure"
+BRANCH = "compute both sides and choose with torch.where, or accept one graph for each side"
+EQUAL = "choose numbers that do not coincide, or put one into a tensor of one element on the device"
+KEPT = "keep the same results in every step: a result that is alive is an output of the graph"
+READ = "read after the step marker, or keep the value on the device as a tensor"
+FALLBACK = "use an operator that XLA has, or move this work to the data pipeline on the host"
+NOTHING_RAN = (
+    "keep the result, as in `return loss`, and move the batch to the device: a result that nobody"
+    " keeps is never computed"
+)
+UNKNOWN = "compare utils.graph.hlo_text of the results of both steps"
+
+
+def shape(was: tuple[int, ...], now: tuple[int, ...]) -> str:
+    """
+    >>> shape((64, 8), (13, 8))
+    'pad the batch to 64 rows and mask the rest, or drop it: drop_last=True'
+    """
+    if len(was) == len(now) and was[1:] == now[1:] and now[0] < was[0]:
+        return f"pad the batch to {was[0]} rows and mask the rest, or drop it: drop_last=True"
+    return "pad to one length, or to a few bucket lengths, and mask what is padding"
+
+
+_CONSTANTS = {
+    "slice": "x.index_select(dim, start + torch.arange(length, device=x.device)) with start a"
+    " tensor of one element; for a moving stop pad and mask",
+    "select": "index with a tensor of one element: x[torch.tensor([i]).to(x.device)]",
+    "pow": "make the exponent a tensor of one element on the device",
+    "roll": "x.index_select with the rolled positions as a tensor",
+    "arange": "make the longest range once and mask it, or add its start as a one-element tensor",
+    "native_batch_norm": "keep eps the same in all steps",
+    "native_layer_norm": "keep eps the same in all steps",
+}
+_SPECIAL = (
+    "0, 1 and -1 are constants of their own: keep this number away from them, or use a tensor of"
+    " one element, torch.tensor([c]).to(device)"
+)
+
+
+def constant(operator: str, was: Any, now: Any) -> str:
+    if operator in _CONSTANTS:
+        return _CONSTANTS[operator]
+    if any(isinstance(n, float) and abs(abs(n) - round(abs(n))) < 1e-7 for n in (was, now)):
+        if any(abs(n) < 1.5 and abs(abs(n) - round(abs(n))) < 1e-7 for n in (was, now)):
+            return _SPECIAL
+    if not isinstance(was, float) and not isinstance(now, float):
+        return "keep this number the same in all steps; if it is a size, pad and mask"
+    return "keep this number the same in all steps, or use a tensor of one element on the device"
+
+
+_DATA_DEPENDENT = {
+    "index_put": "x.masked_fill(mask, value) or torch.where(mask, value, x)",
+    "index": "torch.where(mask, x, 0), which keeps the shape, and divide by mask.sum() for a mean",
+    "repeat_interleave": "give output_size, or compute the positions on the host with the batch",
+}
+
+
+def data_dependent(operator: str) -> str:
+    return _DATA_DEPENDENT.get(
+        operator, "torch.where with a mask, which keeps the shape, or do it on the host"
+    )

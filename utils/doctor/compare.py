@@ -1,0 +1,281 @@
+"""Two traces of one step, and what in them asks for two graphs.
+
+A difference that follows from another one is left out: when a batch is longer, every operator after
+it has other shapes, and only the batch is to blame.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from utils.doctor import advice, operators
+from utils.doctor.replay import baked
+from utils.doctor.trace import Call, Spec, Trace, Where
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason for another graph; `where` is None where no line of the user's is known."""
+
+    kind: str
+    what: str
+    where: Where | None
+    advice: str
+
+
+def differences(old: Trace, new: Trace, *, from_first: bool) -> list[Finding]:
+    """Why `new` has other graphs than `old`; empty if no reason is seen.
+
+    from_first: `old` is the first run of the step ever, in which state may have come into being.
+    """
+    return _Comparison(old, new, from_first).findings
+
+
+class _Comparison:
+    def __init__(self, old: Trace, new: Trace, from_first: bool) -> None:
+        self.from_first = from_first
+        self.findings: list[Finding] = []
+        self.shapes: set[tuple[Any, Any]] = set()
+        self.dtypes: set[tuple[Any, Any]] = set()
+        self.sizes: set[tuple[int, int]] = set()
+        before = [call for call in old.calls if call.name not in operators.IGNORED]
+        after = [call for call in new.calls if call.name not in operators.IGNORED]
+        self._inputs(old, new, after)
+        pairs, hunks = _aligned(before, after)
+        for earlier, later in pairs:
+            self._pair(earlier, later)
+        self._hunks(hunks, {call.where for _, call in pairs})
+        if not self.findings:
+            self._equal_numbers(pairs)
+        if not self.findings:
+            self._kept(old, new, pairs, hunks)
+
+    def _add(self, kind: str, what: str, where: Where | None, tip: str) -> None:
+        finding = Finding(kind, what, where, tip)
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def _has(self, kind: str) -> bool:
+        return any(finding.kind == kind for finding in self.findings)
+
+    def _inputs(self, old: Trace, new: Trace, calls: list[Call]) -> None:
+        earlier = dict(old.inputs)
+        for name, leaf in new.inputs:
+            was = earlier.get(name)
+            if isinstance(leaf, Spec) and isinstance(was, Spec):
+                self._spec(was, leaf, f"input {name}", _first_use(calls, leaf))
+
+    def _spec(self, was: Spec, now: Spec, whose: str, where: Where | None) -> None:
+        """Blame a tensor whose shape or dtype has changed, unless that is known already."""
+        if was.shape != now.shape and (was.shape, now.shape) not in self.shapes:
+            what = f"{whose}: {was.shape} became {now.shape}"
+            self._add("shape", what, where, advice.shape(was.shape, now.shape))
+        if was.dtype != now.dtype and (was.dtype, now.dtype) not in self.dtypes:
+            what = f"{whose}: {_short(was.dtype)} became {_short(now.dtype)}"
+            self._add("dtype", what, where, advice.DTYPE)
+        self._know(was, now)
+
+    def _know(self, was: Spec, now: Spec) -> None:
+        if was.shape != now.shape:
+            self.shapes.add((was.shape, now.shape))
+            if len(was.shape) == len(now.shape):
+                self.sizes |= {p for p in zip(was.shape, now.shape, strict=True) if p[0] != p[1]}
+            self.sizes.add((_elements(was), _elements(now)))
+        if was.dtype != now.dtype:
+            self.dtypes.add((was.dtype, now.dtype))
+
+    def _pair(self, was: Call, now: Call) -> None:
+        if len(was.leaves) != len(now.leaves):
+            return
+        same = True
+        for place, (old, new) in enumerate(zip(was.leaves, now.leaves, strict=True)):
+            if isinstance(old, Spec) and isinstance(new, Spec):
+                whose = f"a tensor in {now.name}"
+                if (old.shape, old.dtype) != (new.shape, new.dtype):
+                    same = False
+                    self._spec(old, new, whose, now.where)
+                elif _different(old.value, new.value):
+                    self._number(now, place, old, old.value, new.value)
+            elif type(old) is not type(new) or _different(old, new):
+                same = False
+                if not self._follows(was, now, old, new):
+                    self._number(now, place, old, old, new)
+        changed = [p for p in zip(was.results, now.results, strict=False) if p[0] != p[1]]
+        written = now.name in operators.WRITES and operators.data_dependent(now)
+        if written or (same and changed and not now.reads):
+            self._data_dependent(now, changed)
+        for old, new in changed:
+            self._know(old, new)
+
+    def _data_dependent(self, call: Call, changed: list[tuple[Spec, Spec]]) -> None:
+        if changed:
+            what = f"the values decide how much {call.name} returns"
+            what += f": {changed[0][0].shape} became {changed[0][1].shape}"
+        else:
+            what = f"the values decide how many elements {call.name} writes"
+        self._add("data-dependent", what, call.where, advice.data_dependent(call.name))
+
+    def _number(self, call: Call, place: int, old_leaf: Any, was: Any, now: Any) -> None:
+        if isinstance(was, bool | int | float) and not call.reads and baked(call, place, old_leaf):
+            what = f"{_argument(call, place)}: {was!r} became {now!r}{inside(call)}"
+        elif not isinstance(was, int | float) and isinstance(was, str | type(None)):
+            what = f"an option of {call.name}: {was!r} became {now!r}"
+        else:
+            return
+        if call.name == "slice" and self._moved(call):
+            return  # its stop moves because its start does
+        self._add("constant", what, call.where, advice.constant(call.name, was, now))
+
+    def _moved(self, call: Call) -> bool:
+        return any(f.what.startswith("start of") and f.where == call.where for f in self.findings)
+
+    def _follows(self, was: Call, now: Call, old: Any, new: Any) -> bool:
+        """Whether a number has changed only because a shape has."""
+        if not isinstance(old, int) or not isinstance(new, int) or not self.sizes:
+            return False
+        reshaped = now.name in operators.RESHAPES and was.tensors != now.tensors
+        near = any(abs(old - a) <= 2 and old - a == new - b for a, b in self.sizes)
+        ratio = any(a and b and old * b == new * a for a, b in self.sizes if old and new)
+        return reshaped or near or ratio
+
+    def _hunks(self, hunks: list[tuple[list[Call], list[Call]]], seen: set[Where | None]) -> None:
+        # What backward does follows from what forward has done.
+        for was, now in sorted(hunks, key=lambda h: all(call.backward for call in h[0] + h[1])):
+            strong = [call for call in (*now, *was) if call.name not in operators.VIEWS]
+            if not strong:
+                continue
+            first = next((call for call in strong if call.where), strong[0])
+            made = {call.name for call in was} <= operators.CREATE | operators.VIEWS and was
+            state = any(call.optimizer for call in strong) or made
+            growing = all(call.backward or call.optimizer for call in strong)
+            if all(call.backward for call in strong) and self._has("branch"):
+                continue
+            elif self.from_first and (state or growing):
+                where = next((c.where for c in strong if c.optimizer), first.where)
+                self._first_step(where)
+            elif self.shapes and {call.where for call in strong} <= seen:
+                continue  # a loop over a size, or one operator more for a longer batch
+            else:
+                self._branch(was, now, first)
+
+    def _first_step(self, where: Where | None) -> None:
+        if not self._has("first step"):
+            what = (
+                "the first step made its state, such as momentum or gradients; now it is an input"
+            )
+            self._add("first step", what, where, advice.FIRST_STEP)
+
+    def _branch(self, was: list[Call], now: list[Call], first: Call) -> None:
+        if any(each.kind == "branch" and each.where == first.where for each in self.findings):
+            return
+        what = f"other operators: {_names(was)} became {_names(now)}"
+        self._add("branch", what + inside(first), first.where, advice.BRANCH)
+
+    def _equal_numbers(self, pairs: list[tuple[Call, Call]]) -> None:
+        """Equal numbers share one input of the graph, so becoming equal is another graph."""
+        old, new = (
+            (list(_numbers(calls)) for calls in zip(*pairs, strict=True)) if pairs else ([],) * 2
+        )
+        if len(old) != len(new):
+            return
+        first_old: dict[Any, int] = {}
+        first_new: dict[Any, int] = {}
+        for place, ((was, _), (now, call)) in enumerate(zip(old, new, strict=True)):
+            a, b = first_old.setdefault(was, place), first_new.setdefault(now, place)
+            if a != b:
+                other = new[min(a, b)][1]
+                verb = "became equal to" if b < a else "is no longer equal to"
+                at = f" ({other.where})" if other.where else ""
+                what = f"a number of {call.name} {verb} one of {other.name}{at}"
+                what += f": {(now if b < a else was)[0]:.6g}, and equal numbers share one input"
+                self._add("constant", what, call.where, advice.EQUAL)
+                return
+
+    def _kept(self, old: Trace, new: Trace, pairs: list, hunks: list) -> None:
+        switched = [now for was, now in pairs if was.gradients != now.gradients]
+        if old.kept != new.kept:
+            counts = [" + ".join(str(len(each)) for each in trace.kept) for trace in (old, new)]
+            what = f"results alive at the step marker: {counts[0]} became {counts[1]}"
+            more = Counter(sum(new.kept, ())) - Counter(sum(old.kept, ()))
+            if more:
+                what += f", such as {next(iter(more))}"
+            if switched:
+                on = "on" if switched[0].gradients else "off"
+                what += f"; gradients are {on}, and autograd keeps results for backward"
+            where = switched[0].where if switched else None
+            self._add("kept", what, where, advice.KEPT)
+        elif any(was or now for was, now in hunks):
+            was, now = next((was, now) for was, now in hunks if was or now)
+            self._branch(was, now, (now or was)[0])
+
+
+def inside(call: Call) -> str:
+    """Which line of an optimizer, when the user's line is only its `step()`."""
+    return f", in {call.library.rpartition('/')[2]}" if call.optimizer else ""
+
+
+def _aligned(old: list[Call], new: list[Call]) -> tuple[list, list]:
+    """Calls of the same operator on the same line, in pairs, and the stretches in between."""
+    a, b = ([(call.operator, call.where, call.library) for call in calls] for calls in (old, new))
+    pairs, hunks = [], []
+    start = next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
+    pairs += zip(old[:start], new[:start], strict=True)
+    matcher = SequenceMatcher(None, a[start:], b[start:], autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        was, now = old[start + i : start + j], new[start + k : start + m]
+        if tag == "equal":
+            pairs += zip(was, now, strict=True)
+        else:
+            hunks.append((was, now))
+    return pairs, hunks
+
+
+def _numbers(calls: tuple[Call, ...]) -> Iterator[tuple[tuple[float, Any], Call]]:
+    for call in calls:
+        for leaf, scalar in zip(call.leaves, call.scalars, strict=True):
+            if scalar and isinstance(leaf, int | float) and call.results:
+                yield (_float32(leaf), call.results[0].dtype), call
+
+
+def _float32(number: float) -> float:
+    try:
+        return struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        return float(number)
+
+
+def _different(old: Any, new: Any) -> bool:
+    return repr(old) != repr(new)
+
+
+def _first_use(calls: list[Call], leaf: Spec) -> Where | None:
+    return next((call.where for call in calls if leaf in call.tensors), None)
+
+
+def _argument(call: Call, place: int) -> str:
+    if call.name == "slice":
+        return {2: "start", 3: "stop", 4: "step"}.get(place, "dimension") + " of a slice"
+    known = {"select": "index", "pow": "exponent", "to": "uploaded number", "tensor": "new tensor"}
+    return known.get(call.name, f"a number of {call.name}")
+
+
+def _names(calls: list[Call]) -> str:
+    names = list(dict.fromkeys(call.name for call in calls if call.name not in operators.VIEWS))
+    names = names or list(dict.fromkeys(call.name for call in calls))
+    return ", ".join(names[:3]) + (" ..." if len(names) > 3 else "") if names else "nothing"
+
+
+def _short(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _elements(spec: Spec) -> int:
+    count = 1
+    for size in spec.shape:
+        count *= size
+    return count

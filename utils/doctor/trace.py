@@ -1,0 +1,281 @@
+"""What one run of a step records: every operator on the XLA device, with its arguments and the line
+of user code that asked for it.
+
+torch's own dispatch mode sees the operators, including those of backward and of the optimizer; the
+graph that is recorded is the same with and without it.
+"""
+
+import linecache
+import re
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import TreeSpec, tree_flatten
+
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")})
+_HERE = str(Path(__file__).parent)
+_CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<.*cell.*>$")
+_SILENT = ("profiler", "prim")
+"""Namespaces of operators that record nothing."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """A line of source code. `file` is a name, not a path."""
+
+    file: str
+    line: int
+    source: str
+
+    def __str__(self) -> str:
+        place = f"cell line {self.line}" if self.file == "cell" else f"{self.file}:{self.line}"
+        return f"{place}: {self.source}" if self.source else place
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a graph knows of a tensor. `value` is set for a tensor of no dimensions on the host,
+    because torch_xla treats it like a Python number.
+    """
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: str
+    value: float | int | bool | complex | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """One operator as it was recorded.
+
+    leaves: its arguments, flattened, with a `Spec` in place of each tensor.
+    scalars: for each leaf, whether it is a number that torch_xla may upload as an input.
+    library: the line of the innermost file that is not the user's, such as "sgd.py:350".
+    optimizer, backward, gradients: whether it ran inside `torch.optim`, inside of backward, and
+        with gradients recorded.
+    compiles, executions, reads: what it caused at once.
+    fallbacks: the operators that it ran on the host.
+    """
+
+    operator: str
+    target: Callable[..., Any]
+    leaves: tuple[Any, ...]
+    tree: TreeSpec
+    scalars: tuple[bool, ...]
+    results: tuple[Spec, ...]
+    where: Where | None
+    library: str
+    optimizer: bool
+    backward: bool
+    gradients: bool
+    compiles: int = 0
+    executions: int = 0
+    reads: int = 0
+    fallbacks: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The operator without its overload: "slice" of "aten.slice_copy.Tensor"."""
+        return self.operator.split(".")[1].removesuffix("_copy").removeprefix("_")
+
+    @property
+    def tensors(self) -> tuple[Spec, ...]:
+        return tuple(leaf for leaf in self.leaves if isinstance(leaf, Spec))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One run of a step: its batch, its operators, and the results alive at each step marker."""
+
+    inputs: tuple[tuple[str, Any], ...]
+    calls: tuple[Call, ...]
+    kept: tuple[tuple[str, ...], ...]
+
+
+def spec(value: Any) -> Any:
+    """A `Spec` for a tensor, any other value as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    number = None
+    if value.device.type == "cpu" and value.dim() == 0:
+        number = value.item()
+        if value.dtype is torch.float32:
+            number = float(f"{number:.7g}")  # 0.1, and not 0.10000000149011612
+    return Spec(tuple(value.shape), value.dtype, value.device.type, number)
+
+
+@dataclass
+class Recorder:
+    """Records while its with-block is open. `runner` is the code below which no line is the
+    user's.
+    """
+
+    runner: Any
+    calls: list[Call] = field(default_factory=list)
+    kept: list[tuple[str, ...]] = field(default_factory=list)
+
+    def __enter__(self) -> "Recorder":
+        import torch_xla
+
+        self._thread = threading.get_ident()
+        self._modes = (_Constructors(self), _Operators(self))
+        self._marker = torch_xla._XLAC._xla_step_marker
+        entered = []
+        try:
+            for mode in self._modes:
+                mode.__enter__()
+                entered.append(mode)
+        except BaseException:
+            for mode in reversed(entered):
+                mode.__exit__(None, None, None)
+            raise
+        # A step marker is a function of the compiled module and leaves no trace in a mode.
+        torch_xla._XLAC._xla_step_marker = self._before_marker
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        import torch_xla
+
+        torch_xla._XLAC._xla_step_marker = self._marker
+        for mode in reversed(self._modes):
+            mode.__exit__(*error)
+
+    def _before_marker(self, *args: Any, **kwargs: Any) -> Any:
+        self.kept.append(pending())
+        return self._marker(*args, **kwargs)
+
+    def run(self, target: Callable[..., Any], args: Any, kwargs: Any, overload: Any) -> Any:
+        """Call an operator and note it down."""
+        leaves, tree = tree_flatten((args, kwargs))
+        before = _counts()
+        out = target(*args, **kwargs)
+        results = [spec(each) for each in tree_flatten(out)[0] if isinstance(each, torch.Tensor)]
+        leaves = tuple(spec(leaf) for leaf in leaves)
+        on_xla = any(isinstance(e, Spec) and e.device == "xla" for e in (*leaves, *results))
+        if not on_xla or str(target).split(".")[0] in _SILENT:
+            return out
+        where, library, backward = self._place()
+        self.calls.append(
+            Call(
+                operator=str(target) if overload is not None else "torch.tensor",
+                target=target,
+                leaves=leaves,
+                tree=tree,
+                scalars=_scalars(overload, args, kwargs),
+                results=tuple(results),
+                where=where,
+                library=library,
+                optimizer="torch/optim/" in library,
+                backward=backward,
+                gradients=torch.is_grad_enabled(),
+                **_since(before),
+            )
+        )
+        return out
+
+    def _place(self) -> tuple[Where | None, str, bool]:
+        """The user's line, the line in a library, and whether this is backward: that runs in a
+        thread of its own, whose caller waits in the line with `backward()`.
+        """
+        frame, backward = sys._getframe(2), threading.get_ident() != self._thread
+        user, library = self._lines(frame)
+        if backward and user is None:
+            user, _ = self._lines(sys._current_frames().get(self._thread))
+        return user, library, backward
+
+    def _lines(self, frame: FrameType | None) -> tuple[Where | None, str]:
+        library = ""
+        while frame is not None and frame.f_code is not self.runner:
+            file = frame.f_code.co_filename
+            if file.startswith(_HERE):
+                pass
+            elif file.startswith(_LIBRARIES) or file.startswith("<frozen"):
+                inner = "/torch/optim/" in file and "/torch/optim/" not in library
+                if inner or (not library and "torch/utils/_python_dispatch" not in file):
+                    library = f"{file}:{frame.f_lineno}"
+            else:
+                source = linecache.getline(file, frame.f_lineno).strip()
+                name = "cell" if _CELL.search(file) else Path(file).name
+                return Where(name, frame.f_lineno, source), library
+            frame = frame.f_back
+        return None, library
+
+
+class _Operators(TorchDispatchMode):
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return self.recorder.run(func, args, kwargs or {}, func)
+
+
+class _Constructors(TorchFunctionMode):
+    """`torch.tensor(0.5, device=...)` reaches the operators without its number."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.tensor and args and isinstance(args[0], int | float):
+            return self.recorder.run(func, args, kwargs, None)
+        return func(*args, **kwargs)
+
+
+def pending() -> tuple[str, ...]:
+    """Shape and operator of each result that is alive and not computed yet, in the order in which
+    the graph returns them.
+    """
+    import torch_xla
+
+    report = torch_xla._XLAC._xla_tensors_report(1, str(torch_xla.device()))
+    roots = re.findall(r"^\s*%\d+ = (\S+|\(.*?\)) ([\w:]+)\(.*ROOT=0", report, flags=re.M)
+    return tuple(f"{operator} {shape.partition('{')[0]}" for shape, operator in roots)
+
+
+def _scalars(overload: Any, args: Any, kwargs: Any) -> tuple[bool, ...]:
+    """Which leaves are numbers that may be uploaded: any float, and an int where the operator takes
+    a number of any kind or a tensor. Another int is a size, a dimension or a position.
+    """
+    if overload is None:
+        return tuple(isinstance(leaf, int | float) for leaf in tree_flatten((args, kwargs))[0])
+    schema = {argument.name: str(argument.type) for argument in overload._schema.arguments}
+    named = [*zip(schema, args, strict=False), *kwargs.items()]
+    found: list[bool] = []
+    for name, value in named:
+        number = "number" in schema.get(name, "") or schema.get(name) == "Tensor"
+        found += [isinstance(leaf, float) or number for leaf in tree_flatten(value)[0]]
+    return tuple(found)
+
+
+def _counts() -> dict[str, int]:
+    import torch_xla.debug.metrics as metrics
+
+    names = [n for n in metrics.counter_names() if n.startswith("aten::") or n in _LAUNCHES]
+    return {name: metrics.counter_value(name) for name in names}
+
+
+_LAUNCHES = ("UncachedCompile", "CachedCompile")
+
+
+def _since(before: dict[str, int]) -> dict[str, Any]:
+    after = _counts()
+    more = {name: count - before.get(name, 0) for name, count in after.items()}
+    fallbacks = (name for name, count in more.items() if name.startswith("aten::") and count > 0)
+    return {
+        "compiles": more.get("UncachedCompile", 0),
+        "executions": sum(more.get(name, 0) for name in _LAUNCHES),
+        "reads": more.get("aten::_local_scalar_dense", 0),
+        "fallbacks": tuple(n for n in fallbacks if n != "aten::_local_scalar_dense"),
+    }
