@@ -2,4 +2,5 @@
 
 from utils.coldstart.training import main
 
-main()
+if __name__ == "__main__":
+    main()

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     if not out.parent.is_dir():
         parser.error(f"there is no folder {out.parent}: make it, or name another --out")
     prepare(home, arguments)
-    say("Measuring, one training process after the other (about 8 minutes).")
+    say("Measuring, one training process after the other (about 10 minutes).")
     measured = experiments.measure(home.python, say, flip_count=experiments.FLIPS)
     recording.save(measured, out)
     say(f"\n{recording.table(measured)}\n\nRecorded in {out}")
