@@ -172,6 +172,8 @@ def flips(lab: Lab, count: int, say: Callable[[str], None]) -> tuple[tuple[Flip,
             loss = start.losses[-1] if start.losses else None
         except TimeoutError:
             outcome, died, loss = "hang", "", None
+        except RuntimeError:
+            outcome, died, loss = "error", "", None
         shutil.rmtree(cache)
         say(f"  byte {position:,} of {len(content):,}: {outcome}{died and f' ({died})'}")
         return Flip(position, len(content), outcome, died, loss, noticed)

@@ -15,7 +15,7 @@ from utils.coldstart.process import Start
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "cache_lab.json"
 FORMAT = 1
 
-OUTCOMES = ("detected", "no effect", "crash", "hang", "other loss")
+OUTCOMES = ("detected", "no effect", "crash", "hang", "other loss", "error")
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Flip:
 
     position: which byte, counted from 0; of: how many bytes the entry has.
     outcome: "detected" (a failure was counted, the graph compiled again), "no effect" (a hit, the
-        same losses), "crash", "hang" (no end within the time allowed), or "other loss" (a hit, no
-        word of warning, and other losses).
+        same losses), "crash", "hang" (no end within the time allowed), "other loss" (a hit, no word
+        of warning, and other losses), or "error" (a Python error that names the trouble).
     signal: of a crash, such as "SIGSEGV". loss: the last one; None if there is none.
     noticed: did the manifest name the file?
     """
