@@ -107,8 +107,8 @@ def lines(
     ):
         for i, (name, values) in enumerate(curves.items()):
             axes.plot(x, values, color=COLORS[i], marker=MARKERS[i], label=name)
-        axes.set(xlabel=xlabel, ylabel=ylabel)
-        axes.set(yscale="log") if log else axes.set(ylim=(0, None))
+        scale = {"yscale": "log"} if log else {"ylim": (0, None)}
+        axes.set(xlabel=xlabel, ylabel=ylabel, **scale)
         axes.spines[["top", "right"]].set_visible(False)
         if len(curves) > 1:
             axes.legend(frameon=False)
