@@ -45,6 +45,7 @@ CASES = {
         settings = {"device": "cuda", "name": "cuda"}  #! cuda-device
         devices = ["cuda:0", "cuda:1"]  #! cuda-device cuda-device
         start = ("cuda:0",)  #! cuda-device
+        device, steps = "cuda", 3  #! cuda-device
         chosen = os.environ.get("DEVICE", "cuda")  #! cuda-device
         def train(model, device="cuda", steps=10):  #! cuda-device
             place = "cuda" if steps > 1 else "cpu"  #! cuda-device
@@ -119,6 +120,8 @@ CASES = {
         import torch
         world = torch.cuda.device_count()  #! cuda-query
         dtype = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16  #! cuda-query
+        if torch.cuda.is_available() and torch.cuda.is_bf16_supported():  #! cuda-query
+            dtype = torch.bfloat16
     """,
     "cuda-seed": """
         import torch
@@ -193,6 +196,7 @@ CASES = {
         dist.init_process_group(backend="cpu:gloo,cuda:nccl")  #! nccl
         backend = "nccl"  #! nccl
         dist.init_process_group(backend)
+        kind = dist.new_group(backend="nccl" if backend else "gloo")  #! nccl
         argparse.ArgumentParser().add_argument("--dist-backend", default="nccl")  #! nccl
     """,
     "data-parallel": """
@@ -294,6 +298,10 @@ CASES = {
                 if step % 100 == 0:
                     print(loss.item())  #! item-in-loop
                 norm = float(loss)  #! item-in-loop
+            for epoch in range(3):
+                print(loss.item())  #! item-in-loop
+                for x, y in loader:
+                    print(loss_fn(x, y).item())  #! item-in-loop
             return [each.item() for each in model.parameters()]  #! item-in-loop
     """,
     "data-dependent-shape": """
@@ -500,11 +508,13 @@ ALIKE = {
             return DataLoader(data, pin_memory=pin), DataLoader(data, pin_memory=False)
     """,
     "nccl": """
+        import torch
         import torch.distributed as dist
         def start(backend):
             if backend == "nccl":
                 print("nccl", dist.is_nccl_available())
             dist.init_process_group("gloo" if backend else backend)
+            dist.init_process_group(backend="nccl" if torch.cuda.is_available() else "gloo")
         name = "nccl"
     """,
     "data-parallel": """
@@ -590,6 +600,9 @@ ALIKE = {
         def read(table, rows, view):
             first = torch.ones(1).item()
             for key, value in table.items():
+                if key == "end":
+                    print(view.item())
+                    raise SystemExit(1)
                 values = np.asarray(value)
                 print(values.item(), np.float32(1).item(), view.item(1, 2), view.item("a"))
                 n = float(len(rows)) + int(values.mean())
@@ -619,6 +632,9 @@ ALIKE = {
             a = np.asarray(array)
             b = a[a > 0], frame[frame.age > 3], frame[frame["age"] == 2]
             i = torch.argmax(x)
+            scale = torch.FloatTensor(array).sum(1)
+            scale = 1 / scale
+            scale[scale == float("inf")] = 0
             return b, x[i], x[0], x[..., None], x[: len(array) > 3]
     """,
     "tensor-control-flow": """

@@ -42,7 +42,7 @@ def rule_of(name: str) -> str:
         return "grad-scaler" if last == "GradScaler" else "cuda-autocast"
     if first in ("memory", "random") and len(parts) > 1:
         first = last
-    if first in HARMLESS:
+    if first in HARMLESS or last == "is_available":
         return ""
     if first in QUERIES:
         return "cuda-query"
@@ -65,7 +65,11 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
         if name.startswith("torch.cuda.amp.") and name.split(".")[3] == "common":
             return True
         rule = rule_of(name)
-        if rule:
+        if rule == "cuda-query" and at.joined:
+            # `is_available() and is_bf16_supported()` decides, and both are False.
+            with at.having(guard=None):
+                at.report(rule, node)
+        elif rule:
             at.report(rule, node)
         return True
     if name in ATTENTION:

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from utils.audit.guards import is_cuda
@@ -111,45 +112,59 @@ def writes(node: ast.AST | None) -> bool:
     return False
 
 
+@cache
+def role(name: str) -> str:
+    """What a name says that its value is: "device", "backend", "pinned" or "".
+
+    >>> role("dist_backend"), role("--device"), role("width")
+    ('backend', 'device', '')
+    """
+    name = name.lstrip("-").replace("-", "_")
+    for pattern, found in ((DEVICE, "device"), (BACKEND, "backend"), (PINNED, "pinned")):
+        if pattern.search(name):
+            return found
+    return ""
+
+
 def named(at: "State", name: str, value: ast.AST) -> None:
     """A value under a name: a keyword, a variable, a default, an entry of a dictionary."""
-    name = name.lstrip("-").replace("-", "_")
-    if at.foreign:
-        at.visit(value)
-    elif DEVICE.search(name):
+    found = "" if at.foreign else role(name)
+    if found == "device":
         device(at, value, numbers=name.lower() in ("device", "map_location"))
-    elif BACKEND.search(name):
-        _backend(at, value)
-    elif PINNED.search(name) and isinstance(value, ast.Constant) and value.value is True:
+    elif found == "backend":
+        backend(at, value)
+    elif found == "pinned" and isinstance(value, ast.Constant) and value.value is True:
         at.report("pinned-loader", value)
     else:
         at.visit(value)
 
 
-def _backend(at: "State", value: ast.AST) -> None:
-    for node in ast.walk(value):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if any(NCCL.search(part) for part in node.value.split(",")):
-                at.report("nccl", node)
-    if not isinstance(value, ast.Constant):
-        at.visit(value)
+def backend(at: "State", value: ast.AST) -> None:
+    """An expression in the place of a communication backend."""
+    match value:
+        case ast.Constant(value=str(text)):
+            if any(NCCL.search(part) for part in text.split(",")):
+                at.report("nccl", value)
+        case ast.IfExp():
+            at.choice(value, lambda part: backend(at, part))
+        case ast.BoolOp():
+            at.boolean(value, lambda part: backend(at, part))
+        case _:
+            at.visit(value)
 
 
-def assigned(at: "State", targets: list[ast.expr], value: ast.expr) -> bool:
-    """An assignment. True if the targets are still to be visited."""
-    names = [written(each) for each in targets]
-    name = next((each for each in names if each), "")
-    last = name.split(".")[-1]
-    if at.foreign or not last or DEVICE.search(last) or BACKEND.search(last):
+def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
+    """An assignment to one target."""
+    last = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+    pairs = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+    if pairs and len(target.elts) == len(value.elts):
+        for one, part in zip(target.elts, value.elts, strict=True):
+            assigned(at, one, part)
+    elif role(last) or at.foreign or not isinstance(target, ast.Name):
         named(at, last, value)
-    elif PINNED.search(last):
-        named(at, last, value)
-    elif isinstance(targets[0], ast.Name):
-        scope = at.scope.find(targets[0].id) or at.scope
-        device(at, value, _later(at, scope, targets[0].id))
     else:
-        at.visit(value)
-    return True
+        scope = at.scope.find(last) or at.scope
+        device(at, value, _later(at, scope, last))
 
 
 def _later(at: "State", scope: Scope, name: str) -> Sink:

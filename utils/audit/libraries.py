@@ -4,7 +4,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from utils.audit import requirements
-from utils.audit.devices import NCCL
+from utils.audit.devices import backend
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -82,10 +82,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         if ids is not None and not isinstance(ids, ast.Constant):
             at.report("ddp-device-ids", node.func)
     elif last in ("init_process_group", "new_group") and node.args:
-        first = node.args[0]
-        if isinstance(first, ast.Constant) and isinstance(first.value, str):
-            if any(NCCL.search(part) for part in first.value.split(",")):
-                at.report("nccl", first)
+        if isinstance(node.args[0], ast.Constant):
+            backend(at, node.args[0])
     elif name in ("importlib.import_module", "__import__") and node.args:
         if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
             imported(at, node, [node.args[0].value])

@@ -31,6 +31,7 @@ class Scope:
     node: ast.AST
     names: dict[str, list[Binding]] = field(default_factory=dict)
     outer: set[str] = field(default_factory=set)
+    meanings: tuple[dict[str, str], dict[str, str]] = field(default_factory=lambda: ({}, {}))
     losses: set[str] = field(default_factory=set)  # names on which .backward() is called
 
     def find(self, name: str) -> "Scope | None":
@@ -185,25 +186,24 @@ class Names:
             node = node.value
         if not isinstance(node, ast.Name):
             return ""
-        bindings = scope.bindings(node.id)
-        if not bindings:
-            root = node.id
-        else:
-            root = self._meaning(node, bindings, scope, follow, depth)
-        return ".".join([root, *reversed(parts)]) if root else ""
+        meanings = scope.meanings[follow]
+        root = meanings.get(node.id)
+        if root is None:
+            root = meanings[node.id] = self._meaning(node.id, scope, follow, depth)
+        return ".".join([root, *reversed(parts)]) if root and parts else root
 
-    def _meaning(
-        self, node: ast.Name, bindings: list[Binding], scope: Scope, follow: bool, depth: int
-    ) -> str:
-        targets = [each.target for each in bindings if each.kind == "import"]
-        others = [each for each in bindings if each.kind != "import"]
+    def _meaning(self, name: str, scope: Scope, follow: bool, depth: int) -> str:
+        home = scope.find(name)
+        if home is None:
+            return name
+        targets = [each.target for each in home.names[name] if each.kind == "import"]
+        others = [each for each in home.names[name] if each.kind != "import"]
         if targets and all(each.kind == "value" and is_none(each.node) for each in others):
             return targets[0]
         if follow and depth and not targets and len(others) == 1 and others[0].kind == "value":
             value = others[0].node
             if isinstance(value, ast.Name | ast.Attribute):
-                home = scope.find(node.id)
-                if home is not None and not (isinstance(value, ast.Name) and value.id == node.id):
+                if not (isinstance(value, ast.Name) and value.id == name):
                     return self.dotted(value, home, follow, depth - 1)
         return ""
 

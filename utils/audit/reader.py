@@ -36,8 +36,10 @@ class Reader(State):
             self._required(node, no)
             no = None
         optional = self.optional or (self.packages and self.guards.optional(node.test))
-        periodic = self.periodic + values.is_periodic(node.test)
-        with self.having(optional=optional, periodic=periodic):
+        state = {"periodic": self.periodic + values.is_periodic(node.test)}
+        if stops(node.body):
+            state |= {"loops": 0, "epochs": False}
+        with self.having(optional=optional, **state):
             self.branch(node.body, yes, self.body)
         with self.having(optional=optional):
             self.branch(node.orelse, no, self.body)
@@ -63,7 +65,11 @@ class Reader(State):
 
     def on_For(self, node: ast.For) -> None:
         self.visit(node.iter)
-        with self.having(loops=self.loops + 1):
+        target = node.target.id if isinstance(node.target, ast.Name) else ""
+        state = {"loops": self.loops + 1, "epochs": False}
+        if "epoch" in target.lower() and not self.loops:
+            state = {"loops": 0, "epochs": True}
+        with self.having(**state):
             self.body(node.body)
         self.body(node.orelse)
 
@@ -99,7 +105,8 @@ class Reader(State):
             libraries.decorator(self, decorator)
         devices.defaults(self, node.args)
         origin = self.guard or self._skipped(node.decorator_list)
-        state = {"scope": self.names.scopes[node], "loops": 0, "periodic": 0, "guard": origin}
+        state = {"scope": self.names.scopes[node], "loops": 0, "epochs": False, "guard": origin}
+        state["periodic"] = 0
         with self.having(functions=[*self.functions, node.name], **state):
             self.body(node.body)
 
@@ -133,14 +140,14 @@ class Reader(State):
             cuda.imported(self, node, names)
 
     def on_Assign(self, node: ast.Assign) -> None:
-        if devices.assigned(self, node.targets, node.value):
-            self.all(node.targets)
+        devices.assigned(self, node.targets[0], node.value)
+        self.all(node.targets)
         for target in node.targets:
             cuda.assigned(self, target, node.value)
 
     def on_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            devices.assigned(self, [node.target], node.value)
+            devices.assigned(self, node.target, node.value)
 
     # Expressions
 

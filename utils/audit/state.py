@@ -42,7 +42,9 @@ class State:
         self.guard: Origin = None
         self.optional = False
         self.loops = 0
+        self.epochs = False  # in a loop over epochs, but in no loop within it
         self.periodic = 0
+        self.joined = False  # the guard stands in the same `and`
         self.functions: list[str] = []
         # Device names in variables of any name, and variables that are used as devices.
         self.kept: list[tuple[Scope, str, ast.AST, Origin]] = []
@@ -138,10 +140,10 @@ class State:
 
     def boolean(self, node: ast.BoolOp, walk: Callable) -> None:
         """In `asks and uses`, what uses runs only behind what asks."""
-        before = self.guard
         outcome = isinstance(node.op, ast.And)
-        for each in node.values:
-            walk(each)
-            if self.guard is None:
-                self.guard = self.guards.implied(each, outcome, self.scope)
-        self.guard = before
+        with self.having(guard=self.guard, joined=self.joined):
+            for each in node.values:
+                walk(each)
+                if self.guard is None:
+                    self.guard = self.guards.implied(each, outcome, self.scope)
+                    self.joined = self.guard is not None

@@ -32,7 +32,8 @@ HOST_METHODS = set("item tolist numpy size dim ndimension numel nelement stride"
 # Without device=... these make a tensor on the CPU.
 FACTORIES = set(
     "tensor as_tensor from_numpy zeros ones full empty eye arange linspace logspace rand randn "
-    "randint randperm normal hann_window".split()
+    "randint randperm normal hann_window sparse_coo_tensor Tensor FloatTensor DoubleTensor "
+    "HalfTensor LongTensor IntTensor ByteTensor BoolTensor".split()
 )
 MOVES = {"to", "cuda", "type_as", "to_empty", "cpu"}
 TENSOR_ATTRIBUTES = {"data", "grad", "T", "mT", "H", "real", "imag"}
@@ -44,6 +45,7 @@ class Tensors:
     def __init__(self, names: Names) -> None:
         self.names = names
         self._known: dict[tuple[Scope | None, str], str] = {}
+        self._cpu: dict[tuple[Scope, str], bool] = {}
         self._modules: dict[str, bool] = {}
 
     def kind(self, node: ast.AST, scope: Scope, depth: int = DEPTH) -> str:
@@ -198,16 +200,24 @@ class Tensors:
 
     def _name_on_cpu(self, name: str, scope: Scope, depth: int) -> bool:
         home = scope.find(name)
-        kept = home.names[name] if home is not None else []
-        if not kept or home is None or len(kept) > 8:
+        if home is None:
             return False
-        return all(
-            each.kind in ("value", "part", "loop")
-            and isinstance(each.node, ast.expr)
-            and not isinstance(each.node, ast.Constant)
-            and self.on_cpu(each.node, home, depth - 2 if depth > 2 else 0)
-            for each in kept
-        )
+        key = (home, name)
+        if key not in self._cpu:
+            before = set(self._cpu)
+            self._cpu[key] = True  # x = 1 / x stays where x is
+            answer = all(
+                each.kind in ("value", "part", "loop")
+                and isinstance(each.node, ast.expr)
+                and not isinstance(each.node, ast.Constant)
+                and self.on_cpu(each.node, home, depth - 1)
+                for each in home.names[name]
+            )
+            if not answer:  # nor is what was concluded from it
+                for other in set(self._cpu) - before:
+                    del self._cpu[other]
+            self._cpu[key] = answer
+        return self._cpu[key]
 
     def is_module(self, node: ast.AST, scope: Scope, depth: int = DEPTH) -> bool:
         """The expression is an nn.Module made in this file, such as `criterion` or `self.head`."""
@@ -269,7 +279,7 @@ def is_tensor_function(name: str) -> bool:
     """
     parts = name.split(".")
     last = parts[-1]
-    if last.startswith(("is_", "set_", "get_", "_")) or not last[:1].islower():
+    if last.startswith(("is_", "are_", "has_", "set_", "get_", "_")) or not last[:1].islower():
         return False
     if len(parts) == 2:
         return last not in NOT_TENSORS

@@ -41,7 +41,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if method == "item" and not node.keywords and len(node.args) <= 1:
         _item(at, node)
-    elif name in CONVERSIONS and len(node.args) == 1 and at.loops:
+    elif name in CONVERSIONS and len(node.args) == 1 and (at.loops or at.epochs):
         if at.kind(node.args[0]) == "tensor" and not at.on_cpu(node.args[0]):
             _sync(at, node, f"{name}() of a tensor waits as .item() does")
     elif name.startswith("torch.") and node.args and at.on_cpu(node.args[0]):
@@ -59,7 +59,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
 
 def _item(at: "State", node: ast.Call) -> None:
     owner = node.func.value
-    if not at.loops or written(owner) == "self" or at.kind(owner) == "host" or at.on_cpu(owner):
+    if written(owner) == "self" or at.kind(owner) == "host" or at.on_cpu(owner):
         return
     if node.args and not isinstance(node.args[0], ast.Constant | ast.Name):
         return
@@ -70,9 +70,13 @@ def _item(at: "State", node: ast.Call) -> None:
 
 def _sync(at: "State", call: ast.Call, note: str) -> None:
     node = call.func
+    if not (at.loops or at.epochs):
+        return
+    often = f"{note}; " if note else ""
     if at.periodic:
-        note = f"{note}; " if note else ""
-        at.report("item-in-loop", node, f"{note}once in some steps only", "note")
+        at.report("item-in-loop", node, f"{often}once in some steps only", "note")
+    elif at.epochs:
+        at.report("item-in-loop", node, f"{often}once in each epoch", "note")
     else:
         at.report("item-in-loop", node, note)
 
