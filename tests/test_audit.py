@@ -494,7 +494,7 @@ def test_work_grows_in_step_with_the_source() -> None:
     assert visits(40) <= 4.1 * visits(10)
 
 
-# Public repositories that nobody here wrote. Their code is not in this one: COURSE_AUDIT_REPOS names
+# Public repositories that nobody here wrote. Their code is not kept here: COURSE_AUDIT_REPOS names
 # a folder that holds checkouts under the names in repositories.json, at the commits given there.
 # What is to be found there was listed by a person who read every line that speaks of CUDA.
 

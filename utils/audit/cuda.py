@@ -110,6 +110,9 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
             at.report("cuda-tensor-type", kind)
     elif name in ("os.environ.setdefault", "os.putenv") and node.args:
         _variable(at, node.args[0])
+    elif name == "os.environ.update":
+        for key in getattr(node.args[0] if node.args else None, "keys", ()):
+            _variable(at, key)
     if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and node.args:
         if isinstance(node.args[0], ast.Constant):
             if str(node.args[0].value).startswith("torch.cuda."):
@@ -124,9 +127,12 @@ def _argument(node: ast.Call, place: int, keyword: str) -> ast.expr | None:
     return node.args[place] if 0 <= place < len(node.args) else None
 
 
-def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
+def assigned(at: "State", target: ast.expr) -> None:
     """torch.backends.cudnn.benchmark = True, os.environ["CUDA_VISIBLE_DEVICES"] = "0"."""
-    if isinstance(target, ast.Attribute):
+    if isinstance(target, ast.Tuple):
+        for each in target.elts:
+            assigned(at, each)
+    elif isinstance(target, ast.Attribute):
         name = at.dotted(target)
         if name.startswith(("torch.backends.cudnn.", "torch.backends.cuda.")):
             at.report("backend-flags", target)
@@ -134,7 +140,7 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
         _variable(at, target.slice)
 
 
-def _variable(at: "State", key: ast.AST) -> None:
+def _variable(at: "State", key: ast.AST | None) -> None:
     if isinstance(key, ast.Constant) and isinstance(key.value, str):
         if key.value in VARIABLES or key.value.startswith("NCCL_"):
             at.report("cuda-env", key)

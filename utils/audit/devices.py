@@ -12,9 +12,7 @@ from utils.audit.names import Scope, written
 if TYPE_CHECKING:
     from utils.audit.state import State
 
-DEVICE = re.compile(
-    r"(^|_)(devices?|dev|device_(type|name|str|id)|device_types|map_location)$", re.I
-)
+DEVICE = re.compile(r"(^|_)(devices?|dev|device_(type|types|name|str|id|map)|map_location)$", re.I)
 BACKEND = re.compile(r"(^|_)(backend|process_group_backend|ddp_backend)$", re.I)
 PINNED = re.compile(r"(^|_)pin_mem(ory)?$", re.I)
 START = re.compile(r"cuda:?(%[ds]|\{\w*\}|\d+)?$")
@@ -87,7 +85,7 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
             # ["cuda", "xpu", "cpu"] is a list of words; ["cuda:0", "cuda:1"] are devices.
             words = not all(writes(each) for each in node.elts)
             for each in node.elts:
-                if not (words and is_cuda(each) and ":" not in each.value):
+                if not (words and is_cuda(each)) or numbered(each):
                     device(at, each)
         case ast.Name():
             home = at.scope.find(node.id)
@@ -126,6 +124,11 @@ def role(name: str) -> str:
     return ""
 
 
+def numbered(node: ast.AST | None) -> bool:
+    """ "cuda:0" names a device wherever it stands; "cuda" alone may be a word."""
+    return node is not None and is_cuda(node) and ":" in node.value
+
+
 def named(at: "State", name: str, value: ast.AST) -> None:
     """A value under a name: a keyword, a variable, a default, an entry of a dictionary."""
     found = "" if at.foreign else role(name)
@@ -135,6 +138,8 @@ def named(at: "State", name: str, value: ast.AST) -> None:
         backend(at, value)
     elif found == "pinned" and isinstance(value, ast.Constant) and value.value is True:
         at.report("pinned-loader", value)
+    elif numbered(value) and not at.foreign:
+        at.report("cuda-device", value)
     else:
         at.visit(value)
 
@@ -205,7 +210,7 @@ def elements(at: "State", node: ast.Tuple | ast.List | ast.Set) -> None:
     """A list with "cuda:0" in it; one with plain "cuda" may be a list of words."""
     if not at.foreign and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
         for each in node.elts:
-            if is_cuda(each) and ":" in each.value:
+            if numbered(each):
                 at.report("cuda-device", each)
 
 
@@ -220,7 +225,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         if index == place:
             device(at, arg, numbers=True)
         elif isinstance(arg, ast.Constant):
-            if is_cuda(arg) and ":" in arg.value and last not in TEXT and not at.foreign:
+            said = last in TEXT or last.endswith(("Error", "Exception", "Warning"))
+            if numbered(arg) and not said and not at.foreign:
                 at.report("cuda-device", arg)
         else:
             at.visit(arg)
@@ -237,7 +243,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     if last in DEFAULTS and len(node.args) >= 2:
         key, value = node.args[-2:] if last == "getattr" else node.args[:2]
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            if isinstance(value, ast.Constant) and not (is_cuda(value) and ":" in value.value):
+            if isinstance(value, ast.Constant) and not numbered(value):
                 named(at, key.value, value)
 
 

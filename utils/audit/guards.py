@@ -85,12 +85,18 @@ class Guards:
         if isinstance(right, ast.Constant) and isinstance(right.value, bool):
             if isinstance(op, ast.Eq | ast.Is):
                 return self.implied(left, outcome == right.value, scope)
-        if is_cuda(left) or is_cuda(right):
+        if self._device(left, scope) or self._device(right, scope):
             equal = isinstance(op, ast.Eq | ast.Is) or (isinstance(op, ast.In) and is_cuda(left))
             unequal = isinstance(op, ast.NotEq | ast.NotIn)
             if (equal and outcome) or (unequal and not outcome):
                 return ELSEWHERE
         return None
+
+    def _device(self, node: ast.AST, scope: Scope) -> bool:
+        """ "cuda", or torch.device("cuda")."""
+        if isinstance(node, ast.Call) and len(node.args) == 1:
+            return is_cuda(node.args[0]) and self.names.dotted(node.func, scope) == "torch.device"
+        return is_cuda(node)
 
     def _flag(self, test: ast.Name | ast.Attribute, scope: Scope) -> Origin:
         """A variable or attribute that keeps the answer, such as use_cuda or args.cuda."""

@@ -143,11 +143,16 @@ class Reader(State):
         devices.assigned(self, node.targets[0], node.value)
         self.all(node.targets)
         for target in node.targets:
-            cuda.assigned(self, target, node.value)
+            cuda.assigned(self, target)
 
     def on_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             devices.assigned(self, node.target, node.value)
+
+    def on_Return(self, node: ast.Return) -> None:
+        if node.value is not None:
+            # get_device() returns a device.
+            devices.named(self, self.functions[-1] if self.functions else "", node.value)
 
     # Expressions
 

@@ -20,7 +20,7 @@ METHODS = {"cuda-move", "pin-memory", "item-in-loop", "data-dependent-shape"}
 IGNORE = re.compile(r"#\s*audit:\s*ignore(?:\[([\w\s,-]*)\])?")
 # A file in which none of these words stands can hold no finding; it is only parsed.
 WORDS = re.compile(
-    r"cuda|nccl|torch|pin_mem|lightning|triton|install_requires|"
+    r"cuda|nccl|torch|device|pin_mem|lightning|triton|install_requires|"
     + "|".join(
         sorted(set(requirements.PACKAGES) | {"flash", "cupy", "pynvml", "tensorrt", "dali"})
     ),
