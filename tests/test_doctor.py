@@ -53,6 +53,18 @@ def norm(x, c):
     return torch.nn.functional.layer_norm(x, (8,), eps=c)
 
 
+def gelu(x, c):
+    import torch
+
+    return torch.nn.functional.gelu(x, approximate=c)
+
+
+def assigned(x, c):
+    y = x * 2.5
+    y[c] = 0.25
+    return y
+
+
 def dropout(x, c):
     import torch
 
@@ -103,6 +115,9 @@ BAKED = {
     "range": (arange, 8, 9, "a number of arange: 8 became 9"),
     "view": (as_view, 4, 8, "a number of view: 4 became 8"),
     "dimension": (lambda x, c: x.softmax(c), 0, 1, "a number of softmax: 0 became 1"),
+    "default": (lambda x, c: x.exp().add(x, alpha=c), 0.5, 1, "a number of add: 0.5 became 1"),
+    "option": (gelu, "none", "tanh", "an option of gelu: 'none' became 'tanh'"),
+    "assignment": (assigned, 4, 5, "index: 4 became 5"),
     "new tensor": (new_tensor, 0.5, 1.0, "new tensor: 0.5 became 1.0"),
     "uploaded": (uploaded, 0.5, 1.0, "uploaded number: 0.5 became 1.0"),
 }
@@ -242,7 +257,74 @@ def test_item_is_a_read_even_without_a_recompile() -> None:
     assert compiles(found) == [2, 0] and kinds(found) == [(1, "read")]
 
 
-def test_reads_after_the_marker_are_named_too_but_not_as_recompiles() -> None:
+def test_a_length_that_was_read_from_the_device_is_data_dependent() -> None:
+    def step(x):
+        positive = int((x > 0).sum())
+        return x.flatten()[:positive] * 2.5
+
+    x = data(fresh_size(), 8)
+    found = diagnose(step, [x, x + 1])
+    assert compiles(found) == [2, 1] and kinds(found) == [(1, "read"), (2, "data-dependent")]
+    assert "a value read from the device" in found.causes[1].what
+    assert "int((x > 0).sum())" in found.causes[1].what and "[:positive]" in found.causes[1].where
+
+
+def test_one_step_marker_more_is_named_with_its_line() -> None:
+    import torch_xla
+
+    def step(x, marker):
+        y = x * 2.5
+        if marker:
+            torch_xla.sync()
+        return y.exp()
+
+    x = data(fresh_size(), 8)
+    found = diagnose(step, [(x, False), (x, True)])
+    assert compiles(found) == [1, 2] and kinds(found) == [(2, "kept")]
+    assert "step markers in the step: 0 became 1" in found.causes[0].what
+    assert "torch_xla.sync()" in found.causes[0].where
+
+
+def test_a_branch_in_training_is_one_cause_with_its_backward() -> None:
+    import torch
+    import torch_xla
+
+    n = fresh_size()
+    model = torch.nn.Linear(n, 3).to(torch_xla.device())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0137)
+
+    def step(x, squared):
+        optimizer.zero_grad()
+        y = model(x)
+        loss = y.square().mean() if squared else y.sin().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    batches = [(data(16, n), each) for each in (True, True, False, True)]
+    found = diagnose(step, batches, warmup=2)
+    assert compiles(found) == [0, 0, 1, 0] and kinds(found) == [(3, "branch")]
+    found = diagnose(step, [(data(9, n), True), (data(9, n), False)])
+    assert compiles(found) == [1, 1] and kinds(found) == [(2, "branch")]
+
+
+def test_state_made_by_hand_in_the_first_step_is_named_as_such() -> None:
+    import torch
+
+    state = {}
+
+    def step(x):
+        if "mean" not in state:
+            state["mean"] = torch.zeros(8, device=x.device)
+        state["mean"] = state["mean"] * 0.9 + x.mean(0) * 0.1
+        return state["mean"].sum()
+
+    n = fresh_size()
+    found = diagnose(step, [data(n, 8)] * 3)
+    assert compiles(found) == [1, 1, 0] and kinds(found) == [(2, "first step")]
+
+
+def test_a_read_after_the_marker_runs_nothing_twice() -> None:
     import torch_xla
 
     def step(x):
@@ -252,7 +334,8 @@ def test_reads_after_the_marker_are_named_too_but_not_as_recompiles() -> None:
 
     n = fresh_size()
     found = diagnose(step, [data(n, 8), data(n, 8) * 2])
-    assert compiles(found) == [1, 0] and [each.executions for each in found.steps] == [1, 1]
+    assert compiles(found) == [1, 0] and found.causes == ()
+    assert [(each.executions, each.reads) for each in found.steps] == [(1, 1), (1, 1)]
 
 
 def test_a_boolean_mask_is_data_dependent() -> None:

@@ -7,6 +7,7 @@ FIRST_STEP = "nothing: it happens once; run two steps before you measure"
 BRANCH = "compute both sides and choose with torch.where, or accept one graph for each side"
 EQUAL = "choose numbers that do not coincide, or put one into a tensor of one element on the device"
 KEPT = "keep the same results in every step: a result that is alive is an output of the graph"
+MARKERS = "pass the same step markers in every step: each stretch between two is one graph"
 READ = "read after the step marker, or keep the value on the device as a tensor"
 FALLBACK = "use an operator that XLA has, or move this work to the data pipeline on the host"
 NOTHING_RAN = (
@@ -54,8 +55,10 @@ def constant(operator: str, was: Any, now: Any) -> str:
 
 
 _DATA_DEPENDENT = {
+    "select": _CONSTANTS["select"],
     "index_put": "x.masked_fill(mask, value) or torch.where(mask, value, x)",
     "index": "torch.where(mask, x, 0), which keeps the shape, and divide by mask.sum() for a mean",
+    "slice": "keep the whole tensor and mask what is too much: torch.where(position < n, x, 0)",
     "repeat_interleave": "give output_size, or compute the positions on the host with the batch",
 }
 

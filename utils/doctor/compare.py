@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from utils.doctor import advice, operators
+from utils.doctor import advice, operators, wording
 from utils.doctor.replay import baked
 from utils.doctor.trace import Call, Spec, Trace, Where
 
@@ -37,6 +37,11 @@ def differences(old: Trace, new: Trace, *, from_first: bool) -> list[Finding]:
 class _Comparison:
     def __init__(self, old: Trace, new: Trace, from_first: bool) -> None:
         self.from_first = from_first
+        self.diverged = False  # other operators have run, so other tensors are no surprise
+        self.read: dict[str, Where | None] = {
+            repr(call.value): call.where for call in new.calls if call.value is not None
+        }
+        self.blamed: set[tuple[Any, ...]] = set()
         self.findings: list[Finding] = []
         self.shapes: set[tuple[Any, Any]] = set()
         self.dtypes: set[tuple[Any, Any]] = set()
@@ -44,9 +49,15 @@ class _Comparison:
         before = [call for call in old.calls if call.name not in operators.IGNORED]
         after = [call for call in new.calls if call.name not in operators.IGNORED]
         self._inputs(old, new, after)
-        pairs, hunks = _aligned(before, after)
-        for earlier, later in pairs:
-            self._pair(earlier, later)
+        pairs, hunks = [], []
+        for was, now, alike in _aligned(before, after):
+            if alike:
+                pairs += zip(was, now, strict=True)
+                for earlier, later in zip(was, now, strict=True):
+                    self._pair(earlier, later)
+            else:
+                hunks.append((was, now))
+                self.diverged |= any(call.name not in operators.VIEWS for call in was + now)
         self._hunks(hunks, {call.where for _, call in pairs})
         if not self.findings:
             self._equal_numbers(pairs)
@@ -90,19 +101,22 @@ class _Comparison:
     def _pair(self, was: Call, now: Call) -> None:
         if len(was.leaves) != len(now.leaves):
             return
-        same = True
+        same, found = True, False
         for place, (old, new) in enumerate(zip(was.leaves, now.leaves, strict=True)):
             if isinstance(old, Spec) and isinstance(new, Spec):
                 whose = f"a tensor in {now.name}"
                 if (old.shape, old.dtype) != (new.shape, new.dtype):
                     same = False
-                    self._spec(old, new, whose, now.where)
-                elif _different(old.value, new.value):
-                    self._number(now, place, old, old.value, new.value)
+                    if self.diverged:
+                        self._know(old, new)
+                    else:
+                        self._spec(old, new, whose, now.where)
+                elif _different(old.value, new.value) and not found:
+                    found = self._number(now, place, old, old.value, new.value)
             elif type(old) is not type(new) or _different(old, new):
                 same = False
-                if not self._follows(was, now, old, new):
-                    self._number(now, place, old, old, new)
+                if not found and not self._follows(was, now, old, new):
+                    found = self._number(now, place, old, old, new)
         changed = [p for p in zip(was.results, now.results, strict=False) if p[0] != p[1]]
         written = now.name in operators.WRITES and operators.data_dependent(now)
         if written or (same and changed and not now.reads):
@@ -118,19 +132,21 @@ class _Comparison:
             what = f"the values decide how many elements {call.name} writes"
         self._add("data-dependent", what, call.where, advice.data_dependent(call.name))
 
-    def _number(self, call: Call, place: int, old_leaf: Any, was: Any, now: Any) -> None:
-        if isinstance(was, bool | int | float) and not call.reads and baked(call, place, old_leaf):
-            what = f"{_argument(call, place)}: {was!r} became {now!r}{inside(call)}"
-        elif not isinstance(was, int | float) and isinstance(was, str | type(None)):
-            what = f"an option of {call.name}: {was!r} became {now!r}"
+    def _number(self, call: Call, place: int, old_leaf: Any, was: Any, now: Any) -> bool:
+        """Blame an argument if it is baked; of one line and one change only once."""
+        if call.reads or not baked(call, place, old_leaf):
+            return False
+        change = (call.where, repr(was), repr(now))
+        if change in self.blamed:
+            return True
+        self.blamed.add(change)
+        what = f"{wording.argument(call, place)}: {was!r} became {now!r}{wording.inside(call)}"
+        if not isinstance(now, bool) and repr(now) in self.read and now not in (0, 1, -1):
+            what += f", a value read from the device ({self.read[repr(now)]})"
+            self._add("data-dependent", what, call.where, advice.data_dependent(call.name))
         else:
-            return
-        if call.name == "slice" and self._moved(call):
-            return  # its stop moves because its start does
-        self._add("constant", what, call.where, advice.constant(call.name, was, now))
-
-    def _moved(self, call: Call) -> bool:
-        return any(f.what.startswith("start of") and f.where == call.where for f in self.findings)
+            self._add("constant", what, call.where, advice.constant(call.name, was, now))
+        return True
 
     def _follows(self, was: Call, now: Call, old: Any, new: Any) -> bool:
         """Whether a number has changed only because a shape has."""
@@ -148,7 +164,10 @@ class _Comparison:
             if not strong:
                 continue
             first = next((call for call in strong if call.where), strong[0])
-            made = {call.name for call in was} <= operators.CREATE | operators.VIEWS and was
+            before, after = (
+                {call.name for call in calls} - operators.VIEWS for calls in (was, now)
+            )
+            made = before and before <= operators.CREATE and not after & operators.CREATE
             state = any(call.optimizer for call in strong) or made
             growing = all(call.backward or call.optimizer for call in strong)
             if all(call.backward for call in strong) and self._has("branch"):
@@ -169,10 +188,9 @@ class _Comparison:
             self._add("first step", what, where, advice.FIRST_STEP)
 
     def _branch(self, was: list[Call], now: list[Call], first: Call) -> None:
-        if any(each.kind == "branch" and each.where == first.where for each in self.findings):
-            return
-        what = f"other operators: {_names(was)} became {_names(now)}"
-        self._add("branch", what + inside(first), first.where, advice.BRANCH)
+        if not any(each.kind == "branch" and each.where == first.where for each in self.findings):
+            what = wording.operators_changed(was, now) + wording.inside(first)
+            self._add("branch", what, first.where, advice.BRANCH)
 
     def _equal_numbers(self, pairs: list[tuple[Call, Call]]) -> None:
         """Equal numbers share one input of the graph, so becoming equal is another graph."""
@@ -195,44 +213,36 @@ class _Comparison:
                 return
 
     def _kept(self, old: Trace, new: Trace, pairs: list, hunks: list) -> None:
+        """Where the operators are the same, what is alive at the step marker may not be."""
         switched = [now for was, now in pairs if was.gradients != now.gradients]
-        if old.kept != new.kept:
-            counts = [" + ".join(str(len(each)) for each in trace.kept) for trace in (old, new)]
-            what = f"results alive at the step marker: {counts[0]} became {counts[1]}"
+        if len(old.markers) != len(new.markers):
+            what = f"step markers in the step: {len(old.markers)} became {len(new.markers)}"
+            where = next(iter(set(new.markers) ^ set(old.markers)), None)
+            self._add("kept", what, where, advice.MARKERS)
+        elif old.kept != new.kept:
+            alive = [" + ".join(str(len(each)) for each in trace.kept) for trace in (old, new)]
+            what = f"results alive at the step marker: {alive[0]} became {alive[1]}"
             more = Counter(sum(new.kept, ())) - Counter(sum(old.kept, ()))
             if more:
                 what += f", such as {next(iter(more))}"
             if switched:
                 on = "on" if switched[0].gradients else "off"
                 what += f"; gradients are {on}, and autograd keeps results for backward"
-            where = switched[0].where if switched else None
-            self._add("kept", what, where, advice.KEPT)
-        elif any(was or now for was, now in hunks):
-            was, now = next((was, now) for was, now in hunks if was or now)
+            self._add("kept", what, switched[0].where if switched else None, advice.KEPT)
+        elif hunks:
+            was, now = hunks[0]
             self._branch(was, now, (now or was)[0])
 
 
-def inside(call: Call) -> str:
-    """Which line of an optimizer, when the user's line is only its `step()`."""
-    return f", in {call.library.rpartition('/')[2]}" if call.optimizer else ""
-
-
-def _aligned(old: list[Call], new: list[Call]) -> tuple[list, list]:
-    """Calls of the same operator on the same line, in pairs, and the stretches in between."""
+def _aligned(old: list[Call], new: list[Call]) -> Iterator[tuple[list[Call], list[Call], bool]]:
+    """Stretches of calls, in order; alike are calls of the same operators on the same lines."""
     a, b = ([(call.operator, call.where, call.library) for call in calls] for calls in (old, new))
-    pairs, hunks = [], []
-    start = next(
-        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
-    pairs += zip(old[:start], new[:start], strict=True)
+    differ = (place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+    start = next(differ, min(len(a), len(b)))
+    yield old[:start], new[:start], True
     matcher = SequenceMatcher(None, a[start:], b[start:], autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
-        was, now = old[start + i : start + j], new[start + k : start + m]
-        if tag == "equal":
-            pairs += zip(was, now, strict=True)
-        else:
-            hunks.append((was, now))
-    return pairs, hunks
+        yield old[start + i : start + j], new[start + k : start + m], tag == "equal"
 
 
 def _numbers(calls: tuple[Call, ...]) -> Iterator[tuple[tuple[float, Any], Call]]:
@@ -255,19 +265,6 @@ def _different(old: Any, new: Any) -> bool:
 
 def _first_use(calls: list[Call], leaf: Spec) -> Where | None:
     return next((call.where for call in calls if leaf in call.tensors), None)
-
-
-def _argument(call: Call, place: int) -> str:
-    if call.name == "slice":
-        return {2: "start", 3: "stop", 4: "step"}.get(place, "dimension") + " of a slice"
-    known = {"select": "index", "pow": "exponent", "to": "uploaded number", "tensor": "new tensor"}
-    return known.get(call.name, f"a number of {call.name}")
-
-
-def _names(calls: list[Call]) -> str:
-    names = list(dict.fromkeys(call.name for call in calls if call.name not in operators.VIEWS))
-    names = names or list(dict.fromkeys(call.name for call in calls))
-    return ", ".join(names[:3]) + (" ..." if len(names) > 3 else "") if names else "nothing"
 
 
 def _short(dtype: Any) -> str:

@@ -10,7 +10,7 @@ IGNORED = {"detach", "alias", "lift_fresh"}
 VIEWS = {"t", "transpose", "permute", "view", "expand", "slice", "select", "unsqueeze", "squeeze"}
 VIEWS |= {"propagate_xla_data", "as_strided", "split", "split_with_sizes", "unbind"}
 """Recorded again whenever a parameter has changed under its view: no branch by themselves."""
-CREATE = {"zeros", "zeros_like", "ones", "full", "full_like", "empty", "empty_like", "clone"}
+CREATE = {"zeros", "zeros_like", "ones", "full", "full_like", "empty", "empty_like"}
 CREATE |= {"ones_like", "new_zeros", "to", "tensor", "scalar_tensor", "fill", "zero"}
 DATA_DEPENDENT = {"nonzero", "masked_select", "unique2", "unique_dim", "unique_consecutive"}
 DATA_DEPENDENT |= {"repeat_interleave", "bincount", "argwhere"}

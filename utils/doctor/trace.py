@@ -21,6 +21,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten
 
+from utils.doctor.schema import scalars, with_defaults
+
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")})
 _HERE = str(Path(__file__).parent)
 _CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<.*cell.*>$")
@@ -62,6 +64,7 @@ class Call:
     library: the line of the innermost file that is not the user's, such as "sgd.py:350".
     optimizer, backward, gradients: whether it ran inside `torch.optim`, inside of backward, and
         with gradients recorded.
+    value: the number that it has read from the device.
     compiles, executions, reads: what it caused at once.
     fallbacks: the operators that it ran on the host.
     """
@@ -77,6 +80,7 @@ class Call:
     optimizer: bool
     backward: bool
     gradients: bool
+    value: float | int | bool | None = None
     compiles: int = 0
     executions: int = 0
     reads: int = 0
@@ -94,11 +98,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Trace:
-    """One run of a step: its batch, its operators, and the results alive at each step marker."""
+    """One run of a step: its batch, its operators, and at each step marker the results alive and
+    the line.
+    """
 
     inputs: tuple[tuple[str, Any], ...]
     calls: tuple[Call, ...]
     kept: tuple[tuple[str, ...], ...]
+    markers: tuple[Where | None, ...]
 
 
 def spec(value: Any) -> Any:
@@ -122,6 +129,7 @@ class Recorder:
     runner: Any
     calls: list[Call] = field(default_factory=list)
     kept: list[tuple[str, ...]] = field(default_factory=list)
+    markers: list[Where | None] = field(default_factory=list)
 
     def __enter__(self) -> "Recorder":
         import torch_xla
@@ -151,13 +159,15 @@ class Recorder:
 
     def _before_marker(self, *args: Any, **kwargs: Any) -> Any:
         self.kept.append(pending())
+        self.markers.append(self._lines(sys._getframe(1))[0])
         return self._marker(*args, **kwargs)
 
     def run(self, target: Callable[..., Any], args: Any, kwargs: Any, overload: Any) -> Any:
         """Call an operator and note it down."""
-        leaves, tree = tree_flatten((args, kwargs))
         before = _counts()
         out = target(*args, **kwargs)
+        args, kwargs = with_defaults(overload, args, kwargs)
+        leaves, tree = tree_flatten((args, kwargs))
         results = [spec(each) for each in tree_flatten(out)[0] if isinstance(each, torch.Tensor)]
         leaves = tuple(spec(leaf) for leaf in leaves)
         on_xla = any(isinstance(e, Spec) and e.device == "xla" for e in (*leaves, *results))
@@ -170,13 +180,14 @@ class Recorder:
                 target=target,
                 leaves=leaves,
                 tree=tree,
-                scalars=_scalars(overload, args, kwargs),
+                scalars=scalars(overload, args, kwargs),
                 results=tuple(results),
                 where=where,
                 library=library,
                 optimizer="torch/optim/" in library,
                 backward=backward,
                 gradients=torch.is_grad_enabled(),
+                value=out if isinstance(out, int | float) else None,
                 **_since(before),
             )
         )
@@ -242,21 +253,6 @@ def pending() -> tuple[str, ...]:
     report = torch_xla._XLAC._xla_tensors_report(1, str(torch_xla.device()))
     roots = re.findall(r"^\s*%\d+ = (\S+|\(.*?\)) ([\w:]+)\(.*ROOT=0", report, flags=re.M)
     return tuple(f"{operator} {shape.partition('{')[0]}" for shape, operator in roots)
-
-
-def _scalars(overload: Any, args: Any, kwargs: Any) -> tuple[bool, ...]:
-    """Which leaves are numbers that may be uploaded: any float, and an int where the operator takes
-    a number of any kind or a tensor. Another int is a size, a dimension or a position.
-    """
-    if overload is None:
-        return tuple(isinstance(leaf, int | float) for leaf in tree_flatten((args, kwargs))[0])
-    schema = {argument.name: str(argument.type) for argument in overload._schema.arguments}
-    named = [*zip(schema, args, strict=False), *kwargs.items()]
-    found: list[bool] = []
-    for name, value in named:
-        number = "number" in schema.get(name, "") or schema.get(name) == "Tensor"
-        found += [isinstance(leaf, float) or number for leaf in tree_flatten(value)[0]]
-    return tuple(found)
 
 
 def _counts() -> dict[str, int]:

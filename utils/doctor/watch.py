@@ -7,9 +7,10 @@ from typing import Any
 from torch.utils._pytree import keystr, tree_flatten_with_path
 
 from utils.doctor import Cause, Diagnosis, Step, advice, arguments
-from utils.doctor.compare import Finding, differences, inside
+from utils.doctor.compare import Finding, differences
 from utils.doctor.operators import data_dependent
 from utils.doctor.trace import Recorder, Trace, pending, spec
+from utils.doctor.wording import inside
 from utils.meter import Meter
 
 
@@ -73,7 +74,9 @@ def _observed(step: Callable[..., Any], batch: Any, number: int) -> tuple[Trace,
         if left or not meter.so_far().step_markers:
             torch_xla.sync()
     del kept
-    return Trace(inputs, tuple(recorder.calls), tuple(recorder.kept)), meter.reading
+    return Trace(
+        inputs, tuple(recorder.calls), tuple(recorder.kept), tuple(recorder.markers)
+    ), meter.reading
 
 
 def _called(step: Callable[..., Any], values: tuple[Any, ...]) -> Any:
@@ -84,14 +87,13 @@ def _interruptions(trace: Trace) -> list[Finding]:
     """What runs the graph before its end: values read, and operators on the host."""
     found: list[Finding] = []
     for call in trace.calls:
-        to_host = call.name == "to" and call.results and call.results[0].device == "cpu"
         if call.fallbacks:
             what = f"{', '.join(call.fallbacks)} runs on the host{inside(call)}"
             tip = advice.data_dependent(call.name) if data_dependent(call) else advice.FALLBACK
             found.append(Finding("fallback", what, call.where, tip))
-        elif call.reads or to_host or call.executions:
+        elif call.executions:  # a value that is computed already can be read without running
             name = _READS.get(call.name, call.name)
-            what = f"{name} reads a value in the middle of the step{inside(call)}"
+            what = f"{name} runs what is recorded so far, to read a value{inside(call)}"
             found.append(Finding("read", what, call.where, advice.READ))
     return list(dict.fromkeys(found))
 
