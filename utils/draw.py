@@ -78,7 +78,7 @@ def bars(
         drawn = axes.bar(places, values, width, label=name, color=COLORS[i], hatch=HATCHES[i],
                          edgecolor="white")  # fmt: skip
         axes.bar_label(drawn, fmt="%g")
-    axes.set_xticks(range(len(labels)), labels)
+    axes.set_xticks(range(len(labels)), labels, fontsize=8 if len(labels) > 8 else None)
     axes.set_ylabel(ylabel)
     axes.margins(y=0.15)
     axes.spines[["top", "right"]].set_visible(False)
@@ -109,9 +109,12 @@ def lines(
             axes.plot(x, values, color=COLORS[i], marker=MARKERS[i], label=name)
         scale = {"yscale": "log"} if log else {"ylim": (0, None)}
         axes.set(xlabel=xlabel, ylabel=ylabel, **scale)
+        axes.locator_params("x", integer=all(float(each).is_integer() for each in x))
         axes.spines[["top", "right"]].set_visible(False)
         if len(curves) > 1:
-            axes.legend(frameon=False)
+            # Curves on a logarithmic axis leave no corner free.
+            above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 4} if log else {}
+            axes.legend(frameon=False, **above)
     return _picture(figure, caption)
 
 
