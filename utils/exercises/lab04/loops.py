@@ -1,5 +1,7 @@
 """The cases and the judgement of the uneven batches and sentences, exercises 2 and 3 of lab 04."""
 
+import math
+import operator
 import random
 
 from utils.buckets import padded_tokens, powers_of_two
@@ -29,7 +31,7 @@ tests measure both.
 # ex2: the recompile storm
 
 MOST_COMPILES_STEADY = 2
-"""The step, and one more, such as to bring the losses together."""
+"""The step, and one more, such as another way to bring the losses together."""
 
 TRAINING_NODES = 32
 """A training step of these models is a graph of 43 nodes or more, its forward pass one of 10."""
@@ -58,8 +60,9 @@ def _listed(numbers: list[int]) -> str:
 
 
 def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
-    steps, real, rows = case["steps"], sum(case["sizes"]), facts["rows"]
-    most, compiles = steps * max(case["sizes"]), facts["compiles"]
+    steps, sizes, compiles = case["steps"], case["sizes"], facts["compiles"]
+    rows = [shape[0] for shape in facts["shapes"] if shape]
+    dropped = len(rows) < steps or any(a < b for a, b in zip(rows, sizes, strict=False))
     advice = (
         "a padded row must not count: neither in the sum of the losses nor in the number of rows"
         " that it is divided by"
@@ -68,74 +71,74 @@ def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
         "these are the losses of a model that never learns: is there an update in each step?": (
             batch_losses({**case, "lr": 0.0})
         ),
-        "these are losses without the warm-up: each step's gradient is scaled by its weight": (
+        "these are losses without the warm-up: each step's loss is scaled before backward": (
             batch_losses({**case, "warmup": [1.0] * steps})
         ),
     }
-    rows_judged = [
-        right_numbers(
-            "losses",
-            2,
-            facts["returned"],
-            batch_losses(case),
-            known,
-            advice,
-            ("steady_loop", "batch"),
-            TOLERANCE,
-        ),
-        criterion(
-            "rows",
-            1,
-            real <= rows <= most,
-            times(rows, "row"),
-            f"{real} to {most}",
-            "rows were dropped: every sample has to enter the model"
-            if rows < real
-            else "more rows than needed: pad to the largest batch, no further",
-        ),
-        executions(
-            "one execution a step", 1, case, facts, steps + 1, "End each step with torch_xla.sync()"
-        ),
-        criterion(
-            "compiles",
-            4,
-            compiles <= MOST_COMPILES_STEADY,
-            str(compiles),
-            f"at most {MOST_COMPILES_STEADY}",
-            "the graph still differs from step to step. Two things can change it here: the shape"
-            " of a batch, and a Python number that chooses a place in a tensor on the device",
-        ),
-    ]
-    if not _trained_on_device(facts, steps):
-        return _off_device(rows_judged, facts)
-    if rows == real and compiles > MOST_COMPILES_STEADY:
-        rows_judged[:3] = map(not_judged, rows_judged[:3])
-        # Right losses are no merit of a loop that has no padded row to leave out.
-    return rows_judged
-
-
-def _trained_on_device(facts: Facts, steps: int) -> bool:
-    return facts["on_device"] == steps and sum(facts["graph_nodes"]) >= TRAINING_NODES * steps
-
-
-def _off_device(rows: list[Criterion], facts: Facts) -> list[Criterion]:
-    """Nothing counts that was not done on the device; the first row says so, or what else is wrong
-    with what was returned.
-    """
-    wrong_return = did_nothing(facts) or facts["returned"]["stopped"]
-    message = (
-        rows[0].message
-        if wrong_return
-        else "every step belongs on torch_xla.device(), whole: forward, backward and update"
-        if "rows" in facts
-        else "every sentence belongs through the model on torch_xla.device()"
+    losses = right_numbers(
+        "losses",
+        2,
+        facts["returned"],
+        batch_losses(case),
+        known,
+        "" if dropped else advice,
+        ("steady_loop", "batch"),
+        TOLERANCE,
     )
+    entered = criterion(
+        "rows",
+        1,
+        not dropped and max(rows) <= max(sizes),
+        times(sum(rows), "row"),
+        f"{sum(sizes)} at least, {max(sizes)} a step at most",
+        "rows were dropped: every sample has to enter the model"
+        if dropped
+        else "more rows than needed: pad to the largest batch, no further",
+    )
+    ran = executions(
+        "one execution a step", 1, case, facts, steps + 1, "End each step with torch_xla.sync()"
+    )
+    steady = criterion(
+        "compiles",
+        4,
+        compiles <= MOST_COMPILES_STEADY,
+        str(compiles),
+        f"at most {MOST_COMPILES_STEADY}",
+        "the graph still differs from step to step. Two things can change it here: the shape"
+        " of a batch, and a Python number that chooses a place in a tensor on the device",
+    )
+    if not _trained_on_device(facts):
+        message = "every step belongs on torch_xla.device(), whole: forward, backward and update"
+        return _off_device([losses, entered, ran, steady], facts, message)
+    if dropped:
+        # Few compiles are no merit of what leaves out the batches that differ.
+        return [losses, entered, ran, not_judged(steady)]
+    if sum(rows) == sum(sizes) and not steady.passed:
+        # Nor are right losses one of a loop that has no padded row to leave out.
+        return [*map(not_judged, (losses, entered, ran)), steady]
+    return [losses, entered, ran, steady]
+
+
+def _trained_on_device(facts: Facts) -> bool:
+    steps = facts["steps"]
+    trained = sum(facts["graph_nodes"]) >= TRAINING_NODES * steps
+    return 0 < facts["on_device"] == steps and trained
+
+
+def _off_device(rows: list[Criterion], facts: Facts, message: str) -> list[Criterion]:
+    """Nothing counts that was not done on the device; the first row says so, unless nothing was
+    done at all.
+    """
+    if did_nothing(facts) or facts["returned"]["stopped"]:
+        message = rows[0].message
     return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
 
 
 # ex3: pad to buckets
 
-MOST_COMPILES_PADDED = 3
+MOST_SHAPES = 3
+"""Each is a compile; one more compile may bring the losses together."""
+
 MOST_TIMES_TOKENS = 1.40
 
 
@@ -164,55 +167,58 @@ def _lengths(case: Facts) -> list[int]:
 
 
 def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
-    real, tokens, compiles = sum(_lengths(case)), facts["tokens"], facts["compiles"]
-    most = int(MOST_TIMES_TOKENS * real)
-    right = sentence_losses(case)
-    weighted = [loss * length for loss, length in zip(right, _lengths(case), strict=True)]
-    known = {
-        "these are sums: divide each by the number of real targets": weighted,
-        "this is one mean for all sentences: each has a mean of its own": [sum(weighted) / real]
-        * COUNT,
-    }
+    lengths, compiles, right = _lengths(case), facts["compiles"], sentence_losses(case)
+    shapes = [tuple(shape) for shape in facts["shapes"]]
+    real, tokens = sum(lengths), sum(math.prod(shape) for shape in shapes)
+    mean = sum(map(operator.mul, right, lengths)) / real
+    known = {"this is one mean for all sentences: each has a mean of its own": [mean] * COUNT}
     advice = (
         "padding goes to the right, where it changes no logit before it, and its targets must not"
         " count: neither in the sum nor in the number it is divided by. Are the losses in the order"
         " of the sentences?"
     )
-    rows = [
-        right_numbers(
-            "losses",
-            2,
-            facts["returned"],
-            right,
-            known,
-            advice,
-            ("bucketed_losses", "sentence"),
-            TOLERANCE,
-        ),
-        criterion(
-            "tokens",
-            3,
-            real <= tokens <= most,
-            f"{tokens / real:.2f} × the tokens",
-            f"1 to {MOST_TIMES_TOKENS:.2f} ×",
-            "tokens are missing: each one but the last of a sentence goes into the model"
-            if tokens < real
-            else "too much padding: a short sentence belongs into a shorter bucket, and a batch"
-            " needs no row that holds no sentence",
-        ),
-        criterion(
-            "compiles",
-            3,
-            compiles <= MOST_COMPILES_PADDED,
-            str(compiles),
-            f"at most {MOST_COMPILES_PADDED}",
-            "each shape that enters the model is a graph, a batch with another number of rows too;"
-            " and so is each operator on the device that brings the losses together",
-        ),
-    ]
-    if not tokens or facts["on_device"] != facts["steps"]:
-        return _off_device(rows, facts)
-    if tokens == real and compiles > MOST_COMPILES_PADDED:
+    losses = right_numbers(
+        "losses",
+        2,
+        facts["returned"],
+        right,
+        known,
+        "" if tokens < real else advice,
+        ("bucketed_losses", "sentence"),
+        TOLERANCE,
+    )
+    enough = criterion(
+        "tokens",
+        3,
+        real <= tokens <= MOST_TIMES_TOKENS * real,
+        f"{tokens / real:.2f} × the tokens",
+        f"1 to {MOST_TIMES_TOKENS:.2f} ×",
+        "tokens are missing: each one but the last of a sentence goes into the model"
+        if tokens < real
+        else "too much padding: a short sentence belongs into a shorter bucket, and a batch"
+        " needs no row that holds no sentence",
+    )
+    few = criterion(
+        "shapes",
+        2,
+        len(set(shapes)) <= MOST_SHAPES,
+        str(len(set(shapes))),
+        f"at most {MOST_SHAPES}",
+        "each shape that enters the model is a graph, a batch with another number of rows too",
+    )
+    compiled = criterion(
+        "compiles",
+        1,
+        compiles <= MOST_SHAPES + 1,
+        str(compiles),
+        f"at most {MOST_SHAPES + 1}",
+        "one for each shape, and one that brings the losses together: what else differs? Pad on"
+        " the CPU, before .to",
+    )
+    if not 0 < facts["on_device"] == facts["steps"]:
+        message = "every sentence belongs through the model on torch_xla.device()"
+        return _off_device([losses, enough, few, compiled], facts, message)
+    if tokens == real and not few.passed:
         # Right losses of sentences as they are say nothing of a mask.
-        rows[:2] = map(not_judged, rows[:2])
-    return rows
+        return [*map(not_judged, (losses, enough)), few, not_judged(compiled)]
+    return [losses, enough, few, not_judged(compiled) if not few.passed else compiled]

@@ -1,5 +1,6 @@
 """What the answers of lab 04 do, as counts and plain values. Judges nothing."""
 
+from collections.abc import Callable
 from typing import Any
 
 from utils.exercises import Facts, Observer
@@ -45,10 +46,13 @@ def observe_new_graphs(answer: Answer, case: Facts) -> Facts:
 
 
 class _Inputs:
-    """Watches what enters a model: in how many calls all was on the device, and how much it was."""
+    """Watches what enters a model: the shape at each call, and in how many calls all was on the
+    device.
+    """
 
-    def __init__(self, model: Any, begin: Any) -> None:
-        self.on_device = self.rows = self.tokens = 0
+    def __init__(self, model: Any, begin: Callable[[], None]) -> None:
+        self.on_device = 0
+        self.shapes: list[list[int]] = []
         self._begin = begin
         model.register_forward_pre_hook(self._look, with_kwargs=True)
 
@@ -57,8 +61,42 @@ class _Inputs:
         first = (*inputs, *named.values())[0]
         places = {each.device.type for each in (first, *module.parameters())}
         self.on_device += places == {"xla"}
-        self.rows += len(first)
-        self.tokens += first.numel()
+        self.shapes.append(list(first.shape))
+
+
+def _run(answer: Answer, model: Any, *inputs: Any) -> Facts:
+    """What happens while an answer works with a model and further inputs."""
+    from utils.meter import Meter
+
+    with Meter() as meter:
+        seen = Steps()
+        entered = _Inputs(model, seen.begin)
+        returned = answered(answer, model, *inputs)
+        facts = seen.facts()
+    return {
+        **facts,
+        **counts(meter.reading),
+        "on_device": entered.on_device,
+        "shapes": entered.shapes[:_MOST_SHAPES],
+        "returned": returned,
+    }
+
+
+_MOST_SHAPES = 200
+
+
+def _bring_together(count: int) -> None:
+    """Compile what brings that many losses together. Otherwise the first check of a process would
+    count it, and a later one would not.
+    """
+    import torch
+    import torch_xla
+
+    from utils.meter import settle
+
+    losses = [torch.full((1,), 0.5).to(torch_xla.device()).sum() for _ in range(count)]
+    settle()
+    torch.stack(losses).tolist()
 
 
 def observe_steady_loop(answer: Answer, case: Facts) -> Facts:
@@ -66,46 +104,23 @@ def observe_steady_loop(answer: Answer, case: Facts) -> Facts:
     import torch_xla
 
     from utils.exercises.lab04 import training
-    from utils.meter import Meter
 
+    device = torch_xla.device()
     model, batches, warmup = training.draw(case, spare_features=next(unused))
-    model.to(torch_xla.device())
+    model.to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=case["lr"])
-    warmup = warmup.to(torch_xla.device())
-    with Meter() as meter:
-        seen = Steps()
-        inputs = _Inputs(model, seen.begin)
-        returned = answered(answer, model, optimizer, batches, warmup)
-        facts = seen.facts()
-    return {
-        **facts,
-        **counts(meter.reading),
-        "on_device": inputs.on_device,
-        "rows": inputs.rows,
-        "returned": returned,
-    }
+    _bring_together(len(batches))
+    return _run(answer, model, optimizer, batches, warmup.to(device))
 
 
 def observe_bucketed_losses(answer: Answer, case: Facts) -> Facts:
     import torch_xla
 
     from utils.exercises.lab04 import texts
-    from utils.meter import Meter
 
     model, sequences = texts.draw(case, spare_ids=next(unused))
     model.to(torch_xla.device())
-    with Meter() as meter:
-        seen = Steps()
-        inputs = _Inputs(model, seen.begin)
-        returned = answered(answer, model, sequences)
-        facts = seen.facts()
-    return {
-        **facts,
-        **counts(meter.reading),
-        "on_device": inputs.on_device,
-        "tokens": inputs.tokens,
-        "returned": returned,
-    }
+    return _run(answer, model, sequences)
 
 
 def observe_choose_buckets(answer: Answer, case: Facts) -> Facts:
