@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from textwrap import dedent
 
@@ -422,6 +423,19 @@ def test_rules_are_complete() -> None:
         assert rule.source.startswith(("https://", "local check: "))
         assert all((rule.title, rule.happens, rule.xla, rule.torchneuron))
         assert rule.severity != "error" or rule.kind == "loud"
+
+
+def test_a_thousand_files_by_two_processes(tmp_path: Path) -> None:
+    for number in range(1000):
+        write(tmp_path / str(number // 100), **{f"m{number:03}": SCRIPT})
+    start = time.monotonic()
+    report = audit(tmp_path, processes=2)
+    print(f"1,000 files of {SCRIPT.count(chr(10))} lines: {time.monotonic() - start:.1f} s")
+    assert report.files == 1000
+    assert len(report.findings) == 1000 * len(expected(SCRIPT))
+    assert [each.place for each in report.findings] == sorted(
+        each.place for each in report.findings
+    )
 
 
 # The command line

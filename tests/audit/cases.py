@@ -587,7 +587,9 @@ ALIKE = {
         cupy = None
     """,
     "cuda-build": """
+        import posix
         from setuptools import setup
+        posix.mknod("path", device=0)
         setup(name="cu121", install_requires=["torch==2.9.1", "triton-client"])
     """,
     "item-in-loop": """

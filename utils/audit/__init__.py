@@ -1,7 +1,8 @@
 """Audit a source tree for what will not port from CUDA PyTorch to XLA and Neuron.
 
 `audit(path)` reads Python files, notebooks and files of requirements; it never imports or runs
-them. On the command line: `python -m utils.audit PATH`.
+them. On the command line: `python -m utils.audit PATH`. A comment `# audit: ignore` silences its
+line, `# audit: ignore[cuda-move]` one rule there.
 
 >>> [each.rule for each in audit_source("import torch\\nx = torch.ones(2).cuda()").findings]
 ['cuda-move']

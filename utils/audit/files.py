@@ -145,8 +145,8 @@ def _text(text: str, name: str, file: Path, local: frozenset[str]) -> source.Res
         return source.needed(text, name, requirements.in_toml)
     if file.name == "setup.cfg":
         return source.needed(text, name, requirements.in_setup_cfg)
-    if requirements.CONDA.match(file.name):
+    if file.suffix in (".yml", ".yaml"):
         return source.needed(text, name, requirements.in_conda)
-    if requirements.is_requirements(file.name, file.parent.name):
+    if file.suffix in (".txt", ".in"):
         return source.needed(text, name)
     return source.python(text, name, local)
