@@ -40,6 +40,7 @@ CASES = {
         torch.load("a.pt", map_location={"cuda:0": "cuda:%d" % rank})  #! cuda-device
         torch.set_default_device("cuda")  #! cuda-device
         torch.Generator(device="cuda")  #! cuda-device
+        torch.hub.load("repository", "model", f"cuda:{rank}")  #! cuda-device
         parser = argparse.ArgumentParser()
         parser.add_argument("-d", "--device", default="cuda", help="cuda or cpu")  #! cuda-device
         settings = {"device": "cuda", "name": "cuda"}  #! cuda-device
@@ -74,6 +75,7 @@ CASES = {
             if not torch.cuda.is_available():  #! cuda-fallback
                 return "cpu"
             return torch.device("cuda")
+        here = torch.cuda.current_device() if torch.cuda.is_available() else "cpu"  #! cuda-fallback
     """,
     "cuda-required": """
         import sys
@@ -111,7 +113,8 @@ CASES = {
         z = y.type("torch.cuda.FloatTensor")  #! cuda-tensor-type
     """,
     "cuda-memory": """
-        import torch
+        import pytest
+        torch = pytest.importorskip("torch")
         print(torch.cuda.max_memory_allocated() / 2**20)  #! cuda-memory
         torch.cuda.empty_cache()  #! cuda-memory
         torch.cuda.memory.memory_reserved()  #! cuda-memory
@@ -148,10 +151,12 @@ CASES = {
             pass
         with torch.cuda.amp.autocast(), mixed():  #! cuda-autocast cuda-autocast
             pass
+        from torch.cuda.amp import *  #! cuda-autocast
     """,
     "grad-scaler": """
         import torch
         from torch.cuda.amp import GradScaler as GS
+        from torch.cuda.amp import GradScaler  #! grad-scaler
         a = torch.cuda.amp.GradScaler(enabled=True)  #! grad-scaler
         b = GS()  #! grad-scaler
         c = torch.amp.GradScaler("cuda")  #! grad-scaler
@@ -213,6 +218,8 @@ CASES = {
         import lightning as L
         trainer = L.Trainer(accelerator="gpu", devices=2)  #! gpu-trainer
         older = L.Trainer(gpus=1)  #! gpu-trainer
+        import torch
+        L.Trainer(accelerator="gpu" if torch.cuda.is_available() else "cpu")  #! cuda-fallback
     """,
     "compile-backend": """
         import torch
@@ -396,6 +403,14 @@ ALIKE = {
             if wanted and not torch.cuda.is_available():
                 raise ValueError("--cuda was given, and there is none")
             assert torch.accelerator.is_available()
+        def test_it(self):
+            if not torch.cuda.is_available():
+                raise unittest.SkipTest("needs CUDA")
+            torch.cuda.synchronize()
+        def test_more(self):
+            if not torch.cuda.is_available():
+                pytest.skip("needs CUDA")
+            torch.cuda.synchronize()
     """,
     "cuda-api": """
         import unittest
@@ -560,6 +575,9 @@ ALIKE = {
     """,
     "triton": """
         import numba
+        from typing import TYPE_CHECKING
+        if TYPE_CHECKING:
+            import triton
         text = "import triton"
         from .triton import jit
         from tritonclient import http

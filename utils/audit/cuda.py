@@ -71,6 +71,8 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
                 at.report(rule, node)
         elif rule:
             at.report(rule, node)
+            if name.endswith("current_device"):
+                at.idiom(at.guard)  # a device, chosen by asking CUDA
         return True
     if name in ATTENTION:
         at.report("attention-backend", node)
@@ -85,7 +87,10 @@ def imported(at: "State", node: ast.ImportFrom, names: list[str]) -> None:
     for alias, name in zip(node.names, names, strict=True):
         bound = alias.asname or alias.name
         rule = rule_of(name)
-        if rule and bound != "*" and not at.names.is_read(bound):
+        if bound == "*":
+            rule = "cuda-autocast" if node.module == "torch.cuda.amp" else "cuda-api"
+            at.report(rule, node, "all names are imported, they are not followed")
+        elif rule and not at.names.is_read(bound):
             at.report(rule, node, f"imported as {bound}, not used in this file")
 
 

@@ -125,8 +125,11 @@ def role(name: str) -> str:
 
 
 def numbered(node: ast.AST | None) -> bool:
-    """ "cuda:0" names a device wherever it stands; "cuda" alone may be a word."""
-    return node is not None and is_cuda(node) and ":" in node.value
+    """ "cuda:0" or f"cuda:{n}" is a device wherever it stands; "cuda" alone may be a word."""
+    if not writes(node):
+        return False
+    first = next(each for each in ast.walk(node) if isinstance(each, ast.Constant))
+    return str(first.value).startswith("cuda:")
 
 
 def named(at: "State", name: str, value: ast.AST) -> None:
@@ -224,11 +227,10 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     for index, arg in enumerate(node.args):
         if index == place:
             device(at, arg, numbers=True)
-        elif isinstance(arg, ast.Constant):
+        else:
             said = last in TEXT or last.endswith(("Error", "Exception", "Warning"))
             if numbered(arg) and not said and not at.foreign:
                 at.report("cuda-device", arg)
-        else:
             at.visit(arg)
     option = _option(node, last)
     for keyword in node.keywords:

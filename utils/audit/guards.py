@@ -19,6 +19,9 @@ CUDA = re.compile(r"cuda(:\d+)?$")
 # is_flash_attn_available(), find_spec("xformers"), HAS_TRITON: the code can do without the package.
 OPTIONAL = re.compile(r"(^|_)(is_\w+_available|find_spec|has|have|available|installed)($|_)", re.I)
 
+ENDS = {"exit", "quit", "sys.exit", "os._exit", "os.abort"}
+SKIPS = {"pytest.skip", "self.skipTest"}
+
 
 class Elsewhere:
     """The condition asks a device or a tensor what it is, not CUDA whether it is there."""
@@ -166,17 +169,22 @@ def _none(node: ast.AST) -> bool:
 def leaves(body: list[ast.stmt]) -> bool:
     """The block ends by leaving it: what follows runs only when the block did not."""
     return bool(body) and (
-        isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break) or stops(body)
+        isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
+        or _last_call(body) in ENDS | SKIPS
     )
 
 
 def stops(body: list[ast.stmt]) -> bool:
-    """The block ends the program with an error."""
-    if not body:
-        return False
-    last = body[-1]
-    if isinstance(last, ast.Raise):
-        return True
+    """The block ends the program with an error; skipping a test is none."""
+    if body and isinstance(body[-1], ast.Raise):
+        raised = body[-1].exc
+        made = raised.func if isinstance(raised, ast.Call) else raised
+        return made is None or not written(made).endswith("SkipTest")
+    return _last_call(body) in ENDS
+
+
+def _last_call(body: list[ast.stmt]) -> str:
+    last = body[-1] if body else None
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
-        return written(last.value.func) in {"exit", "quit", "sys.exit", "os._exit", "os.abort"}
-    return False
+        return written(last.value.func)
+    return ""

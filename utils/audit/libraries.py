@@ -90,7 +90,10 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     elif name.startswith("torch.ops."):
         _operator(at, node, name)
     elif name.split(".")[0] in TRAINERS and last in ("Trainer", "Fabric"):
-        _trainer(at, given)
+        _trainer(at, given.get("accelerator"))
+        gpus = given.get("gpus")
+        if gpus is not None and not (isinstance(gpus, ast.Constant) and gpus.value in (None, 0)):
+            at.report("gpu-trainer", gpus)
     elif name.startswith("torch.optim.") and _is(given.get("fused"), True):
         at.report("fused-optimizer", given["fused"])
     elif name in ("setuptools.setup", "distutils.core.setup", "setup"):
@@ -139,13 +142,12 @@ def _operator(at: "State", node: ast.Call, name: str) -> None:
         at.report("cpp-extension", node.func, f"an operator of {space}", "note")
 
 
-def _trainer(at: "State", given: dict[str, ast.expr]) -> None:
-    kind = given.get("accelerator")
-    if isinstance(kind, ast.Constant) and kind.value in ("gpu", "cuda", "ddp"):
-        at.report("gpu-trainer", kind)
-    gpus = given.get("gpus")
-    if gpus is not None and not (isinstance(gpus, ast.Constant) and gpus.value in (None, 0)):
-        at.report("gpu-trainer", gpus)
+def _trainer(at: "State", kind: ast.AST | None) -> None:
+    match kind:
+        case ast.Constant(value="gpu" | "cuda"):
+            at.report("gpu-trainer", kind)
+        case ast.IfExp():
+            at.choice(kind, lambda part: _trainer(at, part))
 
 
 def _setup(at: "State", given: dict[str, ast.expr]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+IMPORTS = ("importorskip", "import_module", "__import__")
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -202,6 +203,11 @@ class Names:
             return targets[0]
         if follow and depth and not targets and len(others) == 1 and others[0].kind == "value":
             value = others[0].node
+            if isinstance(value, ast.Call) and written(value.func).endswith(IMPORTS):
+                # torch = pytest.importorskip("torch")
+                match value.args:
+                    case [ast.Constant(value=str(module)), *_]:
+                        return module
             if isinstance(value, ast.Name | ast.Attribute):
                 if not (isinstance(value, ast.Name) and value.id == name):
                     return self.dotted(value, home, follow, depth - 1)

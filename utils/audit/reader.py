@@ -25,6 +25,9 @@ class Reader(State):
     # Statements
 
     def on_If(self, node: ast.If) -> None:
+        if self.dotted(node.test).endswith("TYPE_CHECKING"):
+            self.body(node.orelse)  # the rest is never run
+            return
         self.visit(node.test)
         values.decision(self, node.test)
         yes = self.guards.implied(node.test, True, self.scope)

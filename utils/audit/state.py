@@ -15,7 +15,7 @@ from utils.audit.tensors import Tensors
 
 # These describe XLA itself: that CUDA is there does not excuse them.
 ABOUT_VALUES = {"item-in-loop", "data-dependent-shape", "boolean-mask", "tensor-control-flow"}
-CHOICES = {"cuda-device", "cuda-move", "cuda-tensor-type"}
+CHOICES = {"cuda-device", "cuda-move", "cuda-tensor-type", "gpu-trainer"}
 FRAMEWORKS = {"torch", "torchvision", "torchaudio", "lightning", "pytorch_lightning", "accelerate"}
 FRAMEWORKS |= {"transformers", "diffusers", "timm", "fastai", "torchmetrics", "ignite"}
 OTHERS = {"cupy", "numba", "jax", "tensorflow", "paddle", "mxnet", "pycuda", "warp", "taichi"}
@@ -50,7 +50,9 @@ class State:
         self.kept: list[tuple[Scope, str, ast.AST, Origin]] = []
         self.used: set[tuple[Scope, str]] = set()
         self.told: set[ast.AST | None] = set()  # device names that another finding is about
-        self.torch = bool(self.names.imports & FRAMEWORKS)
+        self.torch = bool(self.names.imports & FRAMEWORKS) or (
+            "*" in self.names.imported and self.names.is_read("torch")
+        )
         self.foreign = not self.torch and bool(self.names.imports & OTHERS)
         self._idioms: set[ast.AST] = set()
         self._on: dict[type, Callable] = {
