@@ -2,7 +2,8 @@
 
 The entries of a persistent compile cache carry no checksum of their own, so whoever shares one
 writes a manifest when it is known to be good, and checks it before use. A manifest notices
-accident, not malice: who can change an entry can change the manifest beside it. Standard library
+accident, not malice: who can change an entry can change the manifest beside it. An entry that is
+compiled anew has other bytes, though it is as good, so it needs a new manifest. Standard library
 only.
 """
 

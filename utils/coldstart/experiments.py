@@ -33,6 +33,7 @@ SETTINGS = {
 # One graph only, so that a flipped byte can meet no other.
 FLIP_SETTINGS = SETTINGS | {"batch": 2, "length": 16, "width": 32, "layers": 1, "optimizer": "sgd"}
 FLIPS = 64
+FLIP_TIMEOUT_SECONDS = 120
 REPETITIONS = 3
 LENGTHS = (16, 32, 48, 64)
 FAST_MATH = "--xla_cpu_enable_fast_math=true"
@@ -167,7 +168,7 @@ def flips(lab: Lab, count: int, say: Callable[[str], None]) -> tuple[tuple[Flip,
         (cache / name).write_bytes(damaged)
         noticed = name in [each.file for each in manifest.check(cache)]
         try:
-            start = lab.run(cache)
+            start = lab.run(cache, timeout_seconds=FLIP_TIMEOUT_SECONDS)
             outcome, died = judge(start, reference), start.died
             loss = start.losses[-1] if start.losses else None
         except TimeoutError:

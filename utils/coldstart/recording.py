@@ -33,10 +33,13 @@ class Flip:
 
     position: which byte, counted from 0; of: how many bytes the entry has.
     outcome: "detected" (a failure was counted, the graph compiled again), "no effect" (a hit, the
-        same losses), "crash", "hang" (no end within the time allowed), "other loss" (a hit, no word
+        same losses), "crash", "hang" (no end within two minutes), "other loss" (a hit, no word
         of warning, and other losses), or "error" (a Python error that names the trouble).
     signal: of a crash, such as "SIGSEGV". loss: the last one; None if there is none.
     noticed: did the manifest name the file?
+
+    XLA does not write the same bytes when it compiles the same graph again, so another run has
+    other outcomes at the same positions.
     """
 
     position: int
