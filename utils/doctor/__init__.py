@@ -169,6 +169,7 @@ def arguments(step: Callable[..., Any], batch: Any) -> tuple[tuple[str, ...], tu
 
 def _bound(step: Callable[..., Any], values: tuple[Any, ...]) -> inspect.BoundArguments | None:
     try:
-        return inspect.signature(step).bind(*values)
+        # A module's own call takes anything: its forward names the arguments.
+        return inspect.signature(getattr(step, "forward", step)).bind(*values)
     except (TypeError, ValueError):  # other arguments, or a callable without a signature
         return None

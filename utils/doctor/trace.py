@@ -89,7 +89,7 @@ class Call:
     @property
     def name(self) -> str:
         """The operator without its overload: "slice" of "aten.slice_copy.Tensor"."""
-        return self.operator.split(".")[1].removesuffix("_copy").removeprefix("_")
+        return _bare(self.operator)
 
     @property
     def tensors(self) -> tuple[Spec, ...]:
@@ -135,6 +135,7 @@ class Recorder:
         import torch_xla
 
         self._thread = threading.get_ident()
+        self._results: list[tuple[str, Any]] = []
         self._modes = (_Constructors(self), _Operators(self))
         self._marker = torch_xla._XLAC._xla_step_marker
         entered = []
@@ -157,8 +158,13 @@ class Recorder:
         for mode in reversed(self._modes):
             mode.__exit__(*error)
 
+    def mark(self) -> None:
+        """Note which results are alive: those are what the graph returns."""
+        self.kept.append(tuple(label for label, result in self._results if not result.expired()))
+        self._results.clear()
+
     def _before_marker(self, *args: Any, **kwargs: Any) -> Any:
-        self.kept.append(pending())
+        self.mark()
         self.markers.append(self._lines(sys._getframe(1))[0])
         return self._marker(*args, **kwargs)
 
@@ -168,15 +174,21 @@ class Recorder:
         out = target(*args, **kwargs)
         args, kwargs = with_defaults(overload, args, kwargs)
         leaves, tree = tree_flatten((args, kwargs))
-        results = [spec(each) for each in tree_flatten(out)[0] if isinstance(each, torch.Tensor)]
+        made = [each for each in tree_flatten(out)[0] if isinstance(each, torch.Tensor)]
+        results = [spec(each) for each in made]
         leaves = tuple(spec(leaf) for leaf in leaves)
         on_xla = any(isinstance(e, Spec) and e.device == "xla" for e in (*leaves, *results))
         if not on_xla or str(target).split(".")[0] in _SILENT:
             return out
+        operator = str(target) if overload is not None else "torch.tensor"
+        for each in made:
+            label = f"{_bare(operator)} {tuple(each.shape)}"
+            # A weak reference of C++: one of Python's would end with the object that is seen here.
+            self._results.append((label, torch._C._WeakTensorRef(each)))
         where, library, backward = self._place()
         self.calls.append(
             Call(
-                operator=str(target) if overload is not None else "torch.tensor",
+                operator=operator,
                 target=target,
                 leaves=leaves,
                 tree=tree,
@@ -244,15 +256,16 @@ class _Constructors(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def pending() -> tuple[str, ...]:
-    """Shape and operator of each result that is alive and not computed yet, in the order in which
-    the graph returns them.
-    """
+def _bare(operator: str) -> str:
+    return operator.split(".")[1].removesuffix("_copy").removeprefix("_")
+
+
+def pending() -> bool:
+    """Whether anything on the device is recorded and not computed yet."""
     import torch_xla
 
-    report = torch_xla._XLAC._xla_tensors_report(1, str(torch_xla.device()))
-    roots = re.findall(r"^\s*%\d+ = (\S+|\(.*?\)) ([\w:]+)\(.*ROOT=0", report, flags=re.M)
-    return tuple(f"{operator} {shape.partition('{')[0]}" for shape, operator in roots)
+    waiting = torch_xla._XLAC._check_device_tensor_need_materialization(str(torch_xla.device()))
+    return any(waiting)
 
 
 def _counts() -> dict[str, int]:

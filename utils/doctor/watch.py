@@ -70,8 +70,8 @@ def _observed(step: Callable[..., Any], batch: Any, number: int) -> tuple[Trace,
             except Exception as error:
                 error.add_note(f"diagnose: the step raised this for batch {number}")
                 raise
-        recorder.kept += [left] if (left := pending()) else []
-        if left or not meter.so_far().step_markers:
+        recorder.mark()
+        if pending() or not meter.so_far().step_markers:
             torch_xla.sync()
     del kept
     return Trace(
