@@ -59,7 +59,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@dataclass
+@dataclass(frozen=True)
 class Lab:
     """A place to work in and the environment to ask: `python` is its interpreter."""
 
