@@ -463,6 +463,13 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert codes == [0, 1, 1]
 
 
+def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
+    write(tmp_path, **{f"m{number}": SCRIPT for number in range(60)})
+    command = f"{sys.executable} -m utils.audit {tmp_path} --fail-on never | head -n 1"
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("m0.py\n", "")
+
+
 def test_the_command_line_says_when_there_is_nothing_to_read(tmp_path: Path) -> None:
     done = run(str(tmp_path / "absent"))
     assert done.returncode == 2 and "no such file or folder" in done.stderr

@@ -4,6 +4,9 @@
 them. On the command line: `python -m utils.audit PATH`. A comment `# audit: ignore` silences its
 line, `# audit: ignore[cuda-move]` one rule there.
 
+It reads each file by itself. It does not see a device name that is put together at run time, one
+that comes from a configuration file or from another module, nor what an installed package does.
+
 >>> [each.rule for each in audit_source("import torch\\nx = torch.ones(2).cuda()").findings]
 ['cuda-move']
 """

@@ -32,7 +32,10 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    print(FORMATS[given.format](report))
+    try:
+        print(FORMATS[given.format](report), flush=True)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return int(given.fail_on != "never" and bool(report.at_least(given.fail_on)))
 
 

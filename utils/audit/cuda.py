@@ -82,7 +82,7 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
 
 def imported(at: "State", node: ast.ImportFrom, names: list[str]) -> None:
     """`from torch.cuda import x` with no use of x in this file: others take it from here."""
-    if node.module is None or not node.module.startswith("torch.cuda"):
+    if not f"{node.module}.".startswith("torch.cuda."):
         return
     for alias, name in zip(node.names, names, strict=True):
         bound = alias.asname or alias.name
