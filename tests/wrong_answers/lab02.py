@@ -171,6 +171,12 @@ WRONG = [
         _train((LOAD, "")),
         "the losses of the weights that `model` came with",
     ),
+    (
+        "lab02.ex2",
+        "loaded onto the device",
+        _train(('map_location="cpu"', "map_location=device")),
+        "RuntimeError: don't know how to restore data location",
+    ),
     ("lab02.ex2", "no clipping", _train((CLIP, "")), "these are the losses without clipping"),
     (
         "lab02.ex2",

@@ -24,7 +24,7 @@ EXPECTED = {
 _WHY = {
     "A": "the line needs an NVIDIA driver. What does PyTorch do where there is none?",
     "B": "what is `place` on a machine without CUDA, and where does the model run then?",
-    "C": "look at the dtype of what comes out, and compare it with the one that was asked for",
+    "C": "look at the dtype of what comes out, and compare it with the one that is asked for",
     "D": "the losses are right. What does the host do in each step, and how many graphs run?",
     "E": "where does `table` lie when it is indexed: on the host, or on the device?",
     "F": "the sum is right. What is the shape of `loss[...]`, and who can know it beforehand?",

@@ -4,6 +4,7 @@ Read it, then say of each place what happens when the code around it trains on a
 """
 
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 
@@ -17,7 +18,7 @@ def b(model, x):
 
 
 def c(model, x):
-    with torch.autocast("cuda", dtype=torch.bfloat16):
+    with torch.autocast("cuda", dtype=torch.float16):
         return model(x)
 
 
@@ -29,8 +30,8 @@ def d(model, batches):
     return losses
 
 
-def e(model, rows, device):
-    table = torch.tensor(rows)
+def e(model, table: Tensor, device):
+    """table: rows as a loader gives them."""
     kept = table[table[:, 0] > 0]
     return model(kept.to(device))
 

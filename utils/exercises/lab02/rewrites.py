@@ -64,7 +64,12 @@ def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
     if len(operators) > 1:
         # As it was given. One of the two replaced wins something.
         return [each if each is rows[2] else not_judged(each) for each in rows]
-    return rows
+    return rows if rows[0].passed or rows[1].passed else _numbers_only(rows, 2)
+
+
+def _numbers_only(rows: list[Criterion], count: int) -> list[Criterion]:
+    """The first `count` rows as they are: what wrong numbers cost is no merit."""
+    return [*rows[:count], *map(not_judged, rows[count:])]
 
 
 def _two_tensors(returned: Facts) -> bool:
@@ -207,8 +212,8 @@ def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
         return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
     if operators:
         # As it was given: right numbers, at the price that the exercise is about.
-        return [each if each in rows[3:] else not_judged(each) for each in rows]
-    return rows
+        return [each if each in (rows[3], rows[5]) else not_judged(each) for each in rows]
+    return rows if rows[0].passed else _numbers_only(rows, 2)
 
 
 def _loss_advice(counts: list[int], found: list[Any], right: list[float]) -> str:

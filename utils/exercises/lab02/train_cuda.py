@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-MAX_NORM = 0.75
+MAX_NORM = 0.5
 Batches = list[tuple[Tensor, Tensor]]
 
 

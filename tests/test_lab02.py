@@ -1,0 +1,667 @@
+"""Lab 02: what it expects is what is measured, right answers pass however they are written, and
+nothing an answer returns can break a check."""
+
+import json
+import random
+import subprocess
+import sys
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cells import run_cell
+from tests.wrong_answers.lab02 import RIGHT, WRONG
+from utils import catalog, env
+from utils.audit import audit, audit_source
+from utils.catalog import ROOT
+from utils.exercises import Verdict, decide, judge, observe_case
+from utils.exercises.lab02 import classify, findings, problems, train_cuda, truth
+from utils.exercises.lab02 import judge as judging
+from utils.exercises.lab02.observe import OBSERVERS, source_of
+from utils.exercises.lab03 import criteria, training
+from utils.grading import shown
+
+EXERCISES = [f"lab02.{name}" for name in OBSERVERS]
+SEEDS = ["public", "a private one", "another"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _device_before_any_backward() -> None:
+    """A first backward on the CPU before XLA's device is there breaks all later ones on it."""
+    env.set_defaults()
+    import torch_xla
+
+    torch_xla.device()
+
+
+def notebook_code() -> dict[str, str]:
+    (path,) = catalog.lab_notebooks(ROOT, "lab02")
+    cells = catalog.read_notebook(path)["cells"]
+    return {c["id"]: catalog.text(c) for c in cells if c["cell_type"] == "code"}
+
+
+@pytest.fixture(scope="module")
+def names() -> dict:
+    """What the solution notebook defines, without running its checks."""
+    found: dict = {"__name__": "notebook"}
+    for name, source in notebook_code().items():
+        if name not in ("setup", "quiz", "board") and not name.endswith("-check"):
+            run_cell(source, f"<{name}>", found)
+    return found
+
+
+def answer_from(source: str, exercise_id: str, names: dict):
+    own = dict(names)
+    run_cell(source, "<answer>", own)
+    return own[OBSERVERS[exercise_id.partition(".")[2]].answer]
+
+
+def verdict_of(exercise_id: str, answer, seed: str) -> Verdict:
+    cases = judge(exercise_id).cases(random.Random(seed))
+    seen = [json.loads(json.dumps(observe_case(exercise_id, answer, case))) for case in cases]
+    return decide(exercise_id, cases, seen, 10.0)
+
+
+def first_case(exercise_id: str) -> dict:
+    return judge(exercise_id).cases(random.Random("first"))[0]
+
+
+def wrong(name: str) -> str:
+    return next(w[2] for w in WRONG if w[1] == name)
+
+
+# Right answers
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_the_solution_passes_for_any_seed(exercise_id: str, seed: str, names: dict) -> None:
+    answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
+    verdict = verdict_of(exercise_id, answer, seed)
+    assert verdict.points == 10.0, verdict
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_the_answer_that_the_wrong_ones_change_is_right(exercise_id: str, names: dict) -> None:
+    answer = answer_from(RIGHT[exercise_id.partition(".")[2]], exercise_id, names)
+    assert verdict_of(exercise_id, answer, "public").state == "passed"
+
+
+OTHER_WAYS = {
+    "capitals": (
+        "lab02.ex1",
+        """
+def classify():
+    kinds = "Loud SILENT silent slow fine slow loud fine silent slow".split()
+    return dict(zip("abcdefghij", kinds))
+""",
+    ),
+    "loader and a step of xm": (
+        "lab02.ex2",
+        """
+def train(model, batches, lr, checkpoint):
+    from torch_xla.distributed.parallel_loader import MpDeviceLoader
+
+    model = model.to("xla")
+    model.load_state_dict(torch.load(checkpoint, map_location="cpu"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    losses = []
+    for x, y in MpDeviceLoader(batches, torch_xla.device()):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+        xm.optimizer_step(optimizer)
+        losses.append(loss.detach())
+    return torch.stack(losses).tolist()
+""",
+    ),
+    "step as a block": (
+        "lab02.ex2",
+        """
+def train(model, batches, lr, checkpoint):
+    device = torch_xla.device()
+    model.to(device)
+    model.load_state_dict(torch.load(checkpoint, map_location="cpu"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    losses = []
+    for x, y in batches:
+        with torch_xla.step():
+            optimizer.zero_grad(set_to_none=True)
+            loss = F.cross_entropy(model(x.to(device)), y.to(device))
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+            optimizer.step()
+            losses.append(loss.detach())
+    return torch.stack(losses).cpu().tolist()
+""",
+    ),
+    "counts by scatter": (
+        "lab02.ex3",
+        """
+def histogram(values, edges):
+    bins = (edges < values.unsqueeze(1)).long().sum(1)
+    counts = torch.zeros(len(edges) + 1, dtype=torch.int64, device=values.device)
+    return [bins, counts.scatter_add_(0, bins, torch.ones_like(bins))]
+""",
+    ),
+    "counts by comparing": (
+        "lab02.ex3",
+        """
+def histogram(values, edges):
+    bins = (values[:, None] > edges[None, :]).sum(-1)
+    numbers = torch.arange(len(edges) + 1, device=values.device)
+    return bins, (bins[:, None] == numbers).sum(0)
+""",
+    ),
+    "counts by index_add": (
+        "lab02.ex3",
+        """
+def histogram(values, edges):
+    bins = (values[:, None] > edges).sum(1)
+    counts = torch.zeros(len(edges) + 1, dtype=torch.int64).to(values.device)
+    return bins, counts.index_add(0, bins, torch.ones_like(bins))
+""",
+    ),
+    "ignore index": (
+        "lab02.ex4",
+        """
+def masked_loss(logits, targets, mask):
+    targets = targets.masked_fill(~mask, -100)
+    return F.cross_entropy(logits, targets, reduction="sum") / mask.sum().clamp(min=1)
+""",
+    ),
+    "times the mask": (
+        "lab02.ex4",
+        """
+def masked_loss(logits, targets, mask):
+    weights = mask.float()
+    losses = F.cross_entropy(logits, targets, reduction="none")
+    return (losses * weights).sum() / torch.clamp(weights.sum(), min=1.0)
+""",
+    ),
+    "by hand": (
+        "lab02.ex4",
+        """
+def masked_loss(logits, targets, mask):
+    picked = logits.log_softmax(-1).gather(1, targets[:, None]).squeeze(1)
+    rows = mask.sum()
+    return -picked.masked_fill(~mask, 0).sum() / torch.where(rows == 0, 1, rows)
+""",
+    ),
+    "clipping by hand": (
+        "lab02.ex5",
+        """
+def make_step(model, lr, device):
+    model = model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x.to(device)), y.to(device))
+        loss.backward()
+        gradients = [weight.grad for weight in model.parameters()]
+        norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
+        for gradient in gradients:
+            gradient.mul_((MAX_NORM / norm).clamp(max=1))
+        optimizer.step()
+        if str(device).startswith("xla"):
+            import torch_xla
+
+            torch_xla.sync()
+        return loss
+
+    return step
+""",
+    ),
+    "one function per kind of end": (
+        "lab02.ex5",
+        """
+def make_step(model, lr, device):
+    model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    end = torch_xla.sync if device.type == "xla" else lambda: None
+
+    class Step:
+        def __call__(self, x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x.to(device)), y.to(device))
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+            optimizer.step()
+            end()
+            return loss.detach()
+
+    return Step()
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_other_right_ways_pass(way: str, names: dict) -> None:
+    exercise_id, source = OTHER_WAYS[way]
+    verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), "public")
+    assert verdict.state == "passed", verdict
+
+
+# Wrong answers (their messages are tried in test_labs.py, with the public seed)
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "source"),
+    [pytest.param(w[0], w[2], id=f"{w[0]}-{w[1].replace(' ', '-')}") for w in WRONG],
+)
+def test_a_wrong_answer_loses_points_with_a_private_seed_too(exercise_id, source, names) -> None:
+    verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), "a private one")
+    assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
+    # A student's report shows what is measured in words that it knows.
+    assert [each.measured for each in verdict.criteria if not shown.known(each.measured)] == []
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "name"),
+    [
+        ("lab02.ex2", "the script as it is"),
+        ("lab02.ex2", "stayed on the cpu"),
+        ("lab02.ex2", "cuda if available"),
+        ("lab02.ex3", "as it was given"),
+        ("lab02.ex3", "on the host"),
+        ("lab02.ex3", "left on the host"),
+        ("lab02.ex4", "as it was given"),
+        ("lab02.ex4", "on the host"),
+        ("lab02.ex5", "only for the cpu"),
+    ],
+)
+def test_what_was_given_and_what_stays_on_the_host_wins_nothing(exercise_id, name, names) -> None:
+    sources = [w[2] for w in WRONG if w[:2] == (exercise_id, name)]
+    assert verdict_of(exercise_id, answer_from(sources[0], exercise_id, names), "x").points == 0
+
+
+def test_hidden_cuda_is_not_found_by_the_audit_and_does_not_win(names: dict) -> None:
+    source = RIGHT["ex2"].replace("torch_xla.device()", '"cpu" or getattr(torch, "cu" + "da")')
+    assert audit_source(source, name="answer.py").clean()
+    assert verdict_of("lab02.ex2", answer_from(source, "lab02.ex2", names), "public").points == 0
+
+
+def test_one_of_two_fallbacks_wins_something(names: dict) -> None:
+    source = wrong("only the bins")
+    assert 0 < verdict_of("lab02.ex3", answer_from(source, "lab02.ex3", names), "x").points < 5
+
+
+def test_a_first_guess_is_not_answered_by_the_card() -> None:
+    guess = verdict_of("lab02.ex1", lambda: dict.fromkeys("ABCDEFGHIJ", "loud"), "public")
+    assert [each.passed for each in guess.criteria] == [n in "AG" for n in "ABCDEFGHIJ"]
+    for each in guess.criteria:
+        said = each.message.removeprefix("you said loud")
+        assert not any(kind in said.split() for kind in classify.KINDS), each
+    none = verdict_of("lab02.ex1", lambda: {}, "public")
+    assert none.points == 0
+    assert all(each.message.startswith("no class yet") for each in none.criteria)
+
+
+def test_a_source_that_is_not_known_is_said(names: dict) -> None:
+    own = dict(names)
+    exec(RIGHT["ex2"], own)
+    verdict = verdict_of("lab02.ex2", own["train"], "public")
+    missed = [each for each in verdict.criteria if not each.passed]
+    assert [each.name for each in missed] == ["audit"]
+    assert "the source of `train` is not known" in missed[0].message
+
+
+def test_the_audit_reads_the_cell_as_a_kernel_runs_it() -> None:
+    command = (
+        "import sys\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "from utils.exercises.lab02.observe import source_of\n"
+        "shell = InteractiveShell.instance()\n"
+        "shell.run_cell('import functools\\n\\ndef inner():\\n    pass\\n\\n'\n"
+        "    '@functools.wraps(inner)\\ndef train():\\n    pass  # the cell')\n"
+        "assert '# the cell' in source_of(shell.user_ns['train'])\n"
+    )
+    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
+    assert source_of(len) == source_of(object()) == ""
+
+
+def test_a_second_check_counts_compiles_as_the_first(names: dict) -> None:
+    for exercise_id in ("lab02.ex2", "lab02.ex3", "lab02.ex4"):
+        answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
+        case = first_case(exercise_id)
+        first, second = (observe_case(exercise_id, answer, case)["facts"] for _ in range(2))
+        assert first["compiles"] == second["compiles"] > 0
+
+
+# What an answer may return
+
+
+class Odd(dict):
+    def __repr__(self) -> str:
+        raise RuntimeError("not to be shown")
+
+
+def garbage() -> list:
+    import torch
+    import torch_xla
+
+    lazy = torch.ones(()).to(torch_xla.device()) * 2
+    return [
+        None,
+        True,
+        "text",
+        1.5,
+        float("nan"),
+        10**400,
+        [],
+        [None] * 5,
+        [float("inf")] * 2,
+        {"A": None, "B": "x" * 500, "C": (1,), "D": 10**400, 5: "loud", "Hidden": "loud"},
+        Odd(),
+        object(),
+        range(3),
+        torch.ones(3),
+        torch.ones(3) > 0,
+        torch.ones(2, 2),
+        torch.ones(()).to(torch.complex64),
+        torch.ones(2).to(torch_xla.device()) * 2,
+        lazy,
+        [lazy] * 2,
+        (torch.ones(0), torch.ones(2000)),
+        (torch.ones(2), "text"),
+        [1.0] * 100_000,
+    ]
+
+
+def not_broken(exercise_id: str, answer) -> None:
+    case = first_case(exercise_id)
+    seen = observe_case(exercise_id, answer, case)
+    assert "facts" in seen, seen
+    text = json.dumps(seen, allow_nan=False)
+    assert len(text) < 40_000
+    verdict = decide(exercise_id, [case], [json.loads(text)], 10.0)
+    assert verdict.state == "tried" and verdict.points == 0, verdict
+    assert any(each.message for each in verdict.criteria)
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
+    for value in garbage():
+        not_broken(exercise_id, lambda *_, value=value: value)
+
+
+def test_no_loss_that_a_step_returns_breaks_the_check() -> None:
+    for value in garbage():
+        not_broken("lab02.ex5", lambda *_, value=value: lambda x, y: value)
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.sampled_from("ABCJXa") | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+@given(value=PLAIN)
+@settings(max_examples=15, deadline=None)
+def test_no_plain_value_breaks_the_check(exercise_id: str, value) -> None:
+    case = first_case(exercise_id)
+    seen = json.loads(json.dumps(observe_case(exercise_id, lambda *_: value, case)))
+    assert decide(exercise_id, [case], [seen], 10.0).points == 0
+
+
+def test_what_raises_is_an_error_with_its_text() -> None:
+    def broken(*_):
+        raise KeyError("C")
+
+    for exercise_id in EXERCISES:
+        seen = observe_case(exercise_id, broken, first_case(exercise_id))
+        assert seen["error"].startswith("KeyError: 'C'")
+
+
+def test_observing_leaves_random_numbers_alone(names: dict) -> None:
+    import torch
+
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    for exercise_id in EXERCISES:
+        answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
+        assert "facts" in observe_case(exercise_id, answer, first_case(exercise_id))
+    assert torch.equal(torch.rand(3), expected)
+
+
+# What is expected
+
+
+def outcome(letter: str, device) -> str:
+    """The class of a finding by what happens when its function runs on the device."""
+    import torch
+    from torch.nn import functional
+
+    from utils.meter import Meter
+
+    torch.manual_seed(3)
+    model = torch.nn.Linear(6, 3).to(device)
+    inputs = [(torch.randn(9, 6).to(device), torch.arange(9).to(device) % 3) for _ in range(4)]
+    x, y = inputs[0]
+    table = torch.tensor([[1.0] * 6, [-1.0] * 6, [2.0] * 6])
+    run = getattr(findings, letter)
+    usual = {
+        "a": ((model, x), lambda: model(x)),
+        "b": ((model, x), lambda: model(x)),
+        "c": ((model, x), lambda: model(x).half()),
+        "d": (
+            (model, inputs),
+            lambda: torch.stack([functional.cross_entropy(model(x), y) for x, y in inputs]),
+        ),
+        "e": ((model, table, device), lambda: model(table[::2].to(device))),
+        "f": (
+            (model, x, y),
+            lambda: (lambda each: torch.where(each > 1.0, each, 0.0).sum())(
+                functional.cross_entropy(model(x), y, reduction="none")
+            ),
+        ),
+        "g": ((model, x), lambda: None),
+        "h": ((model, x), lambda: model(x)),
+        "i": ((device,), None),
+        "j": ((model, x), lambda: torch.tanh(model(x)) * 0.5),
+    }
+    inputs_of, plain = usual[letter]
+    benchmark = torch.backends.cudnn.benchmark
+    import torch_xla
+
+    try:
+        with Meter() as asked:
+            found = run(*inputs_of)
+            torch_xla.sync()
+        again = run(*inputs_of)
+    except RuntimeError:
+        return "loud"
+    finally:
+        torch.backends.cudnn.benchmark = benchmark
+    if plain is None:
+        return "fine" if torch.equal(found.cpu(), again.cpu()) else "silent"
+    model.to(device)
+    with Meter() as without:
+        right = plain()
+        torch_xla.sync()
+    if isinstance(found, list):
+        found = torch.tensor(found, device=device)
+    if (found.device.type, found.dtype) != (right.device.type, right.dtype):
+        return "silent"
+    assert torch.allclose(found.cpu(), right.cpu(), atol=1e-6)
+    counts = [(m.executions, m.reads, m.fallbacks) for m in (asked, without)]
+    return "fine" if counts[0] == counts[1] else "slow"
+
+
+@pytest.mark.parametrize("letter", "abcdefghij")
+def test_the_class_of_a_finding_is_what_happens(letter: str) -> None:
+    import torch_xla
+
+    assert outcome(letter, torch_xla.device()) == classify.EXPECTED[letter.upper()]
+
+
+def test_the_audit_finds_one_place_in_each_function() -> None:
+    lines = findings.__file__ and open(findings.__file__, encoding="utf-8").read().splitlines()
+    found = audit(findings.__file__).findings
+    holders = []
+    for each in found:
+        above = [line for line in lines[: each.line] if line.startswith("def ")]
+        holders.append(above[-1][4])
+    assert holders == list("abcdefghij")
+
+
+def test_the_script_needs_cuda_and_the_solution_does_not() -> None:
+    assert audit(train_cuda.__file__).counts["error"] > 5
+    assert len(audit(train_cuda.__file__).findings) == 15
+    for name in ("ex2-code", "ex5-code"):
+        assert audit_source(notebook_code()[name], name="answer.py").clean()
+    assert train_cuda.MAX_NORM == truth.MAX_NORM
+
+
+def losses_in_float32(model, batches, lr: float, clip: bool) -> list[float]:
+    import torch
+    from torch.nn import functional
+
+    optimizer = training.optimizer_of(model, lr)
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(model(x), y)
+        loss.backward()
+        if clip:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), truth.MAX_NORM)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_the_limit_is_ten_times_what_rounding_does_to_clipped_losses() -> None:
+    rng, farthest = random.Random("tolerance"), 0.0
+    for _ in range(60):
+        case = training.training_case(rng, rng.choice([4, 5, 6, 7]))
+        true = truth.clipped_losses(case)
+        ways = [training.draw(case), training.draw(case, spare_features=5)]
+        model, batches = training.draw(case)
+        ways.append((model, [(x.flip(0), y.flip(0)) for x, y in batches]))
+        for model, batches in ways:
+            losses = losses_in_float32(model, batches, case["lr"], clip=True)
+            farthest = max(farthest, criteria.distance(losses, true))
+    assert 0 < farthest <= criteria.TOLERANCE / 10
+
+
+def test_the_limit_is_ten_times_what_rounding_does_to_masked_losses(names: dict) -> None:
+    farthest = 0.0
+    for seed in range(40):
+        for case in judge("lab02.ex4").cases(random.Random(seed)):
+            true = truth.masked_losses(case)
+            for inputs, (loss, gradient) in zip(problems.masked_inputs(case), true, strict=True):
+                logits = inputs[0].requires_grad_()
+                found = names["masked_loss"](logits, *inputs[1:])
+                found.backward()
+                distance = criteria.distance(logits.grad.flatten().tolist(), gradient)
+                farthest = max(farthest, abs(found.item() - loss), distance)
+    assert 0 < farthest <= criteria.TOLERANCE / 10
+
+
+def test_true_losses_are_those_of_autograd() -> None:
+    case = training.training_case(random.Random(3), 20)
+    for clip, norm in ((True, truth.MAX_NORM), (False, inf)):
+        model, batches = training.draw(case)
+        double = [(x.double(), y) for x, y in batches]
+        losses = losses_in_float32(model.double(), double, case["lr"], clip)
+        # PyTorch adds 1e-6 to the norm that it divides by.
+        assert truth.clipped_losses(case, norm) == pytest.approx(losses, abs=2e-6)
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=50, deadline=None)
+def test_wrong_losses_are_far_from_right_ones(seed: int) -> None:
+    for case in judge("lab02.ex2").cases(random.Random(seed)):
+        right = truth.clipped_losses(case)
+        others = [
+            truth.clipped_losses({**case, "lr": 0.0}),
+            truth.clipped_losses(case, inf),
+            truth.clipped_losses(case, weights_of=problems.other_weights(case)),
+        ]
+        for other in others:
+            assert criteria.distance(right, other) > 20 * criteria.TOLERANCE
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=50, deadline=None)
+def test_wrong_histograms_and_masks_differ_from_right_ones(seed: int) -> None:
+    for case in judge("lab02.ex3").cases(random.Random(seed)):
+        right, above = truth.histograms(case), truth.histograms(case, right=True)
+        assert right != above and len(right) == case["calls"]
+        assert all(sum(counts) == case["values"] for _, counts in right)
+    rows = [case["kept"] for case in judge("lab02.ex4").cases(random.Random(seed))]
+    assert all(len(set(kept)) == len(kept) >= 3 for kept in rows) and 0 in rows[-1]
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=50, deadline=None)
+def test_cases_are_plain_and_smallest_first(seed: int) -> None:
+    for exercise_id in EXERCISES:
+        cases = judge(exercise_id).cases(random.Random(seed))
+        assert json.loads(json.dumps(cases)) == cases
+        assert cases == judge(exercise_id).cases(random.Random(seed))
+        sizes = [case.get("steps") or case.get("values") or case.get("rows") for case in cases]
+        assert sizes == [None] or len(cases) == 2 and sizes == sorted(set(sizes))
+
+
+def test_the_given_step_for_the_cpu_has_the_true_losses(names: dict) -> None:
+    case = training.training_case(random.Random(4), 8)
+    model, batches = training.draw(case)
+    step = names["make_step_for_cpu"](model, case["lr"])
+    losses = [step(x, y).item() for x, y in batches]
+    assert criteria.distance(losses, truth.clipped_losses(case)) <= criteria.TOLERANCE
+
+
+# Apart from each other, and from the notebook
+
+
+def test_judging_needs_no_device() -> None:
+    command = (
+        "import random, sys\n"
+        "from utils.exercises import judge\n"
+        "for name in ('ex1', 'ex2', 'ex3', 'ex4', 'ex5'):\n"
+        "    judge(f'lab02.{name}').cases(random.Random(1))\n"
+        "assert 'torch' not in sys.modules\n"
+        "from utils.exercises.lab02 import truth\n"
+        "truth.clipped_losses(judge('lab02.ex2').cases(random.Random(1))[0])\n"
+        "truth.histograms(judge('lab02.ex3').cases(random.Random(1))[0])\n"
+        "truth.masked_losses(judge('lab02.ex4').cases(random.Random(1))[0])\n"
+        "assert 'torch_xla' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
+
+
+def test_observing_does_not_import_the_judgement() -> None:
+    command = (
+        "import sys, utils.exercises.lab02.observe\n"
+        "hidden = {'judge', 'classify', 'rewrites', 'truth', 'criteria'}\n"
+        "bad = hidden & {name.rpartition('.')[2] for name in sys.modules}\n"
+        "assert not bad and 'torch' not in sys.modules, bad\n"
+    )
+    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
+
+
+def test_the_notebook_says_the_numbers_that_are_judged() -> None:
+    lab = catalog.lab("lab02")
+    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    (path,) = catalog.lab_notebooks(ROOT, "lab02")
+    text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
+    assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]
+    for name in ("ex2", "ex4", "ex5"):
+        assert "within 2e-5 of" in text[f"{name}-task"]
+    assert criteria.TOLERANCE == 2e-5
+    assert f"at most {judging.MOST_COMPILES} compiles" in text["ex2-task"]
+    assert f"MAX_NORM = {truth.MAX_NORM}" in text["scratch"]
+    assert "momentum=0.9" in text["ex5-given"] and training.MOMENTUM == 0.9
