@@ -78,7 +78,7 @@ def bars(
         drawn = axes.bar(places, values, width, label=name, color=COLORS[i], hatch=HATCHES[i],
                          edgecolor="white")  # fmt: skip
         axes.bar_label(drawn, fmt="%g")
-    axes.set_xticks(range(len(labels)), labels, fontsize=8 if len(labels) > 8 else None)
+    axes.set_xticks(range(len(labels)), labels, fontsize=7 if len(labels) > 8 else None)
     axes.set_ylabel(ylabel)
     axes.margins(y=0.15)
     axes.spines[["top", "right"]].set_visible(False)
