@@ -515,6 +515,15 @@ def test_work_grows_in_step_with_the_source() -> None:
     assert visits(40) <= 4.1 * visits(10)
 
 
+def test_long_chains_end() -> None:
+    flags = "".join(f"a{n + 1} = a{n} and b or a{n} and c\n" for n in range(60))
+    sums = "".join(f"t{n + 1} = t{n} * t{n} + t{n}\n" for n in range(60))
+    chain = "x" + ".relu().sum()[0]" * 60
+    text = f"import torch\na0 = torch.cuda.is_available()\n{flags}if a60:\n    x.cuda()\n"
+    text += f"t0 = torch.relu(x)\n{sums}if {chain} > t60:\n    y = t60[t60 > 0]\n"
+    assert found(text) == [(2, "cuda-fallback")]
+
+
 # Public repositories that nobody here wrote. Their code is not kept here: COURSE_AUDIT_REPOS names
 # a folder that holds checkouts under the names in repositories.json, at the commits given there.
 # What is to be found there was listed by a person who read every line that speaks of CUDA.

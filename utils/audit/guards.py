@@ -35,7 +35,7 @@ class Guards:
     def __init__(self, names: Names) -> None:
         self.names = names
         self._flags: dict[str, list[tuple[ast.AST, Scope]]] | None = None
-        self._open: set[str] = set()
+        self._known: dict[tuple[Scope | None, str], Origin] = {}
 
     def implied(self, test: ast.AST, outcome: bool, scope: Scope) -> Origin:
         """Where CUDA was asked, if this outcome of the test means that it is there; else None."""
@@ -104,24 +104,25 @@ class Guards:
     def _flag(self, test: ast.Name | ast.Attribute, scope: Scope) -> Origin:
         """A variable or attribute that keeps the answer, such as use_cuda or args.cuda."""
         text = written(test)
-        if not text or text in self._open or len(self._open) > 20:
-            return None
-        self._open.add(text)
-        try:
-            values: list[tuple[ast.AST, Scope]] = []
-            if isinstance(test, ast.Name):
-                home = scope.find(test.id)
-                kept = home.names[test.id] if home else []
-                if home and kept and all(each.kind == "value" for each in kept):
-                    values = [(each.node, home) for each in kept if each.node is not None]
-                elif any(each.kind != "parameter" for each in kept):
-                    return None
-            else:
-                values = list(self.names.attributes.get(text, ()))
-            # A parameter called use_cuda is what the same file calls use_cuda elsewhere.
-            return self._all(values or self._named(text.split(".")[-1]))
-        finally:
-            self._open.discard(text)
+        key = (scope.find(test.id) if isinstance(test, ast.Name) else None, text)
+        if text and key not in self._known:
+            self._known[key] = None  # cuts a = a and b
+            self._known[key] = self._kept(test, text, scope)
+        return self._known.get(key)
+
+    def _kept(self, test: ast.Name | ast.Attribute, text: str, scope: Scope) -> Origin:
+        values: list[tuple[ast.AST, Scope]] = []
+        if isinstance(test, ast.Name):
+            home = scope.find(test.id)
+            kept = home.names[test.id] if home else []
+            if home and kept and all(each.kind == "value" for each in kept):
+                values = [(each.node, home) for each in kept if each.node is not None]
+            elif any(each.kind != "parameter" for each in kept):
+                return None
+        else:
+            values = list(self.names.attributes.get(text, ()))
+        # A parameter called use_cuda is what the same file calls use_cuda elsewhere.
+        return self._all(values or self._named(text.split(".")[-1]))
 
     def _all(self, values: list[tuple[ast.AST, Scope]]) -> Origin:
         found: Origin = None

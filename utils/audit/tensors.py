@@ -145,15 +145,16 @@ class Tensors:
             method = node.func.attr
             if method in HOST_METHODS and method not in ("size",):
                 return "host"
-            if self.kind(node.func.value, scope, depth - 1) == "tensor":
+            owner = self.kind(node.func.value, scope, depth - 1)
+            if owner == "tensor":
                 return "" if method in NOT_TENSOR_METHODS else "tensor"
-            if self.kind(node.func.value, scope, depth - 1) == "host":
-                return "host" if self._numeric(node.func.value, scope) else ""
+            if owner == "host":
+                return "host" if self._numeric(node.func.value) else ""
         if self.is_module(node.func, scope, depth - 1):
             return "tensor"
         return ""
 
-    def _numeric(self, node: ast.AST, scope: Scope) -> bool:
+    def _numeric(self, node: ast.AST) -> bool:
         return not isinstance(node, ast.Dict | ast.List | ast.JoinedStr)
 
     def _attribute(self, node: ast.Attribute, depth: int) -> str:
