@@ -89,12 +89,13 @@ def train(options):
         optimizer.load_state_dict(state["optimizer"])
         scaler.load_state_dict(state["scaler"])
 
-    # compile
-    network = torch.compile(model)
-
     # distributed
+    network = model
     if world > 1:
-        network = DistributedDataParallel(network, device_ids=[local_rank])
+        network = DistributedDataParallel(model, device_ids=[local_rank])
+
+    # compile
+    network = torch.compile(network)
 
     # logging
     losses = []
