@@ -21,7 +21,7 @@ from utils.exercises.lab02 import classify, findings, problems, train_cuda, trut
 from utils.exercises.lab02 import judge as judging
 from utils.exercises.lab02.observe import OBSERVERS, source_of
 from utils.exercises.lab03 import criteria, training
-from utils.grading import shown
+from utils.grading import confine, lab, shown
 
 EXERCISES = [f"lab02.{name}" for name in OBSERVERS]
 SEEDS = ["public", "a private one", "another"]
@@ -653,12 +653,18 @@ def test_observing_does_not_import_the_judgement() -> None:
     subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
 
 
+def test_a_sandbox_sees_what_cells_show_and_no_judgement() -> None:
+    found = confine.exercise_modules(lab.load(ROOT, "lab02"), ROOT / "utils")
+    shown_ones = {path.stem for path in found if path.parent.name == "lab02"}
+    assert shown_ones == {"__init__", "observe", "problems", "findings", "train_cuda"}
+
+
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:
-    lab = catalog.lab("lab02")
-    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    entry = catalog.lab("lab02")
+    assert sum(each.minutes for each in entry.exercises) == entry.minutes
     (path,) = catalog.lab_notebooks(ROOT, "lab02")
     text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
-    assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]
+    assert f"{entry.minutes} min · {entry.points:g} points" in text["title"]
     for name in ("ex2", "ex4", "ex5"):
         assert "within 2e-5 of" in text[f"{name}-task"]
     assert criteria.TOLERANCE == 2e-5

@@ -117,9 +117,8 @@ def _imports(cells: list[Cell]) -> tuple[str, ...]:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found |= {node.module: None}
                 # "from utils import env" imports a module, "from math import pi" a name.
-                found |= {
-                    f"{node.module}.{a.name}": None for a in node.names if node.module == "utils"
-                }
+                if re.fullmatch(r"utils(\.exercises(\.lab\d+)?)?", node.module):
+                    found |= {f"{node.module}.{a.name}": None for a in node.names}
     return tuple(found)
 
 
