@@ -273,6 +273,8 @@ CASES = {
         from apex.optimizers import FusedAdam  #! apex
     """,
     "deepspeed": """
+        import tensorflow as tf
+        settings = tf.HParams(device="cuda", dist_backend="nccl")  #! nccl
         import importlib
         def start():
             import deepspeed  #! deepspeed

@@ -134,8 +134,8 @@ def numbered(node: ast.AST | None) -> bool:
 
 def named(at: "State", name: str, value: ast.AST) -> None:
     """A value under a name: a keyword, a variable, a default, an entry of a dictionary."""
-    found = "" if at.foreign else role(name)
-    if found == "device":
+    found = role(name)
+    if found == "device" and not at.foreign:
         device(at, value, numbers=at.torch and name.lower() in ("device", "map_location"))
     elif found == "backend":
         backend(at, value)
