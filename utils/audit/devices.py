@@ -136,7 +136,7 @@ def named(at: "State", name: str, value: ast.AST) -> None:
     """A value under a name: a keyword, a variable, a default, an entry of a dictionary."""
     found = role(name)
     if found == "device" and not at.foreign:
-        device(at, value, numbers=at.torch and name.lower() in ("device", "map_location"))
+        device(at, value, numbers=at.torch and name.lstrip("-") in ("device", "DEVICE"))
     elif found == "backend":
         backend(at, value)
     elif found == "pinned" and isinstance(value, ast.Constant) and value.value is True:

@@ -1,11 +1,13 @@
 """Which files of a tree are read, and how: by name, with the folders of tools left out."""
 
+import gc
 import io
 import multiprocessing
 import os
 import tokenize
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from utils.audit import requirements, source
@@ -35,10 +37,12 @@ def audit(path: str | os.PathLike[str], processes: int = 1) -> Report:
     files = [root] if root.is_file() else list(_files(root, set()))
     jobs = list(_jobs(files, root))
     if processes > 1 and len(jobs) >= MANY:
-        with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(processes, context, initializer=gc.disable) as pool:
             results = list(pool.map(_file, *zip(*jobs, strict=True), chunksize=32))
     else:
-        results = [_file(*job) for job in jobs]
+        with _uncollected():
+            results = [_file(*job) for job in jobs]
     return Report(
         tuple(sorted((one for found, _ in results for one in found), key=lambda one: one.place)),
         tuple(
@@ -50,6 +54,18 @@ def audit(path: str | os.PathLike[str], processes: int = 1) -> Report:
         len(files),
         root.as_posix(),
     )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Syntax trees hold no cycles; looking for some takes a sixth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _jobs(files: list[Path], root: Path) -> Iterator[tuple[Path, str, frozenset[str]]]:

@@ -6,7 +6,7 @@ They ask it and report through it; `reader` moves it through the syntax tree.
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from utils.audit.guards import Guards, Origin, leaves, stops
 from utils.audit.names import Names, Scope
@@ -30,6 +30,8 @@ class Hit(NamedTuple):
 
 class State:
     """`hits` are what the checks found, in the order of reading; `visits` counts nodes."""
+
+    _on: ClassVar[dict[type, Callable]] = {}
 
     def __init__(self, tree: ast.Module, local: frozenset[str] = frozenset()) -> None:
         self.names = Names(tree)
@@ -55,11 +57,12 @@ class State:
         )
         self.foreign = not self.torch and bool(self.names.imports & OTHERS)
         self._idioms: set[ast.AST] = set()
-        self._on: dict[type, Callable] = {
-            kind: getattr(self, f"on_{kind.__name__}")
-            for kind in vars(ast).values()
-            if isinstance(kind, type) and hasattr(self, f"on_{kind.__name__}")
-        }
+
+    def __init_subclass__(cls) -> None:
+        """A method called on_If is called for each ast.If."""
+        kinds = [each for each in vars(ast).values() if isinstance(each, type)]
+        named = {kind: getattr(cls, f"on_{kind.__name__}", None) for kind in kinds}
+        cls._on = {kind: method for kind, method in named.items() if method is not None}
 
     def report(self, rule: str, node: ast.AST, note: str = "", severity: str = "") -> None:
         """A finding at this node, unless CUDA is known to be there when it runs."""
@@ -88,7 +91,7 @@ class State:
         self.visits += 1
         on = self._on.get(node.__class__)
         if on is not None:
-            on(node)
+            on(self, node)
         else:
             self.children(node)
 
