@@ -138,7 +138,7 @@ def _tensor(value: Any) -> Facts:
     if not isinstance(value, torch.Tensor):
         return {"kind": describe(value), "place": "", "dimensions": 0, "values": None}
     dimensions = value.dim()
-    kind = f"{describe(value)} of {dimensions} dimensions" if dimensions else describe(value)
+    kind = describe(value) + (f", dimensions: {dimensions}" if dimensions else "")
     flat = value.detach().reshape(-1)[:1000]
     return {
         "kind": kind,
