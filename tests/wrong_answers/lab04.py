@@ -267,7 +267,7 @@ def new_graphs(values):
 def steady_loop(model, optimizer, batches, warmup):
     return stormy_loop(model, optimizer, batches, warmup)
 """,
-        "Two things can change it here",
+        "batches of 4 shapes enter the model, and each is a graph",
     ),
     (
         "lab04.ex2",
@@ -279,7 +279,7 @@ def steady_loop(model, optimizer, batches, warmup):
         "lab04.ex2",
         "only the index removed",
         _steady(*NO_PADDING),
-        "the shape of a batch",
+        "It is not the only thing that differs",
     ),
     (
         "lab04.ex2",
@@ -406,7 +406,7 @@ def steady_loop(model, optimizer, batches, warmup):
         "lab04.ex3",
         "padding counts in the divisor",
         _bucketed(("each.sum(dim=1) / (targets >= 0).sum(dim=1)", "each.mean(dim=1)")),
-        "neither in the sum nor in the number it is divided by",
+        "only real targets count",
     ),
     (
         "lab04.ex3",
@@ -453,7 +453,7 @@ def steady_loop(model, optimizer, batches, warmup):
             ("losses = [0.0] * len(sequences)", "losses = []"),
             ("losses[place] = mean", "losses.append(mean)"),
         ),
-        "Are the losses in the order of the sentences?",
+        "the losses are right, but they are not in the order of the sentences",
     ),
     (
         "lab04.ex3",
@@ -685,7 +685,7 @@ def choose_buckets(histogram, most):
                 '    training = "first"\n    for steps in job:\n',
             )
         ),
-        "does each begin with the same?",
+        "of the shape that this worker begins with",
     ),
     (
         "lab04.ex5",

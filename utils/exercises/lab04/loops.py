@@ -3,6 +3,7 @@
 import math
 import operator
 import random
+from typing import Any
 
 from utils.buckets import padded_tokens, powers_of_two
 from utils.corpus import sentences
@@ -10,6 +11,7 @@ from utils.exercises import Criterion, Facts
 from utils.exercises.lab03.criteria import (
     criterion,
     did_nothing,
+    distance,
     executions,
     not_judged,
     right_numbers,
@@ -104,14 +106,17 @@ def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
         compiles <= MOST_COMPILES_STEADY,
         str(compiles),
         f"at most {MOST_COMPILES_STEADY}",
-        "the graph still differs from step to step. Two things can change it here: the shape"
-        " of a batch, and a Python number that chooses a place in a tensor on the device",
+        "the batches have one shape, and the graph still differs from step to step: a Python"
+        " number that chooses a place in a tensor on the device is a part of it"
+        if len(set(rows)) == 1
+        else f"batches of {len(set(rows))} shapes enter the model, and each is a graph. It is not"
+        " the only thing that differs from step to step",
     )
     if not _trained_on_device(facts):
         message = "every step belongs on torch_xla.device(), whole: forward, backward and update"
         return _off_device([losses, entered, ran, steady], facts, message)
-    if dropped:
-        # Few compiles are no merit of what leaves out the batches that differ.
+    if dropped or facts["waiting"] > 1:
+        # Few compiles are no merit of what leaves out the batches that differ, or runs all at once.
         return [losses, entered, ran, not_judged(steady)]
     if sum(rows) == sum(sizes) and not steady.passed:
         # Nor are right losses one of a loop that has no padded row to leave out.
@@ -172,11 +177,16 @@ def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
     real, tokens = sum(lengths), sum(math.prod(shape) for shape in shapes)
     mean = sum(map(operator.mul, right, lengths)) / real
     known = {"this is one mean for all sentences: each has a mean of its own": [mean] * COUNT}
+    buckets = [min((s[-1] for s in shapes if s and s[-1] >= n), default=n) for n in lengths]
+    known["the sums are right, and divided by the whole bucket: only real targets count"] = [
+        loss * n / bucket for loss, n, bucket in zip(right, lengths, buckets, strict=True)
+    ]
     advice = (
         "padding goes to the right, where it changes no logit before it, and its targets must not"
-        " count: neither in the sum nor in the number it is divided by. Are the losses in the order"
-        " of the sentences?"
+        " count: neither in the sum nor in the number it is divided by"
     )
+    if _in_another_order(facts["returned"]["items"], right):
+        advice = "the losses are right, but they are not in the order of the sentences"
     losses = right_numbers(
         "losses",
         2,
@@ -200,7 +210,7 @@ def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
     )
     few = criterion(
         "shapes",
-        2,
+        1,
         len(set(shapes)) <= MOST_SHAPES,
         str(len(set(shapes))),
         f"at most {MOST_SHAPES}",
@@ -208,7 +218,7 @@ def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
     )
     compiled = criterion(
         "compiles",
-        1,
+        2,
         compiles <= MOST_SHAPES + 1,
         str(compiles),
         f"at most {MOST_SHAPES + 1}",
@@ -222,3 +232,9 @@ def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
         # Right losses of sentences as they are say nothing of a mask.
         return [*map(not_judged, (losses, enough)), few, not_judged(compiled)]
     return [losses, enough, few, not_judged(compiled) if not few.passed else compiled]
+
+
+def _in_another_order(items: Any, right: list[float]) -> bool:
+    if not items or len(items) != len(right) or any(isinstance(item, str) for item in items):
+        return False
+    return distance(sorted(items), sorted(right)) <= TOLERANCE

@@ -144,7 +144,7 @@ def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
         not fault and not missing,
         f"{len(needed) - len(missing)} of {times(len(needed), 'graph')}",
         "all",
-        fault or (missing and _missing_message(job, missing)),
+        fault or (_missing_message(missing) if missing else ""),
     )
     lean = criterion(
         "no compile too many",
@@ -152,7 +152,7 @@ def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
         not extra,
         str(extra),
         "0",
-        _extra_message(planned, strange),
+        _extra_message(strange, needed),
     )
     longest = 0 if missing or strange else seconds_of(queues, seconds)
     short = criterion(
@@ -170,31 +170,27 @@ def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
     return [complete, lean, not_judged(short) if extra else short]
 
 
-def _missing_message(job: list[list[Graph]], missing: list[Graph]) -> str:
+def _missing_message(missing: list[Graph]) -> str:
     kinds = {kind for kind, _, _ in missing}
-    if "first" in kinds:
-        why = (
-            "the first training step of a worker is a graph of its own, of the shape that this"
-            " worker begins with: does each begin with the same?"
-        )
-    elif kinds == {"eval"}:
-        why = "an evaluation is a graph too, without backward and update"
-    else:
-        why = (
-            "a shape of rows × length that comes once, such as the last batch of a worker, is a"
-            " graph like any other"
-        )
-    kind, rows, length = missing[0]
-    return f"({kind!r}, {rows}, {length}) is compiled while the job waits. {why}"
+    told = "first" if "first" in kinds else min(kinds)
+    why = {
+        "first": "the first training step of a worker is a graph of its own, of the shape that this"
+        " worker begins with",
+        "eval": "an evaluation is a graph too, without backward and update",
+        "train": "a shape of rows × length that comes once, such as the last batch of a worker, is"
+        " a graph like any other",
+    }[told]
+    _, rows, length = next(graph for graph in missing if graph[0] == told)
+    return f"({told!r}, {rows}, {length}) is compiled while the job waits: {why}"
 
 
-def _extra_message(planned: list[Graph], strange: list[Graph]) -> str:
+def _extra_message(strange: list[Graph], needed: set[Graph]) -> str:
     if not strange:
         return "a graph is compiled twice: the workers share what they have compiled"
     kind, rows, length = strange[0]
     hint = (
         "it runs as the first step of a worker only, which is another graph"
-        if kind == "train"
+        if kind == "train" and ("first", rows, length) in needed
         else "no step of the job runs it"
     )
     return f"({kind!r}, {rows}, {length}) is not needed: {hint}"
