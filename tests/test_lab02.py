@@ -257,7 +257,7 @@ def test_other_right_ways_pass(way: str, names: dict) -> None:
 def test_a_wrong_answer_loses_points_with_a_private_seed_too(exercise_id, source, names) -> None:
     verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), "a private one")
     assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
-    # A student's report shows what is measured in words that it knows, but no distance to the truth.
+    # A report shows what is measured in words that it knows, but no distance to the truth.
     measured = [each.measured for each in verdict.criteria if "off by" not in each.measured]
     assert [text for text in measured if not shown.known(text)] == []
 
