@@ -76,8 +76,17 @@ def test_death_by_a_signal_is_a_result(tmp_path: Path) -> None:
 
 def test_a_python_error_is_told(tmp_path: Path) -> None:
     wrong = script(tmp_path, "echo 'ImportError: no torch' >&2; exit 1")
-    with pytest.raises(RuntimeError, match="ended with an error: ImportError: no torch"):
-        coldstart.run(None, python=wrong)
+    running = coldstart.start(None, python=wrong)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="ended with an error: ImportError: no torch"):
+            running.result()
+
+
+def test_it_ends_with_the_one_who_asked(tmp_path: Path) -> None:
+    running = coldstart.start(None, python=script(tmp_path, "exec sleep 60"))
+    process = running._process
+    del running
+    assert process.returncode == -9
 
 
 def test_a_process_that_takes_too_long_is_ended(tmp_path: Path) -> None:

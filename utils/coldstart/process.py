@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,8 @@ class Start:
 
 
 class Running:
-    """A training process in the background; `result()` waits for it."""
+    """A training process in the background; `result()` waits for it. It ends with this object, so
+    at the latest with the caller."""
 
     def __init__(
         self,
@@ -109,7 +111,10 @@ class Running:
             stdout=self._out,
             stderr=self._err,
         )
+        # Else it would write into a cache folder that the caller has removed.
+        weakref.finalize(self, _end, self._process)
         self._start: Start | None = None
+        self._error: Exception | None = None
 
     def done(self) -> bool:
         """Has the process ended? Does not wait."""
@@ -117,36 +122,42 @@ class Running:
 
     def stop(self) -> None:
         """End the process at once, if it still runs."""
-        self._process.kill()
-        self._process.wait()
+        _end(self._process)
 
     def result(self) -> Start:
-        """Wait for the end and return what the process did; the second call returns the same.
+        """Wait for the end and return what the process did; the second call returns the same, or
+        raises the same. A wait that was interrupted can be taken up again.
 
         TimeoutError if it takes longer than `start` was told; it is killed then. RuntimeError if
         it ended with a Python error, which says what the process said. Death by a signal is no
         error: see `Start.died`.
         """
+        if self._error is not None:
+            raise self._error
         if self._start is None:
-            left = self._timeout - (time.perf_counter() - self._begin)
             try:
-                code = self._process.wait(max(left, 0.0))
-            except subprocess.TimeoutExpired:
-                self.stop()
-                raise TimeoutError(
-                    f"the training process was not done after {self._timeout:g} s and was ended: "
-                    "use fewer steps or a smaller model, or give it a larger timeout_seconds"
-                ) from None
-            except BaseException:
-                self.stop()
+                self._start = self._wait()
+            except (RuntimeError, TimeoutError) as error:
+                self._error = error
                 raise
-            self._start = self._read(code, time.perf_counter() - self._begin)
         return self._start
+
+    def _wait(self) -> Start:
+        left = self._timeout - (time.perf_counter() - self._begin)
+        try:
+            code = self._process.wait(max(left, 0.0))
+        except subprocess.TimeoutExpired:
+            self.stop()
+            raise TimeoutError(
+                f"the training process was not done after {self._timeout:g} s and was ended: "
+                "use fewer steps or a smaller model, or give it a larger timeout_seconds"
+            ) from None
+        return self._read(code, time.perf_counter() - self._begin)
 
     def _read(self, code: int, wall_seconds: float) -> Start:
         out, err = (self._text(file) for file in (self._out, self._err))
         if code > 0:
-            last = (err.strip().splitlines() or ["nothing"])[-1]
+            last = (err.strip().splitlines() or [f"it said nothing, exit status {code}"])[-1]
             raise RuntimeError(f"the training process ended with an error: {last}")
         known = json.loads(out.splitlines()[-1]) if code == 0 else {}
         held = manifest.usage(self._cache) if self._cache else None
@@ -177,6 +188,11 @@ class Running:
         with file:
             file.seek(0)
             return file.read()
+
+
+def _end(process: subprocess.Popen) -> None:
+    process.kill()
+    process.wait()
 
 
 def _reason(err: str) -> str:

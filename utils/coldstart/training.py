@@ -8,6 +8,7 @@ nothing but this training.
 import json
 import platform
 import resource
+import signal
 import sys
 import time
 from typing import Any
@@ -23,6 +24,8 @@ COUNTERS = {
 
 def main() -> None:
     """Read the settings, a JSON object, from the command line; write the result to stdout."""
+    # A notebook's interrupt reaches every process of its kernel, and is not meant for this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     settings = json.loads(sys.argv[1])
     # A damaged entry can end the process by a signal; nobody wants the image of its memory.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
