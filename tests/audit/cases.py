@@ -31,10 +31,10 @@ CASES = {
         x = torch.ones(2, device="cuda")  #! cuda-device
         x = x.to("cuda:1", non_blocking=True)  #! cuda-device
         x.to(WHERE), x.to(0)  #! cuda-device
-        torch.device(f"cuda:{rank}")  #! cuda-device
+        torch.device(f"cuda:{rank}"), torch.device(f"cuda")  #! cuda-device cuda-device
         torch.device("cuda:" + str(rank))  #! cuda-device
         torch.device("cuda:{}".format(rank))  #! cuda-device
-        torch.device("cuda", rank)  #! cuda-device
+        torch.device("cuda", rank), torch.device(type="cuda")  #! cuda-device cuda-device
         torch.load("a.pt", map_location="cuda")  #! cuda-device
         torch.load("a.pt", "cuda")  #! cuda-device
         torch.load("a.pt", map_location={"cuda:0": "cuda:%d" % rank})  #! cuda-device
@@ -44,6 +44,14 @@ CASES = {
         parser = argparse.ArgumentParser()
         parser.add_argument("-d", "--device", default="cuda", help="cuda or cpu")  #! cuda-device
         settings = {"device": "cuda", "name": "cuda"}  #! cuda-device
+        settings["device"] = "cuda"  #! cuda-device
+        first = second = "cuda"  #! cuda-device
+        x.to(second)
+        match settings["device"]:
+            case "cuda":
+                x.to("cuda").cuda()
+            case "gpu":
+                x.to("cuda")  #! cuda-device
         devices = ["cuda:0", "cuda:1"]  #! cuda-device cuda-device
         start = ("cuda:0",)  #! cuda-device
         device, steps = "cuda", 3  #! cuda-device
@@ -97,6 +105,7 @@ CASES = {
         tc.set_device(0)  #! cuda-api
         cuda.current_device()  #! cuda-api
         synchronize()  #! cuda-api
+        getattr(torch, "cuda").synchronize()  #! cuda-api
         start = E(enable_timing=True)  #! cuda-api
         with torch.cuda.stream(torch.cuda.Stream()):  #! cuda-api cuda-api
             pass
@@ -203,6 +212,8 @@ CASES = {
         dist.init_process_group(backend)
         kind = dist.new_group(backend="nccl" if backend else "gloo")  #! nccl
         argparse.ArgumentParser().add_argument("--dist-backend", default="nccl")  #! nccl
+        import torch
+        backend = "gloo" if not torch.cuda.is_available() else "nccl"  #! nccl
     """,
     "data-parallel": """
         import torch
@@ -213,6 +224,9 @@ CASES = {
         from torch.nn.parallel import DistributedDataParallel as DDP
         def wrap(model, rank):
             return DDP(model, device_ids=[rank])  #! ddp-device-ids
+        import torch
+        if torch.cuda.is_available():
+            model = DDP(torch.nn.Linear(1, 1), device_ids=[0])  #! ddp-device-ids
     """,
     "gpu-trainer": """
         import lightning as L
@@ -360,6 +374,9 @@ ALIKE = {
                 return self
             def both(self):
                 return self.cuda()
+        class Net(torch.nn.Module):
+            def cuda(self, device=None):
+                return super().cuda(device)
         args = Backend()
         args.cuda
         args.cuda()
@@ -531,7 +548,6 @@ ALIKE = {
             if backend == "nccl":
                 print("nccl", dist.is_nccl_available())
             dist.init_process_group("gloo" if backend else backend)
-            dist.init_process_group(backend="nccl" if torch.cuda.is_available() else "gloo")
         name = "nccl"
     """,
     "data-parallel": """

@@ -97,10 +97,12 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
 
 
 def writes(node: ast.AST | None) -> bool:
-    """A CUDA device in words: "cuda", "cuda:0", "cuda:" + n, f"cuda:{n}", "cuda:{}".format(n)."""
+    """A CUDA device in words: "cuda", f"cuda", "cuda:" + n, f"cuda:{n}", "cuda:{}".format(n)."""
     match node:
         case ast.Constant():
             return is_cuda(node)
+        case ast.JoinedStr(values=[ast.Constant() as only]):
+            return is_cuda(only)
         case ast.JoinedStr(values=[ast.Constant(value="cuda" | "cuda:"), _, *_]):
             return True
         case ast.BinOp(op=ast.Add() | ast.Mod(), left=ast.Constant(value=str(start))):
@@ -163,7 +165,13 @@ def backend(at: "State", value: ast.AST) -> None:
 
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     """An assignment to one target."""
-    last = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+    match target:
+        case ast.Attribute(attr=str(last)) | ast.Name(id=str(last)):
+            pass
+        case ast.Subscript(slice=ast.Constant(value=str(last))):  # settings["device"] = "cuda"
+            pass
+        case _:
+            last = ""
     pairs = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
     if pairs and len(target.elts) == len(value.elts):
         for one, part in zip(target.elts, value.elts, strict=True):
@@ -238,6 +246,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             continue
         if keyword.arg == "default" and option:
             named(at, option, keyword.value)
+        elif keyword.arg == "type" and name == "torch.device":
+            device(at, keyword.value)
         elif keyword.arg is None:
             at.visit(keyword.value)
         else:
@@ -265,6 +275,8 @@ def moves(at: "State", node: ast.Call) -> bool:
     owner = node.func.value
     if at.foreign or isinstance(owner, ast.Constant | ast.JoinedStr):
         return False
+    if isinstance(owner, ast.Call) and written(owner.func) == "super":
+        return False  # def cuda(self) that adds to what it inherits
     text = written(owner)
     if text:
         if text.split(".")[-1].lower() in SETTINGS:

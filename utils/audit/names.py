@@ -182,11 +182,16 @@ class Names:
         With `follow`, a variable that is assigned once stands for what is assigned.
         """
         parts: list[str] = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
-        if not isinstance(node, ast.Name):
-            return ""
+        while not isinstance(node, ast.Name):
+            match node:
+                case ast.Attribute():
+                    parts.append(node.attr)
+                    node = node.value
+                case ast.Call(func=ast.Name("getattr"), args=[owner, ast.Constant(str(name)), *_]):
+                    parts.append(name)
+                    node = owner
+                case _:
+                    return ""
         meanings = scope.meanings[follow]
         root = meanings.get(node.id)
         if root is None:

@@ -100,7 +100,11 @@ class Reader(State):
         self.visit(node.subject)
         for each in node.cases:
             self.all([each.guard])
-            self.body(each.body)
+            match each.pattern:
+                case ast.MatchValue(value=ast.Constant(value="cuda")):
+                    self.branch(each.body, ELSEWHERE, self.body)
+                case _:
+                    self.body(each.body)
 
     def on_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.all(node.decorator_list)
@@ -143,9 +147,9 @@ class Reader(State):
             cuda.imported(self, node, names)
 
     def on_Assign(self, node: ast.Assign) -> None:
-        devices.assigned(self, node.targets[0], node.value)
         self.all(node.targets)
         for target in node.targets:
+            devices.assigned(self, target, node.value)
             cuda.assigned(self, target)
 
     def on_AnnAssign(self, node: ast.AnnAssign) -> None:

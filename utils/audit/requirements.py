@@ -18,7 +18,8 @@ PACKAGES = {
 } | dict.fromkeys(
     "cupy pycuda pynvml nvidia-ml-py nvidia-ml-py3 tensorrt torch-tensorrt transformer-engine "
     "mamba-ssm causal-conv1d faiss-gpu liger-kernel flashinfer-python auto-gptq exllamav2 "
-    "nvdiffrast tiny-cuda-nn tinycudann onnxruntime-gpu cudf cuml rmm cuda-python".split(),
+    "nvdiffrast tiny-cuda-nn tinycudann onnxruntime-gpu tensorflow-gpu cudf cuml rmm "
+    "cuda-python".split(),
     "cuda-package",
 )
 # Parts of names, for builds that carry a CUDA version: cupy-cuda12x, nvidia-cublas-cu12.

@@ -16,6 +16,8 @@ from utils.audit.tensors import Tensors
 # These describe XLA itself: that CUDA is there does not excuse them.
 ABOUT_VALUES = {"item-in-loop", "data-dependent-shape", "boolean-mask", "tensor-control-flow"}
 CHOICES = {"cuda-device", "cuda-move", "cuda-tensor-type", "gpu-trainer"}
+# How processes work together: without CUDA the same code quietly takes another way or none.
+TOGETHER = {"nccl", "ddp-device-ids"}
 FRAMEWORKS = {"torch", "torchvision", "torchaudio", "lightning", "pytorch_lightning", "accelerate"}
 FRAMEWORKS |= {"transformers", "diffusers", "timm", "fastai", "torchmetrics", "ignite"}
 OTHERS = {"cupy", "numba", "jax", "tensorflow", "paddle", "mxnet", "pycuda", "warp", "taichi"}
@@ -69,6 +71,8 @@ class State:
         if self.guard is not None and rule not in ABOUT_VALUES:
             if rule in CHOICES:
                 self.idiom(self.guard)
+            elif rule in TOGETHER and isinstance(self.guard, ast.AST):
+                self.hits.append(Hit(rule, node, "warning", "only where CUDA is there"))
             return
         self.hits.append(Hit(rule, node, severity or RULES[rule].severity, note))
 
