@@ -4,6 +4,7 @@ its device; the XLA one trains to the same losses; the audit tells them apart.
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import types
@@ -17,6 +18,7 @@ import torch
 from utils import env
 from utils.audit import audit
 from utils.catalog import ROOT
+from utils.meter import Meter
 
 CUDA = ROOT / "notebooks" / "scripts" / "char_gpt_cuda.py"
 XLA = ROOT / "notebooks" / "scripts" / "char_gpt_xla.py"
@@ -106,6 +108,19 @@ def test_a_checkpoint_crosses_devices(tmp_path: Path) -> None:
     assert there.returncode == 0, there.stderr
     here = train_on_the_cpu(*plain, "--resume", str(tmp_path / "gpt.pt"))
     assert losses(there.stdout) == pytest.approx(here, abs=1e-4)
+
+
+def test_a_checkpoint_of_a_fused_optimizer_costs_the_port_nothing(tmp_path: Path) -> None:
+    """Loaded with fused=True, AdamW's step counters would move to the device and be read there."""
+    plain = ("--steps", "3", "--full-precision")
+    train_on_the_cpu(*plain, "--save", str(tmp_path / "gpt.pt"))
+    saved = torch.load(tmp_path / "gpt.pt")
+    assert saved["optimizer"]["param_groups"][0]["fused"] is True
+    port = runpy.run_path(str(XLA))
+    options = port["parse"]([*plain, *SMALL, "--resume", str(tmp_path / "gpt.pt")])
+    with Meter() as m:
+        port["train"](options)
+    assert (m.executions, m.reads, m.fallbacks) == (3, 3, ())  # reads: each step is logged
 
 
 def test_copies_that_would_train_alone_are_refused() -> None:

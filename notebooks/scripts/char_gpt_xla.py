@@ -1,7 +1,7 @@
 """Train a character-level GPT on an XLA device: what becomes of char_gpt_cuda.py in lesson 02.
 
 PJRT_DEVICE=CPU python char_gpt_xla.py --steps 60
-PJRT_DEVICE=NEURON torchrun --nproc_per_node=32 char_gpt_xla.py --steps 200
+NEURON_CC_FLAGS=--auto-cast=none PJRT_DEVICE=NEURON torchrun --nproc_per_node=32 char_gpt_xla.py
 """
 
 import argparse
@@ -86,10 +86,10 @@ def train(options):
     # checkpoint
     if options.resume:
         state = torch.load(options.resume, map_location="cpu")
+        for group in state["optimizer"]["param_groups"]:
+            group["fused"] = None  # True in a CUDA checkpoint: raises, and moves step counters
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
-        for group in optimizer.param_groups:
-            group["fused"] = None  # a checkpoint of the CUDA script brings True along
 
     # logging
     losses = []
@@ -128,7 +128,7 @@ def train(options):
     # checkpoint
     if options.save:
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-        xm.save(state, options.save)
+        xm.save(state, options.save, global_master=True)
 
     # distributed
     if world > 1:
