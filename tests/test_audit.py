@@ -272,9 +272,10 @@ def test_links_that_lead_back_are_followed_once(tmp_path: Path) -> None:
     write(tmp_path / "real", a=MOVE)
     (tmp_path / "real" / "again").symlink_to(tmp_path, target_is_directory=True)
     (tmp_path / "real" / "lost.py").symlink_to(tmp_path / "nowhere.py")
+    (tmp_path / "real" / "itself.py").symlink_to("itself.py")
     report = audit(tmp_path)
     assert [each.path for each in report.findings] == ["real/a.py"]
-    assert [each.path for each in report.broken] == ["real/lost.py"]
+    assert [each.path for each in report.broken] == ["real/itself.py", "real/lost.py"]
 
 
 def test_encodings_sizes_and_rights(tmp_path: Path) -> None:
@@ -355,6 +356,22 @@ def test_lower_severity_where_the_code_can_do_without() -> None:
     report = audit_source(dedent(text))
     assert {each.severity for each in report.findings} == {"note"}
     assert report.clean() and not report.clean("note")
+
+
+def test_autocast_for_cuda_raises_with_bfloat16_only() -> None:
+    text = "import torch\ntorch.autocast('cuda')\ntorch.autocast('cuda', dtype=torch.bfloat16)"
+    assert [each.severity for each in audit_source(text).findings] == ["warning", "error"]
+
+
+def test_what_is_chosen_by_asking_for_cuda_is_no_error() -> None:
+    text = """
+        import torch
+        import torch.distributed as dist
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    """
+    [finding] = audit_source(dedent(text)).findings
+    assert (finding.rule, finding.severity) == ("nccl", "warning")
+    assert finding.note == "only where CUDA is there"
 
 
 # Reports

@@ -139,6 +139,7 @@ CASES = {
         import torch
         torch.cuda.manual_seed(0)  #! cuda-seed
         torch.cuda.manual_seed_all(0)  #! cuda-seed
+        torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())  #! cuda-seed cuda-seed
     """,
     "cuda-nvtx": """
         import torch

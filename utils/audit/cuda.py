@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 HARMLESS = {"is_available", "is_initialized", "OutOfMemoryError", "CudaError", "amp", "random"}
 QUERIES = {"device_count", "is_bf16_supported", "get_arch_list"}
 SEEDS = {"manual_seed", "manual_seed_all", "seed", "seed_all"}
+SEEDS |= {"get_rng_state_all", "set_rng_state_all"}
 MEMORY = {"empty_cache", "memory_allocated", "memory_reserved", "memory_stats", "memory_cached"}
 MEMORY |= {"max_memory_allocated", "max_memory_reserved", "max_memory_cached"}
 AUTOCAST = {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"}
@@ -99,7 +100,11 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
     if name in AUTOCAST:
         where = _argument(node, 0, "device_type")
         if where is not None and is_cuda(where):
-            at.report("cuda-autocast", node.func)
+            kind = _argument(node, 1, "dtype")
+            if kind is not None and at.dotted(kind) == "torch.bfloat16":
+                at.report("cuda-autocast", node.func, "bfloat16", "error")
+            else:
+                at.report("cuda-autocast", node.func)
             at.told.add(where)
         return True
     if name in SCALERS or name == "torch.cuda.amp.GradScaler":

@@ -106,8 +106,8 @@ def _files(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
         path = folder / entry.name
         try:
             is_folder, is_file = entry.is_dir(), entry.is_file()
-        except OSError:
-            continue
+        except OSError:  # a link to itself
+            is_folder = is_file = False
         if is_folder and entry.name not in SKIPPED and not entry.name.endswith(".egg-info"):
             yield from _files(path, seen)
         elif (is_file or entry.is_symlink()) and wanted(path):

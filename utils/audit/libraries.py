@@ -82,7 +82,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         if ids is not None and not isinstance(ids, ast.Constant):
             at.report("ddp-device-ids", node.func)
     elif last in ("init_process_group", "new_group") and node.args:
-        if isinstance(node.args[0], ast.Constant):
+        if isinstance(node.args[0], ast.Constant | ast.IfExp | ast.BoolOp):
             backend(at, node.args[0])
     elif name in ("importlib.import_module", "__import__") and node.args:
         if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):

@@ -10,8 +10,8 @@ class Finding:
     """One place that will not port.
 
     `path` is relative with forward slashes, `line` and `column` count from 1; `cell` is the number
-    of the code cell of a notebook, and `line` then counts within it. `text` is the source line,
-    `severity` may be lower than the rule's, and `note` says why.
+    of the code cell of a notebook, and `line` then counts within it. `text` is the source line, or
+    its beginning. `severity` may be lower than the rule's, and `note` says why.
     """
 
     rule: str

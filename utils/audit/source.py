@@ -6,6 +6,7 @@ import sys
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import lru_cache
 
 from utils.audit import cells as notebook
 from utils.audit import requirements
@@ -26,6 +27,7 @@ WORDS = re.compile(
     ),
     re.I,
 )
+LONGEST = 1000  # characters of a source line that a finding quotes; generated lines are longer
 Result = tuple[list[Finding], list[Broken]]
 
 
@@ -84,17 +86,23 @@ def _findings(
         text = line_at(number)
         if _ignored(rule, text) or _ignored(rule, line_at(node.end_lineno)):
             continue
-        column = len(text.encode()[:offset].decode(errors="ignore")) + 1
+        before = offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
         cell, line = place(number)
-        found.add(Finding(rule, severity, path, line, column, text.strip(), cell, note))
+        written = text.strip()[:LONGEST]
+        found.add(Finding(rule, severity, path, line, before + 1, written, cell, note))
     return sorted(found, key=lambda each: each.place)
 
 
 def _ignored(rule: str, text: str) -> bool:
-    match = IGNORE.search(text)
+    match = _comment(text)
     if match is None:
         return False
     return match.group(1) is None or rule in re.split(r"[\s,]+", match.group(1))
+
+
+@lru_cache(maxsize=16)  # a generated line may be long and hold thousands of findings
+def _comment(text: str) -> re.Match[str] | None:
+    return IGNORE.search(text)
 
 
 def cells(text: str, path: str, local: frozenset[str] = frozenset()) -> Result:
