@@ -16,7 +16,7 @@ QUIZ = {
     "q2": Question(
         "A job recompiles once, in its very last step. What first?",
         {
-            "a": ("the compiler has lost its cache", "A process keeps all its graphs."),
+            "a": ("the compiler has lost its cache", "A process keeps the graphs it used last."),
             "b": ("the schedule ends at exactly 0", "0, 1 and -1 are constants, not inputs."),
             "c": ("AdamW's step count has grown", "The count is an ordinary number in each step."),
             "d": ("the loss has become small", "Values in tensors are not in the identity."),
