@@ -61,6 +61,7 @@ CASES = {
             model.to(place)
         class Trainer:
             device: str = "cuda"  #! cuda-device
+            where_device: str = field(default="cuda")  #! cuda-device
             def __init__(self, device=None):
                 self.device = device or "cuda"  #! cuda-device
     """,

@@ -18,18 +18,7 @@ PINNED = re.compile(r"(^|_)pin_mem(ory)?$", re.I)
 START = re.compile(r"cuda:?(%[ds]|\{\w*\}|\d+)?$")
 NCCL = re.compile(r"(^|:)nccl$")
 # Names that keep settings; their attribute or method called cuda moves nothing.
-SETTINGS = {
-    "args",
-    "opt",
-    "opts",
-    "cfg",
-    "config",
-    "conf",
-    "settings",
-    "options",
-    "flags",
-    "hparams",
-}
+SETTINGS = set("args opt opts cfg config conf settings options flags hparams".split())
 MOVE_KEYWORDS = {"device", "non_blocking", "async", "memory_format"}
 # Where torch functions take a device by position.
 POSITIONS = {
@@ -48,6 +37,8 @@ TEXT = set(
     "log add_argument getenv index removeprefix strip match search compile sub".split()
 )
 DEFAULTS = {"get", "getattr", "setdefault", "pop", "getenv", "DEFINE_string", "DEFINE_enum"}
+# Calls that stand for their default: of dataclasses and pydantic, and of typer.
+FIELDS = {"field", "Field", "Option"}
 Sink = Callable[[ast.AST], None]
 
 
@@ -136,6 +127,13 @@ def numbered(node: ast.AST | None) -> bool:
 
 def named(at: "State", name: str, value: ast.AST) -> None:
     """A value under a name: a keyword, a variable, a default, an entry of a dictionary."""
+    match value:
+        case ast.Call(func=ast.Name(made) | ast.Attribute(attr=made)) if made in FIELDS:
+            at.visit(value)
+            given = value.args or [each.value for each in value.keywords if each.arg == "default"]
+            for default in given[:1]:
+                named(at, name, default)
+            return
     found = role(name)
     if found == "device" and not at.foreign:
         device(at, value, numbers=at.torch and name.lstrip("-") in ("device", "DEVICE"))
@@ -166,9 +164,9 @@ def backend(at: "State", value: ast.AST) -> None:
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     """An assignment to one target."""
     match target:
-        case ast.Attribute(attr=str(last)) | ast.Name(id=str(last)):
-            pass
-        case ast.Subscript(slice=ast.Constant(value=str(last))):  # settings["device"] = "cuda"
+        case (
+            ast.Attribute(attr=last) | ast.Name(last) | ast.Subscript(slice=ast.Constant(str(last)))
+        ):
             pass
         case _:
             last = ""
