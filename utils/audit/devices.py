@@ -164,21 +164,19 @@ def backend(at: "State", value: ast.AST) -> None:
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     """An assignment to one target."""
     match target:
-        case (
-            ast.Attribute(attr=last) | ast.Name(last) | ast.Subscript(slice=ast.Constant(str(last)))
-        ):
+        case ast.Attribute(attr=key) | ast.Name(key) | ast.Subscript(slice=ast.Constant(str(key))):
             pass
         case _:
-            last = ""
+            key = ""
     pairs = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
     if pairs and len(target.elts) == len(value.elts):
         for one, part in zip(target.elts, value.elts, strict=True):
             assigned(at, one, part)
-    elif role(last) or at.foreign or not isinstance(target, ast.Name):
-        named(at, last, value)
+    elif role(key) or at.foreign or not isinstance(target, ast.Name):
+        named(at, key, value)
     else:
-        scope = at.scope.find(last) or at.scope
-        device(at, value, _later(at, scope, last))
+        scope = at.scope.find(key) or at.scope
+        device(at, value, _later(at, scope, key))
 
 
 def _later(at: "State", scope: Scope, name: str) -> Sink:
