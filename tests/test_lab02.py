@@ -1,6 +1,7 @@
 """Lab 02: what it expects is what is measured, right answers pass however they are written, and
 nothing an answer returns can break a check."""
 
+import copy
 import json
 import random
 import subprocess
@@ -53,7 +54,7 @@ def names() -> dict:
 
 
 def answer_from(source: str, exercise_id: str, names: dict):
-    own = dict(names)
+    own = {**names, "copy": copy}
     run_cell(source, "<answer>", own)
     return own[OBSERVERS[exercise_id.partition(".")[2]].answer]
 
@@ -96,6 +97,61 @@ OTHER_WAYS = {
 def classify():
     kinds = "Loud SILENT silent slow fine slow loud fine silent slow".split()
     return dict(zip("abcdefghij", kinds))
+""",
+    ),
+    "a copy of the model": (
+        "lab02.ex2",
+        RIGHT["ex2"].replace("model.to(device)", "model = copy.deepcopy(model).to(device)"),
+    ),
+    "a compiled step": (
+        "lab02.ex2",
+        """
+def train(model, batches, lr, checkpoint):
+    device = torch_xla.device()
+    model.load_state_dict(torch.load(checkpoint, map_location=lambda storage, place: storage))
+    model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+
+    @torch_xla.compile
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+        optimizer.step()
+        return loss.detach()
+
+    return torch.stack([step(x.to(device), y.to(device)) for x, y in batches]).tolist()
+""",
+    ),
+    "a copy of the model for any device": (
+        "lab02.ex5",
+        RIGHT["ex5"].replace("model.to(device)", "model = copy.deepcopy(model).to(device)"),
+    ),
+    "without an optimizer": (
+        "lab02.ex5",
+        """
+def make_step(model, lr, device):
+    weights = {
+        name: each.detach().to(device).requires_grad_() for name, each in model.named_parameters()
+    }
+    speeds = {name: torch.zeros_like(each) for name, each in weights.items()}
+
+    def step(x, y):
+        output = torch.func.functional_call(model, weights, (x.to(device),))
+        loss = F.cross_entropy(output, y.to(device))
+        gradients = torch.autograd.grad(loss, list(weights.values()))
+        norm = torch.stack(torch._foreach_norm(gradients)).norm()
+        factor = (MAX_NORM / (norm + 1e-6)).clamp(max=1.0)
+        with torch.no_grad():
+            for name, gradient in zip(weights, gradients, strict=True):
+                speeds[name].mul_(0.9).add_(gradient * factor)
+                weights[name].sub_(lr * speeds[name])
+        if device.type == "xla":
+            torch_xla.sync()
+        return loss.detach()
+
+    return step
 """,
     ),
     "loader and a step of xm": (

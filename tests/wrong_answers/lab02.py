@@ -219,6 +219,64 @@ WRONG = [
     ),
     (
         "lab02.ex2",
+        "read in each step, no sync",
+        _train(
+            (SYNC, ""),
+            ("losses.append(loss.detach())", "losses.append(loss.item())"),
+            ("torch.stack(losses).tolist()", "losses"),
+        ),
+        "reading a value computes it but ends no step",
+    ),
+    (
+        "lab02.ex2",
+        "no map_location",
+        _train((', map_location="cpu"', "")),
+        "Attempting to deserialize object on a CUDA device",
+    ),
+    (
+        "lab02.ex2",
+        "gradients add up",
+        _train(("        optimizer.zero_grad()\n", "")),
+        "where is zero_grad?",
+    ),
+    (
+        "lab02.ex2",
+        "no momentum",
+        _train((", momentum=0.9", "")),
+        "these are the losses without momentum",
+    ),
+    (
+        "lab02.ex2",
+        "clipped after the update",
+        _train((CLIP, ""), (SYNC, CLIP + SYNC)),
+        "after backward and before the update",
+    ),
+    (
+        "lab02.ex2",
+        "each value clipped",
+        _train(("clip_grad_norm_", "clip_grad_value_")),
+        "limit the norm of all gradients together",
+    ),
+    (
+        "lab02.ex2",
+        "losses read one by one",
+        _train(("torch.stack(losses).tolist()", "[each.item() for each in losses]")),
+        "bring them together there, and read once",
+    ),
+    (
+        "lab02.ex2",
+        "losses as tensors",
+        _train(("torch.stack(losses).tolist()", "losses")),
+        "item 0 is a tensor on xla:0: return Python floats",
+    ),
+    (
+        "lab02.ex2",
+        "optimizer step of xm without its barrier",
+        _train((SYNC, ""), ("optimizer.step()", "xm.optimizer_step(optimizer)")),
+        "the steps pile up in one graph",
+    ),
+    (
+        "lab02.ex2",
         "no sync",
         _train((SYNC, "")),
         "the steps pile up in one graph",
@@ -316,6 +374,35 @@ def histogram(values, edges):
     ),
     (
         "lab02.ex3",
+        "bins as floats",
+        _histogram((BINS, BINS + ".float()"), ("one_hot(bins,", "one_hot(bins.long(),")),
+        "the numbers are right, but the function above returns int64",
+    ),
+    (
+        "lab02.ex3",
+        "edges read",
+        """
+def histogram(values, edges):
+    bins = sum((values > edge).long() for edge in edges.tolist())
+    return bins, F.one_hot(bins, len(edges) + 1).sum(0)
+""",
+        "or from numbers that were read",
+    ),
+    (
+        "lab02.ex3",
+        "numpy",
+        """
+def histogram(values, edges):
+    import numpy
+
+    bins = numpy.digitize(values.cpu().numpy(), edges.cpu().numpy(), right=True)
+    bins = torch.tensor(bins).to(values.device)
+    return bins, F.one_hot(bins, len(edges) + 1).sum(0)
+""",
+        "values leave the device, and the host waits for them",
+    ),
+    (
+        "lab02.ex3",
         "a loop over the bins",
         _histogram(
             (COUNTS, "torch.stack([(bins == k).sum() for k in range(int(bins.max()) + 1)])")
@@ -341,6 +428,15 @@ def histogram(values, edges):
         "masked select",
         _masked((NAN_OR_MEAN, "return losses.masked_select(mask).mean()")),
         "aten::masked_select",
+    ),
+    (
+        "lab02.ex4",
+        "rows set to zero by their mask",
+        _masked(
+            ("    return", "    losses = losses.clone()\n    losses[~mask] = 0.0\n    return"),
+            ("torch.where(mask, losses, 0.0)", "losses"),
+        ),
+        "losses: judged once no operator runs on the host",
     ),
     (
         "lab02.ex4",
@@ -440,6 +536,12 @@ def histogram(values, edges):
         "optimizer step of xm without asking",
         _step((END, ""), ("optimizer.step()", "xm.optimizer_step(optimizer, barrier=True)")),
         "call torch_xla only if device.type is xla",
+    ),
+    (
+        "lab02.ex5",
+        "compared with a str",
+        _step(('device.type == "xla"', 'device == "xla"')),
+        "a step has to end with torch_xla.sync(): ask device.type",
     ),
     (
         "lab02.ex5",

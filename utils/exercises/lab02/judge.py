@@ -35,7 +35,12 @@ _FROZEN = (
     "these are the losses of a model that never learns: on XLA, `model.to` makes new parameters,"
     " and the optimizer holds the old ones. Which of the two has to come first?"
 )
-_UNCLIPPED = "these are the losses without clipping: the largest norm of the gradients is missing"
+_UNCLIPPED = (
+    "these are the losses without clipping: limit the norm of all gradients together, after"
+    " backward and before the update"
+)
+_SUMMED = "these are the losses of gradients that add up from step to step: where is zero_grad?"
+_NO_MOMENTUM = "these are the losses without momentum"
 
 
 def _training_cases(rng: random.Random) -> list[Facts]:
@@ -49,15 +54,19 @@ def _training_words(case: Facts) -> str:
 
 def _known(case: Facts) -> dict[str, list[float]]:
     """What wrong ways to train give, by the message to each."""
-    return {_FROZEN: clipped_losses({**case, "lr": 0.0}), _UNCLIPPED: clipped_losses(case, inf)}
+    return {
+        _FROZEN: clipped_losses({**case, "lr": 0.0}),
+        _UNCLIPPED: clipped_losses(case, inf),
+        _SUMMED: clipped_losses(case, zero_grad=False),
+        _NO_MOMENTUM: clipped_losses(case, momentum=0.0),
+    }
 
 
 # ex2: the port of a script
 
 
 def _judge_port(case: Facts, facts: Facts) -> list[Criterion]:
-    steps, moved = case["steps"], facts["on_device"] == case["steps"]
-    first = other_weights(case)
+    steps, first = case["steps"], other_weights(case)
     known = {
         **_known(case),
         "these are the losses of the weights that `model` came with, not of those in the file": (
@@ -91,7 +100,7 @@ def _judge_port(case: Facts, facts: Facts) -> list[Criterion]:
             "the graph differs from step to step: look for a Python number or a shape that changes",
         ),
     ]
-    return _with_place(1, rows, moved, facts, "torch_xla.device()", steps)
+    return _with_place(1, rows, facts, "torch_xla.device()", steps)
 
 
 def _nearly(items: list[float | str] | None, right: list[float]) -> bool:
@@ -117,13 +126,16 @@ def _audit(weight: int, found: Facts) -> Criterion:
 
 
 def _with_place(
-    weight: int, rows: list[Criterion], moved: bool, facts: Facts, device: str, steps: int
+    weight: int, rows: list[Criterion], facts: Facts, device: str, steps: int
 ) -> list[Criterion]:
     """The rows, and after the first of them whether the model ran on the device.
 
     Right losses and few reads are no merit of a loop that stays on the CPU: if it does, nothing
     else is judged.
     """
+    if facts["returned"]["stopped"]:
+        steps = facts["steps"]  # no more were begun before the check stopped the answer
+    moved = facts["on_device"] == steps
     if not moved:
         unreturned = not facts["returned"]["items"] and not facts["returned"]["stopped"]
         first = rows[0].message if unreturned else ""
@@ -153,7 +165,7 @@ def _judge_step(case: Facts, facts: Facts) -> list[Criterion]:
             case,
             on_xla,
             steps,
-            "On XLA, and only there, a step has to end with torch_xla.sync()",
+            "On XLA, and only there, a step has to end with torch_xla.sync(): ask device.type",
         ),
         criterion(
             "reads",
@@ -179,9 +191,7 @@ def _judge_step(case: Facts, facts: Facts) -> list[Criterion]:
         said = f"`make_step` returned {on_xla['step']}: return the function `step`"
         first = not_judged(rows[0], said)
         rows = [first, *map(not_judged, rows[1:])]
-    return _with_place(
-        1, rows, on_xla["on_device"] == steps, on_xla, "the device that was passed in", steps
-    )
+    return _with_place(1, rows, on_xla, "the device that was passed in", steps)
 
 
 def _step_losses(

@@ -8,6 +8,7 @@ import linecache
 import os
 import tempfile
 from typing import Any
+from unittest.mock import patch
 
 from utils.exercises import Facts, Observer
 from utils.exercises.lab02.problems import histogram_inputs, masked_inputs, other_weights
@@ -50,19 +51,19 @@ class _Places:
 
     def __init__(self, model: Any, steps: Steps) -> None:
         self.on: dict[str, int] = {}
-        self._steps = steps
-        model.register_forward_pre_hook(self._look)
 
-    def _look(self, module: Any, inputs: tuple[Any, ...]) -> None:
-        self._steps.begin()
-        tensors = (*inputs, *module.parameters())
-        kinds = {each.device.type for each in tensors if hasattr(each, "device")}
-        place = kinds.pop() if len(kinds) == 1 else "mixed"
-        self.on[place] = self.on.get(place, 0) + 1
+        # A function and no method: a copy of the model then reports here, too.
+        def look(module: Any, inputs: tuple[Any, ...]) -> None:
+            steps.begin()
+            tensors = (*inputs, *module.parameters())
+            kinds = {each.device.type for each in tensors if hasattr(each, "device")}
+            place = kinds.pop() if len(kinds) == 1 else "mixed"
+            self.on[place] = self.on.get(place, 0) + 1
+
+        model.register_forward_pre_hook(look)
 
 
 def observe_port(answer: Answer, case: Facts) -> Facts:
-    import torch
     import torch_xla
 
     from utils.meter import Meter
@@ -73,7 +74,7 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
     model, _ = training.draw(other_weights(case), spare)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = os.path.join(folder, "weights.pt")
-        torch.save(trained.state_dict(), checkpoint)
+        _save_as_on_cuda(trained.state_dict(), checkpoint)
         with Meter() as meter:
             seen = Steps()
             places = _Places(model, seen)
@@ -86,6 +87,15 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
         "returned": returned,
         "audit": _audit(answer),
     }
+
+
+def _save_as_on_cuda(state: Any, path: str) -> None:
+    """Save tensors of the CPU marked as a CUDA machine marks its own: whoever loads them has to
+    say where they go."""
+    import torch
+
+    with patch.object(torch.serialization, "location_tag", lambda storage: "cuda:0"):
+        torch.save(state, path)
 
 
 def observe_histogram(answer: Answer, case: Facts) -> Facts:
@@ -136,13 +146,14 @@ def _tensor(value: Any) -> Facts:
     import torch
 
     if not isinstance(value, torch.Tensor):
-        return {"kind": describe(value), "place": "", "dimensions": 0, "values": None}
+        return {"kind": describe(value), "place": "", "dtype": "", "dimensions": 0, "values": None}
     dimensions = value.dim()
     kind = describe(value) + (f", dimensions: {dimensions}" if dimensions else "")
     flat = value.detach().reshape(-1)[:1000]
     return {
         "kind": kind,
         "place": value.device.type,
+        "dtype": str(value.dtype).removeprefix("torch."),
         "dimensions": dimensions,
         "values": numbers(flat.tolist())["items"] if dimensions <= 1 else None,
     }

@@ -30,6 +30,7 @@ def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
     rows = [
         _same(
             "bins",
+            [_dtype(pair, 0) for pair in pairs],
             [_values(pair, 0) for pair in pairs],
             [bins for bins, _ in right],
             "a value on an edge belongs to the bin below that edge"
@@ -38,6 +39,7 @@ def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
         ),
         _same(
             "counts",
+            [_dtype(pair, 1) for pair in pairs],
             [_values(pair, 1) for pair in pairs],
             [counts for _, counts in right],
             "there is one bin more than there are edges, and an empty one counts 0",
@@ -60,11 +62,15 @@ def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
     places = {item["place"] for items in pairs for item in items}
     if places != {"xla"} or (reads and not operators and facts["executions"] <= case["calls"]):
         # Right numbers and no fallback are no merit of a function that computes on the host.
-        said = "this was computed on the host: keep everything on the device of `values`"
+        said = (
+            "this was computed on the host, or from numbers that were read: keep everything on the"
+            " device of `values`"
+        )
         return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
     if len(operators) > 1:
         # As it was given. One of the two replaced wins something.
-        return [each if each is rows[2] else not_judged(each) for each in rows]
+        rest = [each if each is rows[2] else not_judged(each) for each in rows]
+        return [not_judged(rows[0], "judged once at most one operator runs on the host"), *rest[1:]]
     if rows[0].passed or rows[1].passed:
         return rows
     # Wrong bins make wrong counts, of which nothing more is to be said.
@@ -91,7 +97,17 @@ def _values(pair: list[Facts] | None, place: int) -> list[Any] | None:
     return pair[place]["values"] if pair else None
 
 
-def _same(name: str, found: list[Any], right: list[Any], advice: str) -> Criterion:
+def _dtype(pair: list[Facts] | None, place: int) -> str:
+    return pair[place]["dtype"] if pair else ""
+
+
+def _same(
+    name: str, dtypes: list[str], found: list[Any], right: list[Any], advice: str
+) -> Criterion:
+    other = next((each for each in dtypes if each != "int64"), None)
+    if found == right and other:
+        message = "the numbers are right, but the function above returns int64"
+        return criterion(name, 1, False, other, "int64", message)
     lengths = [len(each or []) for each in found]
     target = "equal"
     if found == right:
@@ -217,7 +233,8 @@ def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
         return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
     if operators:
         # As it was given: right numbers, at the price that the exercise is about.
-        return [each if each in (rows[3], rows[5]) else not_judged(each) for each in rows]
+        rest = [each if each in (rows[3], rows[5]) else not_judged(each) for each in rows]
+        return [not_judged(rows[0], "judged once no operator runs on the host"), *rest[1:]]
     return rows if rows[0].passed else _numbers_only(rows, 2)
 
 

@@ -11,11 +11,16 @@ MAX_NORM = 0.5
 
 
 def clipped_losses(
-    case: Case, max_norm: float = MAX_NORM, weights_of: Case | None = None
+    case: Case,
+    max_norm: float = MAX_NORM,
+    weights_of: Case | None = None,
+    momentum: float = MOMENTUM,
+    zero_grad: bool = True,
 ) -> list[float]:
     """The loss of every step of the training with clipped gradients.
 
     weights_of: the case whose model gives the first weights, if not this one.
+    zero_grad: whether a step forgets the gradients of the step before, clipped as they were.
     Without autograd, for the reason given in lab 03's `true_losses`.
     """
     import torch
@@ -23,13 +28,16 @@ def clipped_losses(
     (model, _), (_, batches) = draw(weights_of or case), draw(case)
     weights = [each.detach().double() for each in model.parameters()]
     velocities = [torch.zeros_like(each) for each in weights]
+    old = velocities
     losses = []
     for x, y in batches:
         loss, gradients = loss_and_gradients(weights, x.double(), y)
         losses.append(loss)
+        gradients = [each + left for each, left in zip(gradients, old, strict=True)]
         norm = torch.sqrt(sum(each.square().sum() for each in gradients))
-        scale = min(1.0, max_norm / norm.item())
-        velocities = [MOMENTUM * v + scale * g for v, g in zip(velocities, gradients, strict=True)]
+        gradients = [min(1.0, max_norm / norm.item()) * each for each in gradients]
+        old = old if zero_grad else gradients
+        velocities = [momentum * v + g for v, g in zip(velocities, gradients, strict=True)]
         weights = [w - case["lr"] * v for w, v in zip(weights, velocities, strict=True)]
     return losses
 
@@ -58,7 +66,7 @@ def masked_losses(case: Case) -> list[tuple[float, list[float]]]:
     for logits, targets, mask in masked_inputs(case):
         log_p = logits.double().log_softmax(dim=1)
         kept = max(int(mask.sum()), 1)
-        rows: Any = torch.arange(len(targets))
+        rows: Any = torch.arange(len(targets), device=targets.device)
         loss = -(log_p[rows, targets] * mask).sum() / kept
         d_logits = log_p.exp() - torch.nn.functional.one_hot(targets, logits.shape[1])
         found.append((loss.item(), (d_logits * mask[:, None] / kept).flatten().tolist()))

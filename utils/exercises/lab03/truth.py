@@ -34,6 +34,6 @@ def loss_and_gradients(weights: list[Any], x: Any, y: Any) -> tuple[float, list[
     log_p = (hidden @ w2.T + b2).log_softmax(dim=1)
     d_logits = (log_p.exp() - torch.nn.functional.one_hot(y, len(b2))) / len(y)
     d_hidden = (d_logits @ w2) * (1 - hidden**2)
-    loss = -log_p[torch.arange(len(y)), y].mean()
+    loss = -log_p[torch.arange(len(y), device=y.device), y].mean()
     gradients = [d_hidden.T @ x, d_hidden.sum(0), d_logits.T @ hidden, d_logits.sum(0)]
     return loss.item(), gradients
