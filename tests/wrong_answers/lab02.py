@@ -229,6 +229,33 @@ WRONG = [
     ),
     (
         "lab02.ex2",
+        "trained on the cpu, shown to the device",
+        """
+def train(model, batches, lr, checkpoint):
+    twin = nn.Sequential(*model)
+    twin.load_state_dict(torch.load(checkpoint, map_location="cpu"))
+    weights = [each.detach().clone().requires_grad_() for each in twin.parameters()]
+    names = [name for name, _ in twin.named_parameters()]
+    optimizer = torch.optim.SGD(weights, lr=lr, momentum=0.9)
+    model.to(torch_xla.device())
+    losses = []
+    for x, y in batches:
+        output = model(x.to(torch_xla.device()))
+        torch_xla.sync()
+        optimizer.zero_grad()
+        own = torch.func.functional_call(twin, dict(zip(names, weights)), (x,))
+        loss = F.cross_entropy(own, y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(weights, MAX_NORM)
+        optimizer.step()
+        losses.append(loss.item())
+    output.sum().item()
+    return losses
+""",
+        "backward and the update belong there",
+    ),
+    (
+        "lab02.ex2",
         "no map_location",
         _train((', map_location="cpu"', "")),
         "Attempting to deserialize object on a CUDA device",
@@ -574,7 +601,7 @@ def histogram(values, edges):
         "lab02.ex5",
         "no zero grad",
         _step(("        optimizer.zero_grad()\n", "")),
-        "compare with the step for the CPU",
+        "where is zero_grad?",
     ),
     (
         "lab02.ex5",

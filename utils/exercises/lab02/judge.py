@@ -31,6 +31,10 @@ MOST_COMPILES = 4
 """The first step, the further steps (momentum exists by then), bringing the losses together; and
 one to spare for another way to do that."""
 
+_LEAST_NODES = 40
+"""Nodes that a training step runs on the device, at the least, for these models: a forward pass has
+10, a step with backward, clipping and update 80 or more."""
+
 _FROZEN = (
     "these are the losses of a model that never learns: on XLA, `model.to` makes new parameters,"
     " and the optimizer holds the old ones. Which of the two has to come first?"
@@ -135,7 +139,10 @@ def _with_place(
     """
     if facts["returned"]["stopped"]:
         steps = facts["steps"]  # no more were begun before the check stopped the answer
-    moved = facts["on_device"] == steps
+    seen = facts["on_device"] == steps
+    idle = seen and facts["executions"] >= steps
+    idle = idle and sum(facts["graph_nodes"]) < _LEAST_NODES * steps
+    moved = seen and not idle
     if not moved:
         unreturned = not facts["returned"]["items"] and not facts["returned"]["stopped"]
         first = rows[0].message if unreturned else ""
@@ -144,9 +151,11 @@ def _with_place(
         "on the device",
         weight,
         moved,
-        f"{facts['on_device']} of {times(steps, 'step')}",
+        f"{facts['on_device']} of {times(steps, 'step')}" + idle * ", forward only",
         "all, with the model and its input on XLA",
-        f"the model did not run on {device}: move the model and each batch there with .to",
+        "a step ran little more there than a forward pass: backward and the update belong there"
+        if idle
+        else f"the model did not run on {device}: move the model and each batch there with .to",
     )
     return [rows[0], not_judged(place) if did_nothing(facts) else place, *rows[1:]]
 
