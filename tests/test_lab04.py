@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.wrong_answers.lab04 import RIGHT, WRONG
 from utils import catalog, env
+from utils.buckets import best_buckets
 from utils.catalog import ROOT
 from utils.exercises import Verdict, decide, judge, observe_case
 from utils.exercises.lab03.criteria import distance
@@ -299,6 +300,12 @@ def test_a_second_check_counts_as_the_first(exercise_id: str, name: str, names: 
     answer = wrong(name, exercise_id, names)
     first, second = (verdict_of(exercise_id, answer, "public") for _ in range(2))
     assert first.points == second.points < 10
+
+
+def test_the_search_of_the_course_is_closed_only_while_an_answer_is_called(names: dict) -> None:
+    for name in ("the search of the course", "does nothing"):
+        verdict_of("lab04.ex4", wrong("lab04.ex4", name, names), "public")
+        assert best_buckets([3, 4, 9, 10, 30], 2) == (10, 30)
 
 
 def test_a_search_through_everything_is_stopped() -> None:

@@ -469,7 +469,7 @@ def bucketed_losses(model, sequences):
         losses.append(F.cross_entropy(logits, F.pad(ids[1:], (0, spare), value=-100)).item())
     return losses
 """,
-        "Pad on the CPU, before .to",
+        "pad on the CPU, before .to",
     ),
     (
         "lab04.ex3",
@@ -795,5 +795,113 @@ def plan(job, seconds):
         "does nothing",
         "def plan(job, seconds):\n    return None",
         "`plan` returned None: return a list of queues, each a list of graphs",
+    ),
+    (
+        "lab04.ex2",
+        "filled up with rows of its own",
+        _steady(
+            ("F.pad(x, (0, 0, 0, spare))", "x[torch.arange(rows) % len(y)]"),
+            ("F.pad(y, (0, spare), value=-100)", "y[torch.arange(rows) % len(y)]"),
+        ),
+        "a padded row must not count",
+    ),
+    (
+        "lab04.ex2",
+        "padded to a power of two",
+        _steady(("rows = max(len(y) for _, y in batches)", "rows = 32")),
+        "more rows than needed: pad to the largest batch",
+    ),
+    (
+        "lab04.ex2",
+        "gradients of all steps so far",
+        _steady(("        optimizer.zero_grad()\n", "")),
+        "the gradients of earlier steps are still there",
+    ),
+    (
+        "lab04.ex3",
+        "row after row read",
+        _bucketed(("means.tolist()", "[means[k].item() for k in range(len(places))]")),
+        "A Python number that cuts or takes a row of a tensor on the device",
+    ),
+    (
+        "lab04.ex4",
+        "the search of the course",
+        """
+from utils.buckets import best_buckets
+
+def choose_buckets(histogram, most):
+    return best_buckets([length for length in histogram for _ in range(histogram[length])], most)
+""",
+        "best_buckets is the course's search: write one of your own",
+    ),
+    (
+        "lab04.ex4",
+        "the least useful left out",
+        """
+def choose_buckets(histogram, most):
+    buckets = sorted(histogram)
+    while len(buckets) > most:
+        rest = [[b for b in buckets if b != gone] for gone in buckets[:-1]]
+        buckets = min(rest, key=lambda few: padded_tokens(histogram, few))
+    return buckets
+""",
+        "To move one bucket changes what the others are worth",
+    ),
+    (
+        "lab04.ex4",
+        "halves of the longest",
+        """
+def choose_buckets(histogram, most):
+    return [max(max(histogram) >> k, 1) for k in range(most)]
+""",
+        "where there are many sequences a bucket should lie close above them",
+    ),
+    (
+        "lab04.ex5",
+        "an evaluation begins the training again",
+        _plan(
+            (
+                '                kind, training = training, "train"\n',
+                '                kind, training = training, "train"\n'
+                "            else:\n"
+                '                training = "first"\n',
+            )
+        ),
+        "an evaluation in between begins the training again",
+    ),
+    (
+        "lab04.ex5",
+        "a first step for each shape",
+        """
+def plan(job, seconds):
+    graphs = set()
+    for steps in job:
+        seen = set()
+        for step in steps:
+            new = step[0] == "train" and step not in seen
+            graphs.add(("first", *step[1:]) if new else step)
+            seen.add(step)
+    return [sorted(graphs)] + [[] for _ in job[1:]]
+""",
+        "neither another shape nor an evaluation in between",
+    ),
+    (
+        "lab04.ex5",
+        "the same number of graphs for each",
+        _plan(("busy[worker] += seconds[graph]", "busy[worker] += 1")),
+        "one worker still compiles while others are done",
+    ),
+    (
+        "lab04.ex4",
+        "more buckets than lengths",
+        """
+def choose_buckets(histogram, most):
+    buckets = [max(histogram)]
+    while len(buckets) < most:
+        left = [length for length in histogram if length not in buckets]
+        buckets.append(min(left, key=lambda each: padded_tokens(histogram, [*buckets, each])))
+    return buckets
+""",
+        "this happened for histogram",
     ),
 ]

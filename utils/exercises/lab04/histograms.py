@@ -49,7 +49,8 @@ def tokens(case: Facts, buckets: Sequence[int]) -> int:
 def guesses(case: Facts) -> list[list[int]]:
     """Buckets that somebody may take for the best: the same number of sequences in each, the same
     number of different lengths in each, the same distance between them, one after the other (which
-    is the best for two).
+    is the best for two), and all without those that are missed least (nearly always the best for
+    two).
     """
     lengths, most = all_lengths(case), case["most"]
     different = sorted(set(lengths))
@@ -59,7 +60,7 @@ def guesses(case: Facts) -> list[list[int]]:
             for of in (lengths, different)
         ),
         [-(-(k + 1) * different[-1] // most) for k in range(most)],
-        *([one_by_one(case)] if most > 2 else []),
+        *([one_by_one(case), least_missed_left_out(case)] if most > 2 else []),
     ]
 
 
@@ -70,6 +71,16 @@ def one_by_one(case: Facts) -> list[int]:
     while len(chosen) < case["most"]:
         chosen.append(min(different, key=lambda each: tokens(case, [*chosen, each])))
     return chosen
+
+
+def least_missed_left_out(case: Facts) -> list[int]:
+    """All lengths, without always the one whose sequences cost least in the next."""
+    runs = [list(pair) for pair in sorted(case["histogram"])]
+    while len(runs) > case["most"]:
+        costs = [count * (runs[k + 1][0] - length) for k, (length, count) in enumerate(runs[:-1])]
+        _, count = runs.pop(gone := costs.index(min(costs)))
+        runs[gone][1] += count
+    return [length for length, _ in runs]
 
 
 def histogram_words(case: Facts) -> str:

@@ -1,4 +1,8 @@
-"""Ends an answer that searches for ever, so that the check can say so."""
+"""Ends an answer that searches for ever, so that the check can say so.
+
+One call into C that never returns, such as sum(itertools.repeat(0)), is not ended: Python handles
+no signal in it, and no interrupt of a notebook either. Grading ends it with its process.
+"""
 
 import signal
 import threading

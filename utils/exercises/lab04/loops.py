@@ -76,6 +76,9 @@ def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
         "these are losses without the warm-up: each step's loss is scaled before backward": (
             batch_losses({**case, "warmup": [1.0] * steps})
         ),
+        "the gradients of earlier steps are still there: optimizer.zero_grad() before backward": (
+            batch_losses(case, kept=1.0)
+        ),
     }
     losses = right_numbers(
         "losses",
@@ -93,7 +96,8 @@ def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
         not dropped and max(rows) <= max(sizes),
         times(sum(rows), "row"),
         f"{sum(sizes)} at least, {max(sizes)} a step at most",
-        "rows were dropped: every sample has to enter the model"
+        "rows were dropped: every sample has to enter the model, and the largest batch may stand"
+        " anywhere"
         if dropped
         else "more rows than needed: pad to the largest batch, no further",
     )
@@ -222,8 +226,9 @@ def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
         compiles <= MOST_SHAPES + 1,
         str(compiles),
         f"at most {MOST_SHAPES + 1}",
-        "one for each shape, and one that brings the losses together: what else differs? Pad on"
-        " the CPU, before .to",
+        "one for each shape, and one that brings the losses together: what else differs? A Python"
+        " number that cuts or takes a row of a tensor on the device is a part of the graph: pad on"
+        " the CPU, before .to, and read all losses of a batch at once",
     )
     if not 0 < facts["on_device"] == facts["steps"]:
         message = "every sentence belongs through the model on torch_xla.device()"

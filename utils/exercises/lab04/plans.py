@@ -4,7 +4,7 @@ A model in pure Python: the seconds are given, nothing is compiled.
 """
 
 import random
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.lab03.criteria import criterion, not_judged, times
@@ -22,11 +22,15 @@ def plan_cases(rng: random.Random) -> list[Facts]:
 
 
 def _case(rng: random.Random, workers: int, steps: int) -> Facts:
-    """A job for which longest first is near the bound, and the orders at hand are not."""
+    """A job for which longest first is near the bound, and the orders at hand are not; and whoever
+    takes the step after an evaluation for a first one plans a graph that nobody runs.
+    """
     while True:
         lengths = [128 * place for place in range(1, workers + 1)]
         job = [_worker(rng, lengths, steps) for _ in range(workers)]
         needed = graphs_of(job)
+        if after_an_evaluation(job) <= needed:
+            continue
         others = {
             (kind, rows, length)
             for _, rows, length in needed
@@ -49,14 +53,19 @@ def _case(rng: random.Random, workers: int, steps: int) -> Facts:
 
 def _worker(rng: random.Random, lengths: list[int], steps: int) -> list[Graph]:
     """What one worker runs: training with a short batch at the end, then evaluation; sometimes an
-    evaluation before all training.
+    evaluation before all training, or one in between.
     """
     train = [("train", 8192 // length, length) for length in rng.choices(lengths, k=steps - 1)]
     length = rng.choice(lengths[:2])
     short = ("train", max(1, 8192 // length // rng.choice((2, 4))), length)
     first, *rest = rng.sample(lengths, 2)
-    before = [("eval", 4096 // first, first)] if rng.random() < 0.4 else []
-    return [*before, *train, short, *(("eval", 4096 // each, each) for each in (first, *rest))]
+    after = [("eval", 4096 // each, each) for each in (first, *rest)]
+    order = rng.random()
+    if order < 0.35:
+        train.insert(0, after[0])
+    elif order < 0.75:
+        train.insert(rng.randint(1, len(train)), after.pop(0))
+    return [*train, short, *after]
 
 
 def _compile_seconds(rng: random.Random, graph: Graph) -> int:
@@ -75,6 +84,16 @@ def in_order(job: list[list[Graph]]) -> list[Graph]:
             begun |= is_first
             found[("first" if is_first else kind, rows, length)] = None
     return list(found)
+
+
+def after_an_evaluation(job: list[list[Graph]]) -> set[Graph]:
+    """The training steps that follow an evaluation, as if training began with them."""
+    return {
+        ("first", *step[1:])
+        for worker in job
+        for last, step in pairwise(worker)
+        if last[0] == "eval" and step[0] == "train"
+    }
 
 
 def graphs_of(job: list[list[Graph]]) -> set[Graph]:
@@ -144,7 +163,7 @@ def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
         not fault and not missing,
         f"{len(needed) - len(missing)} of {times(len(needed), 'graph')}",
         "all",
-        fault or (_missing_message(missing) if missing else ""),
+        fault or (_missing_message(missing, strange) if missing else ""),
     )
     lean = criterion(
         "no compile too many",
@@ -170,7 +189,13 @@ def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
     return [complete, lean, not_judged(short) if extra else short]
 
 
-def _missing_message(missing: list[Graph]) -> str:
+_ONE_FIRST = (
+    'only the first training step of a worker is of kind "first"; neither another shape nor an'
+    " evaluation in between begins the training again"
+)
+
+
+def _missing_message(missing: list[Graph], strange: list[Graph]) -> str:
     kinds = {kind for kind, _, _ in missing}
     told = "first" if "first" in kinds else min(kinds)
     why = {
@@ -181,6 +206,8 @@ def _missing_message(missing: list[Graph]) -> str:
         " a graph like any other",
     }[told]
     _, rows, length = next(graph for graph in missing if graph[0] == told)
+    if told == "train" and ("first", rows, length) in strange:
+        why = _ONE_FIRST
     return f"({told!r}, {rows}, {length}) is compiled while the job waits: {why}"
 
 
@@ -188,11 +215,11 @@ def _extra_message(strange: list[Graph], needed: set[Graph]) -> str:
     if not strange:
         return "a graph is compiled twice: the workers share what they have compiled"
     kind, rows, length = strange[0]
-    hint = (
-        "it runs as the first step of a worker only, which is another graph"
-        if kind == "train" and ("first", rows, length) in needed
-        else "no step of the job runs it"
-    )
+    hint = "no step of the job runs it"
+    if kind == "train" and ("first", rows, length) in needed:
+        hint = "it runs as the first step of a worker only, which is another graph"
+    elif kind == "first" and ("train", rows, length) in needed:
+        hint = _ONE_FIRST
     return f"({kind!r}, {rows}, {length}) is not needed: {hint}"
 
 

@@ -7,16 +7,19 @@ from utils.exercises.lab04 import texts, training
 from utils.exercises.lab04.training import Case
 
 
-def batch_losses(case: Case) -> list[float]:
-    """The loss of every batch of an uneven training, exercise 2; the warm-up scales the updates."""
+def batch_losses(case: Case, kept: float = 0.0) -> list[float]:
+    """The loss of every batch of an uneven training, exercise 2; the warm-up scales the updates.
+
+    kept: the share of the gradients that stays for the next step, 1 if they are never zeroed.
+    """
     model, batches, warmup = training.draw(case)
     weights = [each.detach().double() for each in model.parameters()]
-    losses = []
+    sums, losses = [0.0] * len(weights), []
     for (x, y), factor in zip(batches, warmup.double(), strict=True):
         loss, gradients = loss_and_gradients(weights, x.double(), y)
         losses.append(loss)
-        steps = [case["lr"] * factor * each for each in gradients]
-        weights = [w - step for w, step in zip(weights, steps, strict=True)]
+        sums = [kept * s + factor * each for s, each in zip(sums, gradients, strict=True)]
+        weights = [w - case["lr"] * s for w, s in zip(weights, sums, strict=True)]
     return losses
 
 
