@@ -242,7 +242,7 @@ WRONG = [
 def new_graphs(values):
     return {"A": 3, "B": 1, "C": 3, "D": 1, "E": 3, "F": 1, "G": 1, "H": 1}
 """,
-        "smallest case that fails: values = [0.125, 0.75, 1.0",
+        "smallest case that fails: values = [0.75, 0.5, 0.75, 1.0",
     ),
     (
         "lab04.ex1",
@@ -903,5 +903,46 @@ def choose_buckets(histogram, most):
     return buckets
 """,
         "this happened for histogram",
+    ),
+    (
+        "lab04.ex2",
+        "losses from the CPU beside work on the device",
+        """
+import copy
+
+def steady_loop(model, optimizer, batches, warmup):
+    mine = copy.deepcopy(model).cpu()
+    own = torch.optim.SGD(mine.parameters(), lr=optimizer.param_groups[0]["lr"])
+    rows, losses = max(len(y) for _, y in batches), []
+    for factor, (x, y) in zip(warmup.tolist(), batches):
+        optimizer.zero_grad()
+        out = model(torch.ones(rows, x.shape[1]).to("xla"))
+        (torch.tensor([factor]).to("xla") * out.sum()).backward()
+        optimizer.step()
+        torch_xla.sync()
+        own.zero_grad()
+        loss = F.cross_entropy(mine(x), y)
+        (factor * loss).backward()
+        own.step()
+        losses.append(loss.item())
+    return losses
+""",
+        "they are not those of the model on the device",
+    ),
+    (
+        "lab04.ex3",
+        "losses from the CPU beside work on the device",
+        """
+import copy
+
+def bucketed_losses(model, sequences):
+    mine, losses = copy.deepcopy(model).cpu(), []
+    for ids in map(torch.tensor, sequences):
+        bucket = next(bucket for bucket in (32, 64, 128) if bucket >= len(ids) - 1)
+        model(torch.zeros(1, bucket, dtype=torch.int64).to("xla")).sum().item()
+        losses.append(F.cross_entropy(mine(ids[None, :-1])[0], ids[1:]).item())
+    return losses
+""",
+        "they are not of what entered the model on the device",
     ),
 ]

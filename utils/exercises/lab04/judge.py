@@ -54,13 +54,14 @@ _REPEATED = "a value that comes back brings back a graph that is known already"
 def _identity_cases(rng: random.Random) -> list[Facts]:
     ordinary = [eighth / 8 for eighth in range(1, 8)]
     low, high = ordinary[:4], ordinary[4:]
-    first = rng.sample(low, 3)
-    second = [*rng.sample(low, rng.randint(1, 2)), *rng.sample(high, 2), 1.0]
-    return [{"values": _with_repeats(rng, *each)} for each in ((first, 1), (second, 2))]
+    first = rng.sample(low, rng.randint(2, 4))
+    second = [*rng.sample(low, rng.randint(1, 3)), *rng.sample(high, rng.randint(2, 3)), 1.0]
+    return [{"values": _with_repeats(rng, *each)} for each in ((first, 5), (second, 9))]
 
 
-def _with_repeats(rng: random.Random, values: list[float], repeats: int) -> list[float]:
-    values = values + rng.sample(values, repeats)
+def _with_repeats(rng: random.Random, values: list[float], length: int) -> list[float]:
+    """How many values there are says nothing of how many are different."""
+    values = values + rng.choices(values, k=length - len(values))
     rng.shuffle(values)
     return values
 

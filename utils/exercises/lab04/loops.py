@@ -19,7 +19,7 @@ from utils.exercises.lab03.criteria import (
 )
 from utils.exercises.lab03.training import training_case
 from utils.exercises.lab04.texts import COUNT
-from utils.exercises.lab04.truth import batch_losses, sentence_losses
+from utils.exercises.lab04.truth import batch_losses, loss_after, sentence_losses
 
 TOLERANCE = 1e-5
 """How far a loss may lie from the one computed in float64.
@@ -119,6 +119,12 @@ def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
     if not _trained_on_device(facts):
         message = "every step belongs on torch_xla.device(), whole: forward, backward and update"
         return _off_device([losses, entered, ran, steady], facts, message)
+    if losses.passed and not _near(facts["loss_after"], loss_after(case)):
+        message = (
+            "the losses are right, but they are not those of the model on the device: train the"
+            " model that is given, there, up to its last step"
+        )
+        return _off_device([losses, entered, ran, steady], facts, message)
     if dropped or facts["waiting"] > 1:
         # Few compiles are no merit of what leaves out the batches that differ, or runs all at once.
         return [losses, entered, ran, not_judged(steady)]
@@ -126,6 +132,10 @@ def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
         # Nor are right losses one of a loop that has no padded row to leave out.
         return [*map(not_judged, (losses, entered, ran)), steady]
     return [losses, entered, ran, steady]
+
+
+def _near(found: float | str, right: float) -> bool:
+    return not isinstance(found, str) and abs(found - right) <= TOLERANCE
 
 
 def _trained_on_device(facts: Facts) -> bool:
@@ -232,6 +242,12 @@ def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
     )
     if not 0 < facts["on_device"] == facts["steps"]:
         message = "every sentence belongs through the model on torch_xla.device()"
+        return _off_device([losses, enough, few, compiled], facts, message)
+    if losses.passed and facts["sentences_in"] < COUNT:
+        message = (
+            "the losses are right, but they are not of what entered the model on the device: only"
+            f" {facts['sentences_in']} of {times(COUNT, 'sentence')} did"
+        )
         return _off_device([losses, enough, few, compiled], facts, message)
     if tokens == real and not few.passed:
         # Right losses of sentences as they are say nothing of a mask.

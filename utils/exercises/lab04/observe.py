@@ -54,6 +54,7 @@ class _Inputs:
     def __init__(self, model: Any, begin: Callable[[], None]) -> None:
         self.on_device = 0
         self.shapes: list[list[int]] = []
+        self.tensors: list[Any] = []
         self._begin = begin
         model.register_forward_pre_hook(self._look, with_kwargs=True)
 
@@ -63,10 +64,11 @@ class _Inputs:
         places = {each.device.type for each in (first, *module.parameters())}
         self.on_device += places == {"xla"}
         self.shapes.append(list(first.shape))
+        self.tensors.append(first)
 
 
-def _run(answer: Answer, model: Any, *inputs: Any) -> Facts:
-    """What happens while an answer works with a model and further inputs."""
+def _run(answer: Answer, model: Any, *inputs: Any) -> tuple[Facts, list[Any]]:
+    """What happens while an answer works with a model and further inputs, and what entered."""
     from utils.meter import Meter
 
     with Meter() as meter:
@@ -74,13 +76,14 @@ def _run(answer: Answer, model: Any, *inputs: Any) -> Facts:
         entered = _Inputs(model, seen.begin)
         returned = answered(answer, model, *inputs)
         facts = seen.facts()
-    return {
+    facts = {
         **facts,
         **counts(meter.reading),
         "on_device": entered.on_device,
         "shapes": entered.shapes[:_MOST_SHAPES],
         "returned": returned,
     }
+    return facts, entered.tensors[:_MOST_SHAPES]
 
 
 _MOST_SHAPES = 200
@@ -107,11 +110,17 @@ def observe_steady_loop(answer: Answer, case: Facts) -> Facts:
     from utils.exercises.lab04 import training
 
     device = torch_xla.device()
-    model, batches, warmup = training.draw(case, spare_features=next(unused))
+    spare = next(unused)
+    model, batches, warmup = training.draw(case, spare)
     model.to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=case["lr"])
     _bring_together(len(batches))
-    return _run(answer, model, optimizer, batches, warmup.to(device))
+    facts, _ = _run(answer, model, optimizer, batches, warmup.to(device))
+    again, (batch, *_), _ = training.draw(case, spare)
+    again.load_state_dict({name: each.cpu() for name, each in model.state_dict().items()})
+    with torch.no_grad():
+        loss = torch.nn.functional.cross_entropy(again(batch[0]), batch[1])
+    return {**facts, "loss_after": number(loss.item())}
 
 
 def observe_bucketed_losses(answer: Answer, case: Facts) -> Facts:
@@ -121,7 +130,15 @@ def observe_bucketed_losses(answer: Answer, case: Facts) -> Facts:
 
     model, sequences = texts.draw(case, spare_ids=next(unused))
     model.to(torch_xla.device())
-    return _run(answer, model, sequences)
+    facts, tensors = _run(answer, model, [list(ids) for ids in sequences])
+    rows = [row for each in tensors if each.dim() == 2 for row in each.tolist()]
+    return {**facts, "sentences_in": sum(_in_some(rows, ids[:-1]) for ids in sequences)}
+
+
+def _in_some(rows: list[list[int]], ids: list[int]) -> bool:
+    """Whether these ids stand next to each other in a row."""
+    size = len(ids)
+    return any(row[k : k + size] == ids for row in rows for k in range(len(row) - size + 1))
 
 
 @contextmanager

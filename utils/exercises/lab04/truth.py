@@ -2,6 +2,8 @@
 sandbox.
 """
 
+from typing import Any
+
 from utils.exercises.lab03.truth import loss_and_gradients
 from utils.exercises.lab04 import texts, training
 from utils.exercises.lab04.training import Case
@@ -12,6 +14,18 @@ def batch_losses(case: Case, kept: float = 0.0) -> list[float]:
 
     kept: the share of the gradients that stays for the next step, 1 if they are never zeroed.
     """
+    return _training(case, kept)[0]
+
+
+def loss_after(case: Case) -> float:
+    """The loss of the first batch when that training is over."""
+    weights = _training(case, 0.0)[1]
+    _, ((x, y), *_), _ = training.draw(case)
+    return loss_and_gradients(weights, x.double(), y)[0]
+
+
+def _training(case: Case, kept: float) -> tuple[list[float], list[Any]]:
+    """The losses, and the weights at the end."""
     model, batches, warmup = training.draw(case)
     weights = [each.detach().double() for each in model.parameters()]
     sums, losses = [0.0] * len(weights), []
@@ -20,7 +34,7 @@ def batch_losses(case: Case, kept: float = 0.0) -> list[float]:
         losses.append(loss)
         sums = [kept * s + factor * each for s, each in zip(sums, gradients, strict=True)]
         weights = [w - case["lr"] * s for w, s in zip(weights, sums, strict=True)]
-    return losses
+    return losses, weights
 
 
 def sentence_losses(case: Case) -> list[float]:
