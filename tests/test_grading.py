@@ -461,7 +461,7 @@ def test_a_sandbox_sees_no_judgement() -> None:
     lab03 = lab.load(hostile.REPOSITORY, "lab03")
     shown_modules = confine.exercise_modules(lab03, utils_folder)
     names = {str(path) for path in shown_modules}
-    for name in ("__init__", "plain", "lab03/__init__", "lab03/observe", "lab03/training"):
+    for name in ("__init__", "plain", "lab03/__init__", "training", "watch", "lab03/observe"):
         assert f"exercises/{name}.py" in names
     own = [path for path in shown_modules if path.parent.name == "lab03"]
     for path in own:
@@ -469,8 +469,8 @@ def test_a_sandbox_sees_no_judgement() -> None:
             name = getattr(node, "name", None) or getattr(node, "id", "")
             assert not re.match(r"_?(judge|cases)|.*_cases$", name, re.IGNORECASE), (path, name)
     mounted = confine.mounts(lab03, hostile.REPOSITORY)
-    for hidden in ("judge.py", "bench.py", "criteria.py"):
-        assert not any(str(word).endswith(f"lab03/{hidden}") for word in mounted)
+    for hidden in ("lab03/judge", "lab03/bench", "exercises/criteria", "exercises/truth"):
+        assert not any(str(word).endswith(f"{hidden}.py") for word in mounted)
 
 
 @pytest.mark.parametrize(
@@ -483,7 +483,7 @@ def test_a_sandbox_sees_no_judgement() -> None:
         ("inspect.stack()", "inspect.stack"),
         ("print(OBSERVERS)", "OBSERVERS"),
         ("import utils.exercises.lab03.observe", "imports utils.exercises.lab03.observe"),
-        ("from utils.exercises.lab03 import training", "imports utils.exercises.lab03.training"),
+        ("from utils.exercises import training", "imports utils.exercises.training"),
         ("import json; json.dumps = print", "sets json.dumps"),
         ("import torch_xla as t; t.a.b = 1", "sets t.a.b"),
         ("import builtins; setattr(builtins, 'sum', max)", "sets attributes of builtins"),

@@ -17,11 +17,10 @@ from tests.wrong_answers.lab02 import RIGHT, WRONG
 from utils import catalog, env
 from utils.audit import audit, audit_source
 from utils.catalog import ROOT
-from utils.exercises import Verdict, decide, judge, observe_case
+from utils.exercises import Verdict, criteria, decide, judge, observe_case, training
 from utils.exercises.lab02 import classify, findings, problems, train_cuda, truth
 from utils.exercises.lab02 import judge as judging
 from utils.exercises.lab02.observe import OBSERVERS, source_of
-from utils.exercises.lab03 import criteria, training
 from utils.grading import confine, lab, shown
 
 EXERCISES = [f"lab02.{name}" for name in OBSERVERS]

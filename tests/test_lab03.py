@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.wrong_answers.lab03 import RIGHT, WRONG
 from utils import catalog, env
 from utils.catalog import ROOT
-from utils.exercises import Verdict, decide, judge, observe_case
-from utils.exercises.lab03 import bench, criteria, fake, training, truth
+from utils.exercises import Verdict, criteria, decide, judge, observe_case, training, truth
+from utils.exercises.lab03 import bench, fake
 from utils.exercises.lab03.judge import EXPECTED, MOST_COMPILES
 from utils.exercises.lab03.observe import OBSERVERS, measure_snippets
 
@@ -502,8 +502,8 @@ def test_judging_needs_no_device() -> None:
         "for name in ('ex1', 'ex2', 'ex3', 'ex4', 'ex5'):\n"
         "    judge(f'lab03.{name}').cases(random.Random(1))\n"
         "assert 'torch' not in sys.modules\n"
-        "from utils.exercises.lab03.training import training_case\n"
-        "from utils.exercises.lab03.truth import true_losses\n"
+        "from utils.exercises.training import training_case\n"
+        "from utils.exercises.truth import true_losses\n"
         "true_losses(training_case(random.Random(1), 4))\n"
         "assert 'torch_xla' not in sys.modules\n"
     )

@@ -16,7 +16,7 @@ from utils import catalog, env
 from utils.buckets import best_buckets
 from utils.catalog import ROOT
 from utils.exercises import Verdict, decide, judge, observe_case
-from utils.exercises.lab03.criteria import distance
+from utils.exercises.criteria import distance
 from utils.exercises.lab04 import histograms, limit, loops, plans, texts, training, truth
 from utils.exercises.lab04.judge import EXPECTED
 from utils.exercises.lab04.observe import OBSERVERS, measure_edits

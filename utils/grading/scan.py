@@ -17,7 +17,7 @@ _NAMES = frozenset(
 )
 _CALLS = frozenset({("inspect", "stack"), ("inspect", "trace")})
 _GUARDED = frozenset({"utils", "torch_xla", "json", "builtins"})
-_CHECK_MODULE = re.compile(r"utils\.exercises\.\w+\.(observe|training)\b")
+_CHECK_MODULE = re.compile(r"utils\.exercises(\.\w+)?\.(observe|training|watch)\b")
 _MOST = 10
 _MAGIC = re.compile(r"^[ \t]*[%!?].*$", re.MULTILINE)
 

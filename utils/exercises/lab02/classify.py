@@ -3,7 +3,7 @@
 import random
 
 from utils.exercises import Criterion, Facts
-from utils.exercises.lab03.criteria import criterion
+from utils.exercises.criteria import criterion
 
 KINDS = ("loud", "silent", "slow", "fine")
 

@@ -5,6 +5,16 @@ from math import inf
 
 from utils.audit.rules import RULES
 from utils.exercises import Criterion, Facts, Judge
+from utils.exercises.criteria import (
+    criterion,
+    did_nothing,
+    distance,
+    executions,
+    not_judged,
+    reads,
+    right_numbers,
+    times,
+)
 from utils.exercises.lab02.classify import findings_cases, findings_words, judge_classify
 from utils.exercises.lab02.problems import other_weights
 from utils.exercises.lab02.rewrites import (
@@ -15,17 +25,7 @@ from utils.exercises.lab02.rewrites import (
     masked_words,
 )
 from utils.exercises.lab02.truth import clipped_losses
-from utils.exercises.lab03.criteria import (
-    criterion,
-    did_nothing,
-    distance,
-    executions,
-    not_judged,
-    reads,
-    right_numbers,
-    times,
-)
-from utils.exercises.lab03.training import training_case
+from utils.exercises.training import training_case
 
 MOST_COMPILES = 4
 """The first step, the further steps (momentum exists by then), bringing the losses together; and

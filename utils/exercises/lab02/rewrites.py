@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import TOLERANCE, criterion, distance, not_judged, times
 from utils.exercises.lab02.truth import histograms, masked_losses
-from utils.exercises.lab03.criteria import TOLERANCE, criterion, distance, not_judged, times
 
 # ex3: two operators without a lowering
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from utils.exercises.lab02.problems import Case, histogram_inputs, masked_inputs
-from utils.exercises.lab03.training import MOMENTUM, draw
-from utils.exercises.lab03.truth import loss_and_gradients
+from utils.exercises.training import MOMENTUM, draw
+from utils.exercises.truth import loss_and_gradients
 
 MAX_NORM = 0.5
 """The largest norm of all gradients together, as the scripts of the lab clip them."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged, times
 from utils.exercises.lab03 import fake
-from utils.exercises.lab03.criteria import criterion, not_judged, times
 
 
 def bench_cases(rng: random.Random) -> list[Facts]:

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from utils.exercises import Criterion, Facts, Judge
-from utils.exercises.lab03.bench import bench_cases, bench_words, judge_bench
-from utils.exercises.lab03.criteria import (
+from utils.exercises.criteria import (
     criterion,
     did_nothing,
     executions,
@@ -16,8 +15,9 @@ from utils.exercises.lab03.criteria import (
     right_numbers,
     times,
 )
-from utils.exercises.lab03.training import training_case
-from utils.exercises.lab03.truth import true_losses
+from utils.exercises.lab03.bench import bench_cases, bench_words, judge_bench
+from utils.exercises.training import training_case
+from utils.exercises.truth import true_losses
 
 # ex1: predict
 

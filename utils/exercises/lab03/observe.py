@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from utils.exercises import Facts, Observer
-from utils.exercises.lab03 import training
+from utils.exercises import Facts, Observer, training
 from utils.exercises.lab03.fake import FakeDevice
 from utils.exercises.plain import describe, number, numbers
 from utils.exercises.watch import Answer, Steps, answered, counts, launches, unused

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from utils.exercises import Criterion, Facts, Judge
-from utils.exercises.lab03.criteria import criterion, times
+from utils.exercises.criteria import criterion, times
 from utils.exercises.lab04 import histograms, loops, plans
 
 # ex1: graph identity

@@ -7,7 +7,7 @@ import random
 from itertools import groupby, pairwise
 
 from utils.exercises import Criterion, Facts
-from utils.exercises.lab03.criteria import criterion, not_judged, times
+from utils.exercises.criteria import criterion, not_judged, times
 
 Graph = tuple[str, int, int]
 

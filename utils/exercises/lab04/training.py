@@ -6,7 +6,7 @@ here.
 
 from typing import Any
 
-from utils.exercises.lab03 import training
+from utils.exercises import training
 
 Case = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""The small training problems of lab 03, drawn from a seed.
+"""Small training problems, drawn from a seed, that several labs share.
 
 The observation moves a problem to the device; the judgement computes its true losses. Both start
 here.
