@@ -15,7 +15,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m utils.audit",
         description="Find what will not port from CUDA PyTorch to XLA and Neuron. Nothing is run.",
-        epilog="Exit code: 0 nothing at that level, 1 findings at or above it, 2 nothing was read.",
+        epilog="Exit code: 0 nothing at that level, 1 findings at or above it, 2 nothing to read."
+        " Files that cannot be parsed are listed and do not change it.",
     )
     parser.add_argument("path", help="a file or a folder")
     parser.add_argument("--format", choices=FORMATS, default="table")
