@@ -4,6 +4,7 @@ import pytest
 
 from utils import facts, lesson
 from utils.draw import Picture
+from utils.facts import statements
 from utils.widgets import explore
 
 
@@ -72,7 +73,7 @@ def test_an_empty_recap_says_what_to_do():
 
 
 def test_facts_have_sources():
-    keys = list(facts._facts())
+    keys = list(statements._facts())
     assert keys
     for key in keys:
         each = facts.fact(key)

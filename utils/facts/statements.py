@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-DATA = Path(__file__).parent / "data"
-STATUSES = ("primary", "vendor-claim", "third-party-estimate", "derived", "local-check")
+DATA = Path(__file__).parent.parent / "data"
 
 
 @dataclass(frozen=True)

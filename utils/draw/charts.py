@@ -1,64 +1,12 @@
-"""Figures of the lessons. Each function returns a `Picture`: a PNG with a caption that says in
-words what it shows.
+"""Charts for counts and curves, small recorded graphs, and timelines."""
 
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and hatches
-say the same again.
-"""
-
-import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from utils.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
     import networkx
-    from matplotlib.figure import Figure
-
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
-HATCHES = ("", "//", "..", "xx", "\\\\", "++")
-MARKERS = ("o", "s", "^", "D", "v", "P")
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A finished figure. `png`: its bytes; `caption`: what it shows, for every reader, seeing or
-    not.
-    """
-
-    png: bytes
-    caption: str
-
-    def __repr__(self) -> str:
-        return f"Figure. {self.caption}"
-
-    def _repr_png_(self) -> bytes:
-        return self.png
-
-    def _ipython_display_(self) -> None:
-        from IPython.display import Markdown, display
-
-        display({"image/png": self.png, "text/plain": repr(self)}, raw=True)
-        # JupyterLab gives output images no alternative text, so the caption is an output of its
-        # own.
-        display(Markdown(f"*Figure.* {self.caption}"))
-
-
-def _figure(width: float, height: float) -> "Figure":
-    # The object interface needs no pyplot: no global state, no figure left open, no window.
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _picture(figure: "Figure", caption: str) -> Picture:
-    from PIL import Image
-
-    drawn, small = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=100)
-    # Line art needs few colours: a palette makes the file a third as large, and notebooks keep
-    # their figures.
-    Image.open(drawn).convert("RGB").quantize(64).save(small, format="png", optimize=True)
-    return Picture(small.getvalue(), caption)
 
 
 def bars(
@@ -70,7 +18,7 @@ def bars(
         groups: quantity name to one value per label.
         labels: what the values belong to, from left to right.
     """
-    figure = _figure(7, 2.9)
+    figure = new_figure(7, 2.9)
     axes = figure.subplots()
     width = 0.8 / len(groups)
     for i, (name, values) in enumerate(groups.items()):
@@ -84,7 +32,7 @@ def bars(
     axes.spines[["top", "right"]].set_visible(False)
     if len(groups) > 1:
         axes.legend(frameon=False)
-    return _picture(figure, caption)
+    return finished(figure, caption)
 
 
 def lines(
@@ -101,7 +49,7 @@ def lines(
             there are several.
         log: with a logarithmic y axis, for values above 0; otherwise the axis starts at 0.
     """
-    figure = _figure(7, 2.9)
+    figure = new_figure(7, 2.9)
     for axes, (ylabel, curves) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
     ):
@@ -115,7 +63,7 @@ def lines(
             # Curves on a logarithmic axis leave no corner free.
             above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 4} if log else {}
             axes.legend(frameon=False, **above)
-    return _picture(figure, caption)
+    return finished(figure, caption)
 
 
 def graph(recorded: "networkx.DiGraph", caption: str) -> Picture:
@@ -144,7 +92,7 @@ def graph(recorded: "networkx.DiGraph", caption: str) -> Picture:
     networkx.set_node_attributes(placed, layers, "layer")
     places = networkx.multipartite_layout(placed, subset_key="layer")
 
-    figure = _figure(min(9.0, 1.6 * (1 + max(layers.values()))), 3)
+    figure = new_figure(min(9.0, 1.6 * (1 + max(layers.values()))), 3)
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
@@ -171,7 +119,7 @@ def graph(recorded: "networkx.DiGraph", caption: str) -> Picture:
             fontsize=9,
             bbox=box | {"edgecolor": COLORS[0]},
         )
-    return _picture(figure, caption)
+    return finished(figure, caption)
 
 
 def timeline(lanes: Mapping[str, Sequence[int]], xlabel: str, caption: str) -> Picture:
@@ -181,7 +129,7 @@ def timeline(lanes: Mapping[str, Sequence[int]], xlabel: str, caption: str) -> P
     Args:
         lanes: lane name to the number of events in each step.
     """
-    figure = _figure(7, 0.55 * len(lanes) + 1)
+    figure = new_figure(7, 0.55 * len(lanes) + 1)
     axes = figure.subplots()
     for row, (name, counts) in enumerate(lanes.items()):
         color, marker = COLORS[row % len(COLORS)], MARKERS[row % len(MARKERS)]
@@ -201,4 +149,4 @@ def timeline(lanes: Mapping[str, Sequence[int]], xlabel: str, caption: str) -> P
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.grid(axis="y", color="0.9")
     axes.set_axisbelow(True)
-    return _picture(figure, caption)
+    return finished(figure, caption)

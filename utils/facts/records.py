@@ -1,0 +1,175 @@
+"""Figures of chips and instances: `figure("trainium2.hbm.bandwidth")`.
+
+An entry in `utils/data/chips.yaml` or `instances.yaml` is
+
+    {value: 2.9, unit: TB/s, source: trainium2, status: ..., date: ..., note: ..., also: [...],
+     history: [...]}
+
+`source` names an entry of the file's `sources`, which has the address and the date it was read;
+`status` is "primary" if none is given. `value: null` says that nobody publishes it. With `formula`
+in place of `value`, the value is computed from other figures, named in braces, and is "derived".
+`also` holds what other sources say instead, `history` what the same source said before.
+"""
+
+import ast
+import datetime
+import operator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from utils.facts import units
+
+DATA = Path(__file__).parent.parent / "data"
+FILES = ("chips.yaml", "instances.yaml")
+STATUSES = ("primary", "vendor-claim", "third-party-estimate", "derived", "local-check")
+
+
+class Unknown(LookupError):
+    """A figure is needed that no source gives: which, and where to look."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One quoted or derived figure.
+
+    key: such as "trainium2.hbm.bandwidth".
+    value: a number, a text, a tuple of texts; None if nobody publishes it.
+    unit: of the value, as `utils.facts.units` knows it; a word such as "cores" for a count.
+    source: the address where it was read. status: one of `STATUSES`. date: when it was read, for a
+        price the day it was valid.
+    formula: how a derived figure follows from others, otherwise empty.
+    also: what other sources say. history: earlier values of the same source.
+    """
+
+    key: str
+    value: Any
+    unit: str
+    source: str
+    status: str
+    date: datetime.date
+    note: str = ""
+    formula: str = ""
+    also: tuple["Figure", ...] = ()
+    history: tuple["Figure", ...] = ()
+
+    @property
+    def number(self) -> float:
+        """The value as a number. Raises Unknown if there is none, with where to look."""
+        if self.value is None:
+            note = f" ({self.note})" if self.note else ""
+            raise Unknown(
+                f"{self.key} [{self.unit}] is not known{note}: as of {self.date} it is not in"
+                f" {self.source}. If you know a source, add it to utils/data; nothing is guessed"
+            )
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise TypeError(f"{self.key} is {self.value!r}, not a number")
+        return self.value
+
+    def to(self, unit: str) -> float:
+        """The number in another unit.
+
+        >>> figure("trainium2.hbm.bandwidth").to("GB/s")
+        2900.0
+
+        Raises: Unknown, or ValueError if the units do not fit.
+        """
+        return units.convert(self.number, self.unit, unit)
+
+
+@cache
+def _all() -> dict[str, Figure]:
+    import yaml
+
+    found: dict[str, Figure] = {}
+    for name in FILES:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        content = yaml.load((DATA / name).read_text(encoding="utf-8"), loader)
+        for key, entry in _leaves(content["figures"]):
+            found[key] = _figure(key, entry, content["sources"])
+    return found
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, node in tree.items():
+        if "value" in node or "formula" in node:
+            yield prefix + name, node
+        else:
+            yield from _leaves(node, f"{prefix}{name}.")
+
+
+def _figure(key: str, entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Figure:
+    formula = entry.get("formula", "")
+    value = entry.get("value")
+    source = sources[entry["source"]]
+    again = {k: entry[k] for k in ("unit", "source", "status") if k in entry}
+    return Figure(
+        key=key,
+        value=tuple(value) if isinstance(value, list) else value,
+        unit=entry["unit"],
+        source=source["url"],
+        status=entry.get("status", "derived" if formula else "primary"),
+        date=entry.get("date", source["date"]),
+        note=entry.get("note", ""),
+        formula=formula,
+        also=tuple(_figure(key, again | other, sources) for other in entry.get("also", ())),
+        history=tuple(_figure(key, again | other, sources) for other in entry.get("history", ())),
+    )
+
+
+@cache
+def figure(key: str) -> Figure:
+    """The figure of that key; a derived one is computed.
+
+    >>> figure("trainium2.core_rate.bf16_from_clock").to("TFLOPS")
+    78.6432
+    """
+    if key not in _all():
+        near = sorted(k for k in _all() if k.rpartition(".")[0] == key.rpartition(".")[0])
+        near = near or sorted({k.partition(".")[0] for k in _all()})
+        raise KeyError(f"no figure {key!r} in utils/data; near it there are {', '.join(near)}")
+    found = _all()[key]
+    if not found.formula:
+        return found
+    return Figure(**{**vars(found), "value": _computed(found)})
+
+
+def figures(prefix: str = "") -> dict[str, Figure]:
+    """All figures whose key begins with `prefix`, such as "trainium2.rate."."""
+    return {key: figure(key) for key in _all() if key.startswith(prefix)}
+
+
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+
+def _computed(derived: Figure) -> float:
+    """The value of a formula in its declared unit; units are checked on the way."""
+    names: list[str] = re.findall(r"\{([^}]+)\}", derived.formula)
+    text = derived.formula
+    for place, name in enumerate(names):
+        text = text.replace(f"{{{name}}}", f"_{place}")
+
+    def value(node: ast.expr) -> Any:
+        match node:
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+                return _OPERATORS[type(op)](value(left), value(right))
+            case ast.Constant(value=int() | float() as number):
+                return number
+            case ast.Name(id=name) if name.startswith("_"):
+                part = figure(names[int(name[1:])])
+                return units.quantity(part.number, part.unit)
+            case ast.Name(id=name):
+                return units.quantity(1, name)
+        raise ValueError(
+            f"{derived.key}: cannot compute {ast.unparse(node)!r} of {derived.formula!r}"
+        )
+
+    return units.magnitude(value(ast.parse(text, mode="eval").body), derived.unit)

@@ -1,0 +1,63 @@
+"""Units of the facts, through pint: conversion, and arithmetic that checks them."""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pint
+
+
+@cache
+def registry() -> "pint.UnitRegistry":
+    """pint's units and those of this field: FLOP, TFLOPS, USD, Gbps."""
+    import pint
+
+    units = pint.UnitRegistry(cache_folder=None)
+    units.define("FLOP = [floating_point_operation]")
+    units.define("FLOPS = FLOP / second")
+    units.define("OP = [integer_operation]")
+    units.define("OPS = OP / second")
+    units.define("USD = [money]")
+    units.define("Gbps = 1e9 * bit / second")
+    return units
+
+
+def convert(value: float, unit: str, to: str) -> float:
+    """`value` in another unit.
+
+    >>> convert(24, "MiB", "KiB"), convert(2.9, "TB/s", "B/s")
+    (24576.0, 2900000000000.0)
+
+    Raises:
+        ValueError: if the units do not measure the same thing, or one is none.
+    """
+    import pint
+
+    try:
+        return float(registry().Quantity(value, unit).to(to).magnitude)
+    except (pint.DimensionalityError, pint.UndefinedUnitError, AttributeError) as error:
+        raise ValueError(f"{value} {unit} cannot be given in {to}: {error}") from None
+
+
+COUNTS = frozenset(
+    {"chips", "cores", "GPUs", "vCPU", "rows", "columns", "partitions", "ratio", "x"}
+)
+"""Units that only say what is counted: in a formula they are plain numbers."""
+
+
+def quantity(value: float, unit: str) -> Any:
+    """`value` with its unit, for the arithmetic of formulas."""
+    return registry().Quantity(value, "" if unit in COUNTS else unit)
+
+
+def magnitude(result: Any, unit: str) -> float:
+    """The number of a formula's result in `unit`. Raises ValueError if it measures something
+    else.
+    """
+    import pint
+
+    try:
+        wanted = "" if unit in COUNTS else unit
+        return float((registry().Quantity(1, "") * result).to(wanted).magnitude)
+    except pint.DimensionalityError as error:
+        raise ValueError(f"the formula gives no {unit}: {error}") from None
