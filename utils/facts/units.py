@@ -22,6 +22,11 @@ def registry() -> "pint.UnitRegistry":
     return units
 
 
+def _short(number: float) -> float:
+    """Without the last digit, where a product of decimal factors leaves its error."""
+    return float(f"{number:.15g}")
+
+
 def convert(value: float, unit: str, to: str) -> float:
     """`value` in another unit.
 
@@ -34,13 +39,15 @@ def convert(value: float, unit: str, to: str) -> float:
     import pint
 
     try:
-        return float(registry().Quantity(value, unit).to(to).magnitude)
+        return _short(registry().Quantity(value, unit).to(to).magnitude)
     except (pint.DimensionalityError, pint.UndefinedUnitError, AttributeError) as error:
         raise ValueError(f"{value} {unit} cannot be given in {to}: {error}") from None
 
 
 COUNTS = frozenset(
-    {"chips", "cores", "GPUs", "vCPU", "rows", "columns", "partitions", "ratio", "x"}
+    "chips cores GPUs vCPU rows columns partitions banks lanes engines links stacks processors"
+    " interfaces cycles ratio x".split()
+    + ["elements per cycle"]
 )
 """Units that only say what is counted: in a formula they are plain numbers."""
 
@@ -58,6 +65,6 @@ def magnitude(result: Any, unit: str) -> float:
 
     try:
         wanted = "" if unit in COUNTS else unit
-        return float((registry().Quantity(1, "") * result).to(wanted).magnitude)
+        return _short((registry().Quantity(1, "") * result).to(wanted).magnitude)
     except pint.DimensionalityError as error:
         raise ValueError(f"the formula gives no {unit}: {error}") from None
