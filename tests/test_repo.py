@@ -33,7 +33,7 @@ env.report()"""
 LAYERS = (
     ("files and facts", "catalog elf facts notebooks shown"),
     ("set-up", "home builds platforms programs standins install"),
-    ("audit and models", "audit buckets corpus fleet manifest"),
+    ("audit and models", "accumulate audit buckets corpus fleet formats manifest mx sparsity"),
     ("instruments", "env graph lesson meter doctor networks parity coldstart"),
     ("drawing and widgets", "draw widgets"),
     ("checks and exercises", "exercises check labgen progress quiz quizzes readme runner"),
