@@ -3,6 +3,19 @@ words what it shows.
 """
 
 from utils.draw.charts import bars, graph, lines, timeline
+from utils.draw.hardware import Rung, core, memory_ladder, topologies
 from utils.draw.picture import Picture
+from utils.draw.rooflines import roofline
 
-__all__ = ["Picture", "bars", "graph", "lines", "timeline"]
+__all__ = [
+    "Picture",
+    "Rung",
+    "bars",
+    "core",
+    "graph",
+    "lines",
+    "memory_ladder",
+    "roofline",
+    "timeline",
+    "topologies",
+]

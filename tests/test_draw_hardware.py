@@ -1,0 +1,101 @@
+"""Figures of the hardware model: small files, every mark where it belongs, legible words."""
+
+import itertools
+from typing import Any
+
+import pytest
+from matplotlib.text import Text
+
+from tests.test_repo import FIGURE_BYTES
+from utils import draw
+from utils.draw import hardware, rooflines
+from utils.draw.picture import Picture
+
+Drawn = list[Any]
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    """The matplotlib figures that are finished during a test."""
+    figures: Drawn = []
+
+    def keep(figure: Any, caption: str) -> Picture:
+        figure.draw_without_rendering()
+        figures.append(figure)
+        return Picture(b"", caption)
+
+    for module in (hardware, rooflines):
+        monkeypatch.setattr(module, "finished", keep)
+    return figures
+
+
+RUNG = draw.Rung(2**20, 1e11, 1e-6)
+
+
+def test_figures_are_small_and_carry_their_caption() -> None:
+    pictures = [
+        draw.core({"HBM": "big", "Tensor": "128 x 128"}, "c"),
+        draw.memory_ladder({"near": {"A": RUNG, "B": RUNG}, "far": {"A": draw.Rung()}}, "c"),
+        draw.roofline({"A": (1e14, 1e12), "B": (1e13, 1e12)}, {"w": 3}, "c", {"v": 400}),
+        draw.topologies({"a": (4, 4), "b": (4, 4, 4), "c": 144, "d": (8,)}, "c"),
+    ]
+    for picture in pictures:
+        assert picture.png.startswith(b"\x89PNG") and picture.caption == "c"
+        assert len(picture.png) < FIGURE_BYTES
+
+
+def test_a_core_shows_all_its_blocks_and_no_other(drawn: Drawn) -> None:
+    draw.core({"PSUM": "8 banks"}, "c")
+    texts = {text.get_text() for text in drawn[0].axes[0].texts}
+    assert texts >= {*hardware.BLOCKS, "8 banks"}
+    with pytest.raises(ValueError, match="a core has no L2: it has HBM"):
+        draw.core({"L2": "none"}, "c")
+
+
+def test_the_ladder_says_what_is_not_published(drawn: Drawn) -> None:
+    draw.memory_ladder({"near": {"A": RUNG}, "far": {"A": draw.Rung(2**40)}}, "c")
+    written = [[text.get_text() for text in axes.texts] for axes in drawn[0].axes]
+    assert written == [[], ["not published"], ["not published"]]
+
+
+def test_every_value_of_the_ladder_lies_inside_its_axis(drawn: Drawn) -> None:
+    small, large = draw.Rung(1, 1, 1e-12), draw.Rung(2**50, 1e15, 10)
+    draw.memory_ladder({"near": {"A": small}, "far": {"A": large}}, "c")
+    for axes, values in zip(drawn[0].axes, ((1, 2**50), (1, 1e15), (1e-12, 10)), strict=True):
+        low, high = axes.get_xlim()
+        assert low < values[0] < values[1] < high
+
+
+def test_ridges_and_works_stand_where_they_belong(drawn: Drawn) -> None:
+    draw.roofline({"A": (1e14, 1e12), "B": (1e13, 1e12)}, {"slow": 2}, "c", {"fast": 400})
+    (axes,) = drawn[0].axes
+    roofs = [line for line in axes.lines if len(line.get_xdata()) == 3]
+    assert [line.get_xdata()[1] for line in roofs] == [100, 10]
+    assert [line.get_label() for line in roofs] == ["A: ridge at 100", "B: ridge at 10"]
+    dots = {(line.get_xdata()[0], line.get_ydata()[0]): line.get_markerfacecolor()
+            for line in axes.lines if len(line.get_xdata()) == 1}  # fmt: skip
+    assert dots == {(2, 2e12): "black", (400, 1e14): "white"}
+
+
+def test_names_of_works_do_not_cover_each_other(drawn: Drawn) -> None:
+    draw.roofline({"A": (1e14, 1e12)}, {f"work {i}": 100 + i for i in range(5)} | {"w": 1.1}, "c")
+    (axes,) = drawn[0].axes
+    # The extent of an annotation would include its line.
+    boxes = [Text.get_window_extent(text) for text in axes.texts]
+    assert len(boxes) == 6
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    assert all(box.y0 > axes.get_window_extent().y0 for box in boxes)
+
+
+@pytest.mark.parametrize(("shape", "chips"), [((4, 4), 16), ((4, 4, 4), 64), (144, 144), ((5,), 5)])
+def test_every_chip_is_drawn_once(drawn: Drawn, shape: Any, chips: int) -> None:
+    draw.topologies({"t": shape}, "c")
+    (axes,) = drawn[0].axes
+    places = [tuple(place) for marks in axes.collections for place in marks.get_offsets()]
+    assert len(places) == len(set(places)) == chips
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2, 2), (), 0, (4, 0)])
+def test_shapes_that_cannot_be_drawn_are_named(shape: Any) -> None:
+    with pytest.raises(ValueError, match="t: .* cannot be drawn; give the sizes of a torus"):
+        draw.topologies({"t": shape}, "c")
