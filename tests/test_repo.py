@@ -33,8 +33,12 @@ env.report()"""
 LAYERS = (
     ("files and facts", "catalog elf facts notebooks shown"),
     ("set-up", "home builds platforms programs standins install"),
-    ("audit and models", "accumulate audit buckets corpus fleet formats manifest mx sparsity"),
-    ("instruments", "env graph lesson meter doctor networks parity coldstart"),
+    (
+        "audit and models",
+        "accumulate audit buckets corpus fleet formats hardware manifest "
+        "mx roofline sparsity topology training_memory",
+    ),
+    ("instruments", "env graph hlo lesson meter doctor networks parity coldstart"),
     ("drawing and widgets", "draw widgets"),
     ("checks and exercises", "exercises check labgen progress quiz quizzes readme runner"),
     ("grading", "grading"),

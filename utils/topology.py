@@ -1,0 +1,137 @@
+"""How chips are wired, and how long an all-reduce takes on that wiring by the alpha-beta model.
+
+A message of s bytes takes alpha + s / beta: a latency, and a bandwidth. Congestion, protocol and
+the additions themselves are left out, so that these are estimates from below.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Chips and what joins them.
+
+    kind: "ring", "torus" or "switched". sizes: chips along each axis. chips: how many, numbered
+    from 0 with the last axis running fastest. links: pairs of chips; of a switched topology pairs
+    of a chip and the switch, which has the number `chips`.
+    """
+
+    kind: str
+    sizes: tuple[int, ...]
+
+    @property
+    def chips(self) -> int:
+        return math.prod(self.sizes)
+
+    @cached_property
+    def links(self) -> tuple[tuple[int, int], ...]:
+        if self.kind == "switched":
+            return tuple((chip, self.chips) for chip in range(self.chips))
+        found = set()
+        places = list(itertools.product(*map(range, self.sizes)))
+        number = {place: chip for chip, place in enumerate(places)}
+        for place, chip in number.items():
+            for axis, size in enumerate(self.sizes):
+                step = (place[axis] + 1) % size
+                other = number[(*place[:axis], step, *place[axis + 1 :])]
+                if other != chip:
+                    found.add((min(chip, other), max(chip, other)))
+        return tuple(sorted(found))
+
+    @property
+    def degree(self) -> int:
+        """Links of one chip. Two chips on an axis are joined by one link, not by two."""
+        return 1 if self.kind == "switched" else sum(map(_neighbours, self.sizes))
+
+    @property
+    def diameter(self) -> int:
+        """Links between the two chips that are farthest apart; through a switch, 2."""
+        if self.kind == "switched":
+            return 2 if self.chips > 1 else 0
+        return sum(size // 2 for size in self.sizes)
+
+    @property
+    def bisection_links(self) -> int | None:
+        """The fewest links whose removal leaves two halves of the chips.
+
+        A ring with an odd number falls into halves that differ by one. None for a torus that
+        cannot be halved across an axis, because every axis is odd.
+        """
+        if self.kind == "switched":
+            return self.chips // 2
+        sides = [size for size in self.sizes if size > 1]
+        if len(sides) <= 1:
+            return _neighbours(sides[0]) if sides else 0
+        even = [size for size in sides if size % 2 == 0]
+        cuts = [_neighbours(size) * self.chips // size for size in even]
+        return min(cuts) if cuts else None
+
+
+def _neighbours(size: int) -> int:
+    return min(size - 1, 2)
+
+
+def torus(*sizes: int) -> Topology:
+    """A grid whose rows and columns are closed to rings: torus(4, 4), torus(4, 4, 4).
+
+    >>> torus(4, 4).degree, torus(4, 4).diameter, torus(4, 4).bisection_links
+    (4, 4, 8)
+    """
+    if not sizes or any(not isinstance(size, int) or size < 1 for size in sizes):
+        raise ValueError(f"a torus has whole sizes of 1 or more, found {sizes}")
+    return Topology("torus", sizes)
+
+
+def ring(chips: int) -> Topology:
+    """Each chip is joined to the next, the last to the first."""
+    if chips < 1:
+        raise ValueError(f"a ring has 1 chip or more, found {chips}")
+    return Topology("ring", (chips,))
+
+
+def switched(chips: int) -> Topology:
+    """Every chip is joined to one switch without congestion, and through it to any other."""
+    if chips < 1:
+        raise ValueError(f"a switch joins 1 chip or more, found {chips}")
+    return Topology("switched", (chips,))
+
+
+def all_reduce_seconds(
+    size_bytes: float, topology: Topology, link_bytes_per_s: float, latency_s: float
+) -> float:
+    """Seconds until every one of n chips has the sum of `size_bytes` from all of them.
+
+    link_bytes_per_s: B, what one chip sends in one direction over all its links together.
+    latency_s: alpha, of one step. S is size_bytes.
+
+    Ring: reduce-scatter and all-gather of n - 1 steps each, half of every piece running either way
+    round, 2 (n - 1) (alpha + S / (n B)) (Patarasuk and Yuan 2009).
+    Torus: reduce-scatter along one axis after another, each on what the axis before has left of S,
+    then all-gather back. An axis of a chips has its share of the links, B_a, and takes
+    2 (a - 1) (alpha + S_a / (a B_a)), S_a = S over the axes before it.
+    Switched: every chip sends to all others at once, in two steps:
+    2 (alpha + (n - 1) S / (n B)) (Thakur, Rabenseifner and Gropp 2005).
+
+    >>> all_reduce_seconds(1e9, ring(4), 1e9, 0)
+    1.5
+    """
+    if size_bytes < 0 or latency_s < 0 or not link_bytes_per_s > 0:
+        raise ValueError(
+            "size and latency are 0 or more and the rate is above 0; found"
+            f" {size_bytes}, {latency_s}, {link_bytes_per_s}"
+        )
+    chips = topology.chips
+    if chips == 1:
+        return 0.0
+    if topology.kind == "switched":
+        return 2 * (latency_s + (chips - 1) * size_bytes / chips / link_bytes_per_s)
+    seconds, left = 0.0, float(size_bytes)
+    for size in topology.sizes:
+        if size > 1:
+            rate = link_bytes_per_s * _neighbours(size) / topology.degree
+            left /= size
+            seconds += 2 * (size - 1) * (latency_s + left / rate)
+    return seconds
