@@ -1,6 +1,6 @@
 """Questions of lab 99."""
 
-from utils.quiz import Question, digest
+from utils.quiz import ClaimQuestion, Question, digest
 
 QUIZ = {
     "q1": Question(
@@ -14,3 +14,5 @@ QUIZ = {
         digest("lab99", "q2", "a"),
     ),
 }
+
+CLAIMS = {"c1": ClaimQuestion("A-011", {"confirmed": "look for the launch in 2024"})}

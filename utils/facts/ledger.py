@@ -1,0 +1,95 @@
+"""The claims ledger: what popular articles say about Trainium, and what a check finds.
+
+Every row of `utils/data/claims.csv` is one statement of an article, in our words, with a verdict
+and the correct statement. The ledger is as of `AS_OF`; a verdict may change when its source does.
+"""
+
+import csv
+import datetime
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+DATA = Path(__file__).parent.parent / "data" / "claims.csv"
+AS_OF = datetime.date(2026, 11, 20)
+
+ARTICLES = {
+    "A": "a hands-on guide that recommends Trainium, with code, spring 2026",
+    "B": "a comparison of prices by a company that arranges cloud credits",
+    "C": "a newsletter for investors on Trainium3, its second half behind a paywall",
+    "D": "a retold report of a press tour through the chip laboratory, March 2026",
+}
+VERDICTS = {
+    "confirmed": "a source that is not the article agrees; for hardware, documentation",
+    "vendor-claim": "only the maker of the product says so, and nobody else could measure it",
+    "outdated": "was true once, and something has replaced it",
+    "wrong": "a source, or a run of the code, says something else",
+    "unverifiable": "no public evidence was found, for or against",
+    "opinion": "advice, analogy or forecast: nothing that evidence could settle",
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of an article, checked.
+
+    id: such as "A-017"; the letter is that of the article in `ARTICLES`.
+    topic: such as "hardware". verdict: one of `VERDICTS`. text: what the article says, in words of
+    ours. correct: what the evidence says. source: its address, or "" where there is none.
+    """
+
+    id: str
+    topic: str
+    verdict: str
+    text: str
+    correct: str
+    source: str
+    note: str
+
+    @property
+    def article(self) -> str:
+        """What kind of article it stands in."""
+        return ARTICLES[self.id[0]]
+
+
+@cache
+def _ledger() -> dict[str, Claim]:
+    with DATA.open(encoding="utf-8", newline="") as file:
+        return {row["id"]: Claim(**row) for row in csv.DictReader(file)}
+
+
+def claims(text: str = "", topic: str = "", verdict: str = "") -> tuple[Claim, ...]:
+    """The claims of a topic and a verdict that contain `text`, in capitals or not, anywhere.
+
+    >>> [claim.id for claim in claims("ready to paste", verdict="wrong")]
+    ['A-100', 'A-106']
+
+    Raises:
+        ValueError: if there is no such topic or verdict, with those that there are.
+    """
+    known = tuple(_ledger().values())
+    for name, given, there in (
+        ("topic", topic, sorted({claim.topic for claim in known})),
+        ("verdict", verdict, list(VERDICTS)),
+    ):
+        if given and given not in there:
+            raise ValueError(f"no {name} {given!r}: there are {', '.join(there)}")
+    words = text.lower()
+    return tuple(
+        claim
+        for claim in known
+        if topic in ("", claim.topic)
+        and verdict in ("", claim.verdict)
+        and words in f"{claim.id} {claim.text} {claim.correct} {claim.note}".lower()
+    )
+
+
+def claim(identity: str) -> Claim:
+    """The claim of that id.
+
+    >>> claim("A-017").verdict
+    'wrong'
+    """
+    if identity not in _ledger():
+        raise KeyError(f"no claim {identity!r}; they are called A-001 to D-042, see claims()")
+    return _ledger()[identity]
