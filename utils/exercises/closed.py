@@ -1,0 +1,98 @@
+"""While an answer runs, what the course already has for its exercise refuses to be called.
+
+Importing stays possible, because a notebook may have imported it before: the functions themselves
+refuse, however they were reached.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+
+@contextmanager
+def closed(exercise_id: str, *names: str) -> Iterator[None]:
+    """Within the block every function that `names` name raises RuntimeError, which says to write it
+    oneself.
+
+    exercise_id: such as "lab01.ex1", for the message.
+    names: a module or package with all of its functions and methods ("utils.roofline"), or one
+        function, class or method ("utils.hardware.core_sum", "utils.formats.Format.encode").
+        Raises ValueError if there is no such thing.
+
+    >>> from utils.topology import ring
+    >>> with closed("lab01.ex6", "utils.topology"):
+    ...     ring(4)
+    Traceback (most recent call last):
+    RuntimeError: ring belongs to the course: write this one yourself, it is lab 01, exercise 6
+    """
+    lab, _, number = exercise_id.partition(".")
+    place = f"lab {lab.removeprefix('lab')}, exercise {number.removeprefix('ex')}"
+    functions = {id(f): f for name in names for f in _functions(_found(name))}.values()
+    before = [(function, function.__code__) for function in functions]
+    try:
+        for function, code in before:
+            function.__code__ = _refusal(function.__name__, place, code)
+        yield
+    finally:
+        for function, code in reversed(before):
+            function.__code__ = code
+
+
+def _refusal(name: str, place: str, code: CodeType) -> CodeType:
+    """Code that raises, with the free variables of `code`: without them it would not fit."""
+    message = f"{name} belongs to the course: write this one yourself, it is {place}"
+    made: dict[str, Any] = {}
+    exec(f"def refuse(*_, **__):\n    raise RuntimeError({message!r})", made)
+    return made["refuse"].__code__.replace(co_freevars=code.co_freevars)
+
+
+def _found(name: str) -> Any:
+    """What a dotted name stands for: its longest part that is a module, and attributes of it."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        try:
+            found: Any = importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            # The module is there, and something that it needs is not.
+            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+                raise
+            continue
+        try:
+            for part in parts[length:]:
+                found = inspect.getattr_static(found, part)
+        except AttributeError:
+            break
+        return found
+    raise ValueError(f"{name!r} is no module, function or class of the course")
+
+
+def _functions(thing: Any) -> Iterable[FunctionType]:
+    """The plain functions behind a function, property, class or module, with all modules in it."""
+    if isinstance(thing, ModuleType):
+        inside = f"{thing.__name__}."
+        modules = [m for n, m in list(sys.modules.items()) if m and f"{n}.".startswith(inside)]
+        for member in [each for module in modules for each in vars(module).values()]:
+            if f"{getattr(member, '__module__', None)}.".startswith(inside):
+                yield from _functions(member)
+    elif isinstance(thing, type):
+        for name, member in vars(thing).items():
+            if not name.startswith("__"):
+                yield from _functions(member)
+    elif isinstance(thing, property):
+        yield from _functions(thing.fget)
+    elif isinstance(thing, cached_property):
+        yield from _functions(thing.func)
+    elif isinstance(thing, staticmethod | classmethod):
+        yield from _functions(thing.__func__)
+    elif callable(thing):
+        if hasattr(thing, "cache_clear"):
+            thing.cache_clear()
+        function = inspect.unwrap(thing)
+        if isinstance(function, FunctionType):
+            yield function
