@@ -26,10 +26,10 @@ def sum_in(values: np.ndarray, fmt: str | Format, order: str = "forward") -> np.
     values = np.asarray(values, np.float32)
     if values.ndim == 0 or values.shape[-1] == 0:
         raise ValueError(f"a sum needs at least one value, found shape {values.shape}")
-    format = format_of(fmt)
+    form = format_of(fmt)
 
     def written(sums: np.ndarray) -> np.ndarray:
-        return sums if format.name == "fp32" else round_to(sums, format)
+        return sums if form.name == "fp32" else round_to(sums, form)
 
     if order == "pairwise":
         return _pairwise(values, written)

@@ -46,12 +46,10 @@ class MX:
 
     def dequantise(self) -> np.ndarray:
         """The numbers themselves, float64 (a product may be below the range of FP32)."""
-        scales = self.scales
-        for axis, (long, short) in enumerate(
-            zip(self.elements.shape, self.scales.shape, strict=True)
-        ):
-            scales = np.repeat(scales, long // short, axis=axis)
-        return self.elements * SCALE.decode((scales + SCALE.bias).astype(np.uint8))
+        factors = SCALE.decode(self.scale_codes)
+        for axis, blocks in enumerate(self.scales.shape):
+            factors = np.repeat(factors, self.elements.shape[axis] // blocks, axis=axis)
+        return self.elements * factors
 
 
 def quantise(
@@ -72,8 +70,8 @@ def quantise(
     ([0], [0.0, -2.0, 6.0, 0.0])
     """
     x = np.asarray(x)
-    if x.ndim == 0:
-        raise ValueError("blocks need an axis, found a single number")
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"shape {x.shape} has no axis {axis}")
     sizes = [1] * x.ndim
     sizes[axis] = block
     return _quantise(x, element, tuple(sizes), headroom)

@@ -40,7 +40,9 @@ def _groups(w: np.ndarray, keep: int, of: int, axis: int) -> np.ndarray:
     w = np.asarray(w)
     if not 1 <= keep <= of:
         raise ValueError(f"keep at least 1 and at most all {of} of a group, found keep={keep}")
-    if w.ndim == 0 or w.shape[axis] % of:
+    if not -w.ndim <= axis < w.ndim:
+        raise ValueError(f"shape {w.shape} has no axis {axis}")
+    if w.shape[axis] % of:
         raise ValueError(
             f"axis {axis} of shape {w.shape} is no multiple of {of}: pad it, or choose another axis"
         )

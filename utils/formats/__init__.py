@@ -18,8 +18,8 @@ from .rounding import MODES, rounded, widened
 __all__ = ["FORMATS", "MODES", "Format", "format_of", "round_to"]
 
 FORMATS = {
-    format.name: format
-    for format in (
+    form.name: form
+    for form in (
         Format("fp32", exponent_bits=8, mantissa_bits=23, bias=127),
         Format("tf32", exponent_bits=8, mantissa_bits=10, bias=127),
         Format("bf16", exponent_bits=8, mantissa_bits=7, bias=127),
@@ -39,14 +39,13 @@ FORMATS = {
 }
 
 
-def format_of(format: str | Format) -> Format:
+def format_of(fmt: str | Format) -> Format:
     """The format of that name; a Format is returned as it is."""
-    if isinstance(format, Format):
-        return format
-    try:
-        return FORMATS[format]
-    except (KeyError, TypeError):
-        raise ValueError(f"no format {format!r}; there are {', '.join(FORMATS)}") from None
+    if isinstance(fmt, Format):
+        return fmt
+    if fmt not in FORMATS:
+        raise ValueError(f"no format {fmt!r}; there are {', '.join(FORMATS)}")
+    return FORMATS[fmt]
 
 
 def round_to(

@@ -1,7 +1,7 @@
 """One number format: its codes, the values behind them, and the gaps between the values."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -27,6 +27,19 @@ class Format:
     mantissa_bits: int
     bias: int
     specials: Specials = "ieee"
+
+    def __post_init__(self) -> None:
+        if self.specials not in get_args(Specials):
+            raise ValueError(f"specials is one of {get_args(Specials)}, found {self.specials!r}")
+        bits = self.exponent_bits, self.mantissa_bits
+        if bits != (8, 0) if self.specials == "scale" else bits[0] < 2 or bits[1] < 1:
+            raise ValueError(
+                "a format has 2 exponent bits and 1 mantissa bit or more, a scale 8 exponent bits"
+                f" and nothing else; found {bits[0]} and {bits[1]}"
+            )
+        lowest = self.min_exponent - self.mantissa_bits
+        if self.mantissa_bits > 23 or lowest < -149 or self.max_exponent > 127:
+            raise ValueError(f"{self.name} has values that FP32 has not: formats here fit into it")
 
     @property
     def signed(self) -> bool:
@@ -67,7 +80,7 @@ class Format:
         return 2.0**-self.mantissa_bits
 
     @property
-    def infinity(self) -> float | None:
+    def overflow(self) -> float | None:
         """What a value beyond the range becomes; None: the format has neither infinity nor NaN."""
         return {"ieee": np.inf, "fn": np.nan, "scale": np.nan, "none": None}[self.specials]
 
@@ -94,7 +107,7 @@ class Format:
         if codes.dtype.kind not in "iu" or np.any((codes < 0) | (codes >= 1 << self.bits)):
             raise ValueError(
                 f"codes of {self.name} are integers from 0 to {(1 << self.bits) - 1}"
-                f" ({self.bits} bits), found {codes.dtype} {_extremes(codes)}"
+                f" ({self.bits} bits), found {codes}"
             )
         codes = codes.astype(np.int64)
         mantissa = codes & ((1 << self.mantissa_bits) - 1)
@@ -125,22 +138,16 @@ class Format:
         finite = np.isfinite(size)
         size = np.where(finite, size, 0)
         gap = quantum(size, self)
-        # Codes count the values upwards, so the whole steps of the gap and the binades add up.
-        binade = np.log2(gap).astype(np.int64) - (self.min_exponent - self.mantissa_bits)
-        codes = (binade << self.mantissa_bits) + (size / gap).astype(np.int64)
+        # Codes count the values upwards: steps of the gap, and 2**mantissa_bits for each doubling.
+        doublings = np.frexp(gap / self.min_subnormal)[1] - 1
+        codes = (doublings.astype(np.int64) << self.mantissa_bits) + (size / gap).astype(np.int64)
         if not self.signed:
             return np.where(finite, codes - 1, 255).astype(np.uint8)[()]
-        above = ((1 << self.exponent_bits) - 1) << self.mantissa_bits
-        nan = above | (
-            (1 << self.mantissa_bits) - 1
-            if self.specials == "fn"
-            else 1 << max(self.mantissa_bits - 1, 0)
-        )
-        codes = np.where(finite, codes, np.where(np.isnan(values), nan, above))
+        infinity = ((1 << self.exponent_bits) - 1) << self.mantissa_bits
+        # NaN: all ones, or the highest mantissa bit alone, as processors write it.
+        ones = (1 << self.mantissa_bits) - 1
+        nan = infinity | (ones if self.specials == "fn" else ones ^ ones >> 1)
+        codes = np.where(finite, codes, np.where(np.isnan(values), nan, infinity))
         codes |= np.signbit(values).astype(np.int64) << (self.bits - 1)
         width = next(width for width in (8, 16, 32) if self.bits <= width)
         return codes.astype(f"uint{width}")[()]
-
-
-def _extremes(codes: np.ndarray) -> str:
-    return f"from {codes.min()} to {codes.max()}" if codes.size else "(none)"

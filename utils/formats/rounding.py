@@ -19,8 +19,8 @@ def widened(x: Any) -> tuple[np.ndarray, type]:
     if not np.can_cast(array.dtype, np.float64, "same_kind") or array.dtype.itemsize > 8:
         raise TypeError(f"cannot round {array.dtype}: give real numbers of up to 64 bits")
     wide = array.astype(np.float64)
-    if array.dtype.kind in "iu" and np.any(np.abs(wide) > 2.0**53):
-        raise ValueError("integers beyond 2**53 would be rounded twice, first to float64")
+    if array.dtype.kind in "iu" and np.any(np.abs(wide) >= 2.0**53):
+        raise ValueError("integers of 2**53 and more would be rounded twice, first to float64")
     narrow = np.float32 if np.can_cast(array.dtype, np.float32, "safe") else np.float64
     return wide, narrow
 
@@ -63,16 +63,13 @@ def rounded(
 def _in_range(
     wide: np.ndarray, values: np.ndarray, fmt: "Format", mode: str, saturate: bool
 ) -> np.ndarray:
+    """The rounded values, with what the format says in place of those beyond its maximum."""
     if fmt.specials == "none" and np.isnan(values).any():
-        raise ValueError(f"{fmt.name} has no NaN: its codes are all numbers")
+        raise ValueError(f"{fmt.name} has no NaN: all its codes are numbers")
     beyond = np.abs(values) > fmt.max
-    if beyond.any():
-        # Cutting off stays below the next value, which for a finite one is not infinity.
-        kept = saturate or fmt.infinity is None
-        largest = np.where(
-            kept | ((mode == "toward-zero") & np.isfinite(wide)),
-            fmt.max,
-            np.nan if fmt.infinity is None else fmt.infinity,
-        )
-        values = np.where(beyond, np.copysign(largest, values), values)
-    return values
+    if not beyond.any():
+        return values
+    instead = fmt.max if saturate or fmt.overflow is None else fmt.overflow
+    if mode == "toward-zero":  # cutting off a finite value never leads to infinity
+        instead = np.where(np.isfinite(wide), fmt.max, instead)
+    return np.where(beyond, np.copysign(instead, values), values)
