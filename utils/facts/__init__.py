@@ -2,14 +2,17 @@
 
 Each is written once, in `utils/data/`, and named by key everywhere else. `figure(key)` is a number
 of a chip or an instance, `fact(key)` a statement about software, `claim(id)` what a popular article
-says and what is known about it.
+says and what is known about it. `table(keys)` shows figures with their sources.
 """
 
+from utils.facts.ages import LIMITS, stale
 from utils.facts.ledger import VERDICTS, Claim, claim, claims
 from utils.facts.records import STATUSES, Figure, Unknown, figure, figures
 from utils.facts.statements import Fact, Sources, fact
+from utils.facts.tables import table
 
 __all__ = [
+    "LIMITS",
     "STATUSES",
     "VERDICTS",
     "Claim",
@@ -22,4 +25,6 @@ __all__ = [
     "fact",
     "figure",
     "figures",
+    "stale",
+    "table",
 ]

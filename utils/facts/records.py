@@ -7,11 +7,12 @@ An entry in `utils/data/chips.yaml` or `instances.yaml` is
 
 `source` names an entry of the file's `sources`, which has the address and the date it was read;
 `status` is "primary" if none is given. `value: null` says that nobody publishes it. With `formula`
-in place of `value`, the value is computed from other figures, named in braces, and is "derived".
-`also` holds what other sources say instead, `history` what the same source said before.
+in place of `value` and source, the value is computed from other figures, named in braces, and is
+"derived". `also` holds what other sources say instead, `history` what the same source said before.
 """
 
 import ast
+import dataclasses
 import datetime
 import operator
 import re
@@ -25,6 +26,7 @@ from utils.facts import units
 
 DATA = Path(__file__).parent.parent / "data"
 FILES = ("chips.yaml", "instances.yaml")
+NEVER = datetime.date.max
 STATUSES = ("primary", "vendor-claim", "third-party-estimate", "derived", "local-check")
 
 
@@ -32,15 +34,17 @@ class Unknown(LookupError):
     """A figure is needed that no source gives: which, and where to look."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Figure:
     """One quoted or derived figure.
 
     key: such as "trainium2.hbm.bandwidth".
     value: a number, a text, a tuple of texts; None if nobody publishes it.
     unit: of the value, as `utils.facts.units` knows it; a word such as "cores" for a count.
-    source: the address where it was read. status: one of `STATUSES`. date: when it was read, for a
-        price the day it was valid.
+    page, source: name and address of where it was read, of a derived figure those of its first
+        part.
+    status: one of `STATUSES`.
+    date: when it was read, of a price the day it was valid, of a derived figure its oldest part's.
     formula: how a derived figure follows from others, otherwise empty.
     also: what other sources say. history: earlier values of the same source.
     """
@@ -48,6 +52,7 @@ class Figure:
     key: str
     value: Any
     unit: str
+    page: str
     source: str
     status: str
     date: datetime.date
@@ -57,10 +62,37 @@ class Figure:
     history: tuple["Figure", ...] = ()
 
     @property
+    def text(self) -> str:
+        """The value with its unit, as it is printed.
+
+        >>> figure("trainium2.hbm.bandwidth").text
+        '2.9 TB/s'
+        """
+        match self.value:
+            case None:
+                return "not published"
+            case bool():
+                return "yes" if self.value else "no"
+            case int() | float():
+                return f"{self.value:,.6g} {self.unit}"
+            case tuple():
+                return ", ".join(map(str, self.value))
+        return f"{self.value}" + ("" if self.unit in ("text", "date") else f" {self.unit}")
+
+    def __repr__(self) -> str:
+        others = "".join(f"; also {other.text}" for other in self.also)
+        return f"{self.key} = {self.text} ({self.status}, {self.date}){others}"
+
+    @property
     def number(self) -> float:
         """The value as a number. Raises Unknown if there is none, with where to look."""
         if self.value is None:
             note = f" ({self.note})" if self.note else ""
+            if self.formula:
+                missing = [key for key in _parts(self.formula) if figure(key).value is None]
+                raise Unknown(
+                    f"{self.key} needs {', '.join(missing)}, which nobody publishes{note}"
+                )
             raise Unknown(
                 f"{self.key} [{self.unit}] is not known{note}: as of {self.date} it is not in"
                 f" {self.source}. If you know a source, add it to utils/data; nothing is guessed"
@@ -104,12 +136,13 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, di
 def _figure(key: str, entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Figure:
     formula = entry.get("formula", "")
     value = entry.get("value")
-    source = sources[entry["source"]]
+    source = sources[entry["source"]] if "source" in entry else {"url": "", "date": NEVER}
     again = {k: entry[k] for k in ("unit", "source", "status") if k in entry}
     return Figure(
         key=key,
         value=tuple(value) if isinstance(value, list) else value,
         unit=entry["unit"],
+        page=entry.get("source", ""),
         source=source["url"],
         status=entry.get("status", "derived" if formula else "primary"),
         date=entry.get("date", source["date"]),
@@ -134,7 +167,14 @@ def figure(key: str) -> Figure:
     found = _all()[key]
     if not found.formula:
         return found
-    return Figure(**{**vars(found), "value": _computed(found)})
+    parts = [figure(part) for part in _parts(found.formula)]
+    return dataclasses.replace(
+        found,
+        value=_computed(found),
+        page=parts[0].page,
+        source=parts[0].source,
+        date=min(part.date for part in parts),
+    )
 
 
 def figures(prefix: str = "") -> dict[str, Figure]:
@@ -150,9 +190,18 @@ _OPERATORS = {
 }
 
 
-def _computed(derived: Figure) -> float:
-    """The value of a formula in its declared unit; units are checked on the way."""
-    names: list[str] = re.findall(r"\{([^}]+)\}", derived.formula)
+def _parts(formula: str) -> list[str]:
+    """The keys that a formula names."""
+    return re.findall(r"\{([^}]+)\}", formula)
+
+
+def _computed(derived: Figure) -> float | None:
+    """The value of a formula in its declared unit; units are checked on the way. None if a part is
+    not known.
+    """
+    names = _parts(derived.formula)
+    if any(figure(name).value is None for name in names):
+        return None
     text = derived.formula
     for place, name in enumerate(names):
         text = text.replace(f"{{{name}}}", f"_{place}")

@@ -24,7 +24,8 @@ class Fact:
 
 
 @cache
-def _facts() -> dict[str, Fact]:
+def facts() -> dict[str, Fact]:
+    """All statements by key."""
     import yaml
 
     entries = yaml.safe_load((DATA / "software.yaml").read_text())["facts"]
@@ -37,9 +38,9 @@ def fact(key: str) -> Fact:
     >>> fact("torchneuron-status").status
     'primary'
     """
-    if key not in _facts():
-        raise KeyError(f"no fact {key!r} in utils/data; there are {', '.join(sorted(_facts()))}")
-    return _facts()[key]
+    if key not in facts():
+        raise KeyError(f"no fact {key!r} in utils/data; there are {', '.join(sorted(facts()))}")
+    return facts()[key]
 
 
 class Sources:

@@ -1,0 +1,89 @@
+"""List the quoted facts to look up again; show figures by key, claims of articles by text.
+
+Figures come from utils/data/chips.yaml and instances.yaml, statements from software.yaml, claims
+from claims.csv. Limits: prices {price} days, statements about software {software}, documentation
+and estimates {documentation}.
+"""
+
+import argparse
+import datetime
+import itertools
+import sys
+import textwrap
+
+from utils.facts import LIMITS, claims, figures, stale, table
+
+NEEDS = "learner"
+
+
+def main(arguments: list[str]) -> int:
+    description = (__doc__ or "").format(**LIMITS)
+    parser = argparse.ArgumentParser(
+        "course.py facts",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--key", metavar="PREFIX", help='figures whose key begins so, such as "trainium2.hbm"'
+    )
+    parser.add_argument("--claims", metavar="TEXT", help="claims of articles that contain a text")
+    parser.add_argument(
+        "--today",
+        type=datetime.date.fromisoformat,
+        default=datetime.date.today(),
+        metavar="DATE",
+        help="the day on which ages count, such as 2027-01-31 (default: today)",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        if given.key is not None:
+            print(_figures(given.key, given.today))
+        if given.claims is not None:
+            print(_claims(given.claims))
+    except LookupError as error:
+        print(error.args[0], file=sys.stderr)
+        return 1
+    if given.key is None and given.claims is None:
+        print(_stale(given.today))
+    return 0
+
+
+def _figures(prefix: str, today: datetime.date) -> str:
+    found = figures(prefix)
+    if not found:
+        begins = ", ".join(sorted({key.partition(".")[0] for key in figures()}))
+        raise LookupError(f"no figure begins with {prefix!r}; they begin with {begins}")
+    lines = [str(table(found, today=today))]
+    for each in found.values():
+        before = "".join(f"; {old.text} on {old.date}" for old in each.history)
+        if each.note or before:
+            lines.append(f"{each.key}: {(each.note + before).removeprefix('; ')}")
+    return "\n".join(lines)
+
+
+def _claims(text: str) -> str:
+    found = claims(text)
+    if not found:
+        raise LookupError(f"no claim contains {text!r}; notebooks/claims.ipynb shows all of them")
+    lines = []
+    for each in found:
+        lines.append(f"{each.id}  {each.verdict}  ({each.topic})  {each.text}")
+        for line in filter(None, (each.correct, each.note, each.source)):
+            lines.append(textwrap.indent(line, "       "))
+    return "\n".join(lines)
+
+
+def _stale(today: datetime.date) -> str:
+    old = stale(today)
+    limits = ", ".join(f"{kind} {days} days" for kind, days in LIMITS.items())
+    if not old:
+        return f"nothing is older on {today} than its limit ({limits})"
+    lines = [f"{len(old)} facts are older on {today} than their limits ({limits}), oldest first:"]
+    for (days, kind, source), group in itertools.groupby(
+        old, key=lambda each: (each.days, each.kind, each.source)
+    ):
+        keys = ", ".join(each.key for each in group)
+        lines.append(f"{days:4} days  {kind:13}  {source}")
+        lines.append(textwrap.fill(keys, 96, initial_indent=" " * 11, subsequent_indent=" " * 11))
+    lines.append("After a look at the page, write value and date into utils/data/.")
+    return "\n".join(lines)

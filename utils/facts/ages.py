@@ -1,0 +1,63 @@
+"""How old facts may become: each kind has its limit, named here and nowhere else."""
+
+import datetime
+from dataclasses import dataclass
+
+from utils.facts.records import Figure, figures
+from utils.facts.statements import Fact, facts
+
+PRICE_DAYS = 90
+SOFTWARE_DAYS = 60
+DOCUMENTATION_DAYS = 180
+LIMITS = {"price": PRICE_DAYS, "software": SOFTWARE_DAYS, "documentation": DOCUMENTATION_DAYS}
+"""Days after which a fact of that kind should be looked up again."""
+
+
+def kind(fact: Figure | Fact) -> str:
+    """Which of `LIMITS` holds: statements are about software, prices are given in dollars."""
+    if isinstance(fact, Fact):
+        return "software"
+    return "price" if fact.unit.startswith("USD") else "documentation"
+
+
+@dataclass(frozen=True)
+class Aged:
+    """A fact that is older than its kind allows."""
+
+    key: str
+    kind: str
+    date: datetime.date
+    days: int
+    source: str
+
+    @property
+    def over(self) -> int:
+        """Days past the limit."""
+        return self.days - LIMITS[self.kind]
+
+
+def age(fact: Figure | Fact, today: datetime.date) -> str:
+    """What to say of a fact's age: nothing within its limit.
+
+    >>> from utils.facts import figure
+    >>> age(figure("trn1.32xlarge.price.on_demand"), datetime.date(2026, 11, 20))
+    '123 days old'
+    """
+    days = (today - fact.date).days
+    return f"{days} days old" if days > LIMITS[kind(fact)] else ""
+
+
+def stale(today: datetime.date) -> tuple[Aged, ...]:
+    """Facts to look up again, oldest first; derived figures follow from the others and are left
+    out.
+    """
+    everything = [
+        *(each for each in figures().values() if not each.formula),
+        *facts().values(),
+    ]
+    old = [
+        Aged(each.key, kind(each), each.date, (today - each.date).days, each.source)
+        for each in everything
+        if age(each, today)
+    ]
+    return tuple(sorted(old, key=lambda each: (each.date, each.source, each.key)))

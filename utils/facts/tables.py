@@ -1,0 +1,90 @@
+"""Figures as a table that says of each where it comes from: `table("trainium2.hbm.bandwidth")`."""
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from utils.facts.ages import age
+from utils.facts.records import Figure, figure, figures
+
+HEAD = ("figure", "value", "status", "as of", "source")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures, one per line, with what other sources say below each.
+
+    today: the day on which ages count.
+    """
+
+    figures: tuple[Figure, ...]
+    today: datetime.date
+
+    def _lines(self) -> list[tuple[Figure, str]]:
+        return [
+            (each, name)
+            for main in self.figures
+            for each, name in ((main, main.key), *((other, "but also") for other in main.also))
+        ]
+
+    def _when(self, each: Figure) -> str:
+        old = age(each, self.today)
+        return f"{each.date}, {old}" if old else str(each.date)
+
+    def __repr__(self) -> str:
+        rows = [HEAD] + [
+            (name, each.text, each.status, self._when(each), _made(each) or each.source)
+            for each, name in self._lines()
+        ]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(HEAD) - 1)]
+        return "\n".join(
+            "  ".join([*map(str.ljust, row[:-1], widths), row[-1]]).rstrip() for row in rows
+        )
+
+    def _repr_markdown_(self) -> str:
+        lines = ["| " + " | ".join(HEAD) + " |", "| --- | ---: | --- | --- | --- |"]
+        for each, name in self._lines():
+            source = _made(each) or f"[{each.page}]({each.source})"
+            cells = (
+                f"`{name}`" if name == each.key else name,
+                each.text,
+                each.status,
+                self._when(each),
+                source + (f"; {each.note}" if each.note else ""),
+            )
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        return "\n".join(lines)
+
+
+def _made(each: Figure) -> str:
+    """How a derived figure is computed, in keys."""
+    return "= " + each.formula.replace("{", "").replace("}", "") if each.formula else ""
+
+
+def table(
+    *what: str | Figure | Mapping[str, Figure] | Iterable[Figure],
+    today: datetime.date | None = None,
+) -> Table:
+    """A table of figures.
+
+    Args:
+        what: keys; prefixes that end with a dot, such as "trainium2.rate."; figures, or any
+            collection of them, such as `figures("trn2.48xlarge.price.")`.
+        today: the day on which ages count, by default the one on which this runs.
+
+    Raises:
+        KeyError: if no figure has that key or prefix.
+    """
+    found: list[Figure] = []
+    for each in what:
+        if isinstance(each, Figure):
+            found.append(each)
+        elif isinstance(each, Mapping):
+            found += each.values()
+        elif not isinstance(each, str):
+            found += each
+        elif each.endswith(".") and figures(each):
+            found += figures(each).values()
+        else:
+            found.append(figure(each))
+    return Table(tuple(found), today or datetime.date.today())
