@@ -73,8 +73,9 @@ class Figure:
                 return "not published"
             case bool():
                 return "yes" if self.value else "no"
-            case int() | float():
-                return f"{self.value:,.6g} {self.unit}"
+            case int() | float() as number:
+                digits = 4 if self.formula else 10
+                return f"{float(f'{number:.{digits}g}'):,.10g} {self.unit}"
             case tuple():
                 return ", ".join(map(str, self.value))
         return f"{self.value}" + ("" if self.unit in ("text", "date") else f" {self.unit}")
