@@ -38,7 +38,7 @@ LAYERS = (
         "accumulate audit buckets corpus fleet formats hardware manifest "
         "mx roofline sparsity topology training_memory",
     ),
-    ("instruments", "env graph hlo lesson meter doctor networks parity coldstart"),
+    ("instruments", "env graph hlo lesson meter doctor networks parity precision coldstart"),
     ("drawing and widgets", "draw widgets"),
     ("checks and exercises", "exercises check labgen progress quiz quizzes readme runner"),
     ("grading", "grading"),

@@ -1,0 +1,113 @@
+"""The training recipes: what rounds, what stalls, what is lost; few steps, robust margins."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from utils import env
+from utils.formats import FORMATS, round_to
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _device_before_any_backward() -> None:
+    env.set_defaults()
+    import torch_xla
+
+    torch_xla.device()
+
+
+@cache
+def curve(name: str, steps: int = 60, seed: int = 0):
+    from utils.precision import RECIPES, train
+
+    return train(RECIPES[name], steps=steps, seed=seed)
+
+
+def gained(name: str) -> float:
+    """How much the loss fell in the last ten steps against the first ten."""
+    losses = curve(name).losses
+    return sum(losses[:10]) / 10 - sum(losses[-10:]) / 10
+
+
+def test_stochastic_rounding_goes_to_neighbours_only_and_is_unbiased() -> None:
+    import torch
+    import torch_xla
+
+    from utils.precision import stochastic_bf16
+
+    random = torch.Generator().manual_seed(0)
+    wide = torch.randn(20_000, generator=random)
+    noise = torch.rand(20_000, generator=random)
+    rounded = stochastic_bf16(wide.to("xla"), noise.to("xla"))
+    torch_xla.sync()
+    result, values = rounded.float().cpu().numpy(), wide.numpy()
+    low = round_to(np.abs(values), "bf16", "toward-zero")
+    assert set(np.unique((np.abs(result) - low) / FORMATS["bf16"].spacing(low))) == {0.0, 1.0}
+
+    quarter = torch.full((20_000,), 1 + 2.0**-9)  # a quarter of the way to the next value
+    rounded = stochastic_bf16(quarter.to("xla"), noise.to("xla"))
+    torch_xla.sync()
+    up = (rounded.float().cpu() > 1).float().mean().item()
+    assert abs(up - 0.25) < 6 * (0.25 * 0.75 / 20_000) ** 0.5  # six standard deviations
+
+
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
+def test_quantised_values_are_those_of_the_format(kind: str) -> None:
+    import torch
+    import torch_xla
+
+    from utils.precision import quantise_fp8
+
+    values = torch.randn(4096, generator=torch.Generator().manual_seed(1)) * 100
+    scale = torch.tensor(0.5)
+    found = quantise_fp8(values.to("xla"), scale.to("xla"), kind)
+    torch_xla.sync()
+    exact = round_to(values.numpy() / 0.5, kind, saturate=True) * 0.5
+    assert np.array_equal(found.cpu().numpy(), exact)
+
+
+def test_pure_bf16_stalls_where_the_step_is_below_half_a_spacing() -> None:
+    pure = curve("pure BF16")
+    before, step = pure.update.before, pure.update.step
+    moved = pure.update.after != before
+    half = FORMATS["bf16"].spacing(before) / 2
+    # The gap below a power of two is half as wide, so a weight at one may move down earlier.
+    assert not moved[np.abs(step) < half / 2].any()
+    assert moved[np.abs(step) > half].all()
+    assert moved.mean() == pytest.approx(pure.changed[-1], abs=1e-3) and moved.mean() < 0.3
+
+
+def test_stochastic_rounding_and_master_weights_learn_where_pure_bf16_does_not() -> None:
+    assert gained("pure BF16") < 0.6 * gained("FP32")
+    for name in ("BF16, stochastic", "BF16, FP32 master", "BF16 autocast"):
+        assert gained(name) > 0.9 * gained("FP32"), name
+
+
+def test_stored_weights_are_bf16_values() -> None:
+    for name in ("pure BF16", "BF16, stochastic", "BF16, FP32 master"):
+        after = curve(name).update.after
+        assert np.array_equal(after, round_to(after, "bf16")), name
+    assert (curve("FP32").update.after != round_to(curve("FP32").update.after, "bf16")).any()
+
+
+def test_fp16_loses_small_gradients_and_a_scaled_loss_keeps_them() -> None:
+    from utils.precision.recipes import mean
+
+    exact = mean(curve("FP32").zero_gradients)
+    assert mean(curve("FP16").zero_gradients) > exact + 0.1
+    assert mean(curve("FP16, scaled loss").zero_gradients) < exact + 0.01
+    assert gained("FP16") < gained("FP16, scaled loss") - 0.02
+
+
+def test_fp8_learns_and_only_past_scales_saturate() -> None:
+    for name in ("FP8", "FP8, delayed"):
+        assert gained(name) > 0.9 * gained("FP32"), name
+    assert curve("FP8").saturated == 0 < curve("FP8, delayed").saturated
+
+
+def test_a_training_can_be_repeated() -> None:
+    from utils.precision import RECIPES, train
+
+    again = train(RECIPES["BF16, stochastic"], steps=60)
+    assert again.losses == curve("BF16, stochastic").losses

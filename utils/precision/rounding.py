@@ -1,0 +1,50 @@
+"""Stochastic rounding to BF16 and quantising to FP8, in operators that run on the XLA device.
+
+`utils.formats` rounds to any format on the host; what stands here becomes part of the graph of a
+training step.
+"""
+
+import torch
+from torch import Tensor
+
+BF16_MANTISSA_BITS = 7
+
+FP8 = {"e4m3": (torch.float8_e4m3fn, 240.0), "e5m2": (torch.float8_e5m2, 57344.0)}
+"""Format name to its dtype and the largest value used. PyTorch has the E4M3 that goes to 448, the
+hardware's goes to 240; up to there both have the same values, so 240 serves for both.
+"""
+
+
+def stochastic_bf16(wide: Tensor, noise: Tensor) -> Tensor:
+    """float32 [...] to bfloat16 [...]: one of the two neighbours, the nearer one more often.
+
+    A value a quarter of the way up from its lower neighbour goes up in one of four cases, so the
+    mean of many roundings is the value. `noise`, uniform in [0, 1) and of the same shape, is added
+    to the value counted in spacings; then the fraction is dropped. For values above 2**-120.
+    """
+    exponent = torch.floor(torch.log2(wide.abs().clamp_min(2.0**-120)))
+    spacing = torch.exp2(exponent - BF16_MANTISSA_BITS)
+    return (torch.floor(wide / spacing + noise) * spacing).to(torch.bfloat16)
+
+
+def fp8_scale(largest: Tensor, kind: str) -> Tensor:
+    """What to divide by so that `largest`, a scalar, becomes the largest value of the format.
+
+    kind: "e4m3" for weights and activations, "e5m2" for gradients, which need more range.
+    """
+    return largest.clamp_min(2.0**-60) / FP8[kind][1]
+
+
+def quantise_fp8(x: Tensor, scale: Tensor, kind: str) -> Tensor:
+    """What is left of x, float32 [...], after x / scale has been cast to FP8 and back.
+
+    The values are those that FP8 can hold; arithmetic with them is not FP8. What is beyond the
+    largest value after the division saturates.
+    """
+    dtype, largest = FP8[kind]
+    return (x / scale).clamp(-largest, largest).to(dtype).float() * scale
+
+
+def too_large(x: Tensor, scale: Tensor, kind: str) -> Tensor:
+    """How many values of x saturate at this scale: those that no rounding brings back."""
+    return ((x / scale).abs() > FP8[kind][1] * (1 + 2.0**-10)).sum()

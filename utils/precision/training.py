@@ -1,0 +1,136 @@
+"""One training of a small GPT under a recipe, on the XLA device."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import cache
+
+import torch
+import torch_xla
+from torch import Tensor, nn
+
+from utils import corpus
+from utils.networks import TinyGPT, next_token_loss
+from utils.precision.fp8 import Scaling, with_fp8
+from utils.precision.recipes import Curve, Recipe, Update
+from utils.precision.rounding import stochastic_bf16
+
+LENGTH, ROWS, WIDTH = 32, 16, 32
+
+MICRO_BATCHES = 4096
+"""The loss is divided by this number, as if the batch were one of so many whose gradients are added
+up before an update: a batch of two million characters, of which one piece is computed here. Being a
+power of two it changes exponents only, so it matters to FP16 alone.
+"""
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def train(recipe: Recipe, steps: int = 200, rate: float = 1e-4, seed: int = 0) -> Curve:
+    """Train from the same weights, on the same batches, whatever the recipe.
+
+    Args:
+        steps: updates, one batch each.
+        rate: of Adam, about what an update moves a weight by. It is that of a large model, so that
+            200 steps end long before this small one has learned what it can.
+        seed: of the weights, the batches and the noise of stochastic rounding.
+
+    In each step the new weights are computed in FP32 and then stored as the recipe says. XLA may
+    keep intermediate values of one graph in FP32 where the program says BF16; the stored weights
+    are results of a graph, so they are in BF16 for certain.
+    """
+    device = torch_xla.device()
+    model = _model(recipe, seed).to(device)
+    weights = list(model.parameters())
+    stored = nn.utils.parameters_to_vector(weights).detach()
+    wide = stored.float()
+    adam = Adam(wide, rate)
+    noise = torch.Generator().manual_seed(seed)
+    scale = torch.tensor(recipe.loss_scale).to(device)
+    torch_xla.sync()
+    records = []
+    for batch in _batches(steps, seed):
+        batch = batch.to(device)
+        with _autocast(recipe):
+            logits = model(batch[:, :-1])
+        loss = next_token_loss(logits.float(), batch[:, 1:])
+        model.zero_grad()
+        (loss / MICRO_BATCHES * scale).backward()
+        with torch.no_grad():
+            gradient = nn.utils.parameters_to_vector([each.grad for each in weights])
+            step = adam.step(gradient.float() / scale)
+            before = stored
+            if recipe.update != "master":
+                wide = before.float()  # what the last rounding dropped is forgotten
+            wide = wide - step
+            if recipe.update == "stochastic":
+                stored = stochastic_bf16(wide, torch.rand(len(wide), generator=noise).to(device))
+            else:
+                stored = wide.to(before.dtype)
+            _put(stored, weights)
+            changed, zero = (stored != before).float().mean(), (gradient == 0).float().mean()
+        torch_xla.sync()
+        records.append((loss.detach(), changed, zero))
+    columns = zip(*records, strict=True)
+    losses, changes, zeros = (tuple(torch.stack(column).tolist()) for column in columns)
+    update = Update(*(each.float().cpu().numpy() for each in (before, step, stored)))
+    cut = [part.saturated.sum() for part in model.modules() if isinstance(part, Scaling)]
+    return Curve(losses, changes, zeros, update, int(sum(cut)))
+
+
+class Adam:
+    """Adam over one vector, its moments in FP32. `torch.optim.Adam` makes its state in the first
+    step, which would be a second graph to compile.
+    """
+
+    def __init__(self, like: Tensor, rate: float) -> None:
+        self.rate = rate
+        self.first, self.second = torch.zeros_like(like), torch.zeros_like(like)
+        # How much of a moment is still the zero that it started from.
+        self.of_first, self.of_second = torch.ones(2, device=like.device).unbind()
+
+    def step(self, gradient: Tensor) -> Tensor:
+        """What to subtract from the weights; both float32 [weights]."""
+        self.first = 0.9 * self.first + 0.1 * gradient
+        self.second = 0.99 * self.second + 0.01 * gradient**2
+        self.of_first, self.of_second = 0.9 * self.of_first, 0.99 * self.of_second
+        typical = (self.second / (1 - self.of_second)).sqrt()
+        return self.rate * self.first / (1 - self.of_first) / (typical + 1e-12)
+
+
+@cache
+def _text() -> tuple[Tensor, int]:
+    """The ids of the text, int64 [characters], and the size of the vocabulary."""
+    text = corpus.text(60_000)
+    letters = corpus.Vocabulary.of(text)
+    return torch.tensor(letters.encode(text)), len(letters)
+
+
+def _batches(steps: int, seed: int) -> Iterator[Tensor]:
+    """int64 [ROWS, LENGTH + 1], from random places of the text."""
+    ids, _ = _text()
+    random = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        starts = torch.randint(len(ids) - LENGTH - 1, (ROWS,), generator=random)
+        yield torch.stack([ids[start : start + LENGTH + 1] for start in starts])
+
+
+def _model(recipe: Recipe, seed: int) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = TinyGPT(_text()[1], width=WIDTH, heads=4, layers=1, context=LENGTH)
+    if recipe.products in ("fp8", "fp8 delayed"):
+        model = with_fp8(model, delayed=recipe.products == "fp8 delayed")
+    return model.to(_DTYPES[recipe.weights])
+
+
+def _autocast(recipe: Recipe) -> "torch.autocast | nullcontext":
+    if recipe.products in _DTYPES:
+        return torch.autocast("xla", dtype=_DTYPES[recipe.products])
+    return nullcontext()
+
+
+def _put(vector: Tensor, weights: list[nn.Parameter]) -> None:
+    """Write one vector into the weights, in place."""
+    pieces = vector.split([each.numel() for each in weights])
+    for weight, piece in zip(weights, pieces, strict=True):
+        weight.copy_(piece.view_as(weight))
