@@ -64,9 +64,9 @@ def dot(
     FP32; the sums of the pieces are added in that order, every partial sum written in `partial`.
     With tile=1 every single product is added to an accumulator in that format.
     """
-    a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
     if tile < 1:
         raise ValueError(f"a piece has at least one product, found tile={tile}")
+    a, b = _of_equal_length(a, b)
     products = a * b
     pieces = range(0, products.shape[-1], tile)
     sums = [sum_in(products[..., k : k + tile], "fp32") for k in pieces]
@@ -78,5 +78,16 @@ def exact_dot(a: np.ndarray, b: np.ndarray) -> float:
 
     A product of two FP32 numbers is exact in float64, and math.fsum adds without loss.
     """
-    a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
+    a, b = _of_equal_length(a, b)
     return math.fsum(a.astype(np.float64) * b.astype(np.float64))
+
+
+def _of_equal_length(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both in FP32; numpy alone would repeat an axis of length 1."""
+    a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
+    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1] or not a.shape[-1]:
+        raise ValueError(
+            "a product needs last axes of the same length, 1 or more, found shapes"
+            f" {a.shape} and {b.shape}"
+        )
+    return a, b
