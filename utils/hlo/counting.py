@@ -56,11 +56,13 @@ class Cost:
 def cost(hlo_text: str) -> Cost:
     """Counts the work of an HLO text such as `utils.graph.hlo_text` gives.
 
-    A product counts two FLOPs for each pair of numbers, a sum of n numbers n - 1. Convolutions
-    leave out products with padding, which torch's counter includes. Integer and logical
-    operators have no FLOPs. Gather, scatter and slices touch only what they take. The body of a
-    while counts as often as the text says, or else once; of the branches of a conditional the one
-    with the most FLOPs counts. Both are then `uncounted` too.
+    The text is taken as it is, before any optimisation, without the instructions on whose result
+    nothing depends: torch_xla writes a + b as a + 1 * b, for instance, and both count.
+    A matrix product counts two FLOPs for each pair of numbers, a sum of n numbers n - 1.
+    Convolutions leave out products with padding, which torch's counter includes. Integer and
+    logical operators have no FLOPs. Gather, scatter and slices touch only what they take. The body
+    of a while counts as often as the text says, or else once; of the branches of a conditional the
+    one with the most FLOPs counts. Both are then `uncounted` too.
 
     >>> text = '''ENTRY %e (p: f32[4,8], q: f32[8,2]) -> f32[4,2] {
     ...   %p = f32[4,8] parameter(0)
@@ -107,7 +109,7 @@ class _Tally:
 
 def _computation(computation: Computation, module: Module) -> _Tally:
     tally = _Tally()
-    for each in computation.instructions:
+    for each in computation.needed:
         if each.opcode not in FREE:
             _add(tally, each, computation, module)
     return tally
@@ -141,7 +143,7 @@ def _add(tally: _Tally, one: Instruction, computation: Computation, module: Modu
 def _fused(entry: Computation) -> float:
     """Bytes of the inputs that are needed, each once, and of the results."""
     users: dict[str, list[Instruction]] = {}
-    for each in entry.instructions:
+    for each in entry.needed:
         for name in each.operands:
             users.setdefault(name, []).append(each)
 
@@ -158,7 +160,7 @@ def _fused(entry: Computation) -> float:
 
     given = [
         each
-        for each in entry.instructions
+        for each in entry.needed
         if each.opcode == "parameter" or (each.opcode == "constant" and each.array.elements > 1)
     ]
     root = entry.root

@@ -171,15 +171,31 @@ def _convolution(one: Instruction, operands: Arrays) -> int:
 def _pairs(one: Instruction, data: Sequence[int], result: Sequence[int]) -> int:
     """Pairs of a result and a place of its window on which a value of the data lies."""
     window = _window(one, len(data))
-    pairs = 1
-    for axis, (size, results) in enumerate(zip(data, result, strict=True)):
-        low, hole = window["pad"][axis][0], window["lhs_dilate"][axis]
-        pairs *= sum(
-            0 <= place <= (size - 1) * hole and place % hole == 0
-            for begin in range(results)
-            for step in range(window["size"][axis])
-            for place in [begin * window["stride"][axis] + step * window["rhs_dilate"][axis] - low]
+    return math.prod(
+        _pairs_on_axis(
+            size,
+            results,
+            *(window[name][axis] for name in ("size", "stride", "lhs_dilate", "rhs_dilate")),
+            low=window["pad"][axis][0],
         )
+        for axis, (size, results) in enumerate(zip(data, result, strict=True))
+    )
+
+
+def _pairs_on_axis(
+    size: int, results: int, window: int, stride: int, hole: int, spread: int, low: int
+) -> int:
+    """size values, hole apart, behind `low` places of padding; results windows, stride apart, of
+    `window` places, spread apart.
+    """
+    pairs = 0
+    for first in range(-low, results * stride - low, stride):
+        if hole == 1:
+            begin, end = max(0, -(first // spread)), min(window - 1, (size - 1 - first) // spread)
+            pairs += max(0, end - begin + 1)
+        else:
+            places = range(first, first + window * spread, spread)
+            pairs += sum(0 <= at <= (size - 1) * hole and at % hole == 0 for at in places)
     return pairs
 
 

@@ -80,6 +80,15 @@ class Computation:
         marked = [each for each in self.instructions if each.root]
         return marked[0] if marked else self.instructions[-1]
 
+    @cached_property
+    def needed(self) -> tuple[Instruction, ...]:
+        """Those on which the root depends: any compiler leaves out the others."""
+        names = {self.root.name}
+        for each in reversed(self.instructions):
+            if each.name in names:
+                names.update(each.operands)
+        return tuple(each for each in self.instructions if each.name in names)
+
     def operands(self, instruction: Instruction) -> list[Instruction]:
         return [self.by_name[name] for name in instruction.operands if name in self.by_name]
 
@@ -94,6 +103,11 @@ class Module:
 
 def read(text: str) -> Module:
     """Reads HLO text. Raises ValueError if it is something else."""
+    if not re.search(r"^ENTRY ", text, flags=re.M):
+        raise ValueError(
+            "this is no HLO text with an ENTRY computation: give what utils.graph.hlo_text returns,"
+            f" found {text[:40]!r}"
+        )
     computations: dict[str, Computation] = {}
     entry = name = ""
     lines: list[Instruction] = []
@@ -109,11 +123,6 @@ def read(text: str) -> Module:
             name = ""
         elif name and " = " in line:
             lines.append(_instruction(line))
-    if not entry:
-        raise ValueError(
-            "this is no HLO text with an ENTRY computation: give what"
-            f" utils.graph.hlo_text returns, found {text[:40]!r}"
-        )
     return Module(computations, entry)
 
 
