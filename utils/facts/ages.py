@@ -13,8 +13,16 @@ LIMITS = {"price": PRICE_DAYS, "software": SOFTWARE_DAYS, "documentation": DOCUM
 """Days after which a fact of that kind should be looked up again."""
 
 
+PUBLISHED_ONCE = ("https://arxiv.org/", "https://doi.org/", "https://www.opencompute.org/")
+"""Papers and standards do not age: another edition has another address."""
+
+
 def kind(fact: Figure | Fact) -> str:
-    """Which of `LIMITS` holds: statements are about software, prices are given in dollars."""
+    """Which of `LIMITS` holds, or "paper": statements are about software, prices are given in
+    dollars.
+    """
+    if fact.source.startswith(PUBLISHED_ONCE):
+        return "paper"
     if isinstance(fact, Fact):
         return "software"
     return "price" if fact.unit.startswith("USD") else "documentation"
@@ -44,7 +52,7 @@ def age(fact: Figure | Fact, today: datetime.date) -> str:
     '123 days old'
     """
     days = (today - fact.date).days
-    return f"{days} days old" if days > LIMITS[kind(fact)] else ""
+    return f"{days} days old" if days > LIMITS.get(kind(fact), days) else ""
 
 
 def stale(today: datetime.date) -> tuple[Aged, ...]:

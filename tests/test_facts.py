@@ -1,0 +1,234 @@
+"""Facts are complete, consistent and traceable: value, unit, source, status, date."""
+
+import datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from utils.commands import facts as command
+from utils.facts import STATUSES, Unknown, fact, figure, figures, stale, table, units
+from utils.facts.ages import LIMITS, PRICE_DAYS, age
+from utils.facts.records import DATA, FILES, Figure, _computed
+from utils.facts.statements import facts
+
+WORDS = {"text", "date", "bool", "billion"}
+DAY = datetime.date(2026, 11, 20)
+EVERY = [*figures().values()]
+QUOTED = [each for main in EVERY for each in (main, *main.also, *main.history)]
+
+
+def content(name: str) -> dict:
+    return yaml.safe_load((DATA / name).read_text(encoding="utf-8"))
+
+
+def derived(formula: str, unit: str) -> float | None:
+    return _computed(Figure("test", None, unit, "", "", "derived", DAY, formula=formula))
+
+
+def test_every_figure_says_where_it_comes_from_and_how_sure_it_is() -> None:
+    assert len(EVERY) > 500
+    for each in QUOTED:
+        assert each.source.startswith("https://"), each
+        assert each.status in STATUSES, each
+        assert type(each.date) is datetime.date and each.date <= datetime.date.today(), each
+        assert (each.status == "derived") == bool(each.formula), each
+
+
+def test_every_unit_is_known_and_fits_the_value() -> None:
+    for each in QUOTED:
+        numeric = isinstance(each.value, int | float) and not isinstance(each.value, bool)
+        if each.unit in ("text", "date", "bool"):
+            assert not numeric, each
+        elif numeric and each.unit not in units.COUNTS | WORDS:
+            assert each.to(each.unit) == pytest.approx(each.value)
+
+
+def test_other_sources_measure_the_same_thing_and_disagree() -> None:
+    conflicts = [each for each in EVERY if each.also]
+    assert {"trainium2.hbm.bandwidth", "trainium3.hbm.bandwidth", "trainium1.hbm.bandwidth"} <= {
+        each.key for each in conflicts
+    }
+    for main in conflicts:
+        for other in main.also:
+            if isinstance(other.value, int | float) and other.unit not in units.COUNTS:
+                assert other.to(main.unit) != main.value, main
+            else:
+                assert other.value != main.value, main
+
+
+def test_earlier_values_are_earlier_and_in_order() -> None:
+    for each in EVERY:
+        dates = [old.date for old in each.history]
+        assert dates == sorted(dates), each
+        assert all(date < each.date for date in dates), each
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_source_is_used_and_a_formula_is_all_that_a_derived_figure_has(name: str) -> None:
+    text = (DATA / name).read_text(encoding="utf-8").partition("figures:")[2]
+    unused = [source for source in content(name)["sources"] if f"source: {source}" not in text]
+    assert unused == []
+    for line in text.splitlines():
+        if "formula:" in line:
+            assert "value:" not in line and "source:" not in line and "status:" not in line
+
+
+@pytest.mark.parametrize(
+    ("chip", "dtypes"),
+    [
+        ("trainium1", ("bf16", "fp32")),
+        ("trainium2", ("bf16", "cfp8")),
+        ("trainium3", ("bf16", "mxfp8")),
+    ],
+)
+def test_clock_times_array_gives_the_documented_rate_of_a_core(chip: str, dtypes: tuple) -> None:
+    for dtype in dtypes:
+        made = figure(f"{chip}.core_rate.{dtype}_from_clock").number
+        assert made == pytest.approx(figure(f"{chip}.core_rate.{dtype}").number, rel=0.01)
+
+
+def test_a_price_per_peak_is_the_price_by_the_rates_of_all_chips() -> None:
+    price = figure("p5.48xlarge.price.capacity_block").number
+    peak = figure("p5.48xlarge.accelerators").number * figure("h100.rate.bf16").to("PFLOPS")
+    made = figure("p5.48xlarge.price_per_peak.bf16.capacity_block")
+    assert made.number == pytest.approx(price / peak)
+    assert made.date == min(figure(key).date for key in (made_of(made)))
+
+
+def made_of(each: Figure) -> list[str]:
+    return [part.partition("}")[0] for part in each.formula.split("{")[1:]]
+
+
+def test_an_unknown_figure_says_which_and_where_to_look() -> None:
+    assert figure("trainium4.power").text == "not published"
+    with pytest.raises(
+        Unknown, match=r"trainium4.power \[W\] is not known.*as of 2026-11-20.*nand"
+    ):
+        figure("trainium4.power").to("kW")
+    with pytest.raises(KeyError, match="near it there are trainium2.hbm.bandwidth"):
+        figure("trainium2.hbm.bandwith")
+    with pytest.raises(KeyError, match="near it there are a100, "):
+        figure("trainium9")
+    with pytest.raises(TypeError, match="'NeuronLink-v3', not a number"):
+        figure("trainium2.link.version").to("GB/s")
+
+
+def test_a_figure_made_of_an_unknown_one_is_unknown_too() -> None:
+    formula = "2 * {trainium4.power}"
+    assert derived(formula, "W") is None
+    with pytest.raises(Unknown, match="needs trainium4.power, which nobody publishes"):
+        _ = Figure("test", None, "W", "", "", "derived", DAY, formula=formula).number
+
+
+def test_units_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="2.9 TB/s cannot be given in TFLOPS"):
+        figure("trainium2.hbm.bandwidth").to("TFLOPS")
+    with pytest.raises(ValueError, match="cannot be given in cakes"):
+        figure("trainium2.hbm.bandwidth").to("cakes")
+    with pytest.raises(ValueError, match="the formula gives no TB/s"):
+        derived("{trainium2.rate.bf16}", "TB/s")
+    with pytest.raises(ValueError, match="cannot compute"):
+        derived("{trainium2.rate.bf16} ** 2", "TFLOPS")
+
+
+@given(st.floats(1e-3, 1e6), st.sampled_from(["TB/s", "GiB/s", "GB/s", "Gbps"]))
+def test_conversion_is_undone_by_its_inverse(value: float, unit: str) -> None:
+    there = units.convert(value, unit, "B/s")
+    assert units.convert(there, "B/s", unit) == pytest.approx(value, rel=1e-12)
+
+
+def test_a_figure_is_one_line() -> None:
+    for each in EVERY:
+        assert "\n" not in repr(each) and repr(each).startswith(f"{each.key} = ")
+    said = repr(figure("trainium2.hbm.bandwidth"))
+    assert "TB/s (primary, 2026-08-21); also" in said
+
+
+def test_a_table_shows_conflicts_sources_and_the_age_of_old_prices() -> None:
+    price, bandwidth = "trn2.48xlarge.price.capacity_block", "trainium2.hbm.bandwidth"
+    shown = table(price, bandwidth, "trainium2.core_sum.", today=DAY)
+    assert [each.key for each in shown.figures][:2] == [price, bandwidth]
+    text, markdown = repr(shown), shown._repr_markdown_()
+    for said in (text, markdown):
+        assert "2026-07-22, 121 days old" in said and "but also" in said
+        assert figure(bandwidth).text in said and figure(bandwidth).source in said
+        assert "= trainium2.cores * trainium2.core_rate.bf16" in said
+    assert f"[trainium2]({figure(bandwidth).source})" in markdown
+    assert {line.count(" | ") for line in markdown.splitlines()} == {4}
+
+
+def test_a_table_is_made_of_keys_prefixes_figures_and_collections() -> None:
+    rates = figures("trainium2.rate.")
+    wanted = tuple(rates.values())
+    assert table("trainium2.rate.").figures == wanted == table(rates).figures
+    assert table(*wanted).figures == wanted == table(rates.values()).figures
+    with pytest.raises(KeyError, match="no figure 'trainium2.cake.'"):
+        table("trainium2.cake.")
+
+
+def test_a_price_says_its_age_the_day_after_its_limit() -> None:
+    price = figure("trn2.48xlarge.price.capacity_block")
+    limit = price.date + datetime.timedelta(PRICE_DAYS)
+    assert age(price, limit) == ""
+    assert age(price, limit + datetime.timedelta(1)) == f"{PRICE_DAYS + 1} days old"
+
+
+def test_stale_facts_come_oldest_first_and_derived_ones_follow_from_others() -> None:
+    old = stale(datetime.date(2027, 6, 1))
+    assert [each.date for each in old] == sorted(each.date for each in old)
+    assert {each.kind for each in old} == set(LIMITS) and all(each.over > 0 for each in old)
+    keys = {each.key for each in old}
+    assert "trn2.48xlarge.price.on_demand" in keys, "what was not published may be by now"
+    assert "trn2.48xlarge.price_per_chip.capacity_block" not in keys
+    assert stale(datetime.date(2015, 1, 1)) == ()
+
+
+def test_papers_do_not_age() -> None:
+    papers = [each for each in facts().values() if "arxiv.org" in each.source]
+    assert papers and not {age(each, datetime.date(2099, 1, 1)) for each in papers} - {""}
+
+
+def test_statements_have_the_same_marks() -> None:
+    for each in facts().values():
+        assert each.text and each.source.startswith("https://") and each.status in STATUSES
+        assert type(each.date) is datetime.date and not each.text.endswith("."), each.key
+    with pytest.raises(KeyError, match="no fact 'cake'"):
+        fact("cake")
+
+
+def said(capsys: pytest.CaptureFixture, *arguments: str, code: int = 0) -> str:
+    assert command.main([*arguments]) == code
+    out, err = capsys.readouterr()
+    return err if code else out
+
+
+def test_the_command_lists_what_to_look_up_again(capsys) -> None:
+    text = said(capsys, "--today", "2026-11-20")
+    assert "facts are older on 2026-11-20 than their limits (price 90 days, software 60" in text
+    assert "121 days  price" in text and "trn2.48xlarge.price.capacity_block" in text
+    assert "nothing is older on 2015-01-01" in said(capsys, "--today", "2015-01-01")
+
+
+def test_the_command_shows_figures_and_claims(capsys) -> None:
+    text = said(capsys, "--key", "p5.48xlarge.price.capacity")
+    assert "p5.48xlarge.price.capacity_block" in text and "on 2026-01-31" in text
+    assert "A-017  wrong  (performance)" in said(capsys, "--claims", "4.4 times")
+
+
+def test_the_command_names_what_it_does_not_find(capsys) -> None:
+    assert "no figure begins with 'cake'; they begin with a100" in said(
+        capsys, "--key", "cake", code=1
+    )
+    assert "no claim contains 'zzz'" in said(capsys, "--claims", "zzz", code=1)
+    with pytest.raises(SystemExit):
+        command.main(["--today", "yesterday"])
+
+
+def test_the_readme_of_the_data_is_the_module_that_reads_it() -> None:
+    for name in FILES:
+        first = (DATA / name).read_text(encoding="utf-8").splitlines()[0]
+        assert "utils/facts/records.py" in first
+        assert Path(__file__).parent.parent.joinpath("utils/facts/records.py").is_file()
