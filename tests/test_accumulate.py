@@ -51,6 +51,14 @@ def test_pairwise_is_the_sum_of_the_halves(count: int) -> None:
     assert sum_in(values, "fp32", "pairwise") == halves(list(values))
 
 
+def test_only_what_is_written_is_rounded() -> None:
+    """1 + 2**-8 is no BF16 number: whether it is written before it is added can be seen."""
+    values = np.float32([1 + 2.0**-8, 2.0**-8])
+    assert sum_in(values, "bf16", "pairwise") == 1 + 2.0**-7, "a pair is added as it is"
+    assert sum_in(values, "bf16", "forward") == 1, "the first one is written before the second"
+    assert sum_in(values[:1], "bf16", "pairwise") == 1, "and what is left alone in the end as well"
+
+
 @settings(deadline=None)
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=70), st.sampled_from(ORDERS))
 def test_whole_numbers_that_fit_are_added_without_loss(numbers: list[int], order: str) -> None:

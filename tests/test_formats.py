@@ -329,6 +329,7 @@ def test_rounding_warns_of_nothing() -> None:
     [
         (lambda: round_to(1.0, "bf17"), "no format 'bf17'; there are fp32, tf32"),
         (lambda: format_of(None), "no format None"),
+        (lambda: format_of(["bf16"]), r"no format \['bf16'\]"),
         (lambda: round_to(1.0, "bf16", "up"), "nearest, stochastic, toward-zero, found 'up'"),
         (lambda: round_to(1.0, "bf16", "stochastic"), "needs rng=numpy.random.default_rng"),
         (lambda: round_to([1.0, np.nan], "e2m1"), "e2m1 has no NaN"),

@@ -182,6 +182,7 @@ def test_nothing_is_changed_and_lists_are_taken() -> None:
     x = np.float32([1.1, 2.2, -3.3, 4.4])
     quantise(x, block=2)
     assert x.tolist() == np.float32([1.1, 2.2, -3.3, 4.4]).tolist()
+    assert quantise(np.ones((0, 32))).dequantise().shape == (0, 32)
     found = quantise([[1, 2], [3, 4]], FORMATS["e2m1"], block=2)
     assert isinstance(found, MX) and found.element == FORMATS["e2m1"]
     assert found.dequantise().tolist() == [[1, 2], [3, 4]]

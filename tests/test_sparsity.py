@@ -2,6 +2,7 @@
 
 import itertools
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -61,6 +62,14 @@ def test_what_is_lost_of_normal_weights() -> None:
     assert abs(lost - expected) < 0.005 and lost < np.sqrt(0.75)
 
 
+def test_nan_is_not_hidden_and_any_type_is_taken() -> None:
+    found = prune(np.array([1, np.nan, 3, 2]), keep=2, of=4)
+    assert np.isnan(found[1]) and found[[0, 2, 3]].tolist() == [0, 3, 0]
+    assert prune(np.array([-128, 5, 127, 0], np.int8), 1, of=4).tolist() == [-128, 0, 0, 0]
+    assert prune(np.array([1, 255], np.uint8), 1, of=2).tolist() == [0, 255]
+    assert prune(np.array([1, -2], ml_dtypes.bfloat16), 1, of=2).dtype == ml_dtypes.bfloat16
+
+
 def test_relative_error() -> None:
     assert relative_error(np.array([3.0, 4.0]), np.array([3.0, 4.0])) == 0
     assert relative_error(np.array([3.0, 4.0]), np.array([0.0, 0.0])) == 1
@@ -77,6 +86,8 @@ def test_relative_error() -> None:
         (lambda: prune(np.ones(16), keep=17), "at most all 16 of a group, found keep=17"),
         (lambda: prune(np.ones(16), keep=0), "at least 1"),
         (lambda: follows(np.ones(17)), "no multiple"),
+        (lambda: relative_error(np.zeros(2), np.ones(2)), "not all zero"),
+        (lambda: relative_error(np.ones(2), np.ones((2, 1))), r"shapes \(2,\) and \(2, 1\)"),
     ],
 )
 def test_bad_input_is_said(call, says: str) -> None:

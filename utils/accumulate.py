@@ -17,8 +17,9 @@ ORDERS = ("forward", "backward", "pairwise")
 def sum_in(values: np.ndarray, fmt: str | Format, order: str = "forward") -> np.ndarray:
     """The sum over the last axis with every partial sum written in fmt; values (..., n) -> (...).
 
-    order: "forward" (one after the other), "backward" (from the last one), "pairwise" (neighbours
-    first, then neighbours of the sums). The values are read as FP32 and not rounded to fmt first.
+    order: "forward" (one after the other onto zero), "backward" (the same from the last one),
+    "pairwise" (neighbours first, then neighbours of the sums). The values are read as FP32:
+    round_to them first if they are to be stored in fmt too.
 
     >>> float(sum_in(np.full(1000, 1.0), "bf16"))
     256.0
@@ -32,7 +33,7 @@ def sum_in(values: np.ndarray, fmt: str | Format, order: str = "forward") -> np.
         return sums if form.name == "fp32" else round_to(sums, form)
 
     if order == "pairwise":
-        return _pairwise(values, written)
+        return written(_pairwise(values, written))
     if order not in ORDERS:
         raise ValueError(f"order is one of {', '.join(ORDERS)}, found {order!r}")
     step = 1 if order == "forward" else -1
@@ -44,7 +45,6 @@ def sum_in(values: np.ndarray, fmt: str | Format, order: str = "forward") -> np.
 
 
 def _pairwise(values: np.ndarray, written: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    values = written(values)
     while (n := values.shape[-1]) > 1:
         sums = written(values[..., 0 : n - 1 : 2] + values[..., 1::2])
         values = np.concatenate([sums, values[..., n - 1 :]], axis=-1) if n % 2 else sums
@@ -59,6 +59,8 @@ def dot(
     order: str = "forward",
 ) -> np.ndarray:
     """The product over the last axis of a and b (..., K), which broadcast; result (...), float32.
+
+    For matrices (M, K) and (K, N): dot(a[:, None], b.T), which holds all M x N x K products.
 
     K is cut into pieces of `tile`, one pass of the Tensor Engine each. Within a piece everything is
     FP32; the sums of the pieces are added in that order, every partial sum written in `partial`.

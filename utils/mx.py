@@ -3,6 +3,7 @@
 Source: OCP Microscaling Formats (MX) Specification, version 1.0, sections 5 and 6.3.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +17,19 @@ SCALE = FORMATS["e8m0"]
 NAN_SCALE = SCALE.max_exponent + 1  # the exponent whose code is NaN
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MX:
     """Numbers in blocks: each is its element times two to the power of its block's scale.
 
-    elements: values of the element format, float32, shape as what was quantised.
-    scales: exponents, int16, one per block, so each axis is shorter by the block's size there;
-    NAN_SCALE marks a block that is NaN throughout.
+    elements: values of the format `element`, float32, shape as what was quantised.
+    scales: exponents, int16, one per block; NAN_SCALE marks a block that is NaN throughout.
+    block: the size of a block along each axis, so each axis of scales is that much shorter.
     """
 
     scales: np.ndarray
     elements: np.ndarray
     element: Format
+    block: tuple[int, ...]
 
     @property
     def scale_codes(self) -> np.ndarray:
@@ -42,13 +44,13 @@ class MX:
     @property
     def bits_per_value(self) -> float:
         """Storage with the share of the scale."""
-        return self.element.bits + SCALE.bits * self.scales.size / self.elements.size
+        return self.element.bits + SCALE.bits / math.prod(self.block)
 
     def dequantise(self) -> np.ndarray:
         """The numbers themselves, float64 (a product may be below the range of FP32)."""
         factors = SCALE.decode(self.scale_codes)
-        for axis, blocks in enumerate(self.scales.shape):
-            factors = np.repeat(factors, self.elements.shape[axis] // blocks, axis=axis)
+        for axis, size in enumerate(self.block):
+            factors = np.repeat(factors, size, axis=axis)
         return self.elements * factors
 
 
@@ -108,4 +110,5 @@ def _quantise(x: np.ndarray, element: str | Format, sizes: tuple[int, ...], head
         np.where(lost, NAN_SCALE, scales).astype(np.int16).squeeze(within),
         round_to(ratios, form, saturate=True).astype(np.float32).reshape(x.shape),
         form,
+        sizes,
     )

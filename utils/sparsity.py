@@ -6,13 +6,15 @@ import numpy as np
 def prune(w: np.ndarray, keep: int = 4, of: int = 16, axis: int = -1) -> np.ndarray:
     """w with all but the `keep` largest magnitudes of each `of` neighbours along axis set to zero.
 
-    Shape and dtype as w. Of equal magnitudes the first is kept.
+    Shape and dtype as w. Of equal magnitudes the first is kept; NaN counts as the largest, so that
+    it does not disappear.
 
     >>> prune(np.array([3.0, -1.0, 2.0, -4.0]), keep=2, of=4).tolist()
     [3.0, 0.0, 0.0, -4.0]
     """
     groups = _groups(w, keep, of, axis)
-    order = np.argsort(-np.abs(groups), axis=-1, kind="stable")
+    sizes = np.abs(groups.astype(np.float64))
+    order = np.argsort(-np.where(np.isnan(sizes), np.inf, sizes), axis=-1, kind="stable")
     pruned = groups.copy()
     np.put_along_axis(pruned, order[..., keep:], 0, axis=-1)
     moved = np.moveaxis(np.asarray(w), axis, -1)
@@ -30,8 +32,13 @@ def kept_share(w: np.ndarray) -> float:
 
 
 def relative_error(exact: np.ndarray, found: np.ndarray) -> float:
-    """The norm of the difference over the norm of the exact values."""
+    """The norm of the difference over the norm of the exact values, which are not all zero."""
     exact, found = np.asarray(exact, np.float64), np.asarray(found, np.float64)
+    if exact.shape != found.shape or not exact.any():
+        raise ValueError(
+            "an error is relative to values of the same shape that are not all zero, found shapes"
+            f" {exact.shape} and {found.shape}"
+        )
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
 

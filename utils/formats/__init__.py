@@ -41,11 +41,10 @@ FORMATS = {
 
 def format_of(fmt: str | Format) -> Format:
     """The format of that name; a Format is returned as it is."""
-    if isinstance(fmt, Format):
-        return fmt
-    if fmt not in FORMATS:
+    form = FORMATS.get(fmt) if isinstance(fmt, str) else fmt
+    if not isinstance(form, Format):
         raise ValueError(f"no format {fmt!r}; there are {', '.join(FORMATS)}")
-    return FORMATS[fmt]
+    return form
 
 
 def round_to(
@@ -74,4 +73,4 @@ def round_to(
     [1.0, 1.015625]
     """
     wide, narrow = widened(x)
-    return rounded(wide, format_of(fmt), mode, saturate, rng).astype(narrow)[()]
+    return rounded(wide, format_of(fmt), mode, saturate, rng).astype(narrow, copy=False)[()]

@@ -31,11 +31,14 @@ class Format:
     def __post_init__(self) -> None:
         if self.specials not in get_args(Specials):
             raise ValueError(f"specials is one of {get_args(Specials)}, found {self.specials!r}")
-        bits = self.exponent_bits, self.mantissa_bits
-        if bits != (8, 0) if self.specials == "scale" else bits[0] < 2 or bits[1] < 1:
+        if self.specials == "scale":
+            possible = (self.exponent_bits, self.mantissa_bits) == (8, 0)
+        else:
+            possible = self.exponent_bits >= 2 and self.mantissa_bits >= 1
+        if not possible:
             raise ValueError(
                 "a format has 2 exponent bits and 1 mantissa bit or more, a scale 8 exponent bits"
-                f" and nothing else; found {bits[0]} and {bits[1]}"
+                f" and nothing else; found {self.exponent_bits} and {self.mantissa_bits}"
             )
         lowest = self.min_exponent - self.mantissa_bits
         if self.mantissa_bits > 23 or lowest < -149 or self.max_exponent > 127:

@@ -18,7 +18,7 @@ def widened(x: Any) -> tuple[np.ndarray, type]:
     array = np.asarray(x)
     if not np.can_cast(array.dtype, np.float64, "same_kind") or array.dtype.itemsize > 8:
         raise TypeError(f"cannot round {array.dtype}: give real numbers of up to 64 bits")
-    wide = array.astype(np.float64)
+    wide = array.astype(np.float64, copy=False)
     if array.dtype.kind in "iu" and np.any(np.abs(wide) >= 2.0**53):
         raise ValueError("integers of 2**53 and more would be rounded twice, first to float64")
     narrow = np.float32 if np.can_cast(array.dtype, np.float32, "safe") else np.float64
