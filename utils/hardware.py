@@ -5,8 +5,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from utils.facts import Figure, Unknown, figure, figures
 
@@ -45,7 +44,7 @@ class Machine:
     name: str
     chips: int
     cores: int
-    flops: Mapping[str, float]
+    flops: Mapping[str, float] = field(hash=False)
     hbm_bytes: float
     hbm_bytes_per_s: float
     dma_bytes_per_s: float | None
@@ -115,7 +114,7 @@ class _Taken:
             dtype = _SAME.get(dtype, dtype)
             if dtype in DTYPES and figure(key).value is not None:
                 found[dtype] = self.to(key, "FLOPS")
-        return MappingProxyType({dtype: found[dtype] for dtype in DTYPES if dtype in found})
+        return {dtype: found[dtype] for dtype in DTYPES if dtype in found}
 
 
 def _title(chip: str) -> str:
@@ -192,7 +191,7 @@ def _instance(key: str) -> Machine:
         name=f"{key} ({chips} x {chip.name})",
         chips=chips,
         cores=chips * chip.cores,
-        flops=MappingProxyType({dtype: chips * rate for dtype, rate in chip.flops.items()}),
+        flops={dtype: chips * rate for dtype, rate in chip.flops.items()},
         hbm_bytes=chips * chip.hbm_bytes,
         hbm_bytes_per_s=chips * chip.hbm_bytes_per_s,
         dma_bytes_per_s=None if chip.dma_bytes_per_s is None else chips * chip.dma_bytes_per_s,

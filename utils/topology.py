@@ -57,17 +57,15 @@ class Topology:
     def bisection_links(self) -> int | None:
         """The fewest links whose removal leaves two halves of the chips.
 
-        A ring with an odd number falls into halves that differ by one. None for a torus that
-        cannot be halved across an axis, because every axis is odd.
+        A torus is cut across its longest axis. If that is odd, no formula is known here: None,
+        except for a ring, whose halves then differ by one.
         """
         if self.kind == "switched":
             return self.chips // 2
-        sides = [size for size in self.sizes if size > 1]
-        if len(sides) <= 1:
-            return _neighbours(sides[0]) if sides else 0
-        even = [size for size in sides if size % 2 == 0]
-        cuts = [_neighbours(size) * self.chips // size for size in even]
-        return min(cuts) if cuts else None
+        longest = max(self.sizes)
+        if longest % 2 and longest < self.chips:
+            return None
+        return _neighbours(longest) * self.chips // longest
 
 
 def _neighbours(size: int) -> int:
@@ -100,38 +98,55 @@ def switched(chips: int) -> Topology:
 
 
 def all_reduce_seconds(
-    size_bytes: float, topology: Topology, link_bytes_per_s: float, latency_s: float
+    size_bytes: float,
+    topology: Topology,
+    link_bytes_per_s: float | tuple[float, ...],
+    latency_s: float,
 ) -> float:
     """Seconds until every one of n chips has the sum of `size_bytes` from all of them.
 
-    link_bytes_per_s: B, what one chip sends in one direction over all its links together.
+    link_bytes_per_s: B, what one chip sends in one direction over all its links together; half of
+        what vendors print for both. Of a torus whose axes differ, a tuple with one rate per axis.
     latency_s: alpha, of one step. S is size_bytes.
 
     Ring: reduce-scatter and all-gather of n - 1 steps each, half of every piece running either way
-    round, 2 (n - 1) (alpha + S / (n B)) (Patarasuk and Yuan 2009).
-    Torus: reduce-scatter along one axis after another, each on what the axis before has left of S,
-    then all-gather back. An axis of a chips has its share of the links, B_a, and takes
-    2 (a - 1) (alpha + S_a / (a B_a)), S_a = S over the axes before it.
-    Switched: every chip sends to all others at once, in two steps:
-    2 (alpha + (n - 1) S / (n B)) (Thakur, Rabenseifner and Gropp 2005).
+    round, 2 (n - 1) (alpha + S / (n B)). (Patarasuk and Yuan, "Bandwidth optimal all-reduce
+    algorithms for clusters of workstations", JPDC 69(2), 2009.)
+    Torus: reduce-scatter along one axis after another, each on what the axes before have left of S,
+    then all-gather back. Of an axis of a chips only its own links work, B_a = B times its share of
+    the links: 2 (a - 1) (alpha + S_a / (a B_a)), S_a = S over the product of the axes before it.
+    (Chan, Heimlich, Purkayastha and van de Geijn, "Collective communication: theory, practice, and
+    experience", Concurrency and Computation 19(13), 2007.) Algorithms that keep all axes busy at
+    once are faster for large S, at most by the number of axes.
+    Switched: every chip sends to all others at once, in two steps of
+    alpha + (n - 1) S / (n B).
+
+    No algorithm is faster than 2 (n - 1) S / (n B); ring and switched reach that without latency.
 
     >>> all_reduce_seconds(1e9, ring(4), 1e9, 0)
     1.5
     """
-    if size_bytes < 0 or latency_s < 0 or not link_bytes_per_s > 0:
+    per_axis = link_bytes_per_s if isinstance(link_bytes_per_s, tuple) else None
+    if per_axis is not None and (topology.kind != "torus" or len(per_axis) != len(topology.sizes)):
         raise ValueError(
-            "size and latency are 0 or more and the rate is above 0; found"
+            f"one rate per axis is for a torus with as many axes; found {len(per_axis)} for a"
+            f" {topology.kind} of {topology.sizes}"
+        )
+    if size_bytes < 0 or latency_s < 0 or not min(per_axis or (link_bytes_per_s,)) > 0:
+        raise ValueError(
+            "size and latency are 0 or more and rates above 0; found"
             f" {size_bytes}, {latency_s}, {link_bytes_per_s}"
         )
-    chips = topology.chips
-    if chips == 1:
-        return 0.0
     if topology.kind == "switched":
-        return 2 * (latency_s + (chips - 1) * size_bytes / chips / link_bytes_per_s)
+        others = topology.chips - 1
+        if not others:
+            return 0.0
+        return 2 * (latency_s + others * size_bytes / topology.chips / link_bytes_per_s)
     seconds, left = 0.0, float(size_bytes)
-    for size in topology.sizes:
+    for axis, size in enumerate(topology.sizes):
         if size > 1:
-            rate = link_bytes_per_s * _neighbours(size) / topology.degree
+            share = _neighbours(size) / topology.degree
+            rate = per_axis[axis] if per_axis else link_bytes_per_s * share
             left /= size
             seconds += 2 * (size - 1) * (latency_s + left / rate)
     return seconds

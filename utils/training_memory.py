@@ -29,7 +29,10 @@ RECIPES = {
     "bf16-sr": Recipe(2, 2, 0, 8, "BF16 weights rounded stochastically, FP32 moments, no master"),
     "bf16": Recipe(2, 2, 0, 4, "everything in BF16"),
 }
-"""For Adam. "mixed" is the 16 bytes of the ZeRO paper, section 3.1."""
+"""For Adam. "mixed" is the 16 bytes of the ZeRO paper, section 3.1; "mixed-fp32-gradients" and
+"fp32" are in the table of Megatron Core's distributed optimizer,
+https://docs.nvidia.com/megatron-core/developer-guide/latest/distrib_optimizer.html.
+"""
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,10 @@ def activation_bytes(
     batch: sequences on this device at once. recompute: "none" keeps everything, "selective" makes
     the attention scores again, "full" keeps only the input of each layer.
     Per layer, in units of length x batch x width: 34 + 5 heads length / width, of which tensor
-    parallelism shards all but 10, and sequence parallelism those too. Embeddings and the loss are
-    left out. Korthikanti et al., "Reducing activation recomputation in large transformer models",
-    MLSys 2023, equations 1 to 6 and table 2.
+    parallelism shards all but 10, and sequence parallelism those too; the input that "full" keeps
+    is on every device. Embeddings and the loss are left out, and so are kernels that never write
+    the scores: with those, "none" is as good as "selective". Korthikanti et al., "Reducing
+    activation recomputation in large transformer models", MLSys 2023, table 2.
     """
     sizes = (layers, batch, length, width, heads, tensor_parallel)
     if min(sizes) < 1:

@@ -1,0 +1,201 @@
+"""Wirings against networkx, all-reduce times against messages that are really passed on."""
+
+import itertools
+from collections import Counter
+
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from utils.topology import Topology, all_reduce_seconds, ring, switched, torus
+
+SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=3)
+RATE = st.floats(1e6, 1e12)
+LATENCY = st.floats(0, 1e-3)
+BYTES = st.floats(0, 1e12)
+
+
+def network(topology: Topology) -> networkx.Graph:
+    graph = networkx.Graph(topology.links)
+    graph.add_nodes_from(range(topology.chips))
+    return graph
+
+
+@given(sizes=SIZES)
+def test_a_torus_is_the_periodic_grid_of_networkx(sizes):
+    found = torus(*sizes)
+    grid = networkx.grid_graph(sizes[::-1], periodic=True)
+    grid.remove_edges_from(list(networkx.selfloop_edges(grid)))
+    numbers = {place: chip for chip, place in enumerate(itertools.product(*map(range, sizes)))}
+    if len(sizes) == 1:
+        numbers = {place[0]: chip for place, chip in numbers.items()}
+    expected = {tuple(sorted((numbers[a], numbers[b]))) for a, b in grid.edges}
+    assert set(found.links) == expected
+    assert len(found.links) == len(expected)
+    graph = network(found)
+    assert graph.number_of_nodes() == found.chips == int(np.prod(sizes))
+    assert {degree for _, degree in graph.degree} == {found.degree}
+    assert networkx.diameter(graph) == found.diameter
+
+
+@given(chips=st.integers(1, 30))
+def test_rings_and_switches(chips):
+    assert ring(chips).links == torus(chips).links
+    star = network(switched(chips))
+    assert star.number_of_nodes() == chips + 1
+    assert all(star.degree(chip) == switched(chips).degree == 1 for chip in range(chips))
+    if chips > 1:
+        longest = dict(networkx.all_pairs_shortest_path_length(star))
+        between = [longest[a][b] for a, b in itertools.permutations(range(chips), 2)]
+        assert max(between) == switched(chips).diameter
+
+
+def fewest_links_between_halves(topology: Topology) -> int:
+    """Tries all halves that contain chip 0."""
+    chips = range(1, topology.chips)
+    halves = [
+        {0, *others}
+        for size in {topology.chips // 2, (topology.chips + 1) // 2}
+        for others in itertools.combinations(chips, size - 1)
+    ]
+    return min(sum((a in half) != (b in half) for a, b in topology.links) for half in halves)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [(2,), (3,), (5,), (8,), (2, 2), (4, 2), (3, 4), (6, 2), (4, 4), (2, 2, 2), (4, 2, 2), (1, 6)],
+)
+def test_no_halves_are_joined_by_fewer_links(sizes):
+    assert torus(*sizes).bisection_links == fewest_links_between_halves(torus(*sizes))
+
+
+def test_a_torus_whose_longest_axis_is_odd_has_no_formula():
+    assert torus(7, 2).bisection_links is None
+    assert fewest_links_between_halves(torus(7, 2)) == 5, "not the 7 of a cut across the other axis"
+    assert torus(4, 4, 4).bisection_links == 32
+    assert switched(16).bisection_links == 8
+
+
+def simulated(size: float, topology: Topology, rate: float, latency: float) -> float:
+    """Passes pieces of real vectors along the links; returns the seconds by the alpha-beta model.
+
+    Each chip holds a vector with one value for every chip and direction. A step takes the latency
+    and the time of the link that carries most.
+    """
+    chips, sizes = topology.chips, topology.sizes
+    places = list(itertools.product(*map(range, sizes)))
+    number = {place: chip for chip, place in enumerate(places)}
+    links = {frozenset(link) for link in topology.links}
+    values = np.random.default_rng(0).integers(0, 99, (chips, chips, 2)).astype(float)
+    total = values.sum(axis=0)
+    piece = size / (2 * chips)
+    seconds = 0.0
+
+    def step(messages, add):
+        """messages: (from, to, index of the value, direction)."""
+        nonlocal seconds
+        loads = Counter((a, b) for a, b, _, _ in messages)
+        assert all(frozenset(link) in links for link in loads)
+        per_link = rate / topology.degree
+        seconds += latency + max(loads.values()) * piece / per_link
+        for (_, b, value, way), what in zip(
+            messages, [values[a, value, way] for a, _, value, way in messages], strict=True
+        ):
+            values[b, value, way] = what + (values[b, value, way] if add else 0)
+
+    def along(axis, gather):
+        length = sizes[axis]
+        for turn in range(length - 1):
+            messages = []
+            for place, way in itertools.product(places, (1, -1)):
+                here = place[axis]
+                to = list(place)
+                to[axis] = (here + way) % length
+                # Reduce: the piece for a chip starts behind it and ends with it. Gather: back.
+                owner = (here - way * (turn if gather else turn + 1)) % length
+                for value in pieces(place, axis, owner):
+                    messages.append((number[place], number[tuple(to)], value, way == 1))
+            step(messages, add=not gather)
+
+    def pieces(place, axis, owner):
+        """Values that belong to chips with this owner on the axis and our place before it."""
+        return [
+            chip
+            for chip, other in enumerate(places)
+            if other[:axis] == place[:axis] and other[axis] == owner
+        ]
+
+    axes = [axis for axis, length in enumerate(sizes) if length > 1]
+    for axis in axes:
+        along(axis, gather=False)
+    for axis in axes[::-1]:
+        along(axis, gather=True)
+    assert (values == total).all()
+    return seconds
+
+
+@pytest.mark.parametrize("sizes", [(2,), (3,), (7,), (3, 3), (2, 4), (4, 4), (3, 4, 2)])
+@pytest.mark.parametrize(("rate", "latency"), [(1e9, 0), (1e9, 1e-6), (2e11, 1e-6)])
+def test_an_all_reduce_takes_as_long_as_its_messages(sizes, rate, latency):
+    expected = simulated(1e8, torus(*sizes), rate, latency)
+    assert all_reduce_seconds(1e8, torus(*sizes), rate, latency) == pytest.approx(expected)
+
+
+@given(chips=st.integers(2, 1000), size=BYTES, rate=RATE, latency=LATENCY)
+def test_formulas_of_ring_and_switch(chips, size, rate, latency):
+    share = size / chips / rate
+    found = all_reduce_seconds(size, ring(chips), rate, latency)
+    assert found == pytest.approx(2 * (chips - 1) * (latency + share))
+    assert found == all_reduce_seconds(size, torus(chips), rate, latency)
+    found = all_reduce_seconds(size, switched(chips), rate, latency)
+    assert found == pytest.approx(2 * (latency + (chips - 1) * share))
+
+
+@settings(deadline=None)
+@given(sizes=SIZES, size=BYTES, rate=RATE, latency=LATENCY)
+def test_nothing_is_faster_than_the_links_allow(sizes, size, rate, latency):
+    topology = torus(*sizes)
+    chips = topology.chips
+    least = 2 * (chips - 1) / chips * size / rate
+    found = all_reduce_seconds(size, topology, rate, latency)
+    assert found >= least * (1 - 1e-9)
+    without_latency = all_reduce_seconds(size, topology, rate, 0)
+    steps = 2 * sum(each - 1 for each in sizes)
+    assert found == pytest.approx(steps * latency + without_latency)
+    # At worst one link of each chip works at a time.
+    assert without_latency <= max(topology.degree, 1) * least * (1 + 1e-9)
+
+
+def test_one_chip_has_nothing_to_do():
+    for topology in (ring(1), switched(1), torus(1, 1)):
+        assert all_reduce_seconds(1e9, topology, 1e9, 1) == 0
+
+
+def test_axes_may_have_rates_of_their_own():
+    same = all_reduce_seconds(1e9, torus(4, 4), (5e8, 5e8), 1e-6)
+    assert same == pytest.approx(all_reduce_seconds(1e9, torus(4, 4), 1e9, 1e-6))
+    slow = all_reduce_seconds(1e9, torus(4, 4), (5e8, 5e7), 1e-6)
+    assert slow > same
+    # The slow axis comes last and has only a quarter of the data.
+    assert slow < all_reduce_seconds(1e9, torus(4, 4), (5e7, 5e8), 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda: torus(), "whole sizes"),
+        (lambda: torus(4, 0), "1 or more"),
+        (lambda: torus(4.0), "whole"),
+        (lambda: ring(0), "found 0"),
+        (lambda: switched(0), "found 0"),
+        (lambda: all_reduce_seconds(-1, ring(2), 1, 0), "found -1"),
+        (lambda: all_reduce_seconds(1, ring(2), 0, 0), "above 0"),
+        (lambda: all_reduce_seconds(1, ring(2), (1.0, 2.0), 0), "torus"),
+        (lambda: all_reduce_seconds(1, torus(2, 2), (1.0, 0.0), 0), "above 0"),
+    ],
+)
+def test_errors_say_what_is_allowed(ask, says):
+    with pytest.raises(ValueError, match=says):
+        ask()
