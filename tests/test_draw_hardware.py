@@ -19,7 +19,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     """The matplotlib figures that are finished during a test."""
     figures: Drawn = []
 
-    def keep(figure: Any, caption: str) -> Picture:
+    def keep(figure: Any, caption: str, diagram: bool) -> Picture:
         figure.draw_without_rendering()
         figures.append(figure)
         return Picture(b"", caption)
@@ -52,10 +52,10 @@ def test_a_core_shows_all_its_blocks_and_no_other(drawn: Drawn) -> None:
         draw.core({"L2": "none"}, "c")
 
 
-def test_the_ladder_says_what_is_not_published(drawn: Drawn) -> None:
+def test_the_ladder_says_where_there_is_no_figure(drawn: Drawn) -> None:
     draw.memory_ladder({"near": {"A": RUNG}, "far": {"A": draw.Rung(2**40)}}, "c")
     written = [[text.get_text() for text in axes.texts] for axes in drawn[0].axes]
-    assert written == [[], ["not published"], ["not published"]]
+    assert written == [[], ["no figure"], ["no figure"]]
 
 
 def test_every_value_of_the_ladder_lies_inside_its_axis(drawn: Drawn) -> None:

@@ -45,7 +45,7 @@ def core(words: Mapping[str, str], caption: str) -> Picture:
 
     if unknown := set(words) - set(BLOCKS):
         raise ValueError(f"a core has no {', '.join(sorted(unknown))}: it has {', '.join(BLOCKS)}")
-    figure = new_figure(9, 3.9)
+    figure = new_figure(8.4, 3.6)
     axes = figure.subplots()
     axes.set(xlim=(0, 10.3), ylim=(0.1, 5.9))
     axes.axis("off")
@@ -67,7 +67,7 @@ def core(words: Mapping[str, str], caption: str) -> Picture:
     # The Sync Engine starts DMA transfers: its line runs below SBUF.
     axes.plot([5.95, 5.55, 5.55, 2.5, 2.5], [0.8, 0.8, 0.15, 0.15, 1.4], ":", color=EDGE["move"])
     _arrow(axes, (2.5, 1.4), (2.5, 1.7), one)
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
 def _arrow(axes: "Axes", start: tuple[float, float], end: tuple[float, float], style: str) -> None:
@@ -101,13 +101,13 @@ def memory_ladder(levels: Mapping[str, Mapping[str, Rung]], caption: str) -> Pic
             told apart by colour and marker.
     """
     machines = list(dict.fromkeys(name for level in levels.values() for name in level))
-    figure = new_figure(9, 0.55 * len(levels) + 1.1)
+    figure = new_figure(8.4, 0.5 * len(levels) + 1.1)
     for axes, (field, label, ticks) in zip(
         figure.subplots(1, len(COLUMNS), sharey=True), COLUMNS, strict=True
     ):
         for row, level in enumerate(levels.values()):
             if not any(getattr(rung, field) for rung in level.values()):
-                axes.text(0.5, row, "not published", transform=axes.get_yaxis_transform(),
+                axes.text(0.5, row, "no figure", transform=axes.get_yaxis_transform(),
                           ha="center", va="center", color="0.4", fontsize=8)  # fmt: skip
             for name, rung in level.items():
                 if value := getattr(rung, field):
@@ -129,7 +129,7 @@ def memory_ladder(levels: Mapping[str, Mapping[str, Rung]], caption: str) -> Pic
     signs = [axes.scatter([], [], s=36, color=COLORS[i], marker=MARKERS[i])
              for i in range(len(machines))]  # fmt: skip
     figure.legend(signs, machines, loc="outside upper center", ncols=6, frameon=False)
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
 def topologies(shapes: Mapping[str, tuple[int, ...] | int], caption: str) -> Picture:
@@ -145,7 +145,7 @@ def topologies(shapes: Mapping[str, tuple[int, ...] | int], caption: str) -> Pic
     Raises:
         ValueError: for a torus of more than three dimensions, or without chips.
     """
-    figure = new_figure(3 * len(shapes), 3)
+    figure = new_figure(2.3 * len(shapes), 2.4)
     panels = figure.subplots(1, len(shapes), squeeze=False)[0]
     for axes, (title, shape) in zip(panels, shapes.items(), strict=True):
         sizes = (shape,) if isinstance(shape, int) else shape
@@ -162,7 +162,7 @@ def topologies(shapes: Mapping[str, tuple[int, ...] | int], caption: str) -> Pic
             _round(axes, sizes[0], switched=isinstance(shape, int))
         else:
             _torus(axes, sizes)
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
 def _round(axes: "Axes", chips: int, switched: bool) -> None:
@@ -223,5 +223,5 @@ def _bow(
 
 
 def _chips(axes: "Axes", places: Sequence[tuple[float, float]]) -> None:
-    size = 60 if len(places) <= 16 else 22
+    size = 40 if len(places) <= 16 else 16
     axes.scatter(*zip(*places, strict=True), s=size, marker="s", color=COLORS[0], zorder=3)

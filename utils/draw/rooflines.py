@@ -30,8 +30,8 @@ def roofline(
     marks += [(x, name, False) for name, x in (counted or {}).items()]
     ridges = {name: flops / bandwidth for name, (flops, bandwidth) in roofs.items()}
     spread = [*(x for x, _, _ in marks), *ridges.values()]
-    low, high = min(spread) / 2.5, max(spread) * 6
-    figure = new_figure(8, 4.2)
+    low, high = min(0.5, min(spread) / 2.5), max(4000, max(spread) * 3)
+    figure = new_figure(7.2, 3.7)
     axes = figure.subplots()
     for i, (name, (flops, bandwidth)) in enumerate(roofs.items()):
         color, ridge = COLORS[i % len(COLORS)], ridges[name]
@@ -39,15 +39,16 @@ def roofline(
                   linestyle=STYLES[i % len(STYLES)], label=f"{name}: ridge at {ridge:,.0f}",
                   marker=MARKERS[i % len(MARKERS)], markevery=[1])  # fmt: skip
     # Names hang below their dots, so there is room for one below the lowest.
-    floor = low * min(bandwidth for _, bandwidth in roofs.values()) / 12
+    floor = low * min(bandwidth for _, bandwidth in roofs.values()) / 25
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(floor, None))
     axes.set(xlabel="arithmetic intensity [FLOP/B]", ylabel="attainable rate [FLOP/s]")
+    axes.minorticks_off()
     axes.grid(color="0.92")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="upper left", fontsize=8, frameon=False)
     _place(axes, sorted(marks), next(iter(roofs.values())))
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
 def _place(axes: "Axes", marks: list[tuple[float, str, bool]], roof: tuple[float, float]) -> None:
