@@ -178,6 +178,14 @@ def test_every_operator_on_its_own_reads_and_writes_memory():
     assert two.bytes_fused == 3 * 128
 
 
+def test_of_an_input_only_the_parts_that_are_taken_are_read():
+    x = on_device(10, 6)
+    assert counted(x[1:3, 2:] * x[1:3, 2:]).bytes_fused == 2 * 4 * (2 * 4)
+    assert counted(x[0].exp(), x[4].exp()).bytes_fused == 2 * 4 * (2 * 6)
+    assert counted(x[0].exp(), x.exp()).bytes_fused == 4 * (60 + 6 + 60)
+    assert counted(x[0] * x[0], x).bytes_fused == 4 * (6 + 6), "x itself is there already"
+
+
 def test_scatter_touches_what_it_adds_to():
     table, rows = on_device(100, 8), on_device(3, 8)
     ids = on_device(3, dtype=torch.long)
@@ -284,6 +292,11 @@ def test_what_nothing_depends_on_is_not_counted():
     cost = hlo.cost(text("  %dead = f32[8]{0} negate(%p)", "  ROOT %r = f32[8]{0} abs(%p)"))
     assert cost.flops == 8
     assert cost.bytes_unfused == cost.bytes_fused == 64
+
+
+def test_indices_are_read_whole():
+    assert hlo.cost(text("  ROOT %r = f32[2]{0} gather(%p, %i)")).bytes_fused == 8 + 8
+    assert hlo.cost(text("  ROOT %r = f32[2]{0} gather(%p, %p)")).bytes_fused == 32 + 8
 
 
 def test_the_parts_add_up():

@@ -13,17 +13,6 @@ DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "mxfp8", "mxfp4")
 """Data types of the rates. "fp8" is also what AWS's pages call cFP8."""
 
 _SAME = {"cfp8": "fp8"}
-_CHIPS = {
-    "Trainium1": "trainium1",
-    "Inferentia2": "inferentia2",
-    "Trainium2": "trainium2",
-    "Trainium3": "trainium3",
-    "A100 80 GB": "a100",
-    "H100 80 GB": "h100",
-    "H200 141 GB": "h200",
-    "B200": "b200",
-    "B300": "b300",
-}
 
 
 @dataclass(frozen=True)
@@ -123,8 +112,8 @@ def _title(chip: str) -> str:
 
 def _chip(key: str) -> Machine:
     if not _keys(key):
-        known = ", ".join(_CHIPS.values())
-        raise ValueError(f"no chip or instance {key!r} in the facts; chips are {known}")
+        known = [k.split(".")[0] for k in figures() if k.endswith(".hbm.capacity")]
+        raise ValueError(f"no chip or instance {key!r} in the facts; chips are {', '.join(known)}")
     taken = _Taken()
     there = _keys(key)
     cores = int(taken.figure(f"{key}.cores").number) if f"{key}.cores" in there else 1
@@ -178,9 +167,13 @@ def _core(key: str) -> Machine:
 def _instance(key: str) -> Machine:
     taken = _Taken()
     accelerator = taken.figure(f"{key}.accelerator").value
-    if accelerator not in _CHIPS:
+    # Some names say the memory: "A100 40 GB" is not the A100 of the facts.
+    name, *memory = accelerator.split()
+    chip_key = name.lower()
+    capacity = figures(f"{chip_key}.hbm.").get(f"{chip_key}.hbm.capacity")
+    if capacity is None or (memory and capacity.to(memory[1]) != float(memory[0])):
         raise Unknown(f"{key} has {accelerator}, of which the facts have no rates")
-    chip = _chip(_CHIPS[accelerator])
+    chip = _chip(chip_key)
     chips = int(taken.figure(f"{key}.accelerators").number)
     link = chip.link_bytes_per_s
     if f"{key}.neuronlink.per_chip" in _keys(key):

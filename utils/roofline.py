@@ -52,6 +52,8 @@ def _positive(**sizes: float) -> None:
 def gemm(m: int, k: int, n: int, dtype: str = "bf16") -> Work:
     """[m, k] times [k, n]: 2mkn FLOP; both are read once and the product is written once.
 
+    All three matrices have that dtype; what stays on the chip, such as FP32 sums, is not moved.
+
     >>> gemm(512, 512, 512).flops
     268435456
     """

@@ -57,7 +57,8 @@ def cost(hlo_text: str) -> Cost:
     """Counts the work of an HLO text such as `utils.graph.hlo_text` gives.
 
     The text is taken as it is, before any optimisation, without the instructions on whose result
-    nothing depends: torch_xla writes a + b as a + 1 * b, for instance, and both count.
+    nothing depends: torch_xla writes a + b as a + 1 * b, for instance, and both count. What fell
+    back to the CPU is in no graph.
     A matrix product counts two FLOPs for each pair of numbers, a sum of n numbers n - 1.
     Convolutions leave out products with padding, which torch's counter includes. Integer and
     logical operators have no FLOPs. Gather, scatter and slices touch only what they take. The body
@@ -140,6 +141,10 @@ def _add(tally: _Tally, one: Instruction, computation: Computation, module: Modu
             tally.uncounted[unknown] += 1
 
 
+TAKES_A_PART = frozenset({"bitcast", "reshape", "gather", "slice", "dynamic-slice"})
+"""Those after which only their result is needed of their first operand."""
+
+
 def _fused(entry: Computation) -> float:
     """Bytes of the inputs that are needed, each once, and of the results."""
     users: dict[str, list[Instruction]] = {}
@@ -148,15 +153,14 @@ def _fused(entry: Computation) -> float:
             users.setdefault(name, []).append(each)
 
     def needed(one: Instruction) -> float:
-        taken = 0.0
+        taken = {}
         for user in users.get(one.name, ()):
-            if user.opcode in ("reshape", "bitcast"):
-                taken += needed(user)
-            elif user.opcode in ("gather", "slice", "dynamic-slice"):
-                taken += user.bytes if user.operands[0] == one.name else one.bytes
-            elif user.opcode != "tuple" or not user.root:
+            if user.opcode in TAKES_A_PART and one.name not in user.operands[1:]:
+                # The same part, taken twice, is read once.
+                taken[user.opcode, user.operands, user.attributes] = needed(user)
+            elif not (user is entry.root and user.opcode == "tuple" and one.opcode == "parameter"):
                 return one.bytes
-        return min(taken, one.bytes)
+        return min(sum(taken.values()), one.bytes) if one is not entry.root else one.bytes
 
     given = [
         each

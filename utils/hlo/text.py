@@ -103,7 +103,7 @@ class Module:
 
 def read(text: str) -> Module:
     """Reads HLO text. Raises ValueError if it is something else."""
-    if not re.search(r"^ENTRY ", text, flags=re.M):
+    if not re.search(r"^\s*ENTRY ", text, flags=re.M):
         raise ValueError(
             "this is no HLO text with an ENTRY computation: give what utils.graph.hlo_text returns,"
             f" found {text[:40]!r}"
