@@ -45,7 +45,7 @@ def core(words: Mapping[str, str], caption: str) -> Picture:
 
     if unknown := set(words) - set(BLOCKS):
         raise ValueError(f"a core has no {', '.join(sorted(unknown))}: it has {', '.join(BLOCKS)}")
-    figure = new_figure(8.4, 3.6)
+    figure = new_figure(8, 3.3)
     axes = figure.subplots()
     axes.set(xlim=(0, 10.3), ylim=(0.1, 5.9))
     axes.axis("off")
@@ -101,7 +101,7 @@ def memory_ladder(levels: Mapping[str, Mapping[str, Rung]], caption: str) -> Pic
             told apart by colour and marker.
     """
     machines = list(dict.fromkeys(name for level in levels.values() for name in level))
-    figure = new_figure(8.4, 0.5 * len(levels) + 1.1)
+    figure = new_figure(8, 0.48 * len(levels) + 1)
     for axes, (field, label, ticks) in zip(
         figure.subplots(1, len(COLUMNS), sharey=True), COLUMNS, strict=True
     ):
@@ -214,9 +214,16 @@ def _bow(
     end: tuple[float, float],
     color: str,
     bent: float,
-    width: float = 0.8,
+    width: float = 0.5,
 ) -> None:
-    bow = {"arrowstyle": "-", "color": color, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
+    bow = {
+        "arrowstyle": "-",
+        "color": color,
+        "linewidth": width,
+        "shrinkA": 0,
+        "shrinkB": 0,
+        "antialiased": False,
+    }
     axes.annotate(
         "", end, start, arrowprops=bow | {"connectionstyle": f"arc3,rad={bent}"}, zorder=2
     )
