@@ -315,6 +315,14 @@ def test_shapes_without_axes_or_values_and_what_came_stays_as_it_is() -> None:
     assert x.tolist() == [np.float32(1.1), np.inf]
 
 
+def test_cutting_off_stops_at_the_largest_value_but_infinity_stays() -> None:
+    x = np.float32([1e9, -1e9, np.inf, -np.inf])
+    assert same(round_to(x, "e5m2", "toward-zero"), [57344, -57344, np.inf, -np.inf])
+    assert same(round_to(x, "e4m3fn", "toward-zero"), [448, -448, np.nan, np.nan])
+    assert same(round_to(x, "e2m1", "toward-zero"), [6, -6, 6, -6])
+    assert same(round_to(x, "e5m2", "toward-zero", saturate=True), 57344 * np.sign(x))
+
+
 def test_rounding_warns_of_nothing() -> None:
     x = np.array([np.inf, -np.inf, np.nan, 1e308, -0.0, 5e-324])
     with np.errstate(all="raise", under="ignore"):

@@ -33,6 +33,8 @@ def test_pruned_weights_stay_as_they_are(w: np.ndarray) -> None:
 
 def test_of_equals_the_first_are_kept() -> None:
     assert prune(np.ones(8), keep=3, of=8).tolist() == [1, 1, 1, 0, 0, 0, 0, 0]
+    long = prune(np.ones(64), keep=3, of=64)  # beyond what a sort does in order by chance
+    assert long[:3].tolist() == [1, 1, 1] and not long[3:].any()
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
