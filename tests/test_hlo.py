@@ -223,12 +223,16 @@ def text(*lines: str) -> str:
             "  %s = f32[8]{0} parameter(0)",
             "  ROOT %m = f32[8]{0} multiply(f32[8]{0} %s, f32[8]{0} %s)",
             "}",
+            "%none (s: f32[8]) -> f32[8] {",
+            "  ROOT %n = f32[8]{0} parameter(0)",
+            "}",
             "%test (s: f32[8]) -> pred[] {",
             "  %s.1 = f32[8]{0} parameter(0)",
             "  ROOT %t = pred[] constant(true)",
             "}",
-            "ENTRY %main (p: f32[8]) -> f32[8] {",
+            "ENTRY %main (p: f32[8], i: s32[2]) -> f32[8] {",
             '  %p = f32[8]{0:T(8)} parameter(0), metadata={op_name="x(y"}',
+            "  %i = s32[2]{0} parameter(1)",
             *lines,
             "}",
         ]
@@ -246,7 +250,7 @@ def text(*lines: str) -> str:
         ),
         ("call(%p), to_apply=%body", 8, {}),
         ("fusion(%p), kind=kLoop, calls=%body", 8, {}),
-        ("conditional(%q, %p, %p), branch_computations={%body, %body}", 8, {"conditional": 1}),
+        ("conditional(%i, %p, %p), branch_computations={%body, %none}", 8, {"conditional": 1}),
         ('custom-call(%p), custom_call_target="AwsNeuronErf"', 0, {"custom-call": 1}),
         ("all-reduce(%p), replica_groups={{0,1}}, to_apply=%add", 0, {"all-reduce": 1}),
         ("map(%p, %p), dimensions={0}, to_apply=%add", 8, {}),
@@ -258,7 +262,7 @@ def text(*lines: str) -> str:
 def test_operators_that_torch_xla_seldom_writes(line, flops, uncounted):
     cost = hlo.cost(text(f"  ROOT %r = f32[8]{{0}} {line}"))
     assert (cost.flops, cost.uncounted) == (flops, uncounted)
-    assert cost.bytes_fused == 64
+    assert cost.bytes_fused == 64 + 8 * ("%i" in line)
     if line.startswith("fusion"):
         assert cost.bytes_unfused == 64
 
@@ -295,8 +299,13 @@ def test_what_nothing_depends_on_is_not_counted():
 
 
 def test_indices_are_read_whole():
-    assert hlo.cost(text("  ROOT %r = f32[2]{0} gather(%p, %i)")).bytes_fused == 8 + 8
+    assert hlo.cost(text("  ROOT %r = f32[2]{0} gather(%p, %i)")).bytes_fused == 8 + 8 + 8
     assert hlo.cost(text("  ROOT %r = f32[2]{0} gather(%p, %p)")).bytes_fused == 32 + 8
+
+
+def test_an_operand_that_is_nowhere_is_an_error():
+    with pytest.raises(ValueError, match="'gone'"):
+        hlo.cost(text("  ROOT %r = f32[8]{0} negate(%gone)"))
 
 
 def test_the_parts_add_up():

@@ -90,7 +90,10 @@ class Computation:
         return tuple(each for each in self.instructions if each.name in names)
 
     def operands(self, instruction: Instruction) -> list[Instruction]:
-        return [self.by_name[name] for name in instruction.operands if name in self.by_name]
+        unknown = [name for name in instruction.operands if name not in self.by_name]
+        if unknown:
+            raise ValueError(f"{instruction.name} uses {unknown[0]!r}, which {self.name} lacks")
+        return [self.by_name[name] for name in instruction.operands]
 
 
 @dataclass(frozen=True)
