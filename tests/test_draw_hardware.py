@@ -8,8 +8,10 @@ from matplotlib.text import Text
 
 from tests.test_repo import FIGURE_BYTES
 from utils import draw
-from utils.draw import hardware, rooflines
+from utils.draw import chips, hardware, rooflines
 from utils.draw.picture import Picture
+from utils.facts import figure
+from utils.widgets import explore
 
 Drawn = list[Any]
 
@@ -87,15 +89,57 @@ def test_names_of_works_do_not_cover_each_other(drawn: Drawn) -> None:
     assert all(box.y0 > axes.get_window_extent().y0 for box in boxes)
 
 
-@pytest.mark.parametrize(("shape", "chips"), [((4, 4), 16), ((4, 4, 4), 64), (144, 144), ((5,), 5)])
-def test_every_chip_is_drawn_once(drawn: Drawn, shape: Any, chips: int) -> None:
+@pytest.mark.parametrize(("shape", "count"), [((4, 4), 16), ((4, 4, 4), 64), (144, 144), ((5,), 5)])
+def test_every_chip_is_drawn_once(drawn: Drawn, shape: Any, count: int) -> None:
     draw.topologies({"t": shape}, "c")
     (axes,) = drawn[0].axes
     places = [tuple(place) for marks in axes.collections for place in marks.get_offsets()]
-    assert len(places) == len(set(places)) == chips
+    assert len(places) == len(set(places)) == count
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2, 2), (), 0, (4, 0)])
 def test_shapes_that_cannot_be_drawn_are_named(shape: Any) -> None:
     with pytest.raises(ValueError, match="t: .* cannot be drawn; give the sizes of a torus"):
         draw.topologies({"t": shape}, "c")
+
+
+@pytest.mark.parametrize("chip", ["trainium1", "trainium2", "trainium3"])
+def test_the_core_of_each_generation_says_what_the_facts_say(drawn: Drawn, chip: str) -> None:
+    draw.neuroncore(chip)
+    texts = "\n".join(text.get_text() for text in drawn[0].axes[0].texts)
+    for key, unit in (("hbm.capacity", "GiB"), ("engines.vector.clock", "GHz"),
+                      ("on_chip.sbuf_per_core", "MiB")):  # fmt: skip
+        assert f"{figure(f'{chip}.{key}').to(unit):g} {unit}" in texts
+
+
+def test_the_ladder_loses_bandwidth_and_wins_room_at_each_step() -> None:
+    for chip, domain in (("trainium1", "trn1.32xlarge"), ("trainium2", "trn2-ultraserver"),
+                         ("trainium3", "trn3-ultraserver-gen2")):  # fmt: skip
+        steps = list(chips.rungs(chip, domain).values())
+        rates = [step.bytes_per_s for step in steps]
+        sizes = [step.size_bytes for step in steps if step.size_bytes]
+        assert rates == sorted(rates, reverse=True)
+        assert sizes == sorted(sizes) and len(sizes) == 4
+        assert steps[-1].size_bytes is None
+
+
+def test_the_network_of_an_ultraserver_is_that_of_its_four_instances() -> None:
+    network = chips.rungs("trainium2", "trn2-ultraserver")["other servers,\nEFA"].bytes_per_s
+    alone = figure("trn2.48xlarge.network").to("B/s") / figure("trn2.48xlarge.cores").number
+    assert network == pytest.approx(alone)
+
+
+def test_a_choice_may_be_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", boxes.append)
+    seen = []
+
+    def show(chip: str, rows: int) -> Picture:
+        seen.append((chip, rows))
+        return Picture(b"", f"{chip}, {rows}")
+
+    explore(show, chip=["one", "two"], rows=[1, 64])
+    chip, rows, _, caption = boxes[0].children
+    chip.value, rows.value = "two", 64
+    assert seen == [("one", 1), ("two", 1), ("two", 64)]
+    assert "two, 64" in caption.value

@@ -3,6 +3,7 @@ words what it shows.
 """
 
 from utils.draw.charts import bars, graph, lines, timeline
+from utils.draw.chips import ladder, neuroncore
 from utils.draw.hardware import Rung, core, memory_ladder, topologies
 from utils.draw.picture import Picture
 from utils.draw.rooflines import roofline
@@ -13,8 +14,10 @@ __all__ = [
     "bars",
     "core",
     "graph",
+    "ladder",
     "lines",
     "memory_ladder",
+    "neuroncore",
     "roofline",
     "timeline",
     "topologies",
