@@ -254,7 +254,7 @@ def text(*lines: str) -> str:
         ('custom-call(%p), custom_call_target="AwsNeuronErf"', 0, {"custom-call": 1}),
         ("all-reduce(%p), replica_groups={{0,1}}, to_apply=%add", 0, {"all-reduce": 1}),
         ("map(%p, %p), dimensions={0}, to_apply=%add", 8, {}),
-        ("batch-norm-training(%p, %p, %p), epsilon=1e-05, feature_index=0", 64, {}),
+        ("batch-norm-training(%p, %p, %p), epsilon=1e-05, feature_index=0", 56, {}),
         ("opcode-of-tomorrow(%p)", 0, {"opcode-of-tomorrow": 1}),
         ('negate(%p), metadata={op_name="calls=%body"}', 8, {}),
     ],
@@ -298,9 +298,53 @@ def test_what_nothing_depends_on_is_not_counted():
     assert cost.bytes_unfused == cost.bytes_fused == 64
 
 
+def test_of_a_table_never_more_than_all_of_it_is_read():
+    ids = on_device(50, dtype=torch.int32)
+    cost = counted(functional.embedding(ids, on_device(3, 8)))
+    assert cost.bytes_fused == 4 * (50 + 3 * 8 + 50 * 8)
+
+
+def test_an_update_in_place_touches_what_it_replaces():
+    line = "  ROOT %r = f32[8]{0} dynamic-update-slice(%p, %u, %s)"
+    cost = hlo.cost(text("  %u = f32[2]{0} slice(%p)", "  %s = s32[] constant(1)", line))
+    assert cost.by_operator["dynamic-update-slice"].bytes == 2 * 8 + 4
+
+
+def test_norms_cost_about_what_their_written_out_form_costs():
+    x, scale = on_device(16, 64).requires_grad_(), on_device(64).requires_grad_()
+
+    def written_out(x):
+        away = x - x.mean(-1, keepdim=True)
+        spread = (away * away).mean(-1, keepdim=True)
+        return away * torch.rsqrt(spread + 1e-5) * scale
+
+    flops = []
+    for norm in (lambda x: functional.layer_norm(x, (64,), scale), written_out):
+        out = norm(x)
+        gradients = torch.autograd.grad(out, (x, scale), torch.ones_like(out))
+        flops.append((counted(out).flops, counted(*gradients).flops))
+    (forward, backward), (forward_out, backward_out) = flops
+    # batch-norm-training always scales and shifts, here by 1 and 0.
+    assert forward - forward_out == pytest.approx(2 * 16 * 64, rel=0.05)
+    assert backward == pytest.approx(backward_out, rel=0.2)
+
+
 def test_indices_are_read_whole():
     assert hlo.cost(text("  ROOT %r = f32[2]{0} gather(%p, %i)")).bytes_fused == 8 + 8 + 8
     assert hlo.cost(text("  ROOT %r = f32[2]{0} gather(%p, %p)")).bytes_fused == 32 + 8
+
+
+def test_what_a_combiner_hides_is_named_too():
+    line = "  ROOT %r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%odd"
+    odd = "%odd (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n"
+    odd += '  ROOT %c = f32[] custom-call(%a), custom_call_target="odd"\n}\n'
+    cost = hlo.cost(odd + text("  %z = f32[] constant(0)", line))
+    assert (cost.flops, cost.uncounted) == (0, {"custom-call": 1})
+
+
+def test_comments_between_operands_are_no_part_of_their_names():
+    cost = hlo.cost(text("  ROOT %r = f32[8]{0} add(%p, /*index=1*/%p)"))
+    assert (cost.flops, cost.bytes_unfused) == (8, 96)
 
 
 def test_an_operand_that_is_nowhere_is_an_error():

@@ -80,7 +80,9 @@ def test_an_embedding_copies(tokens, width):
     assert work.bytes == 2 * 2 * tokens * width + 4 * tokens
     estimate = bound(work, CORE, "bf16")
     assert (estimate.bound, estimate.efficiency, estimate.flops_per_s) == ("memory", 0, 0)
-    assert embedding(tokens, width, rows=3).flops == 2 * tokens * width
+    bag = embedding(tokens, width, rows=3)
+    assert bag.flops == 2 * tokens * width
+    assert bag.bytes == 3 * (2 * tokens * width + 4 * tokens) + 2 * tokens * width
 
 
 @given(flops=AMOUNT, moved=AMOUNT, memory=st.sampled_from(["hbm", "dma"]))
@@ -94,6 +96,13 @@ def test_a_bound_is_the_longer_of_both_and_the_lower_of_both_roofs(flops, moved,
     over = estimate.intensity - ridge(CORE, "bf16", memory)
     if abs(over) > 1e-9 * estimate.intensity:
         assert (estimate.bound == "compute") == (over > 0)
+
+
+@given(moved=AMOUNT, beyond=st.floats(1.001, 2))
+def test_the_ridge_parts_memory_from_compute(moved, beyond):
+    at = ridge(CORE, "bf16")
+    assert bound(Work("above", beyond * at * moved, moved), CORE, "bf16").bound == "compute"
+    assert bound(Work("below", at * moved / beyond, moved), CORE, "bf16").bound == "memory"
 
 
 @given(flops=AMOUNT, moved=AMOUNT, factor=st.floats(1, 100))
