@@ -15,9 +15,9 @@ from tests.wrong_answers.lab04 import RIGHT, WRONG
 from utils import catalog, env
 from utils.buckets import best_buckets
 from utils.catalog import ROOT
-from utils.exercises import Verdict, decide, judge, observe_case
+from utils.exercises import Verdict, decide, judge, limit, observe_case
 from utils.exercises.criteria import distance
-from utils.exercises.lab04 import histograms, limit, loops, plans, texts, training, truth
+from utils.exercises.lab04 import histograms, loops, plans, texts, training, truth
 from utils.exercises.lab04.judge import EXPECTED
 from utils.exercises.lab04.observe import OBSERVERS, measure_edits
 from utils.grading import confine, shown
@@ -592,7 +592,7 @@ def test_judging_needs_no_device() -> None:
 def test_a_sandbox_sees_no_judgement() -> None:
     seen = confine.exercise_modules(grading_lab.load(ROOT, "lab04"), ROOT / "utils")
     own = {path.stem for path in seen if path.parent.name == "lab04"}
-    assert own == {"__init__", "observe", "edits", "training", "texts", "limit"}
+    assert own == {"__init__", "observe", "edits", "training", "texts"}
 
 
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:

@@ -1,7 +1,7 @@
 """While an answer runs, what the course already has for its exercise refuses to be called.
 
 Importing stays possible, because a notebook may have imported it before: the functions themselves
-refuse, however they were reached.
+refuse, however they were reached. What a cache of theirs holds already still comes back.
 """
 
 import importlib
@@ -91,8 +91,6 @@ def _functions(thing: Any) -> Iterable[FunctionType]:
     elif isinstance(thing, staticmethod | classmethod):
         yield from _functions(thing.__func__)
     elif callable(thing):
-        if hasattr(thing, "cache_clear"):
-            thing.cache_clear()
         function = inspect.unwrap(thing)
         if isinstance(function, FunctionType):
             yield function

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from utils.exercises import Facts, Observer
-from utils.exercises.lab04 import limit
+from utils.exercises import Facts, Observer, limit
 from utils.exercises.plain import describe, number, numbers
 from utils.exercises.watch import Answer, Steps, answered, counts, launches, unused
 

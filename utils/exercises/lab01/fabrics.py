@@ -1,0 +1,196 @@
+"""The cases and the judgement of all-reduce times, exercise 6 of lab 01."""
+
+import math
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.lab01.values import Ways, right_values
+from utils.facts import figure
+from utils.topology import Topology, all_reduce_seconds, ring, switched, torus
+
+DTYPE_BYTES = {"fp32": 4, "bf16": 2}
+LINKS = (
+    "trainium1.link.bandwidth",
+    "trainium2.link.bandwidth_intra_instance",
+    "trainium3.link.bandwidth",
+    "h100.link.bandwidth",
+    "b200.link.bandwidth",
+)
+
+
+def fabric_cases(rng: random.Random) -> list[Facts]:
+    """A message whose latency counts most, one in between, one whose bandwidth counts most."""
+    return [_case(rng, power) for power in (3, 6.5, 9)]
+
+
+def _case(rng: random.Random, power: float) -> Facts:
+    fabrics = [
+        ("ring", [rng.randint(3, 6)]),
+        ("ring", [rng.randint(8, 32)]),
+        ("torus", [rng.randint(3, 5)] * 2),
+        ("torus", rng.sample((3, 4, 5, 6), 3)),
+        ("switched", [rng.choice((4, 6, 8))]),
+        ("switched", [rng.choice((16, 48, 64, 72, 144))]),
+    ]
+    return {
+        "elements": int(10 ** rng.uniform(power, power + 0.5)),
+        "dtype": rng.choice(list(DTYPE_BYTES)),
+        "fabrics": [
+            {
+                "kind": kind,
+                "sizes": sizes,
+                "link_gb_per_s": figure(rng.choice(LINKS)).to("GB/s"),
+                "latency_us": rng.randint(4, 60) / 4,
+            }
+            for kind, sizes in fabrics
+        ],
+    }
+
+
+def fabric_words(case: Facts) -> str:
+    return f"{case['elements']} {case['dtype']} numbers on {len(case['fabrics'])} fabrics"
+
+
+def label(fabric: Facts) -> str:
+    return f"{fabric['kind']} of {' × '.join(map(str, fabric['sizes']))} chips"
+
+
+def _topology(kind: str, sizes: list[int]) -> Topology:
+    return torus(*sizes) if kind == "torus" else {"ring": ring, "switched": switched}[kind](*sizes)
+
+
+def _size(case: Facts) -> int:
+    return case["elements"] * DTYPE_BYTES[case["dtype"]]
+
+
+def seconds(size: float, fabric: Facts, rate: float = 0.5e9, latency: float = 1e-6) -> float:
+    """rate, latency: factors of what the fabric says, here of one direction and in seconds."""
+    return all_reduce_seconds(
+        size,
+        _topology(fabric["kind"], fabric["sizes"]),
+        fabric["link_gb_per_s"] * rate,
+        fabric["latency_us"] * latency,
+    )
+
+
+def truth(case: Facts) -> list[float]:
+    return [seconds(_size(case), fabric) for fabric in case["fabrics"]]
+
+
+_ADVICE = {
+    "ring": "2(n − 1) steps, each of one latency and of S/n bytes at what a chip sends one way",
+    "torus": "axis by axis: each is a ring with its share of the links, and has S over the axes"
+    " before it to reduce",
+    "switched": "two steps, in each of which a chip sends (n − 1)/n of S to the others at once",
+}
+
+
+def ways(case: Facts, fabric: Facts) -> Ways:
+    """What wrong ways give for one fabric."""
+    size, sizes, chips = _size(case), fabric["sizes"], math.prod(fabric["sizes"])
+    right, moved = seconds(size, fabric), seconds(size, fabric, latency=0)
+    waited = right - moved
+    less_by_one = (chips - 1) / chips
+    found = [
+        (
+            "vendors print both directions together: a chip sends half of that",
+            moved / 2 + waited,
+        ),
+        ("the latency of each step is forgotten", moved),
+        ("the latency comes with each step, not once", moved + fabric["latency_us"] * 1e-6),
+        ("µs are 10^−6 seconds", moved + 1e3 * waited),
+        ("µs are 10^−6 seconds", moved + waited / 1e3),
+        (
+            "that is a reduce-scatter: an all-reduce gathers what it left, and takes as long again",
+            right / 2,
+        ),
+        ("GB/s are bytes, not bits", 8 * moved + waited),
+        ("GB are 10^9 bytes here, GiB would be 2^30", moved * 1e9 / 2**30 + waited),
+        ("a message has elements × the width of its dtype in bytes", moved / 4 + waited),
+        ("a message has elements × the width of its dtype in bytes", moved / 2 + waited),
+        ("bf16 has 2 bytes", 2 * moved + waited),
+        ("return seconds: these are milliseconds", 1e3 * right),
+        ("return seconds: these are microseconds", 1e6 * right),
+    ]
+    if fabric["kind"] == "torus":
+        rate, alpha = fabric["link_gb_per_s"] * 0.5e9, fabric["latency_us"] * 1e-6
+        axes = len(sizes)
+        loop = {**fabric, "kind": "ring", "sizes": [chips]}
+        text = "each axis has its share of the chip's links, so of its rate: one of"
+        found += [
+            ("on a torus not one long ring runs, but a ring along each axis", seconds(size, loop)),
+            (f"{text} {axes}", moved / axes + waited),
+            (
+                "the first axis leaves each chip a part of S: the next has only that to reduce",
+                sum(2 * (a - 1) * (alpha + size / a / (rate / axes)) for a in sizes),
+            ),
+            (
+                "the first axis leaves each chip a part of S: the next has only that to reduce",
+                sum(2 * (a - 1) * (alpha + size / a / rate) for a in sizes),
+            ),
+            (
+                "an axis of a chips takes a − 1 steps each way, not a",
+                sum(2 * a * (alpha + axes * s / rate) for a, s in _steps(size, sizes)),
+            ),
+        ]
+    else:
+        found += [
+            ("the last of n pieces need not be sent: n − 1 steps or pieces, not n", part)
+            for part in (
+                right / less_by_one,
+                moved / less_by_one + waited,
+                moved + waited / less_by_one,
+            )
+        ]
+    if fabric["kind"] == "ring":
+        rest = "in each step of the ring a chip sends one piece, S/n, not the whole of S"
+        found += [(rest, chips * moved + waited)]
+        direct = {**fabric, "kind": "switched"}
+        found += [("on a ring a piece passes from chip to chip", seconds(size, direct))]
+    if fabric["kind"] == "switched":
+        loop = {**fabric, "kind": "ring"}
+        found += [
+            (
+                "through a switch a chip sends to all others at once: two steps, not 2(n − 1)",
+                seconds(size, loop),
+            ),
+            (
+                "both halves take a step: two latencies",
+                moved + waited / 2,
+            ),
+            (
+                "a chip sends each of the others one piece, S/n, not the whole of S",
+                moved * chips + waited,
+            ),
+            ("pieces for n − 1 others leave through the same links", moved / (chips - 1) + waited),
+        ]
+    return found
+
+
+def _steps(size: float, sizes: list[int]) -> list[tuple[int, float]]:
+    """Each axis, and the bytes of one step along it."""
+    found = []
+    for each in sizes:
+        size /= each
+        found.append((each, size))
+    return found
+
+
+def judge_all_reduce(case: Facts, facts: Facts) -> list[Criterion]:
+    right, said = truth(case), facts["said"]
+    found = []
+    for kind, advice in _ADVICE.items():
+        places = [p for p, fabric in enumerate(case["fabrics"]) if fabric["kind"] == kind]
+        some = [case["fabrics"][p] for p in places]
+        found.append(
+            right_values(
+                kind,
+                1,
+                [said[p] for p in places],
+                [right[p] for p in places],
+                [label(fabric) for fabric in some],
+                [ways(case, fabric) for fabric in some],
+                advice,
+            )
+        )
+    return found

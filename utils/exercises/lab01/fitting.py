@@ -1,0 +1,227 @@
+"""The cases and the judgement of fitting a model into cores, exercise 3 of lab 01."""
+
+import random
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab01.sheets import INSTANCES, TRAINIUM
+from utils.exercises.lab01.values import Ways, right_values
+from utils.hardware import machine
+from utils.training_memory import training_bytes
+
+GIB = 2**30
+STAGES = (0, 1, 2, 3)
+RECIPE_DTYPES = {
+    "fp32": {"weights": "fp32", "gradients": "fp32", "master": None, "moments": "fp32"},
+    "mixed": {"weights": "bf16", "gradients": "bf16", "master": "fp32", "moments": "fp32"},
+    "mixed-fp32-gradients": {
+        "weights": "bf16",
+        "gradients": "fp32",
+        "master": "fp32",
+        "moments": "fp32",
+    },
+    "bf16-sr": {"weights": "bf16", "gradients": "bf16", "master": None, "moments": "fp32"},
+    "bf16": {"weights": "bf16", "gradients": "bf16", "master": None, "moments": "bf16"},
+}
+"""The dtypes behind the recipes of `utils.training_memory`; a test holds the bytes equal."""
+BYTES = {"fp32": 4, "bf16": 2, None: 0}
+
+
+def fitting_cases(rng: random.Random) -> list[Facts]:
+    """Jobs for which stage 0, 1, 2, 3 and none is right; those that fit do so by a few percent."""
+    kinds = [0, *rng.sample((1, 2, 3), 3), None, rng.choice((1, 2)), "activations"]
+    return [_case(rng, kind) for kind in kinds]
+
+
+def _case(rng: random.Random, kind: Any) -> Facts:
+    while True:
+        key = rng.choice(TRAINIUM)
+        chip, instance = machine(key), machine(INSTANCES[key])
+        cores = chip.cores * rng.choice([c for c in (1, 2, 4, 16) if c <= instance.chips])
+        recipe = rng.choice(list(RECIPE_DTYPES))
+        case = {
+            "recipe": recipe,
+            "dtypes": RECIPE_DTYPES[recipe],
+            "cores": cores,
+            "cores_per_chip": chip.cores,
+            "hbm_gib_per_chip": chip.hbm_bytes / GIB,
+            "tensor_parallel": rng.choice([t for t in (1, 2, 4, 8) if t <= cores // 2] or [1]),
+            "activation_gib": rng.randint(4, 24) / 8,
+        }
+        room = case["hbm_gib_per_chip"] / chip.cores
+        if case["activation_gib"] > room / 2:
+            continue
+        wanted = rng.choice((0, 1, 2)) if kind == "activations" else 3 if kind is None else kind
+        filled = {None: (1.03, 1.5), "activations": (1.02, 1.2)}.get(kind, (0.95, 0.995))
+        left = (room - case["activation_gib"]) * GIB * rng.uniform(*filled)
+        case["parameters"] = float(f"{left / (state({**case, 'parameters': 1.0})[wanted]):.3g}")
+        if _suits(case, kind, wanted):
+            return case
+
+
+def _suits(case: Facts, kind: Any, wanted: int) -> bool:
+    chosen = stage(case)
+    if kind == "activations":  # without them a lower stage would do
+        return stage({**case, "activation_gib": 0.0}) == wanted != chosen
+    # In GB in place of GiB it would not fit.
+    tight = case["hbm_gib_per_chip"] * 1e9 / GIB
+    return chosen == kind and (kind is None or stage({**case, "hbm_gib_per_chip": tight}) != kind)
+
+
+def state(case: Facts) -> list[float]:
+    """Bytes of the state on each core, by stage."""
+    ways = case["cores"] // case["tensor_parallel"]
+    return [
+        training_bytes(
+            case["parameters"], case["recipe"], ways, each, case["tensor_parallel"]
+        ).total
+        for each in STAGES
+    ]
+
+
+def room_bytes(case: Facts) -> float:
+    return case["hbm_gib_per_chip"] / case["cores_per_chip"] * GIB
+
+
+def stage(case: Facts) -> int | None:
+    """The lowest stage that fits with the activations."""
+    used = [each + case["activation_gib"] * GIB for each in state(case)]
+    return next((each for each in STAGES if used[each] <= room_bytes(case)), None)
+
+
+def fitting_words(case: Facts) -> str:
+    return (
+        f"{case['parameters']:g} parameters, {case['recipe']}, {case['cores']} cores,"
+        f" tensor parallel {case['tensor_parallel']}, {case['activation_gib']:g} GiB activations"
+    )
+
+
+_ADVICE = "add up bytes per parameter, and divide each part by those who share it at this stage"
+
+
+def ways(case: Facts, at: int) -> Ways:
+    """What wrong ways give for the bytes at one stage."""
+    dtypes = case["dtypes"]
+    tensor, cores = case["tensor_parallel"], case["cores"]
+    data, right = cores // tensor, state(case)[at]
+
+    def total(
+        data: float = data,
+        tensor: float = tensor,
+        moments: float = 2,
+        from_stage: tuple[int, int, int, int] = (3, 2, 1, 1),
+        **other: str | None,
+    ) -> float:
+        parts = dtypes | other
+        return sum(
+            case["parameters"]
+            / tensor
+            * (moments if name == "moments" else 1)
+            * BYTES[parts[name]]
+            / (data if at >= first else 1)
+            for name, first in zip(parts, from_stage, strict=True)
+        )
+
+    found = [
+        ("Adam keeps two moments for each parameter", total(moments=1)),
+        ("the optimizer's state is forgotten: two moments, and the master copy", total(moments=0)),
+        (
+            "the optimizer's state is forgotten: two moments, and the master copy",
+            total(moments=0, master=None),
+        ),
+        ("the master copy of the weights belongs to the state", total(master=None)),
+        (
+            "the moments have a dtype of their own, often FP32 beside BF16 weights",
+            total(moments=2 * BYTES[dtypes["weights"]] / BYTES[dtypes["moments"]]),
+        ),
+        ("the gradients are forgotten", total(gradients=None)),
+        ("the gradients have a dtype of their own", total(gradients=dtypes["weights"])),
+        ("FP32 has 4 bytes and BF16 has 2", right / 2),
+        ("FP32 has 4 bytes and BF16 has 2", 2 * right),
+        ("tensor parallelism shares everything, at every stage", total(tensor=1)),
+        (
+            "ZeRO shares among the data-parallel ways only, which are cores over tensor parallel",
+            total(data=cores),
+        ),
+        ("shared among cores, not among chips", total(data=data / case["cores_per_chip"])),
+        (
+            "each stage adds a part to what the stages before it share: optimizer, gradients,"
+            " weights",
+            total(from_stage=(3, 3, 1, 1) if at < 3 else (3, 9, 9, 9)),
+        ),
+        ("stage 1 shares the optimizer's state", total(from_stage=(3, 1, 2, 2))),
+        (
+            "each stage adds a part to what the stages before it share: optimizer, gradients,"
+            " weights",
+            total(from_stage=(3, 2, 1, 1) if at < 2 else (3, 2, 9, 9)),
+        ),
+        ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 9, 1))),
+        ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 3, 1))),
+        ("stage 0 shares nothing, it is plain data parallelism", right / data),
+        ("stage 3 shares the weights, too", total(from_stage=(9, 2, 1, 1))),
+        (
+            "the bytes on one core are asked for, not on all of them",
+            total(data=1, tensor=1) * cores,
+        ),
+        ("return bytes: these are GiB", right / GIB),
+        ("return bytes: these are GB", right / 1e9),
+        (
+            "the state is asked for: the activations count when you ask whether it fits",
+            right + case["activation_gib"] * GIB,
+        ),
+    ]
+    return found
+
+
+def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
+    items, kind = facts["items"], facts["kind"]
+    if items is None or len(items) != len(STAGES):
+        message = (
+            f"`fit` returned {kind}: return {{'bytes': [four numbers], 'stage': 0 to 3 or None}}"
+        )
+        first = criterion("bytes", 5, False, kind, "four numbers", message)
+        return [first, not_judged(criterion("stage", 3, False, "", "", ""))]
+    labels = [f"bytes at stage {each}" for each in STAGES]
+    known = [ways(case, each) for each in STAGES]
+    first = right_values("bytes", 5, items, state(case), labels, known, _ADVICE)
+    second = _judge_stage(case, facts["stage"])
+    blank = not any(isinstance(each, int | float) for each in items)
+    return [first, not_judged(second) if blank else second]
+
+
+def _judge_stage(case: Facts, said: Any) -> Criterion:
+    right = stage(case)
+    wrong_ways = [
+        (
+            "GiB are 2^30 bytes: with 10^9 there seems to be less room than there is",
+            _with(case, hbm_gib_per_chip=case["hbm_gib_per_chip"] * 1e9 / GIB),
+        ),
+        (
+            "a core has its share of the chip's memory, not all of it",
+            _with(case, hbm_gib_per_chip=case["hbm_gib_per_chip"] * case["cores_per_chip"]),
+        ),
+        ("the activations need room, too", _with(case, activation_gib=0.0)),
+        (
+            "the activations are given per core already",
+            _with(case, activation_gib=case["activation_gib"] / case["cores_per_chip"]),
+        ),
+        ("the lowest stage that fits is asked for: each higher one moves more", 3),
+    ]
+    message = ""
+    if said != right:
+        strange = said is not None and said not in STAGES
+        message = f"{said} is no stage: return 0, 1, 2, 3, or None if nothing fits"
+        if not strange:
+            message = next((text for text, each in wrong_ways if each == said), "")
+            if right is None:
+                message = message or "it does not even fit at stage 3: return None"
+            message = message or (
+                "the lowest stage whose bytes, with the activations, are at most a core's share"
+            )
+    shown = "none" if said is None else str(said)
+    return criterion("stage", 3, said == right, shown, "the lowest that fits", message)
+
+
+def _with(case: Facts, **changed: float) -> int | None:
+    return stage({**case, **changed})

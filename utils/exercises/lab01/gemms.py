@@ -1,0 +1,178 @@
+"""The cases and the judgement of bound and time of six GEMMs, exercise 1 of lab 01."""
+
+import random
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab01.sheets import DTYPE_BYTES, GPUS, at_level, core_of, sheet
+from utils.exercises.lab01.values import Ways, right_values
+from utils.roofline import bound, gemm
+
+COUNT = 6
+CLEAR = 1.3
+"""The longer of computing and moving takes at least so many times the shorter."""
+
+
+def gemm_cases(rng: random.Random) -> list[Facts]:
+    return [_case(rng, key) for key in ("trainium2", rng.choice(("trainium1", "trainium3")))] + [
+        _case(rng, rng.choice(GPUS))
+    ]
+
+
+def _case(rng: random.Random, key: str) -> Facts:
+    levels = ("core", "chip") if core_of(key) else ("chip",)
+    gemms = []
+    for place in range(COUNT):
+        wanted, level = ("compute", "memory")[place % 2], levels[place // 2 % len(levels)]
+        gemms.append(_gemm(rng, key, level, wanted))
+    rng.shuffle(gemms)
+    return {"key": key, "sheet": sheet(key), "gemms": gemms}
+
+
+def _gemm(rng: random.Random, key: str, level: str, wanted: str) -> dict[str, Any]:
+    of = at_level(key, level)
+    dtypes = [dtype for dtype in DTYPE_BYTES if dtype in of.flops]
+    while True:
+        sizes = [128 * rng.randint(2, 24) for _ in range(3)]
+        if wanted == "memory":
+            sizes[rng.choice((0, 2))] = rng.choice((1, 4, 16, 32))
+        dtype = rng.choice(dtypes)
+        work = gemm(*sizes, dtype)
+        longer = of.hbm_bytes_per_s / of.rate(dtype) * work.intensity  # computing over moving
+        right = longer if wanted == "compute" else 1 / longer
+        if right >= CLEAR:
+            return dict(zip("mkn", sizes, strict=True)) | {"dtype": dtype, "on": level}
+
+
+def gemm_words(case: Facts) -> str:
+    each = case["gemms"][0]
+    shape = f"{each['m']} × {each['k']} × {each['n']}"
+    return f"six GEMMs on {case['sheet']['name']}, the first {shape} {each['dtype']}"
+
+
+def label(each: dict[str, Any]) -> str:
+    return f"{each['m']} × {each['k']} × {each['n']} {each['dtype']} on one {each['on']}"
+
+
+def truth(case: Facts) -> list[tuple[float, str]]:
+    found = []
+    for each in case["gemms"]:
+        work = gemm(each["m"], each["k"], each["n"], each["dtype"])
+        estimate = bound(work, at_level(case["key"], each["on"]), each["dtype"])
+        found.append((estimate.seconds, estimate.bound))
+    return found
+
+
+_ADVICE = "2mkn FLOP at the rate of its dtype, all three matrices over HBM: the longer of the two"
+
+
+def ways(case: Facts, each: dict[str, Any]) -> Ways:
+    """What wrong ways give for the seconds of one GEMM."""
+    of, chip = at_level(case["key"], each["on"]), at_level(case["key"], "chip")
+    m, k, n, dtype = (each[name] for name in ("m", "k", "n", "dtype"))
+    flops, elements, width = 2 * m * k * n, m * k + k * n + m * n, DTYPE_BYTES[dtype]
+    compute, move = flops / of.rate(dtype), elements * width / of.hbm_bytes_per_s
+    right = max(compute, move)
+    found = [
+        ("every multiplication comes with an addition: 2mkn FLOP", max(compute / 2, move)),
+        (
+            "computing and moving overlap: the longer of the two counts, not the sum",
+            compute + move,
+        ),
+        ("the longer of computing and moving counts, not the shorter", min(compute, move)),
+        ("moving may take longer than computing", compute),
+        ("computing may take longer than moving", move),
+        (
+            "the product is written to memory too",
+            max(compute, (m * k + k * n) * width / of.hbm_bytes_per_s),
+        ),
+        ("bytes are elements times the width of the dtype", max(compute, move / width)),
+        ("bf16 has 2 bytes, but not every dtype does", max(compute, move / width * 2)),
+        ("fp32 has 4 bytes, but not every dtype does", max(compute, move / width * 4)),
+        ("each dtype has its own rate: this one is that of bf16", flops / of.rate("bf16")),
+        ("T is 10^12 here, a tebi would be 2^40", max(compute, move * 1e12 / 2**40)),
+        ("T is 10^12 here, a tebi would be 2^40", right * 1e12 / 2**40),
+        ("return seconds: these are milliseconds", 1e3 * right),
+        ("return seconds: these are microseconds", 1e6 * right),
+        ("T is 10^12, this is a factor of a thousand off", max(compute, 1e3 * move)),
+        ("T is 10^12, this is a factor of a thousand off", max(1e3 * compute, move)),
+    ]
+    if case["sheet"]["sparse_tflops"]:
+        sparse = case["sheet"]["sparse_tflops"] * 1e12
+        text = "the matrices are dense: the sparse rate does not hold for them"
+        found += [(text, max(flops / sparse, move))]
+        found += [(text, max(flops * chip.rate("bf16") / of.rate("bf16") / sparse, move))]
+    if each["on"] == "core":
+        whole = elements * width / chip.hbm_bytes_per_s
+        shared = compute * of.rate(dtype) * chip.cores / chip.rate(dtype)
+        found += [
+            (
+                "one core was given the rate and the bandwidth of the whole chip",
+                max(flops / chip.rate(dtype), whole),
+            ),
+            ("one core has its share of the chip's bandwidth, not all of it", max(compute, whole)),
+            (
+                "one core does not compute at the rate of the whole chip",
+                max(flops / chip.rate(dtype), move),
+            ),
+            (
+                "a core computes at its documented rate, which is not the chip's shared out",
+                max(shared, move),
+            ),
+        ]
+    elif core := core_of(case["key"]):
+        found += [
+            (
+                "a chip was given the rate and the bandwidth of one core",
+                max(flops / core.rate(dtype), move * chip.cores),
+            ),
+            (
+                "a chip computes at its documented rate, which is more than its cores' sum",
+                max(flops / core.rate(dtype) / chip.cores, move),
+            ),
+        ]
+    return found
+
+
+def judge_gemm_times(case: Facts, facts: Facts) -> list[Criterion]:
+    right, items = truth(case), facts["items"]
+    if items is None or len(items) != COUNT or any(isinstance(each, str) for each in items):
+        strange = [each for each in items or [] if isinstance(each, str)]
+        what = f"{facts['kind']} with {strange[0]}" if strange else facts["kind"]
+        message = (
+            f"`gemm_times` returned {what}: return a list of six pairs, (seconds,"
+            ' "compute" or "memory")'
+        )
+        first = criterion("time", 5, False, facts["kind"], "six pairs", message)
+        return [first, not_judged(criterion("bound", 3, False, "", "", ""))]
+    labels = [label(each) for each in case["gemms"]]
+    times = right_values(
+        "time",
+        5,
+        [seconds for seconds, _ in items],
+        [seconds for seconds, _ in right],
+        labels,
+        [ways(case, each) for each in case["gemms"]],
+        _ADVICE,
+    )
+    return [times, _judge_bounds([b for _, b in items], [b for _, b in right], labels)]
+
+
+def _judge_bounds(said: list[str], right: list[str], labels: list[str]) -> Criterion:
+    off = [place for place, each in enumerate(right) if said[place] != each]
+    message = ""
+    if off:
+        message = f"{labels[off[0]]}: which takes longer there, computing or moving?"
+        if all(each not in ("compute", "memory") for each in said):
+            message = 'name the bound "compute" or "memory"'
+        elif len(off) == len(right):
+            message = (
+                "all six are the wrong way round: above the ridge, with many FLOP per byte, the"
+                " compute rate is the bound, below it the memory"
+            )
+        elif len(set(said)) == 1:
+            message = f"{labels[off[0]]}: the six do not all have the same bound"
+    return criterion(
+        "bound", 3, not off, f"{len(right) - len(off)} of {len(right)}", "all", message
+    )

@@ -1,0 +1,216 @@
+"""The cases and the judgement of choosing an instance, exercise 5 of lab 01."""
+
+import random
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged, times
+from utils.exercises.lab01.values import near
+from utils.facts import figure, figures
+
+NAMES = (
+    "trn1.2xlarge",
+    "trn1.32xlarge",
+    "trn1n.32xlarge",
+    "trn2.48xlarge",
+    "trn2u.48xlarge",
+    "trn2-ultraserver",
+    "inf2.48xlarge",
+    "p4d.24xlarge",
+    "p4de.24xlarge",
+    "p5.48xlarge",
+    "p5e.48xlarge",
+    "p5en.48xlarge",
+    "p6-b200.48xlarge",
+    "p6-b300.48xlarge",
+)
+MARKETS = ("on_demand", "capacity_block")
+GIB = 2**30
+
+KINDS = ("cheapest", "ask too", "ask only", "nothing")
+"""Every price is known; some that fits has none; none that fits has one; nothing fits."""
+
+
+def offer(name: str) -> Facts:
+    """An instance as its vendor offers it; None is a price or a network that nobody publishes."""
+
+    def maybe(key: str, unit: str) -> float | None:
+        found = figures(f"{name}.").get(f"{name}.{key}")
+        return None if found is None or found.value is None else found.to(unit)
+
+    return {
+        "name": name,
+        "hbm_gib": figure(f"{name}.memory").to("GiB"),
+        "network_gbps": maybe("network", "Gbps"),
+        **{f"usd_per_hour_{market}": maybe(f"price.{market}", "USD/h") for market in MARKETS},
+    }
+
+
+def offer_cases(rng: random.Random) -> list[Facts]:
+    return [_case(rng, kind) for kind in (*KINDS, "cheapest", "ask too")]
+
+
+def _case(rng: random.Random, kind: str) -> Facts:
+    while True:
+        offers = [offer(name) for name in rng.sample(NAMES, 7)]
+        size = rng.choice([each["hbm_gib"] for each in offers]) * GIB
+        per_parameter = rng.choice((12, 14, 16, 18))
+        activations = round(rng.uniform(0.05, 0.2) * size / GIB, 1)
+        # Full to some percent: in GB in place of GiB one instance more, or less, would fit.
+        state = size * rng.choice((rng.uniform(0.95, 0.99), 1.04)) - activations * GIB
+        case = {
+            "job": {
+                "parameters": float(f"{state / per_parameter:.3g}"),
+                "bytes_per_parameter": per_parameter,
+                "activation_gib": activations,
+                "network_gb_per_s": rng.choice((0, 12.5, 40, 90, 150, 350, 700)),
+                "market": rng.choice(MARKETS),
+            },
+            "offers": offers,
+        }
+        if _suits(case, kind):
+            return case
+
+
+def _suits(case: Facts, kind: str) -> bool:
+    right = truth(case)
+    fits = len(case["offers"]) - len(right["rejected"])
+    priced = fits - len(right["ask"])
+    reasons = set(right["rejected"].values())
+    return {
+        "cheapest": priced > 1 and not right["ask"],
+        "ask too": priced > 1 and bool(right["ask"]) and "network" in reasons,
+        "ask only": not priced and bool(right["ask"]),
+        "nothing": not fits and "network" in reasons,
+    }[kind]
+
+
+def truth(case: Facts, **changed: Any) -> Facts:
+    """The right choice. changed: rules of a wrong way, for the messages."""
+    rules = {"gib": GIB, "bits": 8, "market": case["job"]["market"], "activations": 1} | changed
+    job = case["job"]
+    needed = job["parameters"] * job["bytes_per_parameter"]
+    needed += rules["activations"] * job["activation_gib"] * rules["gib"]
+    rejected, prices, ask = {}, {}, []
+    for each in case["offers"]:
+        network = each["network_gbps"]
+        if needed > each["hbm_gib"] * rules["gib"]:
+            rejected[each["name"]] = "memory"
+        elif network is None or network < rules["bits"] * job["network_gb_per_s"]:
+            rejected[each["name"]] = "network"
+        elif (price := _price(each, rules["market"])) is None:
+            ask.append(each["name"])
+        else:
+            prices[each["name"]] = price
+    best = min(prices, key=prices.__getitem__, default=None)
+    return {"instance": best, "usd_per_hour": prices.get(best), "ask": ask, "rejected": rejected}
+
+
+def _price(each: Facts, market: str) -> float | None:
+    both = [each[f"usd_per_hour_{name}"] for name in MARKETS]
+    if market == "either":
+        return min((price for price in both if price is not None), default=None)
+    return each[f"usd_per_hour_{market}"]
+
+
+def offer_words(case: Facts) -> str:
+    job = case["job"]
+    return (
+        f"{job['parameters']:g} parameters of {job['bytes_per_parameter']} bytes,"
+        f" {job['activation_gib']:g} GiB activations, {job['network_gb_per_s']:g} GB/s,"
+        f" {job['market']}"
+    )
+
+
+_FORM = (
+    "{'instance': name or None, 'usd_per_hour': price or None, 'ask': [names],"
+    " 'rejected': {name: 'memory' or 'network'}}"
+)
+
+
+def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
+    names = ("what fits", "cheapest known", "unknown prices")
+    if facts["rejected"] is None or facts["ask"] is None:
+        message = f"`choose` returned {facts['kind']}: return {_FORM}"
+        first = criterion(names[0], 2, False, facts["kind"], "a dict", message)
+        others = [criterion(name, 2, False, "", "", "") for name in names[1:]]
+        return [first, *map(not_judged, others)]
+    right = truth(case)
+    fits = _judge_rejected(case, facts["rejected"], right["rejected"])
+    cheapest = _judge_instance(case, facts, right)
+    ask = _judge_ask(case, facts["ask"], right["ask"])
+    if not fits.passed and fits.message:
+        cheapest, ask = (each if each.passed else not_judged(each) for each in (cheapest, ask))
+    return [fits, cheapest, ask]
+
+
+def _judge_rejected(case: Facts, said: Facts, right: Facts) -> Criterion:
+    known = [
+        ("GiB are 2^30 bytes on both sides", {"gib": 1e9}),
+        ("the network is in Gbit/s and the need in GB/s: 8 bits are a byte", {"bits": 1}),
+        ("the network is in Gbit/s and the need in GB/s: 8 bits are a byte", {"bits": 1 / 8}),
+        ("the activations need room, too", {"activations": 0}),
+    ]
+    message = ""
+    off = [e["name"] for e in case["offers"] if said.get(e["name"]) != right.get(e["name"])]
+    if off or set(said) - {each["name"] for each in case["offers"]}:
+        message = next(
+            (text for text, rules in known if truth(case, **rules)["rejected"] == said), ""
+        )
+        if not message and not off:
+            message = "a name is rejected that nobody offers"
+        elif not message:
+            message = _about_fit(off[0], said.get(off[0]), right.get(off[0]))
+    counted = times(len(case["offers"]) - len(off), "offer")
+    return criterion("what fits", 2, not message, f"{counted} right", "all", message)
+
+
+def _about_fit(name: str, said: str | None, right: str | None) -> str:
+    if said and not right:
+        return f"{name} is rejected, but it fits: an unknown price is no reason, nor is a high one"
+    if right == "memory":
+        return f"{name}: state and activations do not fit its HBM. That is asked first"
+    if right == "network":
+        return f"{name} has the memory, but not the network, or nobody says so"
+    return f"{name}: compare bytes with bytes"
+
+
+def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
+    said, price = facts["instance"], facts["price"]
+    passed = said == right["instance"] and near(price, right["usd_per_hour"])
+    other = next(m for m in MARKETS if m != case["job"]["market"])
+    offers = {each["name"]: each for each in case["offers"]}
+    message = ""
+    if said in right["ask"]:
+        message = "its price is not known: None is not 0, and no other market's price stands for it"
+    elif said != right["instance"] and said is None:
+        message = "some that fit have a price: the cheapest of those is asked for"
+    elif said in right["rejected"]:
+        message = "it does not fit: choose among what does"
+    elif said != right["instance"] and said not in offers:
+        message = "return the name of an offer, or None if there is none with a known price"
+    elif said != right["instance"] and said in (
+        truth(case, market=other)["instance"],
+        truth(case, market="either")["instance"],
+    ):
+        message = "the job names its market: a price of the other one is not to be had there"
+    elif said != right["instance"]:
+        message = "another one that fits costs less by the hour, as a whole instance"
+    elif not passed:
+        message = "usd_per_hour is the price of that instance in the job's market, None without one"
+    shown = "right" if passed else "another" if said else "none"
+    return criterion("cheapest known", 2, passed, shown, "name and price", message)
+
+
+def _judge_ask(case: Facts, said: list[str], right: list[str]) -> Criterion:
+    missing, extra = set(right) - set(said), set(said) - set(right)
+    message = ""
+    if missing:
+        message = (
+            f"{times(len(missing), 'offer')} fit and have no known price in this market: they may"
+            " be cheaper, so name them in `ask`"
+        )
+    elif extra:
+        message = "ask only where it could matter: what fits, and has no price in the job's market"
+    shown = f"{len(set(right) & set(said))} of {len(right)}"
+    return criterion("unknown prices", 2, not message, shown, "all that fit", message)

@@ -1,0 +1,157 @@
+"""The cases and the judgement of ridge points, exercise 2 of lab 01."""
+
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion
+from utils.exercises.lab01.sheets import DTYPE_BYTES, GPUS, TRAINIUM, at_level, sheet
+from utils.exercises.lab01.values import Ways, near, right_values
+from utils.roofline import ridge
+
+Query = list[str]
+
+
+def ridge_cases(rng: random.Random) -> list[Facts]:
+    first, *others = rng.sample(TRAINIUM, 3)
+    return [_case(rng, key) for key in (first, *others, rng.choice(GPUS))]
+
+
+def _case(rng: random.Random, key: str) -> Facts:
+    levels = ["core", "chip", "instance"] if key in TRAINIUM else ["chip", "instance"]
+    queries = []
+    for memory in ("hbm", "dma") if key in TRAINIUM else ("hbm", "hbm"):
+        for level in levels:
+            published = [d for d in DTYPE_BYTES if d in at_level(key, level).flops]
+            queries.append([level, memory, rng.choice(published)])
+    missing = [d for d in ("fp8", "fp4", "mxfp8", "mxfp4") if d not in at_level(key, "chip").flops]
+    queries.append([rng.choice(levels), "hbm", rng.choice(missing)])
+    if key not in TRAINIUM:
+        queries.append([rng.choice(levels), "dma", "bf16"])
+    rng.shuffle(queries)
+    return {"key": key, "sheet": sheet(key), "queries": queries}
+
+
+def ridge_words(case: Facts) -> str:
+    level, memory, dtype = case["queries"][0]
+    sheet_ = case["sheet"]
+    return (
+        f'{len(case["queries"])} ridges of {sheet_["name"]}, first "{level}", "{memory}", {dtype}'
+    )
+
+
+def truth(case: Facts) -> list[float | None]:
+    return [_right(case["key"], *query) for query in case["queries"]]
+
+
+def _right(key: str, level: str, memory: str, dtype: str) -> float | None:
+    of = at_level(key, level)
+    if dtype not in of.flops or (memory == "dma" and of.dma_bytes_per_s is None):
+        return None
+    return ridge(of, dtype, memory)
+
+
+_ADVICE = "dense FLOP per second of this level and dtype, over the bytes per second of this memory"
+
+
+def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
+    """What wrong ways give for one ridge."""
+    key, data = case["key"], case["sheet"]
+    right = _right(key, level, memory, dtype)
+    if right is None:
+        return []
+    of, chip, instance = (at_level(key, each) for each in (level, "chip", "instance"))
+    rate, alike = of.rate(dtype), "chips multiply FLOP per second and bytes per second alike"
+    found = [
+        ("that is bytes per FLOP: the ridge is FLOP per byte", 1 / right),
+        ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right / 1e3),
+        ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right * 1e3),
+        (
+            "FLOP per byte, not per value: the ridge does not ask how wide a value is",
+            right * DTYPE_BYTES[dtype],
+        ),
+        ("bytes per second, not bits", right / 8),
+        ("T is 10^12 here, a tebi would be 2^40", right * 1e12 / 2**40),
+        ("each dtype has its own rate: this one is that of bf16", right * of.rate("bf16") / rate),
+    ]
+    if data["sparse_tflops"]:
+        sparse, text = data["sparse_tflops"] * 1e12, "the ridge is that of the dense rate"
+        found += [(text, right * sparse / chip.rate("bf16")), (text, right * sparse / rate)]
+    if level == "core":
+        shares = chip.cores
+        if memory == "dma":
+            shares = data["dma_engines"] / data["dma_engines_per_core"]
+        found += [
+            ("one core has its share of the chip's bandwidth, not all of it", right / shares),
+            (
+                "one core computes at its own rate, not at the chip's",
+                right * chip.rate(dtype) / rate,
+            ),
+            (
+                "a core has its documented rate, which is not the chip's shared out",
+                right * chip.rate(dtype) / chip.cores / rate,
+            ),
+        ]
+    if level == "instance":
+        found += [(alike, right * instance.chips), (alike, right / instance.chips)]
+    if memory == "dma":
+        engines = data["dma_engines_per_core"] if level == "core" else data["dma_engines"]
+        count = engines * (instance.chips if level == "instance" else 1)
+        found += [
+            ("one engine moves that: how many engines does this level have?", right * count),
+            (
+                "the DMA engines move it: theirs is another rate than HBM's",
+                ridge(of, dtype),
+            ),
+            (
+                "a chip has the engines of all its cores",
+                right * data["dma_engines"] / data["dma_engines_per_core"],
+            ),
+        ]
+    elif data["dma_engines"]:
+        text = "HBM's own bandwidth is asked for here, not that of the engines"
+        found += [(text, ridge(of, dtype, "dma"))]
+    return found
+
+
+def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
+    right, said = truth(case), facts["said"]
+    labels = [f'ridge(sheet, "{level}", "{m}", "{d}")' for level, m, d in case["queries"]]
+
+    def part(name: str, weight: int, places: list[int]) -> Criterion:
+        return right_values(
+            name,
+            weight,
+            [said[p] if said[p] is not None else "None" for p in places],
+            [right[p] for p in places],
+            [labels[p] for p in places],
+            [ways(case, *case["queries"][p]) for p in places],
+            _ADVICE,
+        )
+
+    places = {
+        memory: [
+            p for p, (_, m, _) in enumerate(case["queries"]) if m == memory and right[p] is not None
+        ]
+        for memory in ("hbm", "dma")
+    }
+    unknown = [p for p, each in enumerate(right) if each is None]
+    guessed = [p for p in unknown if not near(said[p], None)]
+    message = ""
+    if guessed:
+        _, memory, dtype = case["queries"][guessed[0]]
+        why = (
+            f"no rate of {dtype} is published, so nothing follows from it"
+            if dtype not in at_level(case["key"], "chip").flops
+            else "nobody publishes these engines, so nothing follows from them"
+        )
+        message = f"{labels[guessed[0]]}: {why}. Return None, which says so; 0 would be a claim"
+    counted = f"{len(unknown) - len(guessed)} of {len(unknown)}"
+    # An answer that returns None for everything knows nothing.
+    knows = any(each is not None for each in said)
+    if not knows:
+        message = "None throughout: only what nobody publishes is unknown"
+    return [
+        part("HBM", 3, places["hbm"]),
+        part("DMA", 2, places["dma"]),
+        criterion("unknown stays unknown", 1, not guessed and knows, counted, "all None", message),
+    ]

@@ -1,0 +1,80 @@
+"""Numbers of an answer against the right ones, and wrong ways recognised by theirs."""
+
+from collections.abc import Sequence
+
+from utils.exercises import Criterion
+from utils.exercises.criteria import criterion
+
+TOLERANCE = 1e-3
+"""How far a number may lie from the right one, relative to it.
+
+These are formulas with a few operations: a right answer in float64 is off by 1e-15, one that rounds
+along the way to four digits by less than this. The wrong ways that the lab knows lie 0.8 % away or
+more where they differ at all; the tests measure it.
+"""
+
+Number = float | str | None
+"""What was returned for one value: a number, or what it is instead."""
+
+Ways = Sequence[tuple[str, float]]
+"""What wrong ways give for one value: the message to each, and the number. The most telling first:
+of two that explain as much, it is named.
+"""
+
+
+def near(said: Number, right: float | None) -> bool:
+    """
+    >>> near(1.0005, 1.0), near(1.1, 1.0), near("nan", 1.0), near(None, None)
+    (True, False, False, True)
+    """
+    if said is None or right is None:
+        return said is right
+    if isinstance(said, str):
+        return False
+    return abs(said - right) <= TOLERANCE * abs(right)
+
+
+def recognised(
+    said: Sequence[Number], right: Sequence[float | None], ways: Sequence[Ways]
+) -> tuple[int, str]:
+    """The wrong way whose numbers explain most of what is wrong: the first value that it explains,
+    and its message; "" if no way explains any.
+    """
+    found: dict[str, list[int]] = {}
+    for place, each in enumerate(right):
+        if not near(said[place], each):
+            texts = {text: None for text, number in ways[place] if near(said[place], number)}
+            for text in texts:
+                found.setdefault(text, []).append(place)
+    if not found:
+        return next(p for p, each in enumerate(right) if not near(said[p], each)), ""
+    text = max(found, key=lambda each: len(found[each]))
+    return found[text][0], text
+
+
+def right_values(
+    name: str,
+    weight: int,
+    said: Sequence[Number],
+    right: Sequence[float | None],
+    labels: Sequence[str],
+    ways: Sequence[Ways],
+    advice: str,
+) -> Criterion:
+    """Whether every number is right.
+
+    said, right, labels: one per value, in the same order; a label says which value it is.
+    ways: for each value what wrong ways give for it. advice: the message otherwise.
+    """
+    off = [place for place, each in enumerate(right) if not near(said[place], each)]
+    measured = f"{len(right) - len(off)} of {len(right)}"
+    target = f"all, to {TOLERANCE:.1%}"
+    if not off:
+        return criterion(name, weight, True, measured, target, "")
+    strange = [place for place in off if isinstance(said[place], str)]
+    if strange:
+        message = f"{labels[strange[0]]}: found {said[strange[0]]}, return a number"
+    else:
+        place, text = recognised(said, right, ways)
+        message = f"{labels[place]}: {text or advice}"
+    return criterion(name, weight, False, measured, target, message)
