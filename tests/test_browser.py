@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ from utils.commands.start import options
 from utils.runner import kernel_environment
 
 LESSON = "notebooks/03_lazy_tensors.ipynb"
+CLAIMS = "notebooks/claims.ipynb"
 COPIED = ("notebooks", "utils")
 TOKEN = "test"
 START_S, RUN_MS, WIDGET_MS = 60, 240_000, 60_000
@@ -43,6 +46,7 @@ RESULT = """(cell) => {
     copy.querySelectorAll('.widget-slider').forEach(slider => slider.remove());
     return copy.textContent;
 }"""
+COUNT = "words => document.querySelector('.dt-info')?.innerText.includes(words)"
 
 
 def chromium() -> str:
@@ -106,10 +110,11 @@ def answers(url: str) -> bool:
     return False
 
 
-def test_a_learner_runs_lesson_03_and_moves_its_slider(server: str, course_copy: Path) -> None:
+@contextlib.contextmanager
+def opened(server: str, notebook: str) -> Iterator[Any]:
+    """The page of a notebook whose cells have all run, without an error or a foreign request."""
     from playwright.sync_api import sync_playwright
 
-    assert (course_copy / LESSON).is_file()
     flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     errors: list[str] = []
     foreign: list[str] = []
@@ -118,7 +123,7 @@ def test_a_learner_runs_lesson_03_and_moves_its_slider(server: str, course_copy:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: note_foreign(request.url, server, foreign))
-        page.goto(f"{server}/lab/tree/{LESSON}?token={TOKEN}")
+        page.goto(f"{server}/lab/tree/{notebook}?token={TOKEN}")
         page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=60_000)
         assert page.evaluate(CONNECTED) == "python3"
 
@@ -128,6 +133,15 @@ def test_a_learner_runs_lesson_03_and_moves_its_slider(server: str, course_copy:
         assert ran is True
 
         page.set_default_timeout(WIDGET_MS)
+        yield page
+        browser.close()
+    assert errors == []
+    assert foreign == [], "the page asked for something outside this machine"
+
+
+def test_a_learner_runs_lesson_03_and_moves_its_slider(server: str, course_copy: Path) -> None:
+    assert (course_copy / LESSON).is_file()
+    with opened(server, LESSON) as page:
         slider = page.locator(".jp-Cell .widget-slider .noUi-handle").first
         slider.scroll_into_view_if_needed()
         cell = page.locator(".jp-Cell:has(.widget-slider)").first.element_handle()
@@ -138,9 +152,25 @@ def test_a_learner_runs_lesson_03_and_moves_its_slider(server: str, course_copy:
             f"([cell, before]) => ({RESULT})(cell) !== before", arg=[cell, before]
         )
         assert cell.evaluate(RESULT).strip()
-        browser.close()
-    assert errors == []
-    assert foreign == [], "the page asked for something outside this machine"
+
+
+def test_a_reader_filters_searches_and_sorts_the_claims(server: str) -> None:
+    with opened(server, CLAIMS) as page:
+        page.locator(".jp-Cell:has(.dt-container)").last.scroll_into_view_if_needed()
+        page.wait_for_function(COUNT, arg="361 entries")
+        page.locator(".dtsp-name", has_text=re.compile("^nki$")).click()
+        page.wait_for_function(COUNT, arg="14 entries")
+        page.locator(".dt-search input").fill("snippet is ready")
+        page.wait_for_function(COUNT, arg="of 1 entry")
+        assert (
+            "indentation" in page.locator("table.dataTable", has_text="A-106").inner_text().lower()
+        )
+        page.locator(".dt-search input").fill("")
+        page.wait_for_function(COUNT, arg="14 entries")
+        heads = page.locator("table.dataTable th", has_text="an article says")
+        heads.last.click()
+        first = page.locator("table.dataTable tbody tr", has_text="A-").first
+        assert "@nki.jit" in first.inner_text()
 
 
 def note_foreign(url: str, server: str, foreign: list[str]) -> None:

@@ -1,5 +1,6 @@
 """The README's table is made from the notebooks."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,15 @@ def test_the_table_names_lessons_and_labs_in_order(course: Path) -> None:
         "| 99 | lab, 12 points: [Sums](labs/lab99_sums/lab99_sums.ipynb) | 35 | Python | 00"
         " | sums |",
     ]
+
+
+def test_a_page_stands_at_the_end(course: Path) -> None:
+    lesson = json.loads((course / "notebooks" / "99_counting.ipynb").read_text())
+    lesson["metadata"]["course"] |= {"kind": "page", "number": "-", "after": []}
+    (course / "notebooks" / "claims.ipynb").write_text(json.dumps(lesson))
+    assert readme.table(course).splitlines()[-1] == (
+        "| - | [Counting](notebooks/claims.ipynb) | 35 | Python | - | sums |"
+    )
 
 
 def test_only_the_marked_place_is_written(course: Path) -> None:

@@ -187,7 +187,7 @@ def test_solutions_and_labs_are_the_same_tree() -> None:
 def test_exercise_ids_are_unique_and_every_lesson_and_lab_is_described() -> None:
     ids = [each.id for lab in catalog.labs(ROOT) for each in lab.exercises]
     assert ids and len(set(ids)) == len(ids)
-    for each in [*catalog.lessons(ROOT), *catalog.labs(ROOT)]:
+    for each in [*catalog.lessons(ROOT), *catalog.labs(ROOT), *catalog.pages(ROOT)]:
         assert each.title and each.minutes and each.needs and each.proves
     assert labgen.generate(ROOT)
 

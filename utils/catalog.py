@@ -144,6 +144,12 @@ def lessons(root: Path = ROOT) -> tuple[Lesson, ...]:
     )
 
 
+def pages(root: Path = ROOT) -> tuple[Lesson, ...]:
+    """The notebooks beside the lessons that are looked up rather than worked through, by name."""
+    paths = sorted((root / "notebooks").glob("[!0-9]*.ipynb"))
+    return tuple(Lesson(path=path, **_course(read_notebook(path), path, "page")) for path in paths)
+
+
 def lab_notebooks(root: Path = ROOT, name: str = "lab*") -> list[Path]:
     """The notebooks to read about labs: of solutions/, or of labs/ if solutions/ was deleted."""
     pattern = f"{name}_*" if name != "lab*" else name

@@ -1,4 +1,4 @@
-"""The table of lessons and labs in README.md, made from the metadata of the notebooks."""
+"""The table of lessons, labs and pages in README.md, made from the metadata of the notebooks."""
 
 from pathlib import Path
 
@@ -23,9 +23,10 @@ def _cells(each: Lesson, root: Path) -> tuple[str, ...]:
 
 
 def table(root: Path = ROOT) -> str:
-    """The table as Markdown: by number, each lesson followed by its lab."""
+    """The table as Markdown: by number, each lesson followed by its lab; the pages at the end."""
     everything: list[Lesson] = [*catalog.lessons(root), *catalog.labs(root)]
     ordered = sorted(everything, key=lambda each: (each.number, isinstance(each, Lab)))
+    ordered += catalog.pages(root)
     rows = [HEAD, tuple("---" for _ in HEAD), *(_cells(each, root) for each in ordered)]
     return "\n".join(
         "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows

@@ -48,3 +48,55 @@ def explore(
         each.observe(update, names="value")
     update()
     display(ipywidgets.VBox([*choosers.values(), image, caption]))
+
+
+def searchable(head: tuple[str, ...], rows: list[tuple[str, ...]], choose: tuple[str, ...]) -> None:
+    """A table to sort by any column, to search, and to filter by the values of some, offline.
+
+    The table, and the library that it needs, live in a widget: the notebook's file keeps neither.
+
+    Args:
+        head: the names of the columns.
+        rows: cells as plain text; an address beginning with https:// becomes a link.
+        choose: names of the columns whose values can be picked from lists.
+    """
+    import ipywidgets
+    import itables
+    import pandas
+    from IPython.display import HTML, display
+    from itables.javascript import generate_init_offline_itables_html
+
+    def cell(text: str) -> str:
+        if text.startswith("https://"):
+            host = text.split("/")[2].removeprefix("www.")
+            return f'<a href="{html.escape(text)}" target="_blank">{html.escape(host)}</a>'
+        return html.escape(text)
+
+    frame = pandas.DataFrame([[cell(each) for each in row] for row in rows], columns=list(head))
+    chosen = [head.index(name) for name in choose]
+    table = itables.to_html_datatable(
+        frame,
+        connected=False,
+        allow_html=True,
+        maxBytes=0,
+        display_logo_when_loading=False,
+        text_in_header_can_be_selected=False,
+        classes="display compact",
+        style="width:100%;table-layout:auto;text-align:left",
+        layout={"top1": "searchPanes"} if chosen else {},
+        searchPanes={
+            "columns": chosen,
+            "layout": f"columns-{max(1, len(chosen))}",
+            "initCollapsed": False,
+            "viewTotal": True,
+            "cascadePanes": True,
+        },
+        columnDefs=[{"targets": "_all", "className": "dt-left"}],
+        pageLength=10,
+    )
+    bundle = itables.options.dt_bundle
+    place = ipywidgets.Output()
+    # Not `with place`: what executes notebooks without a browser waits for such a block for long.
+    place.append_display_data(HTML(generate_init_offline_itables_html(bundle)))
+    place.append_display_data(HTML(table))
+    display(place)

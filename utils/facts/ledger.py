@@ -6,9 +6,12 @@ and the correct statement. The ledger is as of `AS_OF`; a verdict may change whe
 
 import csv
 import datetime
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from utils.facts.tables import markdown
 
 DATA = Path(__file__).parent.parent / "data" / "claims.csv"
 AS_OF = datetime.date(2026, 11, 20)
@@ -93,3 +96,54 @@ def claim(identity: str) -> Claim:
     if identity not in _ledger():
         raise KeyError(f"no claim {identity!r}; they are called A-001 to D-042, see claims()")
     return _ledger()[identity]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many claims there are of each topic and verdict, as a table."""
+
+    claims: tuple[Claim, ...]
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """(topic, claims per verdict, all), the largest topic first; the last row has the sums."""
+        found = Counter((each.topic, each.verdict) for each in self.claims)
+        topics = Counter(each.topic for each in self.claims)
+        verdicts = Counter(each.verdict for each in self.claims)
+        return [
+            *(
+                (topic, *(found[topic, verdict] for verdict in VERDICTS), count)
+                for topic, count in topics.most_common()
+            ),
+            ("all", *(verdicts[verdict] for verdict in VERDICTS), len(self.claims)),
+        ]
+
+    def __repr__(self) -> str:
+        return f"{len(self.claims)} claims by topic and verdict"
+
+    def _repr_markdown_(self) -> str:
+        head = ("topic", *VERDICTS, "all")
+        return markdown(head, self.rows(), right=tuple(range(1, len(head))))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Claims as a table: what is said, and what the evidence says."""
+
+    claims: tuple[Claim, ...]
+
+    def __repr__(self) -> str:
+        return f"{len(self.claims)} claims, each with its correct statement"
+
+    def _repr_markdown_(self) -> str:
+        return markdown(
+            ("", "an article says", "verdict", "what is known"),
+            (
+                (
+                    each.id,
+                    each.text,
+                    each.verdict,
+                    each.correct + (f" ([source]({each.source}))" if each.source else ""),
+                )
+                for each in self.claims
+            ),
+        )

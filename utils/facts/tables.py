@@ -42,18 +42,34 @@ class Table:
         )
 
     def _repr_markdown_(self) -> str:
-        lines = ["| " + " | ".join(HEAD) + " |", "| --- | ---: | --- | --- | --- |"]
+        rows = []
         for each, name in self._lines():
             source = _made(each) or f"[{each.page}]({each.source})"
-            cells = (
-                f"`{name}`" if name == each.key else name,
-                each.text,
-                each.status,
-                self._when(each),
-                source + (f"; {each.note}" if each.note else ""),
+            rows.append(
+                (
+                    f"`{name}`" if name == each.key else name,
+                    each.text,
+                    each.status,
+                    self._when(each),
+                    source + (f"; {each.note}" if each.note else ""),
+                )
             )
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        return "\n".join(lines)
+        return markdown(HEAD, rows, right=(1,))
+
+
+def markdown(
+    head: tuple[str, ...], rows: Iterable[tuple[object, ...]], right: tuple[int, ...] = ()
+) -> str:
+    """A table in Markdown; the columns `right` are aligned to the right.
+
+    >>> print(markdown(("topic", "claims"), [("nki", 14)], right=(1,)))
+    | topic | claims |
+    | --- | ---: |
+    | nki | 14 |
+    """
+    rule = ["---:" if place in right else "---" for place in range(len(head))]
+    lines = [head, rule, *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _made(each: Figure) -> str:
