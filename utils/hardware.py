@@ -167,7 +167,7 @@ def _core(key: str) -> Machine:
 def _instance(key: str) -> Machine:
     taken = _Taken()
     accelerator = taken.figure(f"{key}.accelerator").value
-    # Some names say the memory: "A100 40 GB" is not the A100 of the facts.
+    # Some names say the memory too: a chip may exist with more or less than that of the facts.
     name, *memory = accelerator.split()
     chip_key = name.lower()
     capacity = figures(f"{chip_key}.hbm.").get(f"{chip_key}.hbm.capacity")
