@@ -104,6 +104,7 @@ def test_chips_claim_more_than_the_sum_of_their_cores_where_they_do():
     ("ask", "error", "says"),
     [
         (lambda: machine("trainium9"), ValueError, "trainium2"),
+        (lambda: machine("trainium9", "instance"), ValueError, "no chip or instance"),
         (lambda: machine("trn2.48xlarge", "core"), ValueError, "Trainium2"),
         (lambda: machine("trainium2", "rack"), ValueError, "'core'"),
         (lambda: machine("trainium2", "instance"), ValueError, "'core'"),

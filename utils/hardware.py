@@ -61,6 +61,9 @@ def machine(key: str, level: str | None = None) -> Machine:
         Unknown: a figure that is needed is published nowhere.
         ValueError: no such key or level.
     """
+    if not _keys(key):
+        known = [k.split(".")[0] for k in figures() if k.endswith(".hbm.capacity")]
+        raise ValueError(f"no chip or instance {key!r} in the facts; chips are {', '.join(known)}")
     if any(each.startswith(f"{key}.accelerator") for each in _keys(key)):
         if level not in (None, "instance"):
             chip = figure(f"{key}.accelerator").value
@@ -111,9 +114,6 @@ def _title(chip: str) -> str:
 
 
 def _chip(key: str) -> Machine:
-    if not _keys(key):
-        known = [k.split(".")[0] for k in figures() if k.endswith(".hbm.capacity")]
-        raise ValueError(f"no chip or instance {key!r} in the facts; chips are {', '.join(known)}")
     taken = _Taken()
     there = _keys(key)
     cores = int(taken.figure(f"{key}.cores").number) if f"{key}.cores" in there else 1
