@@ -46,6 +46,8 @@ def train(recipe: Recipe, steps: int = 200, rate: float = 1e-4, seed: int = 0) -
     adam = Adam(wide, rate)
     noise = torch.Generator().manual_seed(seed)
     scale = torch.tensor(recipe.loss_scale).to(device)
+    with torch.no_grad():
+        _put(stored, weights)  # as after every step, so that the first has the graph of the others
     torch_xla.sync()
     records = []
     for batch in _batches(steps, seed):
@@ -84,17 +86,19 @@ class Adam:
 
     def __init__(self, like: Tensor, rate: float) -> None:
         self.rate = rate
-        self.first, self.second = torch.zeros_like(like), torch.zeros_like(like)
-        # How much of a moment is still the zero that it started from.
-        self.of_first, self.of_second = torch.ones(2, device=like.device).unbind()
+        self.kept = torch.tensor([[0.9], [0.99]]).to(like.device)
+        # The means of the gradient and of its square, and how much of each is still the zero that
+        # it started from. One tensor each: two equal ones would be one input of the first graph.
+        self.moments = torch.zeros(2, len(like)).to(like.device)
+        self.missing = torch.ones(2, 1).to(like.device)
 
     def step(self, gradient: Tensor) -> Tensor:
         """What to subtract from the weights; both float32 [weights]."""
-        self.first = 0.9 * self.first + 0.1 * gradient
-        self.second = 0.99 * self.second + 0.01 * gradient**2
-        self.of_first, self.of_second = 0.9 * self.of_first, 0.99 * self.of_second
-        typical = (self.second / (1 - self.of_second)).sqrt()
-        return self.rate * self.first / (1 - self.of_first) / (typical + 1e-12)
+        new = torch.stack([gradient, gradient**2])
+        self.moments = self.kept * self.moments + (1 - self.kept) * new
+        self.missing = self.kept * self.missing
+        mean, square = self.moments / (1 - self.missing)
+        return self.rate * mean / (square.sqrt() + 1e-12)
 
 
 @cache
