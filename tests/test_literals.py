@@ -1,0 +1,178 @@
+"""Figures of hardware and prices are quoted from the facts, never typed again.
+
+Looked at are the sources of all notebooks, prose and code, and the modules that model, draw or ask.
+A number with a unit of rate, clock, power, capacity or price is a literal; so is, in code, a number
+that is a fact's value. Mathematics is not: bits, shapes, counts of elements.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from utils.facts import figures
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted(
+    path
+    for folder in ("notebooks", "solutions", "labs")
+    for path in (ROOT / folder).rglob("*.ipynb")
+)
+MODELS = "hardware roofline training_memory topology mx sparsity accumulate buckets fleet".split()
+FOLDERS = "draw exercises formats hlo precision quizzes".split()
+MODULES = [
+    *(ROOT / "utils" / f"{name}.py" for name in MODELS),
+    *(path for name in FOLDERS for path in sorted((ROOT / "utils" / name).rglob("*.py"))),
+]
+
+NUMBER = r"(?<![\w.,^*])\$?\d[\d,]*(?:\.\d+)?(?:e\d+)?"
+UNIT = (
+    r"(?:[MGTPE]FLOPS?(?:/s)?|[MGTPE]OPS|[kKMGTP]i?B/(?:s|ns)|B/(?:s|ns)|[MGT]bps|[MG]Hz|k?W|nm"
+    r"|[GT]i?B|[KM]iB|USD|[Dd]ollars?)"
+)
+WITH_UNIT = re.compile(rf"{NUMBER}[\s-]?{UNIT}(?![\w])|\$\s?\d[\d,.]*")
+
+ALLOWED = {
+    rf"(?<![\w.,])(?:1|1,?000|1,?024)[\s-]?{UNIT}(?!\w)": "a unit, or one unit in another",
+    r"A table prints [\d.]+ PFLOPS": "an invented figure, in a question on how to read one",
+}
+"""Patterns of text that are no figures of hardware, with the reason."""
+
+
+def typed(text: str) -> list[str]:
+    """Numbers with a unit that only facts may have.
+
+    >>> typed("a chip with 667 TFLOPS and 96GiB for $2.23, in 16 bits, 4 x 512 elements")
+    ['667 TFLOPS', '96GiB', '$2.23,']
+    """
+    for pattern in ALLOWED:
+        text = re.sub(pattern, "", text)
+    return [found[0] for found in WITH_UNIT.finditer(text)]
+
+
+def digits(number: float) -> str:
+    """The significant digits of a number, without sign, point and zeros around them.
+
+    >>> digits(2.9e12), digits(1299), digits(0.00667)
+    ('29', '1299', '667')
+    """
+    return f"{abs(number):.12g}".partition("e")[0].replace(".", "").strip("0")
+
+
+SI = {"TFLOPS": "FLOPS", "PFLOPS": "FLOPS", "TB/s": "B/s", "GB/s": "B/s", "GHz": "Hz"}
+
+
+def telling() -> set[float]:
+    """Numbers that are hardly anything but a quoted fact: rates and prices of three digits and
+    more, from 100 on or with a fraction of two digits, no multiple of 10 or 32; and rates in base
+    units, powers of ten apart.
+    """
+    found: set[float] = set()
+    for each in figures().values():
+        if each.formula or not isinstance(each.value, int | float):
+            continue
+        if each.unit in (*SI, "TOPS", "USD/h"):
+            long = len(digits(each.value)) >= (3 if each.value >= 100 else 4)
+            if long and each.value % 32 and each.value % 10:
+                found.add(float(each.value))
+        if each.unit in SI and digits(each.value) != "1":
+            found.add(each.to(SI[each.unit]))
+    return found
+
+
+def facts_in_code(source: str, known: set[float]) -> list[str]:
+    """Numbers in code, also products such as 2.9 * 10**12, that are values of facts.
+
+    >>> facts_in_code("rate = 1299; peak = 667e12; size = 512", {1299.0, 667e12})
+    ['1299', '667000000000000.0']
+    """
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            if not isinstance(node.value, bool) and float(node.value) in known:
+                found.append(repr(node.value))
+    return found
+
+
+def sources(path: Path) -> Iterator[tuple[str, str, bool]]:
+    """(place, text, whether it is code) of a notebook or a module."""
+    if path.suffix == ".py":
+        yield path.name, path.read_text(encoding="utf-8"), True
+        return
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = cell["source"]
+        text = source if isinstance(source, str) else "".join(source)
+        yield cell["id"], text, cell["cell_type"] == "code"
+
+
+def literals(path: Path, known: set[float]) -> list[str]:
+    found = []
+    for place, text, is_code in sources(path):
+        found += [f"{place}: {each}" for each in typed(text)]
+        if is_code:
+            try:
+                found += [f"{place}: {each}" for each in facts_in_code(text, known)]
+            except SyntaxError:
+                continue  # a shell command or a magic
+    return found
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *MODULES], ids=relative)
+def test_no_hardware_figure_or_price_is_typed(path: Path) -> None:
+    assert literals(path, telling()) == [], "quote it: utils.facts.figure(key)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Trainium2 reaches 667 TFLOPS in BF16",
+        "its HBM delivers 2.9 TB/s",
+        "an HBM of 96 GiB and an SBUF of 24 MiB",
+        "at 1.4GHz, or 820 GB/s",
+        "for $35.76 an hour",
+        "it costs 2.235 USD/h",
+        "a 500 W chip",
+    ],
+)
+def test_a_planted_figure_is_found_in_prose(text: str, tmp_path: Path) -> None:
+    cell = {"id": "planted", "cell_type": "markdown", "source": [text]}
+    path = tmp_path / "planted.ipynb"
+    path.write_text(json.dumps({"cells": [cell]}))
+    assert literals(path, telling())
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["peak = 667e12", "peak = 1299", "bandwidth = 2.9e12", "price = 35.7608", "clock = 2.4e9"],
+)
+def test_a_planted_figure_is_found_in_code(code: str, tmp_path: Path) -> None:
+    path = tmp_path / "planted.py"
+    path.write_text(f"def model():\n    {code}\n")
+    assert literals(path, telling())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rounded to 8 bits, with 512 values of FP32, in 4 steps of 128 rows",
+        "1 GiB is 1024 MiB",
+        "K = 4096 and a tolerance of 1e-6, batch 64, seed 2024",
+        "a factor of 3.5, 30 % of the peak, 1,299 tokens",
+        "twelve graphs in 45 s",
+    ],
+)
+def test_mathematics_and_counts_are_no_figures(text: str) -> None:
+    assert typed(text) == []
+
+
+@pytest.mark.parametrize("pattern", ALLOWED)
+def test_every_exception_is_still_needed(pattern: str) -> None:
+    every = [text for path in [*NOTEBOOKS, *MODULES] for _, text, _ in sources(path)]
+    assert any(re.search(pattern, text) for text in every), ALLOWED[pattern]
