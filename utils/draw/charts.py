@@ -10,15 +10,20 @@ if TYPE_CHECKING:
 
 
 def bars(
-    groups: Mapping[str, Sequence[float]], labels: Sequence[str], ylabel: str, caption: str
+    groups: Mapping[str, Sequence[float]],
+    labels: Sequence[str],
+    ylabel: str,
+    caption: str,
+    height: float = 2.9,
 ) -> Picture:
     """Bars of several quantities side by side.
 
     Args:
         groups: quantity name to one value per label.
         labels: what the values belong to, from left to right.
+        height: of the figure, in inches.
     """
-    figure = new_figure(7, 2.9)
+    figure = new_figure(7, height)
     axes = figure.subplots()
     width = 0.8 / len(groups)
     for i, (name, values) in enumerate(groups.items()):

@@ -1,6 +1,31 @@
-"""The questions at the end of lesson 02. Each feedback says what the option gets right or wrong."""
+"""The claims and questions at the end of lesson 02, with what to say to each answer."""
 
-from utils.quiz import Question
+from utils.quiz import ClaimQuestion, Question
+
+CLAIMS = {
+    "c1": ClaimQuestion(
+        "A-072",
+        {
+            "confirmed": "count the changes of section 4 that are not the name of the device",
+            "opinion": "a port can be counted line by line: section 4 did",
+            "vendor-claim": "anybody can count: you ran the ported script in section 5",
+        },
+    ),
+    "c2": ClaimQuestion(
+        "A-098",
+        {
+            "confirmed": "what does the scaler protect from, and has BF16 that problem? Section 6",
+            "outdated": "it was never so for BF16: its exponent has as many bits as that of FP32",
+        },
+    ),
+    "c3": ClaimQuestion(
+        "A-070",
+        {
+            "wrong": "it does not say that this is all; which lines of section 4 name a device?",
+            "outdated": "so it would be for TorchNeuron: the claim speaks of an XLA device",
+        },
+    ),
+}
 
 QUIZ = {
     "q1": Question(

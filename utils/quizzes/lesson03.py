@@ -1,6 +1,30 @@
-"""The questions at the end of lesson 03. Each feedback says what the option gets right or wrong."""
+"""The claims and questions at the end of lesson 03, with what to say to each answer."""
 
-from utils.quiz import Question
+from utils.quiz import ClaimQuestion, Question
+
+CLAIMS = {
+    "c1": ClaimQuestion(
+        "A-073",
+        {
+            "wrong": "what ran in section 1 before anything was marked or read?",
+            "outdated": "not for PyTorch/XLA; the claim names no other software",
+        },
+    ),
+    "c2": ClaimQuestion(
+        "A-076",
+        {
+            "confirmed": "how many executions had five steps with it in section 7?",
+            "outdated": "section 7 looked at the present version; nothing says that it ever did",
+        },
+    ),
+    "c3": ClaimQuestion(
+        "A-071",
+        {
+            "confirmed": "it still answers; look at what section 9 prints besides",
+            "wrong": "it does give the device here; what does section 9 print besides?",
+        },
+    ),
+}
 
 QUIZ = {
     "q1": Question(

@@ -1,6 +1,24 @@
-"""The questions at the end of lesson 04. Each feedback says what the option gets right or wrong."""
+"""The claims and questions at the end of lesson 04, with what to say to each answer."""
 
-from utils.quiz import Question
+from utils.quiz import ClaimQuestion, Question
+
+CLAIMS = {
+    "c1": ClaimQuestion(
+        "A-115",
+        {
+            "wrong": "how many compiles had the second week in section 11?",
+            "unverifiable": "section 11 ran two weeks of it",
+            "opinion": "section 11 counted it",
+        },
+    ),
+    "c2": ClaimQuestion(
+        "A-081",
+        {
+            "confirmed": "see what section 8 says of the cache on a device, and who says it",
+            "unverifiable": "the documentation names the folder: section 8",
+        },
+    ),
+}
 
 QUIZ = {
     "q1": Question(
