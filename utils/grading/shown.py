@@ -15,15 +15,15 @@ MOST_NUMBERS = 6
 """In one text."""
 
 _WORDS = frozenset(
-    "a an and at aten begun best bincount bool bucketize bytes call calls checked compile"
-    " compiles complex cpu cuda dict dimensions done each equal execution executions false few"
-    " finding findings fine first float floats for forward function generator graph graphs"
-    " histc idle in inf int item items judged larger last list long loud many map mean median"
-    " method min minimum most ms nan ndarray nodes none nonetype nonzero not number numbers"
-    " object of off on one only other parameter range read reads row rows run runs s sample"
-    " samples searchsorted second seconds set silent slow sorted step steps str string sum"
-    " sync syncs tensor than the to token tokens too true tuple up value values waiting waits"
-    " warmup without xla".split()
+    "a an and at aten begun best bfloat bincount bool bucketize by bytes call calls checked compile"
+    " compiles complex cpu cuda dict dimensions done each equal execution executions false far few"
+    " finding findings fine first float floats for forward function generator graph graphs histc"
+    " idle in inf int item items judged larger last list long loud many map mean median method min"
+    " minimum most ms nan ndarray nodes none nonetype nonzero not number numbers object of off on"
+    " one only other others parameter range read reads row rows run runs s sample samples"
+    " searchsorted second seconds seeds set silent slow sorted step steps str string sum sync syncs"
+    " tensor than the to token tokens too true tuple up value values waiting waits warmup without"
+    " xla".split()
 )
 _NUMBER = re.compile(r"\d[\d.]*(?:e[+-]?\d+)?")
 _TOKEN = re.compile(r"[^\W\d_]+|[^\x00-\x7f×²µ–]|[_<>&\"'`{}=\\]")

@@ -1,0 +1,253 @@
+"""The cases and the judgement of Microscaling blocks, exercise 6 of lab 05.
+
+The reference follows section 6.3 of the OCP Microscaling Formats specification, version 1.0, with
+the elements rounded by ml_dtypes.
+"""
+
+import math
+import random
+from dataclasses import dataclass
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab05.inputs import blocks
+
+BLOCK = 32
+
+
+@dataclass(frozen=True)
+class Element:
+    """dtype: its name in ml_dtypes. emax: exponent of its largest value, `largest`."""
+
+    dtype: str
+    emax: int
+    largest: float
+
+
+ELEMENTS = {
+    "e4m3fn": Element("float8_e4m3fn", 8, 448.0),
+    "e2m1": Element("float4_e2m1fn", 2, 6.0),
+}
+
+_WEIGHTS = {"scales": 2, "elements": 3, "cut off": 1, "zeros and tiny": 1}
+
+
+_EVERY = ("plain", "wide", "cut off", "edge", "zeros", "tiny")
+
+
+def block_cases(rng: random.Random) -> list[Facts]:
+    first, second = rng.sample(sorted(ELEMENTS), 2)
+    few, more = rng.sample(_EVERY, len(_EVERY)), rng.sample(_EVERY, len(_EVERY))
+    column = [*_EVERY, *rng.choices(_EVERY, k=BLOCK - len(_EVERY))]
+    return [
+        _case(rng, first, [few[:2], few[2:4], few[4:]]),
+        _case(rng, second, [more[:3], more[3:]]),
+        # As many rows as a block has values: no shape says along which axis the blocks lie.
+        _case(rng, first, [[kind] for kind in rng.sample(column, BLOCK)]),
+    ]
+
+
+def _case(rng: random.Random, element: str, kinds: list[list[str]]) -> Facts:
+    return {"element": element, "kinds": kinds, "seed": rng.randrange(2**31)}
+
+
+def block_words(case: Facts) -> str:
+    rows, across = len(case["kinds"]), len(case["kinds"][0])
+    return f"{case['element']}, x of {rows} × {BLOCK * across}"
+
+
+def rounded(x: np.ndarray, element: Element) -> np.ndarray:
+    """Nearest element, ties to even, at most the largest."""
+    import ml_dtypes
+
+    limited = np.clip(x.astype(np.float64), -element.largest, element.largest)
+    return limited.astype(getattr(ml_dtypes, element.dtype)).astype(np.float64)
+
+
+def reference(
+    x: np.ndarray, element: Element, exponent=None, to_element=rounded
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scale codes, one per block, and elements, shape as x.
+
+    exponent: of the largest magnitude of a block, if not its floor; to_element: the rounding.
+    """
+    exponent = exponent or (lambda size: math.frexp(size)[1] - 1)
+    parts = x.astype(np.float64).reshape(len(x), -1, BLOCK)
+    sizes = abs(parts).max(axis=2)
+    shared = [
+        [max(exponent(size) - element.emax, -127) if size else -127 for size in row]
+        for row in sizes
+    ]
+    scaled = parts / np.exp2(np.array(shared, np.float64))[:, :, None]
+    return np.array(shared) + 127, to_element(scaled, element).reshape(x.shape)
+
+
+def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
+    x, element = blocks(case), ELEMENTS[case["element"]]
+    codes, right = reference(x, element)
+    fault = _fault(x, codes, facts)
+    if fault:
+        return [
+            criterion(name, weight, False, "", "", fault if name == "scales" else "")
+            for name, weight in _WEIGHTS.items()
+        ]
+    given_codes = np.array(facts["codes"]).reshape(codes.shape)
+    given = np.array([math.nan if isinstance(v, str) else v for v in facts["elements"]])
+    given = given.reshape(x.shape)
+    kinds = np.array(case["kinds"])
+    plain = np.isin(kinds, ("plain", "wide"))
+    other_scale = given_codes != codes
+    other = (given != right).reshape(*codes.shape, BLOCK).any(axis=2)
+
+    def judged(name: str, own: np.ndarray, bad: np.ndarray, message: str) -> Criterion:
+        equal, total = int((own & ~bad).sum()), int(own.sum())
+        weight = _WEIGHTS[name]
+        return criterion(name, weight, equal == total, f"{equal} of {total}", "equal", message)
+
+    scale_text = _scale_message(x, element, codes, given_codes)
+    scales = judged("scales", plain, other_scale, scale_text)
+    elements = judged("elements", plain, other, _element_message(x, element, given, codes))
+    if not scales.passed:
+        # Elements of another scale are others, and say nothing by themselves.
+        elements = not_judged(elements)
+    large = np.isin(kinds, ("cut off", "edge"))
+    edge = bool((other_scale & large).any())
+    cut = judged("cut off", large, other | other_scale, _cut_message(edge, given, element))
+    small = np.isin(kinds, ("zeros", "tiny"))
+    wrong_small = (other | other_scale) & small
+    tiny_text = _tiny_message(bool((wrong_small & (kinds == "zeros")).any()))
+    tiny = judged("zeros and tiny", small, wrong_small, tiny_text)
+    if not (scales.passed and elements.passed):
+        cut, tiny = not_judged(cut), not_judged(tiny)
+    return [scales, elements, cut, tiny]
+
+
+def _fault(x: np.ndarray, codes: np.ndarray, facts: Facts) -> str:
+    if facts["stopped"]:
+        return "the check stopped the answer after some seconds: work on all blocks at once"
+    if facts["codes"] is None:
+        return f"`mx_quantise` returned {facts['kind']}: return two arrays, (codes, elements)"
+    if facts["codes_shape"] != list(codes.shape):
+        return (
+            f"the codes have the shape {facts['codes_shape']}, not {list(codes.shape)}: one scale"
+            f" for each {BLOCK} neighbours of a row"
+        )
+    if facts["elements_shape"] != list(x.shape):
+        return f"the elements have the shape {facts['elements_shape']}, not {list(x.shape)}"
+    if strange := [each for each in facts["codes"] if not isinstance(each, int)]:
+        return f"{strange[0]} is among the codes: a code is the exponent plus 127, an int"
+    if min(facts["codes"]) < 0 or max(facts["codes"]) > 254:
+        return "a code of E8M0 is the exponent plus 127, from 0 to 254"
+    return ""
+
+
+def _ceiling(size: float) -> int:
+    fraction, power = math.frexp(size)
+    return power - 1 + (fraction > 0.5)
+
+
+def _scale_message(x: np.ndarray, element: Element, codes: np.ndarray, given: np.ndarray) -> str:
+    own = (codes > 0) & (codes < 254)
+
+    def is_like(other: np.ndarray) -> bool:
+        return bool((np.clip(other, 0, 254) == given)[own].all())
+
+    middle = (codes - 127 + element.emax) + 127
+    ways = (
+        (254 - codes, "these are the codes of the reciprocals: x is the element times the scale"),
+        (codes - 127, "a code is the exponent plus 127"),
+        (
+            middle,
+            "the scale has to bring the largest value of a block up to the largest exponent of the"
+            f" element, emax = {element.emax}, not to 1",
+        ),
+        (reference(x, element, _ceiling)[0], "the exponent is rounded down (floor), not up"),
+        (
+            reference(x, element, lambda size: round(math.log2(size)))[0],
+            "the exponent is rounded down (floor), not to the nearest",
+        ),
+    )
+    for other, text in ways:
+        if is_like(other):
+            return text
+    if len(np.unique(given)) == 1 and given.size > 2:
+        return "all blocks have one scale: each block of 32 has its own"
+    if x.shape[0] == x.shape[1] and is_like(reference(x.T.copy(), element)[0]):
+        return "these are the scales of columns: a block is 32 neighbours of a row"
+    sizes = np.array([abs(row).max() for row in x])
+    if is_like(np.array([[math.frexp(s)[1] - 1 - element.emax + 127] for s in sizes]) + 0 * codes):
+        return "all blocks of a row have one scale: each block of 32 has its own"
+    signed = x.reshape(len(x), -1, BLOCK).max(axis=2)
+    largest = np.array([[math.frexp(s)[1] - 1 if s > 0 else -127 for s in row] for row in signed])
+    if is_like(largest - element.emax + 127):
+        return "the extreme value may be negative: take the largest magnitude of a block"
+    return (
+        "the exponent of a scale is floor(log2(largest magnitude of the block)) - emax, where"
+        f" emax = {element.emax} is the exponent of the element's largest value"
+    )
+
+
+def _element_message(x: np.ndarray, element: Element, given: np.ndarray, codes: np.ndarray) -> str:
+    scales = np.repeat(np.exp2(codes - 127.0), BLOCK, axis=1)
+    right = reference(x, element)[1]
+    normal = 2.0 ** (-6 if element.emax == 8 else 0)
+    step = np.exp2(np.floor(np.log2(np.maximum(abs(x / scales), normal))))
+    step = step * (2.0**-3 if element.emax == 8 else 2.0**-1)
+    cut = np.trunc(x / scales / step) * step
+    away = np.copysign(np.floor(abs(x / scales) / step + 0.5) * step, x)
+
+    def is_like(other: np.ndarray) -> bool:
+        return bool((np.clip(other, -element.largest, element.largest) == given).all())
+
+    unlimited = (given == right) | (abs(right) == element.largest)
+    ways = (
+        (right * scales, "these are the values themselves: an element is the value over the scale"),
+        (cut, "the bits that do not fit are cut off: round to the nearest element"),
+        (away, "a value in the middle goes to the even element, not away from zero"),
+        (
+            np.where(abs(x / scales) < normal, 0, right),
+            "elements below the smallest normal one"
+            " became zero: the subnormal ones are there to be used",
+        ),
+        (x / scales, "the values are scaled, and not rounded to elements"),
+        (right * scales * scales, "x is the element times the scale: divide by it"),
+    )
+    for other, text in ways:
+        if is_like(other) or bool((other == given)[unlimited | (given != right)].all()):
+            return text
+    if np.isnan(given).any():
+        return "some elements are nan: what lies beyond the largest element becomes the largest"
+    return (
+        "an element is x over its block's scale, rounded to the nearest value of the format, ties"
+        " to even, subnormal values included"
+    )
+
+
+def _cut_message(scales_differ: bool, given: np.ndarray, element: Element) -> str:
+    if scales_differ:
+        return (
+            "close below a power of two another exponent came out: a logarithm in float32 rounds"
+            " up there. np.frexp is exact"
+        )
+    if np.isnan(given).any():
+        return (
+            "nan: the OCP formats have no infinity, and a value too large for e4m3fn becomes nan."
+            f" Set what lies beyond {element.largest:g} to it before you round"
+        )
+    if (abs(given) > element.largest).any():
+        return f"an element beyond the largest, {element.largest:g}: it has no code"
+    return (
+        f"with the scale of the specification a block's largest values may lie beyond"
+        f" {element.largest:g}: they become {element.largest:g}, others stay as they are"
+    )
+
+
+def _tiny_message(zeros: bool) -> str:
+    if zeros:
+        return "a block of zeros has the code 0 and elements 0: log2(0) is no exponent"
+    return (
+        "the smallest exponent of E8M0 is -127, code 0: a block that would need a smaller one takes"
+        " this one"
+    )

@@ -1,0 +1,177 @@
+"""The code of a number in any small IEEE-like format, and what wrong ways make of it: for the judge
+of exercise 1 of lab 05.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable
+from fractions import Fraction
+
+
+def value_of(magnitude: int, exponent_bits: int, mantissa_bits: int) -> Fraction:
+    """The value of a code without sign; of infinity, what would come next without it.
+
+    >>> [float(value_of(code, 4, 3)) for code in (1, 8, 56, 119, 120)]
+    [0.001953125, 0.015625, 1.0, 240.0, 256.0]
+    """
+    exponent, mantissa = divmod(magnitude, 2**mantissa_bits)
+    steps = mantissa + (2**mantissa_bits if exponent else 0)
+    bias = 2 ** (exponent_bits - 1) - 1
+    return steps * Fraction(2) ** (max(exponent, 1) - bias - mantissa_bits)
+
+
+def code_of(x: float, exponent_bits: int, mantissa_bits: int) -> int:
+    """The code nearest to x, ties to the even code, infinity beyond the largest.
+
+    >>> [hex(code_of(x, 4, 3)) for x in (1.0, 1.0625, 1.1875, -1e-9, 500.0)]
+    ['0x38', '0x38', '0x3a', '0x80', '0x78']
+    """
+    infinity = (2**exponent_bits - 1) << mantissa_bits
+    size = Fraction(abs(x))
+    above = bisect_right(
+        range(infinity + 1), size, key=lambda code: value_of(code, exponent_bits, mantissa_bits)
+    )
+    low, high = above - 1, min(above, infinity)
+    to_low = size - value_of(low, exponent_bits, mantissa_bits)
+    to_high = value_of(high, exponent_bits, mantissa_bits) - size
+    up = to_high < to_low or (to_high == to_low and high % 2 == 0)
+    return _sign(x, exponent_bits, mantissa_bits) | (high if up else low)
+
+
+def _sign(x: float, exponent_bits: int, mantissa_bits: int) -> int:
+    return (math.copysign(1, x) < 0) << (exponent_bits + mantissa_bits)
+
+
+# Wrong ways that are recognised by their codes
+
+
+def _lower(x: float, e: int, m: int) -> int:
+    """The code of the largest magnitude that is not above |x|."""
+    code = code_of(x, e, m)
+    magnitude = code & ~_sign(x, e, m)
+    return code - (value_of(magnitude, e, m) > abs(x))
+
+
+def _exact(x: float, e: int, m: int) -> bool:
+    return value_of(code_of(x, e, m) & ~_sign(x, e, m), e, m) == abs(x)
+
+
+def _down(x: float, e: int, m: int) -> int:
+    return _lower(x, e, m) + (x < 0 and not _exact(x, e, m))
+
+
+def _up(x: float, e: int, m: int) -> int:
+    return _lower(x, e, m) + (x > 0 and not _exact(x, e, m))
+
+
+def _away(x: float, e: int, m: int) -> int:
+    low = _lower(x, e, m)
+    magnitude = low & ~_sign(x, e, m)
+    middle = (value_of(magnitude, e, m) + value_of(magnitude + 1, e, m)) / 2
+    return low + (abs(x) >= middle)
+
+
+def _half_to_zero(x: float, e: int, m: int) -> int:
+    away, low = _away(x, e, m), _lower(x, e, m)
+    magnitude = low & ~_sign(x, e, m)
+    middle = (value_of(magnitude, e, m) + value_of(magnitude + 1, e, m)) / 2
+    return low if abs(x) == middle else away
+
+
+def _without_carry(x: float, e: int, m: int) -> int:
+    code, low = code_of(x, e, m), _lower(x, e, m)
+    return code if code >> m == low >> m else low >> m << m
+
+
+def _flushed(x: float, e: int, m: int) -> int:
+    small = abs(x) < value_of(2**m, e, m)
+    return _sign(x, e, m) if small else code_of(x, e, m)
+
+
+def _hidden_bit_in_subnormals(x: float, e: int, m: int) -> int:
+    """With the exponent 0 for 1.xxx times 2 to the power of -bias."""
+    if not x or abs(x) >= value_of(2**m, e, m):
+        return code_of(x, e, m)
+    _, exponent = math.frexp(abs(x))
+    exponent -= 1
+    steps = round(math.ldexp(abs(x), m - exponent)) - 2**m
+    return _sign(x, e, m) | (max(0, exponent + 2 ** (e - 1) - 1) << m) + steps
+
+
+def _saturated(x: float, e: int, m: int) -> int:
+    largest = ((2**e - 1) << m) - 1
+    code = code_of(x, e, m)
+    return code - (code & ~_sign(x, e, m) > largest)
+
+
+def _infinity_at_once(x: float, e: int, m: int) -> int:
+    infinity = (2**e - 1) << m
+    beyond = abs(x) > value_of(infinity - 1, e, m)
+    return _sign(x, e, m) | infinity if beyond else code_of(x, e, m)
+
+
+def _twice(x: float, e: int, m: int) -> int:
+    """Rounded to two bits more first."""
+    if not x:
+        return code_of(x, e, m)
+    _, exponent = math.frexp(abs(x))
+    quantum = max(exponent - 1, 2 - 2 ** (e - 1)) - m - 2
+    once = math.ldexp(round(math.ldexp(abs(x), -quantum)), quantum)
+    return code_of(math.copysign(once, x), e, m)
+
+
+def _unsigned(x: float, e: int, m: int) -> int:
+    return code_of(abs(x), e, m)
+
+
+def _bias_off(by: int) -> Callable[[float, int, int], int]:
+    return lambda x, e, m: code_of(x, e, m) + by * 2**m
+
+
+KNOWN: tuple[tuple[str, Callable[[float, int, int], int]], ...] = (
+    ("the sign bit is missing: it is the highest bit, and a negative zero has it too", _unsigned),
+    ("the exponent is stored with the bias 2**(exponent_bits - 1) - 1", _bias_off(1)),
+    ("the exponent is stored with the bias 2**(exponent_bits - 1) - 1", _bias_off(-1)),
+    ("the bits that do not fit are cut off: the nearest value is asked for", _lower),
+    ("rounded down, towards minus infinity: the nearest value is asked for", _down),
+    ("rounded up, towards infinity: the nearest value is asked for", _up),
+    (
+        "a number in the middle went away from zero: of the two values take the one with the even"
+        " mantissa",
+        _away,
+    ),
+    (
+        "a number in the middle went towards zero: of the two values take the one with the even"
+        " mantissa",
+        _half_to_zero,
+    ),
+    (
+        "the mantissa rounded up to its next power of two and lost the carry: the exponent grows by"
+        " one",
+        _without_carry,
+    ),
+    (
+        "numbers below the smallest normal one became zero: with the exponent field 0 there are"
+        " subnormal values, without the hidden one, in equal steps down to zero",
+        _flushed,
+    ),
+    (
+        "a subnormal number has no hidden one: with the exponent field 0 the steps are those of the"
+        " smallest normal numbers",
+        _hidden_bit_in_subnormals,
+    ),
+    (
+        "what lies beyond the largest value was set to it (saturated): here it becomes infinity,"
+        " from half a step beyond the largest value on",
+        _saturated,
+    ),
+    (
+        "less than half a step above the largest value it is still the nearest: infinity begins"
+        " half a step above it",
+        _infinity_at_once,
+    ),
+    (
+        "rounded twice: a number close to the middle was first rounded onto the middle. Round once",
+        _twice,
+    ),
+)

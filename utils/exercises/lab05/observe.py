@@ -1,0 +1,183 @@
+"""What the answers of lab 05 return, as plain values. Judges nothing."""
+
+from typing import Any
+
+import numpy as np
+
+from utils.exercises import Facts, Observer, limit
+from utils.exercises.closed import closed
+from utils.exercises.lab05 import inputs
+from utils.exercises.plain import describe, number, numbers
+from utils.exercises.watch import Answer
+
+COURSE = ("utils.formats", "utils.mx", "utils.accumulate")
+"""What the course has for these exercises; it refuses to be called while an answer runs."""
+
+_MOST_VALUES = 4096
+
+
+def _call(exercise: str, answer: Answer, *inputs_: Any) -> tuple[Any, bool]:
+    """What an answer returns, and whether it was stopped."""
+    with closed(f"lab05.{exercise}", *COURSE):
+        return limit.within(lambda: answer(*inputs_))
+
+
+def _array(value: Any) -> np.ndarray | None:
+    """A plain array of real numbers; of a subclass, what it is a view of."""
+    if not isinstance(value, np.ndarray) or value.dtype.names or value.dtype.kind not in "fiuV":
+        return None
+    return value.view(np.ndarray)
+
+
+def _kind(value: Any) -> str:
+    """As `describe`; of an array that does not hold real numbers, also what it holds."""
+    if not isinstance(value, np.ndarray):
+        return describe(value)
+    return "a ndarray" if _array(value) is not None else f"a ndarray of {value.dtype.name[:20]}"
+
+
+def _values(array: np.ndarray | None) -> list[Any] | None:
+    if array is None or array.size > _MOST_VALUES:
+        return None
+    try:
+        return [number(float(each)) for each in array.ravel()]
+    except (TypeError, ValueError):  # bytes without a meaning
+        return None
+
+
+def observe_rounding(answer: Answer, case: Facts) -> Facts:
+    said, _ = _call(
+        "ex1", answer, list(case["numbers"]), case["exponent_bits"], case["mantissa_bits"]
+    )
+    return {"returned": numbers(said)}
+
+
+def observe_stochastic(answer: Answer, case: Facts) -> Facts:
+    x = inputs.rounding_values(case)
+    if case["columns"]:
+        x = x.reshape(-1, case["columns"])
+    before = x.copy()
+    results, stopped = [], False
+    for seed in (case["seed"], case["seed"], case["seed"] + 1):
+        said, ended = _call("ex2", answer, x, np.random.default_rng(seed))
+        results.append(said)
+        stopped |= ended
+        if ended:
+            break
+    first = _array(results[0])
+    facts = {
+        "stopped": stopped,
+        "kind": _kind(results[0]),
+        "dtype": "" if first is None else str(first.dtype),
+        "same_shape": first is not None and first.shape == x.shape,
+        "input_changed": not np.array_equal(x, before),
+        "repeats": False,
+        "differs": False,
+        "seen": None,
+    }
+    if stopped or not facts["same_shape"] or facts["dtype"] != "float32":
+        return facts
+    others = [_array(each) for each in results[1:]]
+    facts["repeats"] = others[0] is not None and np.array_equal(first, others[0], equal_nan=True)
+    facts["differs"] = others[1] is not None and not np.array_equal(
+        first, others[1], equal_nan=True
+    )
+    facts["seen"] = [_counts(part) for part in first.reshape(len(case["values"]), -1)]
+    return facts
+
+
+def _counts(part: np.ndarray) -> list[list[Any]]:
+    """The most frequent results, and how often each came."""
+    values, counts = np.unique(part, return_counts=True)
+    order = np.argsort(-counts)[:5]
+    return [[number(float(values[place])), int(counts[place])] for place in order]
+
+
+def observe_product(answer: Answer, case: Facts) -> Facts:
+    from utils.exercises.lab05.engine import TensorEngine
+
+    a, b = inputs.operands(case)
+    engine = TensorEngine()
+    said, stopped = _call("ex3", answer, a, b, engine)
+    result = _array(said)
+    values = _values(result)
+    if values is not None and any(isinstance(each, str) for each in values):
+        values = None
+    return {
+        "stopped": stopped,
+        "kind": _kind(said),
+        "shape": [] if result is None else list(result.shape),
+        "dtype": "" if result is None else str(result.dtype),
+        "values": values,
+        "products": engine.products,
+        "sums": sorted(engine.sums),
+    }
+
+
+def observe_update(answer: Answer, case: Facts) -> Facts:
+    import torch
+
+    from utils.exercises.lab05 import stalled
+
+    dtypes: set[str] = set()
+    steps = 0
+
+    def watch(weights: list[Any]) -> None:
+        nonlocal steps
+        steps += 1
+        if not all(isinstance(each, torch.Tensor) for each in weights):
+            raise TypeError("`weights` holds something that is no tensor: change them in place")
+        dtypes.update(str(each.dtype).removeprefix("torch.") for each in weights)
+
+    def train() -> Any:
+        # Of torch's own generators, so that an update with noise is the same at every check.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(case["seed"])
+            return stalled.train(answer, case, watch)
+
+    with closed("lab05.ex4", *COURSE):
+        result, stopped = limit.within(train)
+    weights = None
+    if result is not None:
+        watch(result[0])
+        steps -= 1
+        weights = [
+            [number(each) for each in w.detach().cpu().double().flatten().tolist()[:_MOST_VALUES]]
+            for w in result[0]
+        ]
+    return {
+        "stopped": stopped,
+        "steps": steps,
+        "dtypes": sorted(dtypes),
+        "weights": weights,
+    }
+
+
+def observe_scales(answer: Answer, case: Facts) -> Facts:
+    said, stopped = _call("ex5", answer, inputs.tensors(case))
+    return {"stopped": stopped, "returned": numbers(said)}
+
+
+def observe_blocks(answer: Answer, case: Facts) -> Facts:
+    said, stopped = _call("ex6", answer, inputs.blocks(case), case["element"])
+    pair = said if isinstance(said, list | tuple) and len(said) == 2 else (None, None)
+    codes, elements = map(_array, pair)
+    both = codes is not None and elements is not None
+    return {
+        "stopped": stopped,
+        "kind": describe(said),
+        "codes": _values(codes) if both else None,
+        "codes_shape": list(codes.shape) if both else [],
+        "elements": _values(elements) if both else None,
+        "elements_shape": list(elements.shape) if both else [],
+    }
+
+
+OBSERVERS = {
+    "ex1": Observer("round_by_hand", observe_rounding),
+    "ex2": Observer("round_stochastically", observe_stochastic),
+    "ex3": Observer("tiled_product", observe_product),
+    "ex4": Observer("update", observe_update),
+    "ex5": Observer("choose_scales", observe_scales),
+    "ex6": Observer("mx_quantise", observe_blocks),
+}

@@ -1,0 +1,139 @@
+"""The cases and the judgement of rounding by hand, exercise 1 of lab 05.
+
+Codes are those of an IEEE-like format: sign, exponent, mantissa; the exponent of all ones holds
+infinity (mantissa 0), the exponent 0 holds the subnormal numbers.
+"""
+
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, times
+from utils.exercises.lab05.codes import KNOWN, code_of
+
+ODD_FORMATS = ((3, 5), (4, 4), (5, 4), (5, 6), (6, 5), (6, 8))
+"""Exponent and mantissa bits of formats that no library rounds to."""
+
+_WEIGHTS = {
+    "between two values": 1,
+    "ties": 2,
+    "next to a tie": 1,
+    "carry": 1,
+    "subnormal": 2,
+    "overflow": 1,
+}
+
+
+def rounding_cases(rng: random.Random) -> list[Facts]:
+    formats = ((4, 3), (8, 7), *rng.sample(ODD_FORMATS, 2))
+    return [_case(rng, *bits, place % 2 == 0) for place, bits in enumerate(formats)]
+
+
+def _case(rng: random.Random, exponent_bits: int, mantissa_bits: int, extreme: bool) -> Facts:
+    """Ten numbers, each exact in float32.
+
+    extreme: one is far beyond the largest value, and one half the smallest, negative; otherwise
+    both are the ties nearest to infinity and above the smallest.
+    """
+    bias = 2 ** (exponent_bits - 1) - 1
+    full = 2**mantissa_bits
+    least = 2.0 ** (1 - bias - mantissa_bits)
+    largest = (2 * full - 1) * 2.0 ** (bias - mantissa_bits)
+    step = 2.0 ** (bias - mantissa_bits)
+    eps = 2.0 ** (mantissa_bits - 20)
+
+    def normal(steps: float) -> float:
+        """A number of so many steps within a binade that is neither the lowest nor the highest."""
+        exponent = rng.randint(max(1 - bias, -12) + 1, min(bias, 12) - 1)
+        return steps * 2.0 ** (exponent - mantissa_bits)
+
+    def even() -> int:
+        return full + 2 * rng.randrange(full // 2)
+
+    sixteenth = 1 / 16
+    drawn = [
+        ("between two values", normal(even() + rng.randint(3, 7) * sixteenth)),
+        ("between two values", normal(even() + rng.randint(9, 13) * sixteenth)),
+        ("ties", normal(even() + 0.5)),
+        ("ties", normal(full + 2 * rng.randrange(full // 2 - 1) + 1.5)),
+        ("next to a tie", normal(even() + rng.choice((0.5 + eps, 1.5 - eps)))),
+        ("carry", normal(2 * full - 1 + rng.randint(9, 14) * sixteenth)),
+        ("subnormal", least * (rng.randrange(1, full) + rng.choice((5, 11)) * sixteenth)),
+        ("subnormal", least * (-0.5 if extreme else rng.choice((1.5, 2.5)))),
+        ("overflow", largest + step * rng.randint(4, 7) * sixteenth),
+        ("overflow", largest * rng.choice((1.3125, 1.5625)) if extreme else largest + step / 2),
+    ]
+    # Of each two one is negative, so that rounding down and cutting off differ.
+    signs = [sign for _ in range(5) for sign in rng.sample((1, -1), 2)]
+    signed = [
+        (kind, sign * x if x > 0 else x) for (kind, x), sign in zip(drawn, signs, strict=True)
+    ]
+    rng.shuffle(signed)
+    return {
+        "exponent_bits": exponent_bits,
+        "mantissa_bits": mantissa_bits,
+        "kinds": [kind for kind, _ in signed],
+        "numbers": [x for _, x in signed],
+    }
+
+
+def rounding_words(case: Facts) -> str:
+    return (
+        f"{case['exponent_bits']} bits of exponent, {case['mantissa_bits']} of mantissa,"
+        f" {len(case['numbers'])} numbers from {min(map(abs, case['numbers'])):.2g} to"
+        f" {max(map(abs, case['numbers'])):.2g} in size"
+    )
+
+
+_ADVICE = {
+    "between two values": "which two values of the format lie around the number, and which of them"
+    " is nearer? Write sign, exponent and mantissa for 1.0 by hand first",
+    "ties": "exactly in the middle: the value with the even mantissa is asked for",
+    "next to a tie": "a number close to the middle is no tie: compare the exact numbers",
+    "carry": "rounding up may reach the next power of two: then the exponent grows by one and the"
+    " mantissa is zero",
+    "subnormal": "below the smallest normal value the steps stay as they are: the exponent field is"
+    " 0 and there is no hidden one",
+    "overflow": "from half a step above the largest value on the result is infinity: exponent all"
+    " ones, mantissa 0",
+}
+
+
+def judge_rounding(case: Facts, facts: Facts) -> list[Criterion]:
+    items, kind = facts["returned"]["items"], facts["returned"]["kind"]
+    count, fault = len(case["numbers"]), ""
+    if items is None or len(items) != count:
+        fault = f"`round_by_hand` returned {kind}: return a list of {count} codes, one per number"
+    elif strange := [each for each in items if not isinstance(each, int)]:
+        fault = (
+            f"{strange[0]} is among the codes: return the bit pattern as an int, such as"
+            " 0b0_0111_000"
+        )
+    elif min(items) < 0 or max(items) >> (case["exponent_bits"] + case["mantissa_bits"] + 1):
+        fault = "a code has more bits than sign, exponent and mantissa together, or is negative"
+    if fault:
+        return [
+            criterion(name, weight, False, "", "", fault if name == "between two values" else "")
+            for name, weight in _WEIGHTS.items()
+        ]
+    return [_judge_kind(name, case, items) for name in _WEIGHTS]
+
+
+def _judge_kind(kind: str, case: Facts, items: list[int]) -> Criterion:
+    bits = case["exponent_bits"], case["mantissa_bits"]
+    pairs = zip(case["kinds"], case["numbers"], items, strict=True)
+    own = [(x, code) for each, x, code in pairs if each == kind]
+    wrong = [(x, code) for x, code in own if code != code_of(x, *bits)]
+    message = ""
+    if wrong:
+        x, code = wrong[0]
+        # What explains all ten, otherwise what explains all of this kind.
+        every = list(zip(case["numbers"], items, strict=True))
+        reasons = [
+            text
+            for some in (every, own)
+            for text, way in KNOWN
+            if all(code == way(x, *bits) for x, code in some)
+        ]
+        message = f"{x!r} became {code:#x}: {[*reasons, _ADVICE[kind]][0]}"
+    measured, target = f"{len(own) - len(wrong)} of {len(own)}", times(len(own), "number")
+    return criterion(kind, _WEIGHTS[kind], not wrong, measured, target, message)

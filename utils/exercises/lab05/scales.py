@@ -1,0 +1,176 @@
+"""The cases and the judgement of scales for FP8, exercise 5 of lab 05."""
+
+import math
+import random
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged, times
+from utils.exercises.lab05.inputs import tensors
+
+LARGEST = 240.0
+"""Of e4m3 with infinities: exponents of all ones are taken, so it is 1.875 * 2**7."""
+
+NEAR = 1.10
+"""Error of a choice that is called near, relative to the best power of two."""
+
+_EXPONENTS = range(-60, 61)
+_WEIGHTS = {"nothing saturates": 2, "error": 4}
+
+# Ranges of the largest value's significand: where a scale for 448, one rounded to the nearest power
+# of two, and one from the exponent alone are too large. None lies where rounding decides.
+_SIGNIFICANDS = {"nearest": (1.05, 1.30), "448": (1.45, 1.86), "exponent": (1.95, 1.99)}
+
+
+def scale_cases(rng: random.Random) -> list[Facts]:
+    return [
+        _case(rng, [(kind, 1) for kind in ("nearest", "448")], zeros=0),
+        _case(rng, [("exponent", -1), ("nearest", -1), ("448", 1)], zeros=1),
+    ]
+
+
+def _case(rng: random.Random, kinds: list[tuple[str, int]], zeros: int) -> Facts:
+    drawn = []
+    for kind, sign in kinds:
+        largest = sign * rng.uniform(*_SIGNIFICANDS[kind]) * 2.0 ** rng.randint(-22, 12)
+        drawn.append({"largest": largest, "octaves": rng.randint(16, 18), "count": 2048})
+    drawn += [{"largest": 0.0, "octaves": 1, "count": 64}] * zeros
+    rng.shuffle(drawn)
+    return {"tensors": drawn, "seed": rng.randrange(2**31)}
+
+
+def scale_words(case: Facts) -> str:
+    largest = [float(f"{each['largest']:.4g}") for each in case["tensors"]]
+    return f"{times(len(largest), 'tensor')}, the extremes {largest}"
+
+
+def stored(x: np.ndarray, scale: float) -> np.ndarray:
+    """x * scale rounded to e4m3 with infinities, over the scale: float64, shape as x."""
+    import ml_dtypes
+
+    with np.errstate(over="ignore"):
+        codes = (x * np.float32(scale)).astype(np.float32).astype(ml_dtypes.float8_e4m3)
+    return codes.astype(np.float64) / scale
+
+
+def saturates(x: np.ndarray, scale: float) -> int:
+    """Values whose product with the scale is beyond the largest of e4m3; a product rounded in
+    float32 does not count.
+    """
+    return int((abs(x.astype(np.float64)) * scale > LARGEST * (1 + 1e-6)).sum())
+
+
+def mean_error(x: np.ndarray, scale: float) -> float:
+    """Mean of |stored - x| / |x| over what is not zero; 0 if all is zero."""
+    some = x[x != 0]
+    if not some.size:
+        return 0.0
+    error = abs(stored(some, scale) - some) / abs(some.astype(np.float64))
+    return float(error.mean())
+
+
+def best_error(x: np.ndarray) -> float:
+    """The smallest mean error over all powers of two with which nothing saturates."""
+    fitting = [2.0**k for k in _EXPONENTS if not saturates(x, 2.0**k)]
+    return min(mean_error(x, scale) for scale in fitting)
+
+
+def judge_scales(case: Facts, facts: Facts) -> list[Criterion]:
+    xs = tensors(case)
+    fault = _fault(len(xs), facts)
+    if fault:
+        return [
+            criterion(name, weight, False, "", "", fault if name == "nothing saturates" else "")
+            for name, weight in _WEIGHTS.items()
+        ]
+    pairs = list(zip(xs, facts["returned"]["items"], strict=True))
+    beyond = sum(saturates(x, scale) for x, scale in pairs)
+    none = criterion(
+        "nothing saturates",
+        _WEIGHTS["nothing saturates"],
+        not beyond,
+        times(beyond, "value"),
+        "0",
+        _saturation_message(pairs) if beyond else "",
+    )
+    ratios = [
+        mean_error(x, scale) / best if (best := best_error(x)) else 1.0
+        for x, scale in pairs
+        if not saturates(x, scale)
+    ]
+    worst = max(ratios, default=math.inf)
+    near = criterion(
+        "error",
+        _WEIGHTS["error"],
+        not beyond and worst <= NEAR,
+        f"{worst:.3g} × the best" if ratios else "not judged",
+        f"at most {NEAR:.2f} × the best",
+        _error_message(pairs, worst),
+    )
+    if beyond:
+        return [none, not_judged(near)]
+    # A scale of nearly 0 saturates nothing either.
+    return [none if worst < 1.5 else not_judged(none), near]
+
+
+def _fault(count: int, facts: Facts) -> str:
+    items, kind = facts["returned"]["items"], facts["returned"]["kind"]
+    if facts["stopped"]:
+        return "the check stopped the answer after some seconds: the largest magnitude is enough"
+    if items is None or len(items) != count:
+        return f"`choose_scales` returned {kind}: return a list of {count} floats, one per tensor"
+    if strange := [each for each in items if isinstance(each, str)]:
+        return (
+            f"{strange[0]} is among the scales: a scale is a finite float. A tensor of zeros has no"
+            " largest value to divide by"
+        )
+    if min(items) <= 0 or not 1e-30 < min(items) <= max(items) < 1e30:
+        return "a scale is above 0, and neither it nor the scaled values leave the range of float32"
+    return ""
+
+
+Pairs = list[tuple[np.ndarray, float]]
+
+
+def _fits(pairs: Pairs, changed) -> bool:
+    """Whether all scales, if changed like this, saturate nothing and are near the best."""
+    return all(
+        not saturates(x, new) and mean_error(x, new) <= NEAR * best_error(x)
+        for x, new in ((x, changed(x, scale)) for x, scale in pairs if x.any())
+    )
+
+
+def _extreme(x: np.ndarray) -> float:
+    return float(abs(x).max())
+
+
+def _saturation_message(pairs: Pairs) -> str:
+    if _fits(pairs, lambda x, scale: 1 / scale):
+        return "the stored value is x * scale: these are the reciprocals of good scales"
+    over = [_extreme(x) * scale for x, scale in pairs if saturates(x, scale)]
+    if all(each <= 450 for each in over):
+        return (
+            "the largest scaled value lies between 240 and 448: 448 is the maximum of the OCP"
+            " format. The e4m3 asked for here keeps the exponent of all ones for infinity"
+            if any(each > 256 for each in over) and len(over) > len(pairs) / 3
+            else "with the largest value scaled to just over 240: its significand counts, too, not"
+            " only its exponent. Round the exponent of the scale down, not to the nearest"
+        )
+    if any(-x.min() > x.max() and saturates(x, scale) for x, scale in pairs):
+        return "the extreme value of a tensor is negative there: take the largest magnitude"
+    return "the largest magnitude times the scale must be at most 240, in each tensor for itself"
+
+
+def _error_message(pairs: Pairs, worst: float) -> str:
+    if _fits(pairs, lambda x, scale: 1 / scale):
+        return "the stored value is x * scale: these are the reciprocals of good scales"
+    if worst < 3:
+        return (
+            "a larger scale still saturates nothing. With each factor of two that is given away,"
+            " the small values lose a bit, or vanish"
+        )
+    return (
+        "most values are stored as subnormal numbers, or as zero: the scale has to bring each"
+        " tensor's largest magnitude close to 240, also where all values are small"
+    )

@@ -1,0 +1,297 @@
+"""The cases and the judgement of stochastic rounding, exercise 2 of lab 05, with its test.
+
+The test is made so that a right answer fails it at most once in 10**9 checks. For one value, the
+number of draws that went up is binomial with the known probability p; by Chernoff's bound a share q
+or one farther out has a probability of at most exp(-n KL(q, p)) on either side. For the sums over
+all values Hoeffding's bound says 2 exp(-2 n t**2). FALSE_ALARM is shared out evenly among all these
+tests of a check. A lean of all probabilities by 0.01 is found nearly always; a noise of 2**16 - 1
+in place of 2**16 steps is not.
+"""
+
+import math
+import random
+import struct
+from typing import NamedTuple
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+
+FALSE_ALARM = 1e-9
+"""How often a check refuses a right answer, at most."""
+
+_STEPS = 2**16
+"""Values of FP32 from one value of BF16 to the next."""
+
+
+class Value(NamedTuple):
+    """Neighbours in BF16, the lower magnitude first, and the probability of the higher one."""
+
+    low: float
+    high: float
+    p: float
+
+
+def neighbours(x: float) -> Value:
+    """
+    >>> neighbours(-1.001953125)
+    Value(low=-1.0, high=-1.0078125, p=0.25)
+    """
+    (bits,) = struct.unpack("<I", struct.pack("<f", x))
+    low = bits & -_STEPS
+    unpacked = struct.unpack("<2f", struct.pack("<2I", low, low + _STEPS))
+    return Value(*unpacked, (bits % _STEPS) / _STEPS)
+
+
+def stochastic_cases(rng: random.Random) -> list[Facts]:
+    few, many = (3, 5, 8, 12, 14), range(1, 16)
+    return [
+        _case(rng, rng.sample(few, 3), exact=3, draws=4096, columns=0),
+        _case(rng, rng.sample(many, 15), exact=3, draws=32768, columns=256),
+    ]
+
+
+def _case(rng: random.Random, sixteenths: list[int], exact: int, draws: int, columns: int) -> Facts:
+    """Values between two of BF16 by so many sixteenths of a step, and some that are BF16 values:
+    zero, powers of two (below which the steps are half as wide) and others.
+    """
+
+    def number(steps: float) -> float:
+        return rng.choice((1, -1)) * steps * 2.0 ** rng.randint(-20, 20)
+
+    values = [number(128 + rng.randrange(128) + each / 16) for each in sixteenths]
+    values[0] = number(255 + sixteenths[0] / 16)  # the higher neighbour is a power of two
+    values += [0.0, number(128), *(number(128 + rng.randrange(1, 128)) for _ in range(exact - 2))]
+    rng.shuffle(values)
+    return {"values": values, "draws": draws, "columns": columns, "seed": rng.randrange(2**31)}
+
+
+def stochastic_words(case: Facts) -> str:
+    shape = f"rows of {case['columns']}" if case["columns"] else "one dimension"
+    return f"{len(case['values'])} values, each {case['draws']} times, in {shape}"
+
+
+# The test
+
+
+def tests_in_a_check(cases: list[Facts]) -> int:
+    """One per value between two neighbours, and two sums, per case."""
+    return sum(2 + sum(neighbours(x).p > 0 for x in case["values"]) for case in cases)
+
+
+_TESTS = 22
+"""`tests_in_a_check` of the cases above; held by a test."""
+
+
+def divergence(q: float, p: float) -> float:
+    """KL divergence of coins that show heads with probability q and p, 0 < p < 1.
+
+    >>> divergence(0.5, 0.5), round(divergence(0.0, 0.5), 6)
+    (0.0, 0.693147)
+    """
+    parts = ((q, p), (1 - q, 1 - p))
+    return sum(a * math.log(a / b) for a, b in parts if a > 0)
+
+
+def too_far(ups: int, draws: int, p: float) -> bool:
+    """Whether so many draws that go up are less likely than this test's share of FALSE_ALARM."""
+    return draws * divergence(ups / draws, p) > math.log(2 * _TESTS / FALSE_ALARM)
+
+
+def lean_limit(draws: int) -> float:
+    """How far the mean of so many draws, of any probabilities, may lie from what is expected."""
+    return math.sqrt(math.log(2 * _TESTS / FALSE_ALARM) / (2 * draws))
+
+
+# The judgement
+
+_WEIGHTS = {"neighbours": 2, "exact values": 1, "unbiased": 3, "generator": 1}
+
+
+def judge_stochastic(case: Facts, facts: Facts) -> list[Criterion]:
+    fault = _fault(facts)
+    if fault:
+        return [
+            criterion(name, weight, False, "", "", fault if name == "neighbours" else "")
+            for name, weight in _WEIGHTS.items()
+        ]
+    values = [neighbours(x) for x in case["values"]]
+    between = [(v, s) for v, s in zip(values, facts["seen"], strict=True) if v.p > 0]
+    exact = [(v, s) for v, s in zip(values, facts["seen"], strict=True) if v.p == 0]
+    apart, idle = _neighbours(between), all(len(seen) == 1 for _, seen in between)
+    unmoved, fair = _exact(exact), _unbiased(case, between, facts["differs"])
+    own = _generator(facts)
+    if not apart.passed:
+        unmoved, fair = not_judged(unmoved), not_judged(fair)
+    elif idle:
+        # Rounding that is not random has neighbours and exact values for nothing.
+        apart, unmoved, own = not_judged(apart), not_judged(unmoved), not_judged(own)
+    return [apart, unmoved, fair, own]
+
+
+def _fault(facts: Facts) -> str:
+    if facts["stopped"]:
+        return "the check stopped the answer after some seconds: round all numbers at once"
+    if facts["kind"] != "a ndarray":
+        return f"`round_stochastically` returned {facts['kind']}: return an array"
+    if facts["dtype"] != "float32":
+        return f"the result is {facts['dtype']}: return float32 that holds values of BF16"
+    if not facts["same_shape"]:
+        return "the result has another shape than x: return one number for each"
+    if facts["input_changed"]:
+        return "x was changed: work on a copy"
+    return ""
+
+
+def _ups(value: Value, seen: list[list[float]]) -> int:
+    return sum(count for x, count in seen if x == value.high)
+
+
+def _neighbours(between: list[tuple[Value, list[list[float]]]]) -> Criterion:
+    bad = [
+        (value, x) for value, seen in between for x, _ in seen if x not in (value.low, value.high)
+    ]
+    message = ""
+    if bad:
+        value, x = bad[0]
+        step = abs(value.high - value.low)
+        message = f"between {value.low!r} and {value.high!r} came {x!r}: "
+        if isinstance(x, str):
+            message += "only finite numbers are asked for"
+        elif min(abs(value.low), abs(value.high)) < abs(x) < max(abs(value.low), abs(value.high)):
+            message += "that is no value of BF16, whose mantissa has 7 bits"
+        elif x * value.low < 0 and abs(x) > step:
+            message += "the sign is lost"
+        else:
+            message += (
+                "noise of more than one step moves numbers past their neighbours. Add noise once,"
+                " one step wide in all, and then cut off (or round to nearest, if the noise is"
+                " centred on zero)"
+            )
+    return criterion(
+        "neighbours",
+        _WEIGHTS["neighbours"],
+        not bad,
+        f"{len(bad)} others",
+        "none other",
+        message,
+    )
+
+
+def _exact(exact: list[tuple[Value, list[list[float]]]]) -> Criterion:
+    moved = [value.low for value, seen in exact if [x for x, _ in seen] != [value.low]]
+    message = ""
+    if moved:
+        message = f"{moved[0]!r} is a value of BF16 and did not always stay: "
+        power = moved[0] and math.frexp(moved[0])[0] in (0.5, -0.5)
+        message += (
+            "below a power of two the steps are half as wide, so noise centred on zero moves it"
+            if power
+            else "noise must never be enough for a whole step"
+        )
+    return criterion(
+        "exact values",
+        _WEIGHTS["exact values"],
+        not moved,
+        f"{len(moved)} of {len(exact)} not equal",
+        "equal",
+        message,
+    )
+
+
+def _unbiased(
+    case: Facts, between: list[tuple[Value, list[list[float]]]], random_at_all: bool
+) -> Criterion:
+    draws = case["draws"]
+    ups = [_ups(value, seen) for value, seen in between]
+    far = [
+        (each, value.p)
+        for each, (value, _) in zip(ups, between, strict=True)
+        if too_far(each, draws, value.p)
+    ]
+    total = draws * len(between)
+    off = [each - draws * value.p for each, (value, _) in zip(ups, between, strict=True)]
+    signed = [
+        math.copysign(1, value.low) * each for each, (value, _) in zip(off, between, strict=True)
+    ]
+    lean = max(abs(sum(off)), abs(sum(signed))) / total
+    passed = not far and lean <= lean_limit(total)
+    message = ""
+    if not passed:
+        shares = [(each / draws, value.p) for each, (value, _) in zip(ups, between, strict=True)]
+        message = _why_biased(shares, random_at_all)
+    return criterion(
+        "unbiased",
+        _WEIGHTS["unbiased"],
+        passed,
+        f"{len(far)} of {len(between)} too far, mean off by {lean:.2g}",
+        f"none, mean off by at most {lean_limit(total):.2g}",
+        message,
+    )
+
+
+def _near(shares: list[tuple[float, float]], rule) -> bool:
+    return all(abs(q - rule(p)) < 0.03 for q, p in shares)
+
+
+def _why_biased(shares: list[tuple[float, float]], random_at_all: bool) -> str:
+    """What the shares q of draws that went up, for each p, look like."""
+    if random_at_all and all(q in (0.0, 1.0) for q, _ in shares):
+        return "all draws of a value went the same way: each number needs noise of its own"
+    ways = (
+        (lambda p: 0.0, "every draw was cut off, towards zero: nothing is random here"),
+        (lambda p: 1.0, "every draw went away from zero: nothing is random here"),
+        (
+            lambda p: p if p == 0.5 else float(p > 0.5),
+            "every draw of a value went to the nearer neighbour: nothing is random here",
+        ),
+        (
+            lambda p: 0.5,
+            "up and down are equally likely, however near: the probability of a neighbour is the"
+            " nearer the higher",
+        ),
+        (lambda p: 1 - p, "the nearer neighbour is the less likely one: the two are exchanged"),
+        (
+            lambda p: max(0.0, 2 * p - 1),
+            "the noise is half a step wide, from zero on: it has to reach a whole step",
+        ),
+        (
+            lambda p: min(1.0, 2 * p),
+            "numbers are moved up too often: the noise may be one step wide in all, and what is"
+            " added may not be rounded up again",
+        ),
+        (
+            lambda p: min(1.0, max(0.0, 2 * p - 0.5)),
+            "the noise is half a step wide around zero: numbers near a neighbour never leave it",
+        ),
+    )
+    for rule, text in ways:
+        if _near([(q, p) for q, p in shares if p != 0.5 or rule(0.5) != 0.5] or shares, rule):
+            return text
+    lean = sum(q - p for q, p in shares) / len(shares)
+    one_way = all((q - p) * lean > 0 for q, p in shares)
+    if one_way:
+        away = "away from" if lean > 0 else "towards"
+        return (
+            f"on average numbers move {away} zero: the probability of a neighbour is the distance"
+            " to the other one, in steps"
+        )
+    return (
+        "the shares scatter more, or lie elsewhere, than the distances say: each number needs noise"
+        " of its own, evenly spread over one step of that number"
+    )
+
+
+def _generator(facts: Facts) -> Criterion:
+    message = ""
+    if not facts["repeats"]:
+        message = "two generators with the same seed gave two results: draw from `rng` alone"
+    elif not facts["differs"]:
+        message = "generators with different seeds gave one result: draw from `rng`, which is given"
+    return criterion(
+        "generator",
+        _WEIGHTS["generator"],
+        not message,
+        "not equal" if not facts["repeats"] else "equal for other seeds" * (not facts["differs"]),
+        "one result per seed",
+        message,
+    )
