@@ -90,3 +90,17 @@ def test_what_cannot_be_judged_is_said(course: Path) -> None:
     assert "there is no c9: the claims are c1" in repr(ask("lab99", c9="wrong"))
     assert repr(ask()) == 'claims(): name a notebook, as in claims("lesson03")'
     assert "there is no quiz for 'lab77'" in repr(ask("lab77"))
+
+
+def test_the_table_to_search_is_a_widget_that_needs_no_network(monkeypatch) -> None:
+    from utils.widgets import searchable
+
+    shown: list = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    rows = [("A-1", "wrong", "x < 1", "https://www.example.org/page")]
+    searchable(("id", "verdict", "text", "source"), rows, choose=("verdict",))
+    (place,) = shown
+    library, table = (output["data"]["text/html"] for output in place.outputs)
+    assert len(library) > 100_000, "the library is within"
+    assert "x &lt; 1" in table and ">example.org</a>" in table
+    assert "<script src=" not in library + table
