@@ -983,7 +983,8 @@ def choose_scales(tensors):
         _blocks(
             (
                 EXPONENTS,
-                "exponents = np.floor(np.log2(np.maximum(sizes, np.float32(2.0**-126)))).astype(int) - emax",
+                "logs = np.log2(np.maximum(sizes, np.float32(2.0**-126)))\n"
+                "    exponents = np.floor(logs).astype(int) - emax",
             )
         ),
         "a logarithm in float32 rounds up there",
