@@ -89,7 +89,8 @@ def training(
         places = _apart(ends, *axes.get_ylim())
         for i, name in enumerate(curves):
             axes.annotate(name, (steps, ends[name]), (steps * 1.04, places[name]), fontsize=8,
-                          color=COLORS[i % 6], va="center", annotation_clip=False)  # fmt: skip
+                          color=COLORS[i % 6], va="center", annotation_clip=False,
+                          arrowprops={"arrowstyle": "-", "color": "0.75"})  # fmt: skip
         axes.set(xlabel="step", title=title, xlim=(0, steps * 1.55))
         axes.title.set_fontsize(9)
         axes.set_xticks([0, steps // 2, steps])

@@ -48,7 +48,7 @@ QUIZ = {
         "6785dd85bee46fc5",
     ),
     "q3": Question(
-        "Which of these is *not* a remedy for weights that stall?",
+        "Which of these does not help weights that stall?",
         {
             "a": ("an FP32 master copy", "It remembers what rounding drops."),
             "b": ("stochastic rounding", "Small steps happen now and then, right on average."),
