@@ -91,7 +91,10 @@ def searchable(head: tuple[str, ...], rows: list[tuple[str, ...]], choose: tuple
             "viewTotal": True,
             "cascadePanes": True,
         },
-        columnDefs=[{"targets": "_all", "className": "dt-left"}],
+        columnDefs=[
+            {"targets": [0, *chosen], "className": "dt-left dt-nowrap"},
+            {"targets": "_all", "className": "dt-left"},
+        ],
         pageLength=10,
     )
     bundle = itables.options.dt_bundle
