@@ -17,6 +17,15 @@ def test_lesson_is_read_from_its_notebook(course: Path) -> None:
     assert lesson.path == course / "notebooks" / "99_counting.ipynb"
 
 
+def test_pages_are_told_from_a_learners_own_notebooks(course: Path) -> None:
+    page = json.loads((course / "notebooks" / "99_counting.ipynb").read_text())
+    page["metadata"]["course"] |= {"kind": "page", "number": "-"}
+    (course / "notebooks" / "claims.ipynb").write_text(json.dumps(page))
+    del page["metadata"]["course"]
+    (course / "notebooks" / "Untitled.ipynb").write_text(json.dumps(page))
+    assert [each.path.name for each in catalog.pages(course)] == ["claims.ipynb"]
+
+
 def test_lab_has_its_exercises_points_and_the_learners_path(course: Path) -> None:
     (lab,) = catalog.labs(course)
     assert (lab.name, lab.title, lab.points) == ("lab99", "Sums", 12)

@@ -146,8 +146,13 @@ def lessons(root: Path = ROOT) -> tuple[Lesson, ...]:
 
 def pages(root: Path = ROOT) -> tuple[Lesson, ...]:
     """The notebooks beside the lessons that are looked up rather than worked through, by name."""
-    paths = sorted((root / "notebooks").glob("[!0-9]*.ipynb"))
-    return tuple(Lesson(path=path, **_course(read_notebook(path), path, "page")) for path in paths)
+    found = []
+    for path in sorted((root / "notebooks").glob("[!0-9]*.ipynb")):
+        notebook = read_notebook(path)
+        # A learner's own notebook may lie there too.
+        if notebook.get("metadata", {}).get("course", {}).get("kind") == "page":
+            found.append(Lesson(path=path, **_course(notebook, path, "page")))
+    return tuple(found)
 
 
 def lab_notebooks(root: Path = ROOT, name: str = "lab*") -> list[Path]:
