@@ -23,6 +23,7 @@ def test_pages_are_told_from_a_learners_own_notebooks(course: Path) -> None:
     (course / "notebooks" / "claims.ipynb").write_text(json.dumps(page))
     del page["metadata"]["course"]
     (course / "notebooks" / "Untitled.ipynb").write_text(json.dumps(page))
+    (course / "notebooks" / "empty.ipynb").write_text("")
     assert [each.path.name for each in catalog.pages(course)] == ["claims.ipynb"]
 
 

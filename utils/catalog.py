@@ -148,8 +148,10 @@ def pages(root: Path = ROOT) -> tuple[Lesson, ...]:
     """The notebooks beside the lessons that are looked up rather than worked through, by name."""
     found = []
     for path in sorted((root / "notebooks").glob("[!0-9]*.ipynb")):
-        notebook = read_notebook(path)
-        # A learner's own notebook may lie there too.
+        try:
+            notebook = read_notebook(path)
+        except CatalogError:
+            continue  # a learner's own file may lie there too, in any state
         if notebook.get("metadata", {}).get("course", {}).get("kind") == "page":
             found.append(Lesson(path=path, **_course(notebook, path, "page")))
     return tuple(found)
