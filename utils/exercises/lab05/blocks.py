@@ -113,8 +113,8 @@ def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
         # Elements of another scale are others, and say nothing by themselves.
         elements = not_judged(elements)
     large = np.isin(kinds, ("cut off", "edge"))
-    edge = bool((other_scale & large).any())
-    cut = judged("cut off", large, other | other_scale, _cut_message(edge, given, element))
+    larger = {kind for kind in ("cut off", "edge") if (other_scale & (kinds == kind)).any()}
+    cut = judged("cut off", large, other | other_scale, _cut_message(larger, given, element))
     small = np.isin(kinds, ("zeros", "tiny"))
     wrong_small = (other | other_scale) & small
     tiny_text = _tiny_message(bool((wrong_small & (kinds == "zeros")).any()))
@@ -212,21 +212,32 @@ def _element_message(x: np.ndarray, element: Element, given: np.ndarray, codes: 
             " became zero: the subnormal ones are there to be used",
         ),
         (x / scales, "the values are scaled, and not rounded to elements"),
-        (right * scales * scales, "x is the element times the scale: divide by it"),
+        (
+            rounded(x * scales, element),
+            "x is the element times the scale: divide by the scale, do not multiply",
+        ),
     )
     for other, text in ways:
         if is_like(other) or bool((other == given)[unlimited | (given != right)].all()):
             return text
     if np.isnan(given).any():
         return "some elements are nan: what lies beyond the largest element becomes the largest"
+    if element.largest == 448 and abs(given).max() == 240:
+        return "240 is the largest value of the e4m3 with infinity: e4m3fn goes on to 448"
     return (
         "an element is x over its block's scale, rounded to the nearest value of the format, ties"
         " to even, subnormal values included"
     )
 
 
-def _cut_message(scales_differ: bool, given: np.ndarray, element: Element) -> str:
-    if scales_differ:
+def _cut_message(other_scales: set[str], given: np.ndarray, element: Element) -> str:
+    """other_scales: the kinds of blocks that have another scale than the reference."""
+    if "cut off" in other_scales:
+        return (
+            "a block whose largest value lies beyond the largest element got a larger scale: the"
+            " rule is floor all the same, and such values are cut off"
+        )
+    if other_scales:
         return (
             "close below a power of two another exponent came out: a logarithm in float32 rounds"
             " up there. np.frexp is exact"

@@ -124,12 +124,18 @@ def _unsigned(x: float, e: int, m: int) -> int:
     return code_of(abs(x), e, m)
 
 
+def _unsigned_zero(x: float, e: int, m: int) -> int:
+    code = code_of(x, e, m)
+    return 0 if code == _sign(x, e, m) else code
+
+
 def _bias_off(by: int) -> Callable[[float, int, int], int]:
     return lambda x, e, m: code_of(x, e, m) + by * 2**m
 
 
 KNOWN: tuple[tuple[str, Callable[[float, int, int], int]], ...] = (
     ("the sign bit is missing: it is the highest bit, and a negative zero has it too", _unsigned),
+    ("a number that rounds to zero keeps its sign bit: there is a negative zero", _unsigned_zero),
     ("the exponent is stored with the bias 2**(exponent_bits - 1) - 1", _bias_off(1)),
     ("the exponent is stored with the bias 2**(exponent_bits - 1) - 1", _bias_off(-1)),
     ("the bits that do not fit are cut off: the nearest value is asked for", _lower),

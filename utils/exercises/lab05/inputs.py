@@ -102,9 +102,7 @@ def training(case: Case) -> tuple[list[np.ndarray], list[tuple[np.ndarray, np.nd
     rng = np.random.default_rng(case["seed"])
     shapes = ((FEATURES, OUTPUTS), (OUTPUTS,))
     targets = [rng.uniform(0.5, 1.5, shapes[0]), rng.uniform(1.5, 3, shapes[1])]
-    off = [
-        rng.choice((-1, 1), each.shape) * rng.uniform(0.1, 0.2, each.shape) for each in targets
-    ]
+    off = [rng.choice((-1, 1), each.shape) * rng.uniform(0.1, 0.2, each.shape) for each in targets]
     weights = [
         (each * (1 + some)).astype(ml_dtypes.bfloat16)
         for each, some in zip(targets, off, strict=True)

@@ -83,6 +83,8 @@ def judge_product(case: Facts, facts: Facts) -> list[Criterion]:
     if facts["products"] < needed and error.passed:
         # A right number that the engine did not make.
         error = not_judged(error)
+    if facts["products"] > needed and not error.passed:
+        error = not_judged(error)
     if not error.passed and not other:
         sums = not_judged(sums)
     return [engine, error, sums]

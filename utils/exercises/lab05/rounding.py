@@ -126,11 +126,12 @@ def _judge_kind(kind: str, case: Facts, items: list[int]) -> Criterion:
     message = ""
     if wrong:
         x, code = wrong[0]
-        # What explains all ten, otherwise what explains all of this kind.
-        every = list(zip(case["numbers"], items, strict=True))
+        # What explains all ten, otherwise what explains this kind and does the ordinary ones alike.
+        every = list(zip(case["kinds"], case["numbers"], items, strict=True))
+        alike = [(x, code) for each, x, code in every if each in (kind, "between two values")]
         reasons = [
             text
-            for some in (every, own)
+            for some in ([(x, code) for _, x, code in every], alike)
             for text, way in KNOWN
             if all(code == way(x, *bits) for x, code in some)
         ]

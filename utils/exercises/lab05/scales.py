@@ -20,7 +20,7 @@ _WEIGHTS = {"nothing saturates": 2, "error": 4}
 
 # Ranges of the largest value's significand: where a scale for 448, one rounded to the nearest power
 # of two, and one from the exponent alone are too large. None lies where rounding decides.
-_SIGNIFICANDS = {"nearest": (1.05, 1.30), "448": (1.45, 1.86), "exponent": (1.95, 1.99)}
+_SIGNIFICANDS = {"nearest": (1.05, 1.30), "448": (1.45, 1.72), "exponent": (1.95, 1.99)}
 
 
 def scale_cases(rng: random.Random) -> list[Facts]:
@@ -145,18 +145,37 @@ def _extreme(x: np.ndarray) -> float:
     return float(abs(x).max())
 
 
+_OCP = (
+    "448 is the maximum of the OCP format. The e4m3 asked for here keeps the exponent of all ones"
+    " for infinity, and ends at 240"
+)
+_DOWN = "the exponent of a power of two for the scale has to be rounded down"
+_TOO_LARGE = (
+    (_OCP, lambda largest: 448 / largest),
+    (
+        "each scale is a power of two too large: 448, the maximum of the OCP format, was taken for"
+        " 240, or the exponent was rounded up",
+        lambda largest: 2.0 ** math.floor(math.log2(448 / largest)),
+    ),
+    (f"{_DOWN}, not to the nearest", lambda largest: 2.0 ** round(math.log2(240 / largest))),
+    (f"{_DOWN}, not up", lambda largest: 2.0 ** math.ceil(math.log2(240 / largest))),
+    (
+        "the largest value's significand counts, too, not only its exponent: 1.95 * 2**7 is"
+        " beyond 240",
+        lambda largest: 2.0 ** (7 - math.floor(math.log2(largest))),
+    ),
+)
+"""Usual scales that are too large: what to say, and the scale for a largest magnitude."""
+
+
 def _saturation_message(pairs: Pairs) -> str:
     if _fits(pairs, lambda x, scale: 1 / scale):
         return "the stored value is x * scale: these are the reciprocals of good scales"
-    over = [_extreme(x) * scale for x, scale in pairs if saturates(x, scale)]
-    if all(each <= 450 for each in over):
-        return (
-            "the largest scaled value lies between 240 and 448: 448 is the maximum of the OCP"
-            " format. The e4m3 asked for here keeps the exponent of all ones for infinity"
-            if any(each > 256 for each in over) and len(over) > len(pairs) / 3
-            else "with the largest value scaled to just over 240: its significand counts, too, not"
-            " only its exponent. Round the exponent of the scale down, not to the nearest"
-        )
+    for text, rule in _TOO_LARGE:
+        if all(
+            math.isclose(scale, rule(_extreme(x)), rel_tol=1e-3) for x, scale in pairs if x.any()
+        ):
+            return text
     if any(-x.min() > x.max() and saturates(x, scale) for x, scale in pairs):
         return "the extreme value of a tensor is negative there: take the largest magnitude"
     return "the largest magnitude times the scale must be at most 240, in each tensor for itself"

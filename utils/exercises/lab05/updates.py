@@ -107,10 +107,13 @@ def _share(
 
 def _loss_message(case: Facts, share: float, right: float, first: float) -> str:
     stalled = mean_loss(case, trained(case, case["lr"], kept_in_bf16=True)) / first
+    if share > 1.05:
+        return "the loss has grown: an update goes against the gradient, and is lr times as large"
     if share > stalled - 0.1:
         return (
-            "still stalled: an update of less than half a step of BF16 is rounded away. It must"
-            " survive: in FP32 weights kept in `state` for the whole training, or by chance"
+            "still stalled: an update of less than half a step of BF16 is rounded away (or it is"
+            " far smaller than lr times the gradient). It must survive: in FP32 weights kept in"
+            " `state` for the whole training, or by chance"
         )
     if share > right:
         return (
