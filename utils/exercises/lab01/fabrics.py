@@ -20,10 +20,11 @@ LINKS = (
 
 def fabric_cases(rng: random.Random) -> list[Facts]:
     """A message whose latency counts most, one in between, one whose bandwidth counts most."""
-    return [_case(rng, power) for power in (3, 6.5, 9)]
+    widths = rng.sample(("fp32", "bf16", rng.choice(list(DTYPE_BYTES))), 3)
+    return [_case(rng, *each) for each in zip((3, 6.5, 9), widths, strict=True)]
 
 
-def _case(rng: random.Random, power: float) -> Facts:
+def _case(rng: random.Random, power: float, dtype: str) -> Facts:
     fabrics = [
         ("ring", [rng.randint(3, 6)]),
         ("ring", [rng.randint(8, 32)]),
@@ -34,7 +35,7 @@ def _case(rng: random.Random, power: float) -> Facts:
     ]
     return {
         "elements": int(10 ** rng.uniform(power, power + 0.5)),
-        "dtype": rng.choice(list(DTYPE_BYTES)),
+        "dtype": dtype,
         "fabrics": [
             {
                 "kind": kind,
@@ -91,11 +92,11 @@ def ways(case: Facts, fabric: Facts) -> Ways:
     right, moved = seconds(size, fabric), seconds(size, fabric, latency=0)
     waited = right - moved
     less_by_one = (chips - 1) / chips
+    halved = (
+        "vendors print both directions together: a chip sends half of that; and fp32 has 4 bytes"
+    )
     found = [
-        (
-            "vendors print both directions together: a chip sends half of that",
-            moved / 2 + waited,
-        ),
+        (halved, moved / 2 + waited),
         ("the latency of each step is forgotten", moved),
         ("the latency comes with each step, not once", moved + fabric["latency_us"] * 1e-6),
         ("µs are 10^−6 seconds", moved + 1e3 * waited),
@@ -116,10 +117,10 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         rate, alpha = fabric["link_gb_per_s"] * 0.5e9, fabric["latency_us"] * 1e-6
         axes = len(sizes)
         loop = {**fabric, "kind": "ring", "sizes": [chips]}
-        text = "each axis has its share of the chip's links, so of its rate: one of"
+        text = "each axis has its share of the chip's links, and so of what it sends"
         found += [
             ("on a torus not one long ring runs, but a ring along each axis", seconds(size, loop)),
-            (f"{text} {axes}", moved / axes + waited),
+            (text, moved / axes + waited),
             (
                 "the first axis leaves each chip a part of S: the next has only that to reduce",
                 sum(2 * (a - 1) * (alpha + size / a / (rate / axes)) for a in sizes),

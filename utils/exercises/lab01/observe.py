@@ -22,7 +22,6 @@ MODELS = (
     "utils.topology",
     "utils.training_memory",
     "utils.hardware",
-    "utils.facts",
 )
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion, not_judged, times
+from utils.exercises.lab01.sheets import MARKETS, offer
 from utils.exercises.lab01.values import near
-from utils.facts import figure, figures
 
 NAMES = (
     "trn1.2xlarge",
@@ -24,26 +24,10 @@ NAMES = (
     "p6-b200.48xlarge",
     "p6-b300.48xlarge",
 )
-MARKETS = ("on_demand", "capacity_block")
 GIB = 2**30
 
 KINDS = ("cheapest", "ask too", "ask only", "nothing")
 """Every price is known; some that fits has none; none that fits has one; nothing fits."""
-
-
-def offer(name: str) -> Facts:
-    """An instance as its vendor offers it; None is a price or a network that nobody publishes."""
-
-    def maybe(key: str, unit: str) -> float | None:
-        found = figures(f"{name}.").get(f"{name}.{key}")
-        return None if found is None or found.value is None else found.to(unit)
-
-    return {
-        "name": name,
-        "hbm_gib": figure(f"{name}.memory").to("GiB"),
-        "network_gbps": maybe("network", "Gbps"),
-        **{f"usd_per_hour_{market}": maybe(f"price.{market}", "USD/h") for market in MARKETS},
-    }
 
 
 def offer_cases(rng: random.Random) -> list[Facts]:
@@ -77,8 +61,10 @@ def _suits(case: Facts, kind: str) -> bool:
     fits = len(case["offers"]) - len(right["rejected"])
     priced = fits - len(right["ask"])
     reasons = set(right["rejected"].values())
+    kept = [each for each in case["offers"] if each["name"] not in right["rejected"]]
+    smallest = min(kept, key=lambda each: each["hbm_gib"])["name"] if kept else None
     return {
-        "cheapest": priced > 1 and not right["ask"],
+        "cheapest": priced > 1 and not right["ask"] and right["instance"] != smallest,
         "ask too": priced > 1 and bool(right["ask"]) and "network" in reasons,
         "ask only": not priced and bool(right["ask"]),
         "nothing": not fits and "network" in reasons,
@@ -144,11 +130,15 @@ def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
     return [fits, cheapest, ask]
 
 
+_NETWORK = "the network counts, in Gbit/s there and in GB/s here: 8 bits are a byte"
+
+
 def _judge_rejected(case: Facts, said: Facts, right: Facts) -> Criterion:
     known = [
         ("GiB are 2^30 bytes on both sides", {"gib": 1e9}),
-        ("the network is in Gbit/s and the need in GB/s: 8 bits are a byte", {"bits": 1}),
-        ("the network is in Gbit/s and the need in GB/s: 8 bits are a byte", {"bits": 1 / 8}),
+        (_NETWORK, {"bits": 1}),
+        (_NETWORK, {"bits": 1 / 8}),
+        (_NETWORK, {"bits": 0}),
         ("the activations need room, too", {"activations": 0}),
     ]
     message = ""
@@ -161,8 +151,8 @@ def _judge_rejected(case: Facts, said: Facts, right: Facts) -> Criterion:
             message = "a name is rejected that nobody offers"
         elif not message:
             message = _about_fit(off[0], said.get(off[0]), right.get(off[0]))
-    counted = times(len(case["offers"]) - len(off), "offer")
-    return criterion("what fits", 2, not message, f"{counted} right", "all", message)
+    counted = f"{len(case['offers']) - len(off)} of {len(case['offers'])}"
+    return criterion("what fits", 2, not message, counted, "all", message)
 
 
 def _about_fit(name: str, said: str | None, right: str | None) -> str:
@@ -175,30 +165,32 @@ def _about_fit(name: str, said: str | None, right: str | None) -> str:
     return f"{name}: compare bytes with bytes"
 
 
+_MARKET = "the job names its market: a price of the other one is not to be had there"
+
+
 def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
     said, price = facts["instance"], facts["price"]
     passed = said == right["instance"] and near(price, right["usd_per_hour"])
-    other = next(m for m in MARKETS if m != case["job"]["market"])
     offers = {each["name"]: each for each in case["offers"]}
     message = ""
-    if said in right["ask"]:
-        message = "its price is not known: None is not 0, and no other market's price stands for it"
+    own = offers.get(said, {}).get(f"usd_per_hour_{case['job']['market']}")
+    if said in right["ask"] and price != 0:
+        message = _MARKET
+    elif said in right["ask"]:
+        message = "its price is not known: None is not 0"
     elif said != right["instance"] and said is None:
         message = "some that fit have a price: the cheapest of those is asked for"
     elif said in right["rejected"]:
         message = "it does not fit: choose among what does"
     elif said != right["instance"] and said not in offers:
         message = "return the name of an offer, or None if there is none with a known price"
-    elif said != right["instance"] and said in (
-        truth(case, market=other)["instance"],
-        truth(case, market="either")["instance"],
-    ):
-        message = "the job names its market: a price of the other one is not to be had there"
+    elif said != right["instance"] and own is not None and not near(price, own):
+        message = _MARKET
     elif said != right["instance"]:
         message = "another one that fits costs less by the hour, as a whole instance"
     elif not passed:
         message = "usd_per_hour is the price of that instance in the job's market, None without one"
-    shown = "right" if passed else "another" if said else "none"
+    shown = "done" if passed else "other" if said else "none"
     return criterion("cheapest known", 2, passed, shown, "name and price", message)
 
 

@@ -69,7 +69,6 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
             "FLOP per byte, not per value: the ridge does not ask how wide a value is",
             right * DTYPE_BYTES[dtype],
         ),
-        ("bytes per second, not bits", right / 8),
         ("T is 10^12 here, a tebi would be 2^40", right * 1e12 / 2**40),
         ("each dtype has its own rate: this one is that of bf16", right * of.rate("bf16") / rate),
     ]
@@ -110,7 +109,8 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
     elif data["dma_engines"]:
         text = "HBM's own bandwidth is asked for here, not that of the engines"
         found += [(text, ridge(of, dtype, "dma"))]
-    return found
+    # Last, because a chip may have eight cores.
+    return [*found, ("bytes per second, not bits", right / 8)]
 
 
 def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:

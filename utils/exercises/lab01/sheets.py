@@ -1,9 +1,11 @@
-"""Data sheets for lab 01, as vendors print them, made from the facts: for the judge alone."""
+"""Data sheets, tables and offers for lab 01, as vendors print them, made from the facts."""
 
 from typing import Any
 
-from utils.facts import figures
+from utils.facts import figure, figures
 from utils.hardware import Machine, machine
+
+Table = dict[str, float]
 
 DTYPE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1}
 INSTANCES = {
@@ -16,6 +18,14 @@ INSTANCES = {
 }
 TRAINIUM = ("trainium1", "trainium2", "trainium3")
 GPUS = ("h100", "h200", "b200")
+SYSTEMS = (
+    "trn1.32xlarge",
+    "trn2.48xlarge",
+    "trn2-ultraserver",
+    "trn3-ultraserver-gen1",
+    "trn3-ultraserver-gen2",
+)
+MARKETS = ("on_demand", "capacity_block")
 
 
 def sheet(key: str) -> dict[str, Any]:
@@ -54,3 +64,46 @@ def core_of(key: str) -> Machine | None:
 
 def at_level(key: str, level: str) -> Machine:
     return machine(INSTANCES[key]) if level == "instance" else machine(key, level)
+
+
+def table_of(system: str) -> Table:
+    """The rows of a system: documented, except what is derived and says so in the task."""
+    all_of, accelerator = machine(system), figure(f"{system}.accelerator").value
+    key = str(accelerator).lower()
+    chip, core = machine(key), machine(key, "core")
+    on_chip = f"{key}.on_chip."
+    return {
+        "array_side": figure(f"{key}.engines.tensor.rows").number,
+        "tensor_clock_ghz": figure(f"{key}.engines.tensor.clock").to("GHz"),
+        "core_tflops": core.rate("bf16") / 1e12,
+        "cores": chip.cores,
+        "chip_tflops": chip.rate("bf16") / 1e12,
+        "chips": all_of.chips,
+        "system_cores": figure(f"{system}.cores").number,
+        "system_pflops": figure(f"{system}.peak.bf16").to("PFLOPS"),
+        "core_hbm_gib": chip.hbm_bytes / chip.cores / 2**30,
+        "hbm_gib": chip.hbm_bytes / 2**30,
+        "system_hbm_gib": figure(f"{system}.memory").to("GiB"),
+        "hbm_tb_per_s": chip.hbm_bytes_per_s / 1e12,
+        "system_hbm_tb_per_s": figure(f"{system}.hbm_bandwidth").to("TB/s"),
+        "ridge_flop_per_byte": round(chip.rate("bf16") / chip.hbm_bytes_per_s, 1),
+        "partitions": figure(f"{on_chip}partitions").number,
+        "sbuf_kib_per_partition": figure(f"{on_chip}sbuf_per_partition").to("KiB"),
+        "sbuf_mib_per_core": figure(f"{on_chip}sbuf_per_core").to("MiB"),
+        "sbuf_mib_per_chip": figure(f"{on_chip}sbuf_per_chip").to("MiB"),
+    }
+
+
+def offer(name: str) -> dict[str, Any]:
+    """An instance as its vendor offers it; None is a price or a network that nobody publishes."""
+
+    def maybe(key: str, unit: str) -> float | None:
+        found = figures(f"{name}.").get(f"{name}.{key}")
+        return None if found is None or found.value is None else found.to(unit)
+
+    return {
+        "name": name,
+        "hbm_gib": figure(f"{name}.memory").to("GiB"),
+        "network_gbps": maybe("network", "Gbps"),
+        **{f"usd_per_hour_{market}": maybe(f"price.{market}", "USD/h") for market in MARKETS},
+    }

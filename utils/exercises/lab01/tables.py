@@ -9,18 +9,9 @@ import random
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab01.sheets import SYSTEMS, Table, table_of
 from utils.facts import figure, figures
-from utils.hardware import machine
 
-Table = dict[str, float]
-
-SYSTEMS = (
-    "trn1.32xlarge",
-    "trn2.48xlarge",
-    "trn2-ultraserver",
-    "trn3-ultraserver-gen1",
-    "trn3-ultraserver-gen2",
-)
 IMAGINED = "imagined"
 
 RELATIONS: dict[str, tuple[tuple[str, ...], str, float, float]] = {
@@ -51,34 +42,6 @@ def broken(table: Table) -> set[str]:
 
 def relations_of(row: str) -> set[str]:
     return {name for name, (f, product, *_) in RELATIONS.items() if row in (*f, product)}
-
-
-def table_of(system: str) -> Table:
-    """The rows of a system: documented, except what is derived and says so in the task."""
-    all_of, accelerator = machine(system), figure(f"{system}.accelerator").value
-    key = str(accelerator).lower()
-    chip, core = machine(key), machine(key, "core")
-    on_chip = f"{key}.on_chip."
-    return {
-        "array_side": figure(f"{key}.engines.tensor.rows").number,
-        "tensor_clock_ghz": figure(f"{key}.engines.tensor.clock").to("GHz"),
-        "core_tflops": core.rate("bf16") / 1e12,
-        "cores": chip.cores,
-        "chip_tflops": chip.rate("bf16") / 1e12,
-        "chips": all_of.chips,
-        "system_cores": figure(f"{system}.cores").number,
-        "system_pflops": figure(f"{system}.peak.bf16").to("PFLOPS"),
-        "core_hbm_gib": chip.hbm_bytes / chip.cores / 2**30,
-        "hbm_gib": chip.hbm_bytes / 2**30,
-        "system_hbm_gib": figure(f"{system}.memory").to("GiB"),
-        "hbm_tb_per_s": chip.hbm_bytes_per_s / 1e12,
-        "system_hbm_tb_per_s": figure(f"{system}.hbm_bandwidth").to("TB/s"),
-        "ridge_flop_per_byte": round(chip.rate("bf16") / chip.hbm_bytes_per_s, 1),
-        "partitions": figure(f"{on_chip}partitions").number,
-        "sbuf_kib_per_partition": figure(f"{on_chip}sbuf_per_partition").to("KiB"),
-        "sbuf_mib_per_core": figure(f"{on_chip}sbuf_per_core").to("MiB"),
-        "sbuf_mib_per_chip": figure(f"{on_chip}sbuf_per_chip").to("MiB"),
-    }
 
 
 def imagined_table(rng: random.Random) -> Table:
@@ -153,8 +116,10 @@ def errors(system: str, table: Table) -> dict[str, dict[str, float]]:
 
 
 def table_cases(rng: random.Random) -> list[Facts]:
-    """One table of four is wrong; all rows that can be are drawn once before any comes again."""
-    rows = rng.sample(list(errors(SYSTEMS[0], table_of(SYSTEMS[0]))), 8)
+    """One table of four is wrong, each time in another row; once by GB for GiB."""
+    others = [row for row in errors(SYSTEMS[0], table_of(SYSTEMS[0])) if row != "hbm_gib"]
+    rows = ["hbm_gib", *rng.sample(others, 7)]
+    rng.shuffle(rows)
     return [_case(rng, row, imagined=place % 2 == 1) for place, row in enumerate(rows)]
 
 
@@ -198,10 +163,10 @@ def judge_wrong_row(case: Facts, facts: Facts) -> list[Criterion]:
         message = _about_table(case, said_table)
     elif said_row != row:
         second = _about_row(case["tables"][table], row, said_row)
-    shown = "right" if right_table else "another"
+    shown = "done" if right_table else "other"
     first = criterion("table", 2, right_table, shown, "the one that contradicts itself", message)
     found = right_table and said_row == row
-    last = criterion("row", 4, found, "right" if found else "another", "the wrong one", second)
+    last = criterion("row", 4, found, "done" if found else "other", "the wrong one", second)
     return [first, last if right_table else not_judged(last)]
 
 

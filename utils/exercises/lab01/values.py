@@ -9,8 +9,8 @@ TOLERANCE = 1e-3
 """How far a number may lie from the right one, relative to it.
 
 These are formulas with a few operations: a right answer in float64 is off by 1e-15, one that rounds
-along the way to four digits by less than this. The wrong ways that the lab knows lie 0.8 % away or
-more where they differ at all; the tests measure it.
+along the way to four digits by less than this. Every wrong way that the lab knows lies at least
+five times as far away for some value of a case, or is the same for all; the tests measure it.
 """
 
 Number = float | str | None

@@ -1,0 +1,420 @@
+"""Lab 01: right answers pass however they are written, wrong ones are told apart, what is expected
+follows from the facts, and nothing an answer returns can break a check.
+"""
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.wrong_answers.lab01 import RIGHT, WRONG
+from utils import catalog
+from utils.catalog import ROOT
+from utils.exercises import Verdict, closed, decide, judge, observe_case
+from utils.exercises.lab01 import fabrics, fitting, gemms, offers, ridges, sheets, tables
+from utils.exercises.lab01.observe import OBSERVERS
+from utils.exercises.lab01.values import TOLERANCE
+from utils.grading import confine, shown
+from utils.grading import lab as grading_lab
+from utils.roofline import bound, gemm
+from utils.topology import ring, torus
+from utils.training_memory import RECIPES
+
+EXERCISES = [f"lab01.{name}" for name in OBSERVERS]
+SEEDS = ["public", "a private one", *map(str, range(4))]
+
+
+@pytest.fixture(scope="module")
+def names() -> dict:
+    """What the solution notebook defines, without running its checks."""
+    (path,) = catalog.lab_notebooks(ROOT, "lab01")
+    found: dict = {"__name__": "notebook"}
+    for cell in catalog.read_notebook(path)["cells"]:
+        name = cell["id"]
+        if cell["cell_type"] == "code" and name not in ("setup", "quiz", "board"):
+            if not name.endswith(("-check", "-given")):
+                exec(compile(catalog.text(cell), f"<{name}>", "exec"), found)
+    return found
+
+
+def answer_from(source: str, exercise_id: str, names: dict):
+    own = dict(names)
+    exec(compile(source, "<answer>", "exec"), own)
+    return own[OBSERVERS[exercise_id.partition(".")[2]].answer]
+
+
+def cases_of(exercise_id: str, seed: str) -> list[dict]:
+    return judge(exercise_id).cases(random.Random(seed))
+
+
+def verdict_of(exercise_id: str, answer, seed: str) -> Verdict:
+    cases = cases_of(exercise_id, seed)
+    seen = [json.loads(json.dumps(observe_case(exercise_id, answer, case))) for case in cases]
+    return decide(exercise_id, cases, seen, 10.0)
+
+
+# Right answers
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_the_solution_passes_for_any_seed(exercise_id: str, seed: str, names: dict) -> None:
+    answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
+    assert verdict_of(exercise_id, answer, seed).points == 10.0
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_the_answer_that_the_wrong_ones_change_is_right(exercise_id: str, names: dict) -> None:
+    answer = answer_from(RIGHT[exercise_id.partition(".")[2]], exercise_id, names)
+    assert verdict_of(exercise_id, answer, "public").state == "passed"
+
+
+OTHER_WAYS = {
+    "ridge against intensity, tuples": (
+        "lab01.ex1",
+        """
+def gemm_times(sheet, gemms):
+    found = ()
+    for g in gemms:
+        core = g["on"] == "core"
+        rate = 1e12 * sheet["core_tflops" if core else "chip_tflops"][g["dtype"]]
+        share = 1e12 * sheet["hbm_tb_per_s"] / (sheet["cores"] if core else 1)
+        flops = 2 * g["m"] * g["k"] * g["n"]
+        moved = BYTES[g["dtype"]] * (g["k"] * (g["m"] + g["n"]) + g["m"] * g["n"])
+        if flops / moved > rate / share:
+            found += ((flops / rate, "compute"),)
+        else:
+            found += ([moved / share, "memory"],)
+    return found
+""",
+    ),
+    "numpy": (
+        "lab01.ex3",
+        """
+def fit(job):
+    import numpy as np
+
+    width = {"fp32": 4, "bf16": 2, None: 0}
+    of = {name: width[dtype] for name, dtype in job["dtypes"].items()}
+    parts = np.array([of["weights"], of["gradients"], of["master"] + 2 * of["moments"]])
+    ways = job["cores"] / job["tensor_parallel"]
+    divided = np.array([[1, 1, 1], [1, 1, ways], [1, ways, ways], [ways, ways, ways]])
+    state = job["parameters"] / job["tensor_parallel"] * (parts / divided).sum(axis=1)
+    used = state + job["activation_gib"] * 2**30
+    fits = np.flatnonzero(used <= job["hbm_gib_per_chip"] * 2**30 / job["cores_per_chip"])
+    return {"stage": int(fits[0]) if len(fits) else None, "bytes": tuple(state)}
+""",
+    ),
+    "only the rows of one relation after the other": (
+        "lab01.ex4",
+        RIGHT["ex4"].replace(
+            "(row,) = set.intersection(*failing) - set().union(*holding)",
+            "row = max(table, key=lambda r: (sum(r in f for f in failing)"
+            " - 100 * any(r in h for h in holding)))",
+        ),
+    ),
+    "sorted by price": (
+        "lab01.ex5",
+        """
+def choose(job, offers):
+    why = {}
+    state = job["parameters"] * job["bytes_per_parameter"] / 2**30 + job["activation_gib"]
+    for o in offers:
+        if o["hbm_gib"] < state:
+            why[o["name"]] = "memory"
+        elif (o["network_gbps"] or -1) / 8 < job["network_gb_per_s"]:
+            why[o["name"]] = "network"
+    left = [(o["usd_per_hour_" + job["market"]], o["name"]) for o in offers if o["name"] not in why]
+    known = sorted(pair for pair in left if pair[0] is not None)
+    price, name = known[0] if known else (None, None)
+    ask = tuple(n for p, n in left if p is None)
+    return {"rejected": why, "ask": ask, "usd_per_hour": price, "instance": name}
+""",
+    ),
+    "axis by axis, there and back": (
+        "lab01.ex6",
+        """
+def all_reduce_seconds(elements, dtype, fabric):
+    size, sizes = BYTES[dtype] * elements, fabric["sizes"]
+    n = math.prod(sizes)
+    beta = 2e-9 / fabric["link_gb_per_s"]
+    steps = 1 if fabric["kind"] == "switched" else sum(a - 1 for a in sizes)
+    sent, before = 0, 1
+    for a in sizes:
+        sent += size * (a - 1) / a / before
+        before *= a
+    axes = len(sizes)
+    return 2 * (steps * fabric["latency_us"] / 1e6 + axes * sent * beta)
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_other_right_ways_pass(way: str, seed: str, names: dict) -> None:
+    exercise_id, source = OTHER_WAYS[way]
+    verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), seed)
+    assert verdict.state == "passed", verdict
+
+
+# Wrong answers (their messages are tried in test_labs.py, with the public seed)
+
+ENDING = [wrong for wrong in WRONG if wrong[1] != "for ever"]
+"""That one takes the whole of the limit, and one seed is enough."""
+
+
+@pytest.mark.parametrize("seed", ["a private one", "another"])
+@pytest.mark.parametrize(
+    ("exercise_id", "source"),
+    [pytest.param(w[0], w[2], id=f"{w[0]}-{w[1].replace(' ', '-')}") for w in ENDING],
+)
+def test_a_wrong_answer_loses_points_with_any_seed(exercise_id, source, seed, names) -> None:
+    verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), seed)
+    assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_what_does_nothing_wins_nothing(exercise_id: str) -> None:
+    for value in (None, 0, [], {}, ""):
+        verdict = verdict_of(exercise_id, lambda *_, value=value: value, "public")
+        assert verdict.points == 0 and any(c.message for c in verdict.criteria), verdict
+
+
+def test_every_exercise_knows_ten_wrong_answers() -> None:
+    for exercise_id in EXERCISES:
+        assert sum(wrong[0] == exercise_id for wrong in WRONG) >= 10
+
+
+def test_the_course_is_open_again_after_an_answer_was_called() -> None:
+    def uses(sheet, products):
+        return bound(gemm(4, 4, 4), None, "bf16")
+
+    seen = observe_case("lab01.ex1", uses, cases_of("lab01.ex1", "public")[0])
+    assert "gemm belongs to the course" in seen["error"]
+    assert gemm(4, 4, 4).flops == 128 and torus(4, 4).diameter == 4 and ring(3).degree == 2
+
+
+def test_what_cannot_be_closed_is_named() -> None:
+    with pytest.raises(ValueError, match="no module, function or class"):
+        with closed.closed("lab01.ex1", "utils.roofline.nothing"):
+            pass
+
+
+def test_a_block_that_raises_opens_what_it_closed() -> None:
+    with pytest.raises(KeyError):
+        with closed.closed("lab01.ex1", "utils.topology.Topology", "utils.topology.ring"):
+            with pytest.raises(RuntimeError, match="write this one yourself"):
+                _ = torus(4, 4).diameter
+            raise KeyError
+    assert ring(4).diameter == 2
+
+
+# What an answer may return
+
+
+class Odd(dict):
+    def __repr__(self) -> str:
+        raise RuntimeError("not to be shown")
+
+
+def garbage() -> list:
+    import torch
+
+    tensor = torch.ones(6)
+    deep = {"bytes": [[]] * 4, "stage": {}, "ask": [None, 3, tensor], "rejected": {1: tensor}}
+    return [
+        *(None, True, "text", b"bytes", float("nan"), float("inf"), 10**400, -1, 1j, tensor),
+        *([], [[]] * 6, [[None, None]] * 6, [(1.0, "compute")] * 6, [(tensor, tensor)] * 6),
+        *([(10**400, "x" * 10_000)] * 6, [1.0] * 100_000, range(6), ("a", "b"), (tensor, [])),
+        *({}, Odd(), deep, {"bytes": tensor, "stage": None}, {"ask": "x", "rejected": [], 3: 4}),
+        {"bytes": [float("nan")] * 4, "stage": 10**400},
+        {"bytes": [0.0] * 4, "stage": True},
+        {"ask": ["x" * 10_000] * 1000, "rejected": {"x" * 10_000 + str(k): k for k in range(99)}},
+        {"ask": [], "rejected": {}, "instance": Odd(), "usd_per_hour": "0"},
+    ]
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
+    cases = cases_of(exercise_id, "first")
+    for value in garbage():
+        seen = [observe_case(exercise_id, lambda *_, value=value: value, case) for case in cases]
+        assert all("facts" in each for each in seen), seen
+        text = json.dumps(seen, allow_nan=False)
+        assert len(text) < 20_000
+        verdict = decide(exercise_id, cases, json.loads(text), 10.0)
+        assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
+        assert any(each.message for each in verdict.criteria)
+
+
+PLAIN = st.recursive(
+    st.none() | st.integers() | st.floats() | st.text(max_size=3) | st.booleans(),
+    lambda inner: (
+        st.lists(inner, max_size=6)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.sampled_from("bytes stage ask rejected instance".split()), inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(PLAIN)
+@settings(max_examples=60, deadline=None)
+def test_no_plain_value_breaks_a_judgement(value: object) -> None:
+    for exercise_id in EXERCISES:
+        case = CASES[exercise_id]
+        seen = observe_case(exercise_id, lambda *_: value, case)
+        assert decide(exercise_id, [case], [json.loads(json.dumps(seen))], 10.0).state == "tried"
+
+
+CASES = {exercise_id: cases_of(exercise_id, "first")[0] for exercise_id in EXERCISES}
+
+
+# What is expected
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=10, deadline=None)
+def test_cases_are_plain_the_same_for_a_seed_and_fit_on_a_card(seed: int) -> None:
+    for exercise_id in EXERCISES:
+        cases = cases_of(exercise_id, str(seed))
+        assert json.loads(json.dumps(cases)) == cases == cases_of(exercise_id, str(seed))
+        for case in cases:
+            assert len(judge(exercise_id).words(case)) <= 160
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=15, deadline=None)
+def test_wrong_ways_lie_far_from_right_ones_or_are_the_same(seed: int) -> None:
+    for case in cases_of("lab01.ex1", str(seed)):
+        _apart([s for s, _ in gemms.truth(case)], [gemms.ways(case, e) for e in case["gemms"]])
+    for case in cases_of("lab01.ex2", str(seed)):
+        _apart(ridges.truth(case), [ridges.ways(case, *query) for query in case["queries"]])
+    for case in cases_of("lab01.ex3", str(seed)):
+        _apart(fitting.state(case), [fitting.ways(case, at) for at in fitting.STAGES])
+    # The latency is little of a large message, and bandwidth little of a small one: all together.
+    cases = cases_of("lab01.ex6", str(seed))
+    rights = [right for case in cases for right in fabrics.truth(case)]
+    _apart(rights, [fabrics.ways(case, each) for case in cases for each in case["fabrics"]])
+
+
+def _apart(rights: list, ways: list) -> None:
+    farthest: dict[str, float] = {}
+    for right, known in zip(rights, ways, strict=True):
+        for text, number in known:
+            off = abs(number - right) / right
+            farthest[text] = max(off, farthest.get(text, 0.0))
+    assert all(off < 1e-9 or off > 5 * TOLERANCE for off in farthest.values()), farthest
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=15, deadline=None)
+def test_six_products_have_both_bounds_and_no_close_call(seed: int) -> None:
+    for case in cases_of("lab01.ex1", str(seed)):
+        found = gemms.truth(case)
+        assert len(found) == gemms.COUNT
+        assert {each for _, each in found} == {"compute", "memory"}
+        if case["sheet"]["core_tflops"]:
+            assert {each["on"] for each in case["gemms"]} == {"core", "chip"}
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=15, deadline=None)
+def test_jobs_need_every_stage_and_every_recipe(seed: int) -> None:
+    cases = cases_of("lab01.ex3", str(seed))
+    assert {fitting.stage(case) for case in cases} == {0, 1, 2, 3, None}
+    assert {case["recipe"] for case in cases} == set(fitting.RECIPE_DTYPES)
+    for case in cases:
+        assert fitting.state(case) == sorted(fitting.state(case), reverse=True)
+
+
+def test_the_dtypes_of_a_recipe_are_its_bytes() -> None:
+    assert set(fitting.RECIPE_DTYPES) == set(RECIPES)
+    for name, dtypes in fitting.RECIPE_DTYPES.items():
+        width = {part: fitting.BYTES[dtype] for part, dtype in dtypes.items()}
+        each = RECIPES[name]
+        parts = (each.weights, each.gradients, each.master, each.moments)
+        assert parts == (*list(width.values())[:3], 2 * width["moments"])
+
+
+def test_documented_tables_contradict_nothing() -> None:
+    for system in sheets.SYSTEMS:
+        assert tables.broken(sheets.table_of(system)) == set(), system
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=20, deadline=None)
+def test_every_wrong_row_is_found_by_what_fails_and_what_holds(seed: int) -> None:
+    imagined = tables.imagined_table(random.Random(seed))
+    assert tables.broken(imagined) == set()
+    for system in (*sheets.SYSTEMS, tables.IMAGINED):
+        table = imagined if system == tables.IMAGINED else sheets.table_of(system)
+        for row, kinds in tables.errors(system, table).items():
+            for value in kinds.values():
+                case = {"tables": {system: {**table, row: value}}}
+                assert tables.wrong_in(case) == (system, row)
+    for case in cases_of("lab01.ex4", str(seed)):
+        assert len(case["tables"]) == 4 and tables.wrong_in(case)
+
+
+def test_no_case_tells_which_row_is_wrong() -> None:
+    for case in cases_of("lab01.ex4", "public"):
+        assert list(case) == ["tables"]
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=10, deadline=None)
+def test_jobs_meet_known_prices_unknown_ones_and_none(seed: int) -> None:
+    found = [offers.truth(case) for case in cases_of("lab01.ex5", str(seed))]
+    assert any(each["ask"] and each["instance"] for each in found)
+    assert any(each["ask"] and each["instance"] is None for each in found)
+    assert any(len(each["rejected"]) == 7 for each in found)
+    assert {why for each in found for why in each["rejected"].values()} == {"memory", "network"}
+
+
+# What a report shows, and who sees what
+
+
+def test_what_lab_01_measures_is_shown_by_a_report(names: dict) -> None:
+    answers = [(w[0], w[2]) for w in ENDING]
+    for exercise_id, source in answers:
+        verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), "public")
+        unknown = [c.measured for c in verdict.criteria if not shown.known(c.measured)]
+        assert unknown == [], (exercise_id, unknown)
+
+
+def test_judging_and_observing_need_no_torch() -> None:
+    command = (
+        "import random, sys\n"
+        "from utils.exercises import judge, observe_case\n"
+        f"for name in {EXERCISES}:\n"
+        "    for case in judge(name).cases(random.Random(1)):\n"
+        "        observe_case(name, lambda *_: None, case)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
+
+
+def test_a_sandbox_sees_no_judgement() -> None:
+    seen = confine.exercise_modules(grading_lab.load(ROOT, "lab01"), ROOT / "utils")
+    own = {path.stem for path in seen if path.parent.name == "lab01"}
+    assert own == {"__init__", "observe", "examples", "sheets"}
+
+
+def test_the_notebook_says_the_numbers_that_are_judged() -> None:
+    lab = catalog.lab("lab01")
+    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    (path,) = catalog.lab_notebooks(ROOT, "lab01")
+    text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
+    assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]
+    assert f"within {TOLERANCE:.1%}" in text["objectives"]
+    assert len(cases_of("lab01.ex3", "public")) == 7 and "seven jobs" in text["ex3-task"]
+    assert len(cases_of("lab01.ex4", "public")) == 8 and "eight sets" in text["ex4-task"]
+    assert len(cases_of("lab01.ex5", "public")) == 6 and "six jobs" in text["ex5-task"]
+    widest = max(tolerance for *_, tolerance in tables.RELATIONS.values())
+    assert widest == 0.08 and "0.08" in text["ex4-hints"]
