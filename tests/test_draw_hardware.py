@@ -121,6 +121,8 @@ def test_the_ladder_loses_bandwidth_and_wins_room_at_each_step() -> None:
         assert rates == sorted(rates, reverse=True)
         assert sizes == sorted(sizes) and len(sizes) == 4
         assert steps[-1].size_bytes is None
+        waits = [step.latency_s for step in steps if step.latency_s]
+        assert waits == sorted(waits)
 
 
 def test_the_network_of_an_ultraserver_is_that_of_its_four_instances() -> None:

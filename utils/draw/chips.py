@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from utils.draw.hardware import Rung, core, memory_ladder
 from utils.draw.picture import Picture
-from utils.facts import figure
+from utils.facts import figure, figures
 from utils.hardware import machine
 
 
@@ -57,11 +57,13 @@ def rungs(chip: str, domain: str) -> dict[str, Rung]:
     wait = None if cycles.value is None else cycles.number / _hertz(chip)
     assert one.dma_bytes_per_s and one.link_bytes_per_s
     # The page of the Trn2 UltraServer prints the network of each of its instances.
-    servers = 1
+    servers, network_wait = 1, None
     if domain == "trn2-ultraserver":
+        network_wait = figure("trn2.48xlarge.network_latency").to("s")
         instance = figure("trn2u.48xlarge.accelerators").number
         servers = int(figure(f"{domain}.accelerators").number / instance)
     network = servers * figure(f"{domain}.network").to("B/s")
+    hop = figures(f"{chip}.link.").get(f"{chip}.link.latency")
 
     def on_chip(size: str, bandwidth: str) -> Rung:
         sizes = figure(f"{chip}.on_chip.{size}").to("B")
@@ -76,9 +78,11 @@ def rungs(chip: str, domain: str) -> dict[str, Rung]:
             figure(f"{chip}.dma.latency").to("s"),
         ),
         "other chips,\nNeuronLink": Rung(
-            figure(f"{domain}.memory").to("B"), one.link_bytes_per_s / 2 / cores
+            figure(f"{domain}.memory").to("B"),
+            one.link_bytes_per_s / 2 / cores,
+            hop.to("s") if hop else None,
         ),
-        "other servers,\nEFA": Rung(None, network / figure(f"{domain}.cores").number),
+        "other servers,\nEFA": Rung(None, network / figure(f"{domain}.cores").number, network_wait),
     }
 
 
@@ -97,8 +101,9 @@ def ladder(domains: Mapping[str, str]) -> Picture:
     names = next(iter(each.values()))
     return memory_ladder(
         {name: {chip.capitalize(): each[chip][name] for chip in domains} for name in names},
-        "What one NeuronCore finds at each step away from its engines, on logarithmic axes. PSUM"
-        " and SBUF are small and as fast as the Tensor Engine; HBM has hundreds of times the room,"
-        " a fraction of the bandwidth and a wait; links and network, shared by all cores of a chip"
-        " or server, are slower again. NeuronLink counts one direction, half of what is printed.",
+        "What one NeuronCore finds at each step away from its engines, on logarithmic axes."
+        " Bandwidth of PSUM and SBUF: what the Tensor Engine writes and reads per cycle, times its"
+        " clock; of HBM: the lower of the core's share and what its DMA engines reach; of links and"
+        " network, one direction, divided among the cores. Latency: until an access or a transfer"
+        " begins, and of one hop.",
     )
