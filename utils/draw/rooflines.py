@@ -31,7 +31,7 @@ def roofline(
     ridges = {name: flops / bandwidth for name, (flops, bandwidth) in roofs.items()}
     spread = [*(x for x, _, _ in marks), *ridges.values()]
     low, high = min(0.5, min(spread) / 2.5), max(4000, max(spread) * 3)
-    figure = new_figure(6.8, 3.5)
+    figure = new_figure(6.5, 3.3)
     axes = figure.subplots()
     for i, (name, (flops, bandwidth)) in enumerate(roofs.items()):
         color, ridge = COLORS[i % len(COLORS)], ridges[name]
