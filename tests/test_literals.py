@@ -7,6 +7,7 @@ that is a fact's value. Mathematics is not: bits, shapes, counts of elements.
 
 import ast
 import json
+import operator
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,12 +29,16 @@ MODULES = [
     *(path for name in FOLDERS for path in sorted((ROOT / "utils" / name).rglob("*.py"))),
 ]
 
-NUMBER = r"(?<![\w.,^*])\$?\d[\d,]*(?:\.\d+)?(?:e\d+)?"
+NUMBER = r"(?<![\w.,^])\$?\d[\d,]*(?:\.\d+)?(?:e\d+)?(?:\s?[x×·]\s?10\^\d+)?"
 UNIT = (
-    r"(?:[MGTPE]FLOPS?(?:/s)?|[MGTPE]OPS|[kKMGTP]i?B/(?:s|ns)|B/(?:s|ns)|[MGT]bps|[MG]Hz|k?W|nm"
-    r"|[GT]i?B|[KM]iB|USD|[Dd]ollars?)"
+    r"(?:[MGTPE]FLOP(?:S|/s)?|(?:mega|giga|tera|peta|exa)(?:flops?|bytes?|hertz)|[MGTPE]OPS"
+    r"|[KMGTP]i?B/(?:s|ns)|B/(?:s|ns)|[MGT]bps|[MG]Hz|k?W|watts?|nm"
+    r"|[MGT]i?B|KiB|USD|(?:US )?dollars?)"
 )
-WITH_UNIT = re.compile(rf"{NUMBER}[\s-]?{UNIT}(?![\w])|\$\s?\d[\d,.]*")
+BETWEEN = r"(?:[\s-]|[*`$]{1,2} ?|&nbsp;)?(?:(?:dense|sparse|MXFP\d|FP\d+|BF16|TF32|INT8)[\s-])*"
+WITH_UNIT = re.compile(
+    rf"{NUMBER}{BETWEEN}{UNIT}(?!\w)|\$\s?\d[\d,.]*|USD \d[\d,.]*", re.IGNORECASE
+)
 
 ALLOWED = {
     rf"(?<![\w.,])(?:1|1,?000|1,?024)[\s-]?{UNIT}(?!\w)": "a unit, or one unit in another",
@@ -67,8 +72,8 @@ SI = {"TFLOPS": "FLOPS", "PFLOPS": "FLOPS", "TB/s": "B/s", "GB/s": "B/s", "GHz":
 
 def telling() -> set[float]:
     """Numbers that are hardly anything but a quoted fact: rates and prices of three digits and
-    more, from 100 on or with a fraction of two digits, no multiple of 10 or 32; and rates in base
-    units, powers of ten apart.
+    more, from 100 on or with a fraction of two digits, no multiple of 10 or 32, prices also in
+    cents; rates and capacities in base units, powers of ten or two left out.
     """
     found: set[float] = set()
     for each in figures().values():
@@ -78,9 +83,39 @@ def telling() -> set[float]:
             long = len(digits(each.value)) >= (3 if each.value >= 100 else 4)
             if long and each.value % 32 and each.value % 10:
                 found.add(float(each.value))
+        if each.unit == "USD/h" and each.value > 10 and round(each.value, 2) % 1:
+            found.add(round(each.value, 2))
+        if each.unit in ("MiB", "GiB") and (each.value & -each.value) != each.value:
+            found.add(each.to("byte"))
         if each.unit in SI and digits(each.value) != "1":
             found.add(each.to(SI[each.unit]))
     return found
+
+
+FOLDED = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+}
+
+
+def number(node: ast.AST) -> float | None:
+    """The value of a number, or of arithmetic with numbers; otherwise None."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in FOLDED:
+            one, other = number(left), number(right)
+            if one is None or other is None or abs(other) > 1e3 and isinstance(op, ast.Pow):
+                return None
+            try:
+                return FOLDED[type(op)](one, other)
+            except (ArithmeticError, TypeError, ValueError):
+                return None
+    return None
 
 
 def facts_in_code(source: str, known: set[float]) -> list[str]:
@@ -88,13 +123,15 @@ def facts_in_code(source: str, known: set[float]) -> list[str]:
 
     >>> facts_in_code("rate = 1299; peak = 667e12; size = 512", {1299.0, 667e12})
     ['1299', '667000000000000.0']
+    >>> facts_in_code("bandwidth = 2.9 * 10**12", {2.9e12})
+    ['2.9 * 10 ** 12']
     """
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-            if not isinstance(node.value, bool) and float(node.value) in known:
-                found.append(repr(node.value))
-    return found
+    values = ((node, number(node)) for node in ast.walk(ast.parse(source)))
+    return [
+        ast.unparse(node)
+        for node, value in values
+        if isinstance(value, int | float) and float(f"{value:.12g}") in known
+    ]
 
 
 def sources(path: Path) -> Iterator[tuple[str, str, bool]]:
@@ -139,6 +176,11 @@ def test_no_hardware_figure_or_price_is_typed(path: Path) -> None:
         "for $35.76 an hour",
         "it costs 2.235 USD/h",
         "a 500 W chip",
+        "667 dense BF16 TFLOPS, or 667 teraflops",
+        "**2.9** TB/s",
+        "`2.9` TB per second",
+        "24 MB of SRAM",
+        "at USD 35.76",
     ],
 )
 def test_a_planted_figure_is_found_in_prose(text: str, tmp_path: Path) -> None:
@@ -150,7 +192,12 @@ def test_a_planted_figure_is_found_in_prose(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "code",
-    ["peak = 667e12", "peak = 1299", "bandwidth = 2.9e12", "price = 35.7608", "clock = 2.4e9"],
+    [
+        *("peak = 667e12", "peak = 1299", "bandwidth = 2.9e12", "price = 35.7608", "clock = 2.4e9"),
+        *("bandwidth = 2.9 * 10**12", "hbm = 96 * 2**30", "sbuf = 28 << 20", "price = 35.76"),
+        "print(f'{667} TFLOPS')",
+        "print(f'{share:.0%} of 667 TFLOPS')",
+    ],
 )
 def test_a_planted_figure_is_found_in_code(code: str, tmp_path: Path) -> None:
     path = tmp_path / "planted.py"
