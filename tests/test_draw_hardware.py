@@ -80,7 +80,8 @@ def test_ridges_and_works_stand_where_they_belong(drawn: Drawn) -> None:
 
 
 def test_names_of_works_do_not_cover_each_other(drawn: Drawn) -> None:
-    draw.roofline({"A": (1e14, 1e12)}, {f"work {i}": 100 + i for i in range(5)} | {"w": 1.1}, "c")
+    works = {f"work {i}": 100 + i for i in range(5)} | {"small embedding": 0.1}
+    draw.roofline({"A": (1e14, 1e12)}, works, "c")
     (axes,) = drawn[0].axes
     # The extent of an annotation would include its line.
     boxes = [Text.get_window_extent(text) for text in axes.texts]

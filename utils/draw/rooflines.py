@@ -39,7 +39,7 @@ def roofline(
                   linestyle=STYLES[i % len(STYLES)], label=f"{name}: ridge at {ridge:,.0f}",
                   marker=MARKERS[i % len(MARKERS)], markevery=[1])  # fmt: skip
     # Names hang below their dots, so there is room for one below the lowest.
-    floor = low * min(bandwidth for _, bandwidth in roofs.values()) / 50
+    floor = low * min(bandwidth for _, bandwidth in roofs.values()) / 150
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(floor, None))
     axes.set(xlabel="arithmetic intensity [FLOP/B]", ylabel="attainable rate [FLOP/s]")
     axes.minorticks_off()
