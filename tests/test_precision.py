@@ -52,6 +52,39 @@ def test_stochastic_rounding_goes_to_neighbours_only_and_is_unbiased() -> None:
     assert abs(up - 0.25) < 6 * (0.25 * 0.75 / 20_000) ** 0.5  # six standard deviations
 
 
+def test_stochastic_rounding_is_exact_at_powers_of_two_and_runs_on_the_device() -> None:
+    import torch
+    import torch_xla
+    import torch_xla.debug.metrics as metrics
+
+    from utils.precision import stochastic_bf16
+
+    powers = 2.0 ** torch.arange(-60.0, 60.0)
+    below, above = (torch.nextafter(powers, torch.tensor(end)) for end in (0.0, 1e38))
+    wide = torch.cat([powers, below, above, torch.zeros(3)])
+    wide = torch.cat([wide, -wide])
+    size = wide.abs().numpy()
+    low = round_to(size, "bf16", "toward-zero")
+    for noise in (0.0, 0.999999):
+        rounded = stochastic_bf16(wide.to("xla"), torch.full_like(wide, noise).to("xla"))
+        torch_xla.sync()
+        up = (np.abs(rounded.float().cpu().numpy()) - low) / FORMATS["bf16"].spacing(low)
+        assert set(np.unique(up)) <= {0.0, 1.0}
+        assert not up[size == low].any()  # what BF16 can hold stays
+    assert not any(name.startswith("aten::") for name in metrics.counter_names())
+
+
+def test_recipes_that_differ_in_data_alone_share_a_graph() -> None:
+    import torch_xla.debug.metrics as metrics
+
+    for names in (("pure BF16", "BF16, stochastic", "BF16, FP32 master"), ("FP8", "FP8, delayed")):
+        curve(names[0])
+        compiled = metrics.metric_data("CompileTime")[0]
+        for name in names[1:]:
+            curve(name)
+        assert metrics.metric_data("CompileTime")[0] == compiled, names
+
+
 @pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
 def test_quantised_values_are_those_of_the_format(kind: str) -> None:
     import torch

@@ -88,10 +88,10 @@ def training(
         steps = max(map(len, curves.values()))
         places = _apart(ends, *axes.get_ylim())
         for i, name in enumerate(curves):
-            axes.annotate(name, (steps, ends[name]), (steps * 1.04, places[name]), fontsize=8,
+            axes.annotate(name, (steps, ends[name]), (steps * 1.09, places[name]), fontsize=8,
                           color=COLORS[i % 6], va="center", annotation_clip=False,
-                          arrowprops={"arrowstyle": "-", "color": "0.75"})  # fmt: skip
-        axes.set(xlabel="step", title=title, xlim=(0, steps * 1.55))
+                          arrowprops={"arrowstyle": "-", "color": "0.75", "relpos": (0, 0.5)})  # fmt: skip
+        axes.set(xlabel="step", title=title, xlim=(0, steps * 1.6))
         axes.title.set_fontsize(9)
         axes.set_xticks([0, steps // 2, steps])
         axes.spines[["top", "right"]].set_visible(False)
@@ -121,6 +121,7 @@ def stalled(
     import numpy as np
 
     size, wanted, moved = np.abs(before).ravel(), np.abs(step).ravel(), (before != after).ravel()
+    shares = {"stayed": (~moved).mean(), "moved": moved.mean()}  # of all, not of those shown
     shown = np.random.default_rng(0).permutation(len(size))[:1500]
     size, wanted, moved = size[shown], wanted[shown], moved[shown]
     figure = new_figure(6.6, 3.2)
@@ -130,13 +131,13 @@ def stalled(
         (moved, COLORS[0], "+", "moved"),
     ):
         axes.scatter(size[state], wanted[state], s=9, color=color, marker=marker, linewidths=0.8,
-                     label=f"{words} ({state.mean():.0%})")  # fmt: skip
+                     label=f"{words} ({shares[words]:.0%})")  # fmt: skip
     steps = 2.0 ** np.arange(-16, 3)
     line = axes.step(steps, form.spacing(steps) / 2, where="post", color="black", linewidth=1.3)
     line[0].set_label(f"half a spacing of {form.name}")
     axes.set(xscale="log", yscale="log", xlim=(1e-4, 4), ylim=(3e-7, 1e-3))
     axes.set_xlabel("magnitude of the weight")
     axes.set_ylabel("magnitude of the step")
-    axes.legend(frameon=False, fontsize=8, loc="lower right", markerscale=2)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", markerscale=2)
     axes.spines[["top", "right"]].set_visible(False)
     return finished(figure, caption)

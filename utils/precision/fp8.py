@@ -21,17 +21,16 @@ class Scaling(nn.Module):
 
     def __init__(self, delayed: bool, window: int = 8) -> None:
         super().__init__()
-        self.delayed = delayed
+        # In the graph a flag is data, so that one graph serves both ways.
+        self.register_buffer("delayed", torch.tensor(delayed))
         self.register_buffer("history", torch.zeros(3, window))
         self.register_buffer("saturated", torch.zeros(3))
 
     def quantise(self, x: Tensor, place: int) -> Tensor:
         """FP8 values of x [...], in float32. place: in KINDS."""
         kind, largest, past = KINDS[place], x.abs().max(), self.history[place].max()
-        if self.delayed:  # without a past, in the first step, the present has to do
-            largest_known = torch.where(past > 0, past, largest)
-        else:
-            largest_known = largest
+        # Without a past, in the first step, the present has to do.
+        largest_known = torch.where(self.delayed & (past > 0), past, largest)
         scale = fp8_scale(largest_known, kind)
         self.saturated[place] += too_large(x, scale, kind)
         self.history[place] = torch.cat([self.history[place, 1:], largest[None]])

@@ -73,6 +73,11 @@ class Curve:
         """The mean loss of the last 20 steps: the batches differ, one loss says little."""
         return mean(self.losses[-20:])
 
+    @property
+    def fall(self) -> float:
+        """How far the loss fell: the mean of the first ten steps less that of the last 20."""
+        return mean(self.losses[:10]) - self.last
+
 
 def mean(values: Sequence[float]) -> float:
     """

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 BF16_MANTISSA_BITS = 7
+_LOWEST = -110  # the spacing there is still a normal number, which XLA does not take for zero
+_POWERS = tuple(2.0**power for power in range(_LOWEST, 128))
 
 FP8 = {"e4m3": (torch.float8_e4m3fn, 240.0), "e5m2": (torch.float8_e5m2, 57344.0)}
 """Format name to its dtype and the largest value used. PyTorch has the E4M3 that goes to 448, the
@@ -19,12 +21,21 @@ def stochastic_bf16(wide: Tensor, noise: Tensor) -> Tensor:
     """float32 [...] to bfloat16 [...]: one of the two neighbours, the nearer one more often.
 
     A value a quarter of the way up from its lower neighbour goes up in one of four cases, so the
-    mean of many roundings is the value. `noise`, uniform in [0, 1) and of the same shape, is added
-    to the value counted in spacings; then the fraction is dropped. For values above 2**-120.
+    mean of many roundings is the value. `noise`, of the same shape and uniform in [0, 1), decides:
+    up if it is less than what the value is above its lower neighbour, counted in spacings. For
+    finite values; those below 2**-110 are rounded to multiples of the spacing there.
     """
-    exponent = torch.floor(torch.log2(wide.abs().clamp_min(2.0**-120)))
-    spacing = torch.exp2(exponent - BF16_MANTISSA_BITS)
-    return (torch.floor(wide / spacing + noise) * spacing).to(torch.bfloat16)
+    size = wide.abs().clamp_min(_POWERS[0])
+    powers = torch.tensor(_POWERS, device=wide.device)
+    # XLA's log2 may miss a whole number by one unit in the last place and its 2**x is not exact:
+    # the logarithm is a first guess, the table and two comparisons make it right.
+    place = (torch.log2(size).floor().long() - _LOWEST).clamp(0, len(_POWERS) - 2)
+    place = place - (powers[place] > size).long()
+    place = place + (powers[place + 1] <= size).long()
+    spacing = powers[place] * 2.0**-BF16_MANTISSA_BITS
+    steps = wide / spacing
+    below = steps.floor()
+    return ((below + (noise < steps - below)) * spacing).to(torch.bfloat16)
 
 
 def fp8_scale(largest: Tensor, kind: str) -> Tensor:

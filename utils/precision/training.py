@@ -7,6 +7,7 @@ from functools import cache
 import torch
 import torch_xla
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from utils import corpus
 from utils.networks import TinyGPT, next_token_loss
@@ -14,9 +15,9 @@ from utils.precision.fp8 import Scaling, with_fp8
 from utils.precision.recipes import Curve, Recipe, Update
 from utils.precision.rounding import stochastic_bf16
 
-LENGTH, ROWS, WIDTH = 32, 16, 32
+LENGTH, ROWS, WIDTH = 32, 8, 32
 
-MICRO_BATCHES = 4096
+MICRO_BATCHES = 8192
 """The loss is divided by this number, as if the batch were one of so many whose gradients are added
 up before an update: a batch of two million characters, of which one piece is computed here. Being a
 power of two it changes exponents only, so it matters to FP16 alone.
@@ -25,13 +26,13 @@ power of two it changes exponents only, so it matters to FP16 alone.
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def train(recipe: Recipe, steps: int = 200, rate: float = 1e-4, seed: int = 0) -> Curve:
+def train(recipe: Recipe, steps: int = 120, rate: float = 1e-4, seed: int = 0) -> Curve:
     """Train from the same weights, on the same batches, whatever the recipe.
 
     Args:
         steps: updates, one batch each.
         rate: of Adam, about what an update moves a weight by. It is that of a large model, so that
-            200 steps end long before this small one has learned what it can.
+            120 steps end long before this small one has learned what it can.
         seed: of the weights, the batches and the noise of stochastic rounding.
 
     In each step the new weights are computed in FP32 and then stored as the recipe says. XLA may
@@ -39,36 +40,37 @@ def train(recipe: Recipe, steps: int = 200, rate: float = 1e-4, seed: int = 0) -
     are results of a graph, so they are in BF16 for certain.
     """
     device = torch_xla.device()
-    model = _model(recipe, seed).to(device)
-    weights = list(model.parameters())
-    stored = nn.utils.parameters_to_vector(weights).detach()
+    model = _model(recipe, seed)
+    stored = nn.utils.parameters_to_vector(model.parameters()).detach().to(device)
+    model = model.to(device)
     wide = stored.float()
     adam = Adam(wide, rate)
-    noise = torch.Generator().manual_seed(seed)
+    random = torch.Generator().manual_seed(seed)
     scale = torch.tensor(recipe.loss_scale).to(device)
-    with torch.no_grad():
-        _put(stored, weights)  # as after every step, so that the first has the graph of the others
+    # What tells the recipes of BF16 weights apart goes into the graph as data, so that they share
+    # one: to compile a graph takes longer than to run it 100 times.
+    master, by_lot = torch.tensor([recipe.update == "master", recipe.update == "stochastic"]).to(
+        device
+    )
     torch_xla.sync()
     records = []
     for batch in _batches(steps, seed):
         batch = batch.to(device)
         with _autocast(recipe):
-            logits = model(batch[:, :-1])
+            logits = functional_call(model, _pieces(model, stored.requires_grad_()), batch[:, :-1])
         loss = next_token_loss(logits.float(), batch[:, 1:])
-        model.zero_grad()
         (loss / MICRO_BATCHES * scale).backward()
         with torch.no_grad():
-            gradient = nn.utils.parameters_to_vector([each.grad for each in weights])
+            gradient = stored.grad
             step = adam.step(gradient.float() / scale)
-            before = stored
-            if recipe.update != "master":
-                wide = before.float()  # what the last rounding dropped is forgotten
-            wide = wide - step
-            if recipe.update == "stochastic":
-                stored = stochastic_bf16(wide, torch.rand(len(wide), generator=noise).to(device))
+            before = stored.detach()
+            if recipe.weights == "bf16":
+                # Without a master copy, what the last rounding dropped is forgotten.
+                wide = torch.where(master, wide, before.float()) - step
+                noise = torch.rand(len(wide), generator=random).to(device)
+                stored = torch.where(by_lot, stochastic_bf16(wide, noise), wide.bfloat16())
             else:
-                stored = wide.to(before.dtype)
-            _put(stored, weights)
+                stored = wide = before - step
             changed, zero = (stored != before).float().mean(), (gradient == 0).float().mean()
         torch_xla.sync()
         records.append((loss.detach(), changed, zero))
@@ -133,8 +135,10 @@ def _autocast(recipe: Recipe) -> "torch.autocast | nullcontext":
     return nullcontext()
 
 
-def _put(vector: Tensor, weights: list[nn.Parameter]) -> None:
-    """Write one vector into the weights, in place."""
-    pieces = vector.split([each.numel() for each in weights])
-    for weight, piece in zip(weights, pieces, strict=True):
-        weight.copy_(piece.view_as(weight))
+def _pieces(model: nn.Module, vector: Tensor) -> dict[str, Tensor]:
+    """The model's weights by name, each a view of its piece of one vector."""
+    named = dict(model.named_parameters())
+    pieces = vector.split([each.numel() for each in named.values()])
+    return {
+        name: piece.view_as(each) for (name, each), piece in zip(named.items(), pieces, strict=True)
+    }
