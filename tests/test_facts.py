@@ -1,6 +1,7 @@
 """Facts are complete, consistent and traceable: value, unit, source, status, date."""
 
 import datetime
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from utils.commands import facts as command
 from utils.facts import STATUSES, Unknown, fact, figure, figures, stale, table, units
 from utils.facts.ages import LIMITS, PRICE_DAYS, age
-from utils.facts.records import DATA, FILES, Figure, _computed
+from utils.facts.records import DATA, FILES, Figure, _computed, _figure, _leaves
 from utils.facts.statements import facts
 
 WORDS = {"text", "date", "bool", "billion"}
@@ -123,6 +124,29 @@ def test_a_figure_made_of_an_unknown_one_is_unknown_too() -> None:
         _ = Figure("test", None, "W", "", "", "derived", DAY, formula=formula).number
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"value": 1, "source": "page"}, "chip.rate: its unit is missing"),
+        ({"value": 1, "unit": "GHz"}, "chip.rate: its source is missing"),
+        ({"value": 1, "unit": "GHz", "source": "pgae"}, "chip.rate: no source 'pgae'"),
+        ({"value": 1, "unit": "GHz", "source": "page", "notes": ""}, "there is no notes"),
+        ({"formula": "2 * 3", "unit": "x"}, "names no figure in braces"),
+    ],
+)
+def test_a_faulty_entry_is_named_with_its_fault(entry: dict, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        _figure("chip.rate", entry, {"page": {"url": "https://example.org", "date": DAY}})
+    with pytest.raises(ValueError, match="chip.rate: an entry has a value or a formula"):
+        [*_leaves({"chip": {"rate": {"valeu": 1, "unit": "GHz"}}})]
+
+
+def test_no_figure_hides_as_a_number_in_a_formula() -> None:
+    for each in EVERY:
+        for number in re.findall(r"[\d.]+", re.sub(r"\{[^}]+\}", "", each.formula)):
+            assert number in ("2", "4", "8"), f"{each.key}: {number} is typed in its formula"
+
+
 def test_units_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="2.9 TB/s cannot be given in TFLOPS"):
         figure("trainium2.hbm.bandwidth").to("TFLOPS")
@@ -132,6 +156,9 @@ def test_units_that_do_not_fit_are_refused() -> None:
         derived("{trainium2.rate.bf16}", "TB/s")
     with pytest.raises(ValueError, match="cannot compute"):
         derived("{trainium2.rate.bf16} ** 2", "TFLOPS")
+    with pytest.raises(ValueError, match="is no formula"):
+        derived("{trainium2.rate.bf16} *", "TFLOPS")
+    assert figure("trainium2.cores").to("cores") == figure("trainium2.cores").number
 
 
 @given(st.floats(1e-3, 1e6), st.sampled_from(["TB/s", "GiB/s", "GB/s", "Gbps"]))
@@ -225,6 +252,7 @@ def test_the_command_names_what_it_does_not_find(capsys) -> None:
     assert "no claim contains 'zzz'" in said(capsys, "--claims", "zzz", code=1)
     with pytest.raises(SystemExit):
         command.main(["--today", "yesterday"])
+    assert "'yesterday' is no date: write one such as" in capsys.readouterr().err
 
 
 def test_the_readme_of_the_data_is_the_module_that_reads_it() -> None:

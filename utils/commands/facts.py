@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--claims", metavar="TEXT", help="claims of articles that contain a text")
     parser.add_argument(
         "--today",
-        type=datetime.date.fromisoformat,
+        type=_day,
         default=datetime.date.today(),
         metavar="DATE",
         help="the day on which ages count, such as 2027-01-31 (default: today)",
@@ -48,6 +48,15 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _day(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no date: write one such as 2027-01-31"
+        ) from None
+
+
 def _figures(prefix: str, today: datetime.date) -> str:
     found = figures(prefix)
     if not found:
@@ -56,8 +65,9 @@ def _figures(prefix: str, today: datetime.date) -> str:
     lines = [str(table(found, today=today))]
     for each in found.values():
         before = "".join(f"; {old.text} on {old.date}" for old in each.history)
-        if each.note or before:
-            lines.append(f"{each.key}: {(each.note + before).removeprefix('; ')}")
+        also = "".join(f"; also {other.text}: {other.note}" for other in each.also if other.note)
+        if each.note or also or before:
+            lines.append(f"{each.key}: {(each.note + also + before).removeprefix('; ')}")
     return "\n".join(lines)
 
 

@@ -94,7 +94,8 @@ def claim(identity: str) -> Claim:
     'wrong'
     """
     if identity not in _ledger():
-        raise KeyError(f"no claim {identity!r}; they are called A-001 to D-042, see claims()")
+        first, *_, last = sorted(_ledger())
+        raise KeyError(f"no claim {identity!r}; they are called {first} to {last}, see claims()")
     return _ledger()[identity]
 
 

@@ -27,6 +27,7 @@ from utils.facts import units
 DATA = Path(__file__).parent.parent / "data"
 FILES = ("chips.yaml", "instances.yaml")
 NEVER = datetime.date.max
+FIELDS = frozenset("value formula unit source status date note also history".split())
 STATUSES = ("primary", "vendor-claim", "third-party-estimate", "derived", "local-check")
 
 
@@ -128,6 +129,8 @@ def _all() -> dict[str, Figure]:
 
 def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     for name, node in tree.items():
+        if not isinstance(node, Mapping):
+            raise ValueError(f"{prefix.rstrip('.')}: an entry has a value or a formula")
         if "value" in node or "formula" in node:
             yield prefix + name, node
         else:
@@ -137,6 +140,15 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, di
 def _figure(key: str, entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Figure:
     formula = entry.get("formula", "")
     value = entry.get("value")
+    for wrong, said in (
+        (set(entry) - FIELDS, f"there is no {', '.join(set(entry) - FIELDS)} in an entry"),
+        ("unit" not in entry, "its unit is missing"),
+        (formula and not _parts(formula), f"{formula!r} names no figure in braces"),
+        (not formula and "source" not in entry, "its source is missing"),
+        (entry.get("source", "") not in {"", *sources}, f"no source {entry.get('source')!r}"),
+    ):
+        if wrong:
+            raise ValueError(f"{key}: {said}")
     source = sources[entry["source"]] if "source" in entry else {"url": "", "date": NEVER}
     again = {k: entry[k] for k in ("unit", "source", "status") if k in entry}
     return Figure(
@@ -198,7 +210,7 @@ def _parts(formula: str) -> list[str]:
 
 def _computed(derived: Figure) -> float | None:
     """The value of a formula in its declared unit; units are checked on the way. None if a part is
-    not known.
+    not known. Raises ValueError if it cannot be computed or gives another unit.
     """
     names = _parts(derived.formula)
     if any(figure(name).value is None for name in names):
@@ -222,4 +234,7 @@ def _computed(derived: Figure) -> float | None:
             f"{derived.key}: cannot compute {ast.unparse(node)!r} of {derived.formula!r}"
         )
 
-    return units.magnitude(value(ast.parse(text, mode="eval").body), derived.unit)
+    try:
+        return units.magnitude(value(ast.parse(text, mode="eval").body), derived.unit)
+    except SyntaxError as error:
+        raise ValueError(f"{derived.key}: {derived.formula!r} is no formula: {error.msg}") from None

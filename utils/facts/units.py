@@ -38,6 +38,8 @@ def convert(value: float, unit: str, to: str) -> float:
     """
     import pint
 
+    if unit == to:
+        return value
     try:
         return _short(registry().Quantity(value, unit).to(to).magnitude)
     except (pint.DimensionalityError, pint.UndefinedUnitError, AttributeError) as error:
