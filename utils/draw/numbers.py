@@ -60,7 +60,8 @@ def number_line(formats: Sequence["Format"], low: float, high: float, caption: s
         names.append(f"{form.name} ({len(inside)})")
     axes.set_yticks(range(len(formats)), names)
     axes.set_ylim(len(formats) - 0.4, -0.6)
-    axes.set_xlim(low, high)
+    margin = 0.005 * (high - low)  # else the first and the last tick are cut in half
+    axes.set_xlim(low - margin, high + margin)
     axes.spines[["top", "right", "left"]].set_visible(False)
     return finished(figure, caption)
 
@@ -74,6 +75,7 @@ def training(
     at the right end of its curve.
     """
     figure = new_figure(7.4, 3)
+    to_the_left = {"arrowstyle": "-", "color": "0.75", "relpos": (0, 0.5)}
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, (title, curves) in zip(every, panels.items(), strict=True):
         ends = {}
@@ -90,7 +92,7 @@ def training(
         for i, name in enumerate(curves):
             axes.annotate(name, (steps, ends[name]), (steps * 1.09, places[name]), fontsize=8,
                           color=COLORS[i % 6], va="center", annotation_clip=False,
-                          arrowprops={"arrowstyle": "-", "color": "0.75", "relpos": (0, 0.5)})  # fmt: skip
+                          arrowprops=to_the_left)  # fmt: skip
         axes.set(xlabel="step", title=title, xlim=(0, steps * 1.6))
         axes.title.set_fontsize(9)
         axes.set_xticks([0, steps // 2, steps])
