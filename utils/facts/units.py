@@ -39,7 +39,7 @@ def convert(value: float, unit: str, to: str) -> float:
     import pint
 
     if unit == to:
-        return value
+        return float(value)
     try:
         return _short(registry().Quantity(value, unit).to(to).magnitude)
     except (pint.DimensionalityError, pint.UndefinedUnitError, AttributeError) as error:
