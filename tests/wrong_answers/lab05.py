@@ -318,6 +318,41 @@ def round_by_hand(numbers, exponent_bits, mantissa_bits):
 """,
         "belongs to the course: write this one yourself, it is lab 05, exercise 1",
     ),
+    (
+        "lab05.ex1",
+        "frexp taken for the exponent of 1.xxx",
+        _hand(("[1] - 1, 1 - bias", "[1], 1 - bias")),
+        "so the exponent of 1.xxx is one less",
+    ),
+    (
+        "lab05.ex1",
+        "two's complement",
+        _hand(
+            (
+                "sign << (exponent_bits + mantissa_bits) | code",
+                "-code % 2 ** (1 + exponent_bits + mantissa_bits) if sign else code",
+            )
+        ),
+        "negative numbers came as two's complement",
+    ),
+    (
+        "lab05.ex1",
+        "the bias of FP32",
+        _hand(("bias = 2 ** (exponent_bits - 1) - 1", "bias = 127")),
+        "every number became infinity: the bias is 2**(exponent_bits - 1) - 1",
+    ),
+    (
+        "lab05.ex1",
+        "negative codes",
+        _hand(("sign << (exponent_bits + mantissa_bits) | code", "-code if sign else code")),
+        "A negative number has the sign bit set, and no negative code",
+    ),
+    (
+        "lab05.ex1",
+        "subnormals one exponent too low",
+        _hand(("1 - bias)\n", "-bias)\n")),
+        "No exponent is below that of the smallest normal value",
+    ),
     # ex2
     (
         "lab05.ex2",
@@ -478,6 +513,48 @@ def round_stochastically(x, rng):
         "def round_stochastically(x, rng):\n    return None",
         "`round_stochastically` returned None: return an array",
     ),
+    (
+        "lab05.ex2",
+        "one draw for each column",
+        _random(("x.shape, dtype", "x.shape[-1], dtype")),
+        "the shares scatter more, or lie elsewhere",
+    ),
+    (
+        "lab05.ex2",
+        "noise far too small",
+        _random(("rng.integers(0, 2**16", "rng.integers(0, 2**8")),
+        "or the noise is far smaller than a step",
+    ),
+    (
+        "lab05.ex2",
+        "the distance not in steps",
+        _chosen("rng.random(x.shape) < abs(x - low)"),
+        "it has to be counted in steps",
+    ),
+    (
+        "lab05.ex2",
+        "a negative share for negative numbers",
+        """
+def round_stochastically(x, rng):
+    step = np.ldexp(1.0, np.frexp(x)[1] - 8)
+    whole = np.trunc(x / step)
+    up = rng.random(x.shape) < x / step - whole
+    return ((whole + np.sign(x) * up) * step).astype(np.float32)
+""",
+        "only negative numbers go wrong",
+    ),
+    (
+        "lab05.ex2",
+        "the lower bits kept",
+        _random(("0xFFFF0000", "0x0000FFFF")),
+        "that is far from x",
+    ),
+    (
+        "lab05.ex2",
+        "an end that is included",
+        _random(("dtype=np.uint32)", "dtype=np.uint32, endpoint=True)")),
+        "noise must never be enough for a whole step",
+    ),
     # ex3
     (
         "lab05.ex3",
@@ -596,6 +673,47 @@ def tiled_product(a, b, engine):
     return dot(a.astype(np.float32), b.astype(np.float32), partial="fp32")
 """,
         "belongs to the course: write this one yourself, it is lab 05, exercise 3",
+    ),
+    (
+        "lab05.ex3",
+        "the last tile filled up with zeros",
+        _product(
+            (
+                "    total = np",
+                "    missing = -a.shape[1] % engine.depth\n"
+                "    a = np.pad(a, ((0, 0), (0, missing)))\n"
+                "    b = np.pad(b, ((0, missing), (0, 0)))\n"
+                "    total = np",
+            )
+        ),
+        "the engine multiplied zeros that fill up the last tile",
+    ),
+    (
+        "lab05.ex3",
+        "the mean of the tiles",
+        _product(("return total", "return total / np.float32(-(-a.shape[1] // engine.depth))")),
+        "tiles are added, once each, not averaged",
+    ),
+    (
+        "lab05.ex3",
+        "a sum that begins at one",
+        _product(("np.zeros(", "np.ones(")),
+        "every number is off by 1: the sum begins at zero",
+    ),
+    (
+        "lab05.ex3",
+        "a total in the dtype of a",
+        _product(
+            (", np.float32)", ", a.dtype)"),
+            (ADD, ADD.replace("total += ", "total = (total + ") + ").astype(total.dtype)"),
+        ),
+        "the result is bfloat16: return the sum in float32, as PSUM holds it.",
+    ),
+    (
+        "lab05.ex3",
+        "an engine of its own",
+        _product(("    total = np", "    engine = TensorEngine()\n    total = np")),
+        "the engine multiplied nothing",
     ),
     # ex4
     (
@@ -722,6 +840,38 @@ def update(weights, gradients, state, lr):
         "def update(weights, gradients, state, lr):\n    return None",
         "no weight moved at all",
     ),
+    (
+        "lab05.ex4",
+        "masters outside of state",
+        _master(
+            ("def update", "KEPT = {}\n\n\ndef update"), ("state.setdefault", "KEPT.setdefault")
+        ),
+        "And what lasts belongs in `state`",
+    ),
+    (
+        "lab05.ex4",
+        "new weights returned",
+        _master(
+            ("        w.copy_(master)\n", "    return [master.bfloat16() for master in masters]\n")
+        ),
+        "must be written into `weights`",
+    ),
+    (
+        "lab05.ex4",
+        "another dict in place of state",
+        _master(("    masters = ", "    state = dict(state)\n    masters = ")),
+        "still stalled",
+    ),
+    (
+        "lab05.ex4",
+        "a fixed step against the sign",
+        """
+def update(weights, gradients, state, lr):
+    for w, gradient in zip(weights, gradients, strict=True):
+        w -= lr * gradient.sign()
+""",
+        "One update is lr times the gradient",
+    ),
     # ex5
     (
         "lab05.ex5",
@@ -828,6 +978,42 @@ def choose_scales(tensors):
         "does nothing",
         "def choose_scales(tensors):\n    return None",
         "`choose_scales` returned None: return a list of 2 floats, one per tensor",
+    ),
+    (
+        "lab05.ex5",
+        "the exponent in place of the scale",
+        _scales((SCALE, "float(math.floor(math.log2(240 / largest)))")),
+        "these are the exponents of good scales",
+    ),
+    (
+        "lab05.ex5",
+        "the maximum of e5m2",
+        _scales(
+            ("240 / largest", "57344 / largest"),
+            ("2.0 ** math.floor(math.log2(57344 / largest))", "57344 / largest"),
+        ),
+        "57344 is the maximum of e5m2",
+    ),
+    (
+        "lab05.ex5",
+        "a scale of zero for zeros",
+        _scales(("else 1.0", "else 0.0")),
+        "0 is among the scales: a scale is above 0",
+    ),
+    (
+        "lab05.ex5",
+        "scaled tensors",
+        "def choose_scales(tensors):\n    return [x * 64 for x in tensors]",
+        "a ndarray is among the scales",
+    ),
+    (
+        "lab05.ex5",
+        "zeros left out",
+        _scales(
+            (f"{SCALE} if largest else 1.0)", f"{SCALE})"),
+            ("        scales.append", "        if largest:\n            scales.append"),
+        ),
+        "return a list of 4 floats, one per tensor",
     ),
     # ex6
     (
@@ -1035,5 +1221,78 @@ def mx_quantise(x, element):
     return found.scale_codes, found.elements
 """,
         "belongs to the course: write this one yourself, it is lab 05, exercise 6",
+    ),
+    (
+        "lab05.ex6",
+        "codes and elements exchanged",
+        _blocks(
+            (
+                "return (exponents + 127).astype(np.uint8), elements.reshape(x.shape)",
+                "return elements.reshape(x.shape), exponents + 127",
+            )
+        ),
+        "codes and elements are exchanged",
+    ),
+    (
+        "lab05.ex6",
+        "a bias of 128",
+        _blocks(("exponents + 127", "exponents + 128")),
+        "every code is one too large",
+    ),
+    (
+        "lab05.ex6",
+        "the e4m3 with infinity",
+        _blocks(
+            (
+                "    emax = ",
+                "    if largest == 448:\n"
+                "        dtype, largest = ml_dtypes.float8_e4m3, 240.0\n"
+                "    emax = ",
+            )
+        ),
+        "every code is one too large",
+    ),
+    (
+        "lab05.ex6",
+        "floor of the quotient",
+        _blocks(
+            (
+                EXPONENTS,
+                "exponents = np.floor(np.log2(np.maximum(sizes, 2.0**-126) / largest)).astype(int)",
+            )
+        ),
+        "not of the quotient",
+    ),
+    (
+        "lab05.ex6",
+        "numbers that lie apart",
+        _blocks(
+            ("x.reshape(len(x), -1, 32)", "x.reshape(len(x), 32, -1).swapaxes(1, 2)"),
+            ("elements.reshape(", "elements.swapaxes(1, 2).reshape("),
+        ),
+        "these are the scales of numbers that lie apart",
+    ),
+    (
+        "lab05.ex6",
+        "codes in int8",
+        _blocks(("np.uint8", "np.int8")),
+        "(an int8 ends at 127)",
+    ),
+    (
+        "lab05.ex6",
+        "a logarithm of zero",
+        _blocks(
+            (EXPONENTS, "exponents = np.floor(np.log2(sizes.astype(float))) - emax"),
+            ("    exponents = np.where(sizes > 0, exponents, -127).clip(-127, 127)\n", ""),
+            ("np.ldexp(blocks, -exponents[:, :, None])", "blocks / 2.0 ** exponents[:, :, None]"),
+            ("(exponents + 127).astype(np.uint8)", "exponents + 127"),
+        ),
+        "log2(0) is none",
+    ),
+    (
+        "lab05.ex6",
+        "tensors",
+        _blocks(("elements.reshape(x.shape)", "torch.tensor(elements.reshape(x.shape))")),
+        "returned a ndarray and a tensor on cpu: return two arrays",
     ),
 ]

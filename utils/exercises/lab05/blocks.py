@@ -34,16 +34,16 @@ ELEMENTS = {
 _WEIGHTS = {"scales": 2, "elements": 3, "cut off": 1, "zeros and tiny": 1}
 
 
-_EVERY = ("plain", "wide", "cut off", "edge", "zeros", "tiny")
+_EVERY = ("plain", "wide", "power", "cut off", "edge", "zeros", "tiny")
 
 
 def block_cases(rng: random.Random) -> list[Facts]:
     first, second = rng.sample(sorted(ELEMENTS), 2)
-    few, more = rng.sample(_EVERY, len(_EVERY)), rng.sample(_EVERY, len(_EVERY))
+    few, more = ([*rng.sample(_EVERY, len(_EVERY)), rng.choice(_EVERY)] for _ in range(2))
     column = [*_EVERY, *rng.choices(_EVERY, k=BLOCK - len(_EVERY))]
     return [
-        _case(rng, first, [few[:2], few[2:4], few[4:]]),
-        _case(rng, second, [more[:3], more[3:]]),
+        _case(rng, first, [few[:2], few[2:4], few[4:6], few[6:]]),
+        _case(rng, second, [more[:4], more[4:]]),
         # As many rows as a block has values: no shape says along which axis the blocks lie.
         _case(rng, first, [[kind] for kind in rng.sample(column, BLOCK)]),
     ]
@@ -97,7 +97,7 @@ def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
     given = np.array([math.nan if isinstance(v, str) else v for v in facts["elements"]])
     given = given.reshape(x.shape)
     kinds = np.array(case["kinds"])
-    plain = np.isin(kinds, ("plain", "wide"))
+    plain = np.isin(kinds, ("plain", "wide", "power"))
     other_scale = given_codes != codes
     other = (given != right).reshape(*codes.shape, BLOCK).any(axis=2)
 
@@ -129,6 +129,8 @@ def _fault(x: np.ndarray, codes: np.ndarray, facts: Facts) -> str:
         return "the check stopped the answer after some seconds: work on all blocks at once"
     if facts["codes"] is None:
         return f"`mx_quantise` returned {facts['kind']}: return two arrays, (codes, elements)"
+    if [facts["codes_shape"], facts["elements_shape"]] == [list(x.shape), list(codes.shape)]:
+        return "codes and elements are exchanged: return (codes, elements)"
     if facts["codes_shape"] != list(codes.shape):
         return (
             f"the codes have the shape {facts['codes_shape']}, not {list(codes.shape)}: one scale"
@@ -137,10 +139,14 @@ def _fault(x: np.ndarray, codes: np.ndarray, facts: Facts) -> str:
     if facts["elements_shape"] != list(x.shape):
         return f"the elements have the shape {facts['elements_shape']}, not {list(x.shape)}"
     if strange := [each for each in facts["codes"] if not isinstance(each, int)]:
-        return f"{strange[0]} is among the codes: a code is the exponent plus 127, an int"
+        said = f"{strange[0]} is among the codes: a code is the exponent plus 127, an int"
+        return said + ". log2(0) is none" * (strange[0] in ("-inf", "nan"))
     if min(facts["codes"]) < 0 or max(facts["codes"]) > 254:
-        return "a code of E8M0 is the exponent plus 127, from 0 to 254"
+        return "a code of E8M0 is the exponent plus 127, from 0 to 254 (an int8 ends at 127)"
     return ""
+
+
+_RULE = "emax = {0} is the exponent of the element's largest value, {1:g}, and the bias is 127"
 
 
 def _ceiling(size: float) -> int:
@@ -168,12 +174,24 @@ def _scale_message(x: np.ndarray, element: Element, codes: np.ndarray, given: np
             reference(x, element, lambda size: round(math.log2(size)))[0],
             "the exponent is rounded down (floor), not to the nearest",
         ),
+        (codes + 1, f"every code is one too large: {_RULE.format(element.emax, element.largest)}"),
+        (codes - 1, f"every code is one too small: {_RULE.format(element.emax, element.largest)}"),
+        (
+            reference(
+                x, element, lambda s: math.floor(math.log2(s / element.largest)) + element.emax
+            )[0],
+            "floor is taken of log2(largest magnitude) alone, and then emax subtracted: not of the"
+            " quotient of the largest magnitude and the largest element",
+        ),
     )
     for other, text in ways:
         if is_like(other):
             return text
     if len(np.unique(given)) == 1 and given.size > 2:
         return "all blocks have one scale: each block of 32 has its own"
+    apart = np.swapaxes(x.reshape(len(x), BLOCK, -1), 1, 2).reshape(x.shape)
+    if is_like(reference(apart, element)[0]):
+        return "these are the scales of numbers that lie apart: a block is 32 neighbours of a row"
     if x.shape[0] == x.shape[1] and is_like(reference(x.T.copy(), element)[0]):
         return "these are the scales of columns: a block is 32 neighbours of a row"
     sizes = np.array([abs(row).max() for row in x])

@@ -120,6 +120,23 @@ def _twice(x: float, e: int, m: int) -> int:
     return code_of(math.copysign(once, x), e, m)
 
 
+def _exponent_of_frexp(x: float, e: int, m: int) -> int:
+    """With the exponent that belongs to a mantissa from 0.5 to 1."""
+    bias = 2 ** (e - 1) - 1
+    exponent = max(math.frexp(x)[1], 1 - bias)
+    code = ((exponent + bias - 1) << m) + round(math.ldexp(abs(x), m - exponent))
+    return _sign(x, e, m) | min(code, (2**e - 1) << m)
+
+
+def _complement(x: float, e: int, m: int) -> int:
+    code = code_of(abs(x), e, m)
+    return -code % 2 ** (1 + e + m) if x < 0 else code
+
+
+def _infinite(x: float, e: int, m: int) -> int:
+    return _sign(x, e, m) | (2**e - 1) << m
+
+
 def _unsigned(x: float, e: int, m: int) -> int:
     return code_of(abs(x), e, m)
 
@@ -138,6 +155,21 @@ KNOWN: tuple[tuple[str, Callable[[float, int, int], int]], ...] = (
     ("a number that rounds to zero keeps its sign bit: there is a negative zero", _unsigned_zero),
     ("the exponent is stored with the bias 2**(exponent_bits - 1) - 1", _bias_off(1)),
     ("the exponent is stored with the bias 2**(exponent_bits - 1) - 1", _bias_off(-1)),
+    (
+        "every number became infinity: the bias is 2**(exponent_bits - 1) - 1, so 127 for 8 bits"
+        " of exponent only",
+        _infinite,
+    ),
+    (
+        "a bit of the mantissa is lost: math.frexp counts from 0.5 to 1, so the exponent of 1.xxx"
+        " is one less",
+        _exponent_of_frexp,
+    ),
+    (
+        "negative numbers came as two's complement: a negative number has the code of its"
+        " magnitude, and the sign bit",
+        _complement,
+    ),
     ("the bits that do not fit are cut off: the nearest value is asked for", _lower),
     ("rounded down, towards minus infinity: the nearest value is asked for", _down),
     ("rounded up, towards infinity: the nearest value is asked for", _up),

@@ -81,6 +81,8 @@ def _block(rng: np.random.Generator, kind: str, element: str) -> np.ndarray:
         x[7], x[31] = 1.96, -1.9
     if kind == "edge":  # just below a power of two, where a logarithm in float32 rounds up
         x[31] = np.nextafter(np.float32(2), np.float32(0))
+    if kind == "power":  # a ceiling leaves a power of two as it is
+        x[31] = -1
     if kind == "wide":  # most are subnormal elements, or nothing at all
         x[:30] *= 2.0 ** -rng.integers(2, 12, 30)
     if kind == "tiny":  # the scale can go no lower

@@ -10,7 +10,7 @@ from utils.exercises.lab05 import inputs
 from utils.exercises.plain import describe, number, numbers
 from utils.exercises.watch import Answer
 
-COURSE = ("utils.formats", "utils.mx", "utils.accumulate")
+COURSE = ("utils.formats", "utils.mx", "utils.accumulate", "utils.precision.rounding")
 """What the course has for these exercises; it refuses to be called while an answer runs."""
 
 _MOST_VALUES = 4096
@@ -45,11 +45,19 @@ def _values(array: np.ndarray | None) -> list[Any] | None:
         return None
 
 
+def _numbers(value: Any) -> Facts:
+    """As `numbers`; an array of one dimension counts as a list."""
+    array = _array(value)
+    if array is None or array.ndim != 1 or array.dtype.kind == "V":
+        return numbers(value)
+    return {**numbers(array[:_MOST_VALUES].tolist()), "kind": f"an array of {array.size}"}
+
+
 def observe_rounding(answer: Answer, case: Facts) -> Facts:
     said, _ = _call(
         "ex1", answer, list(case["numbers"]), case["exponent_bits"], case["mantissa_bits"]
     )
-    return {"returned": numbers(said)}
+    return {"returned": _numbers(said)}
 
 
 def observe_stochastic(answer: Answer, case: Facts) -> Facts:
@@ -155,7 +163,13 @@ def observe_update(answer: Answer, case: Facts) -> Facts:
 
 def observe_scales(answer: Answer, case: Facts) -> Facts:
     said, stopped = _call("ex5", answer, inputs.tensors(case))
-    return {"stopped": stopped, "returned": numbers(said)}
+    return {"stopped": stopped, "returned": _numbers(said)}
+
+
+def _pair_kind(value: Any) -> str:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return describe(value)
+    return " and ".join(_kind(each) for each in value)
 
 
 def observe_blocks(answer: Answer, case: Facts) -> Facts:
@@ -165,7 +179,7 @@ def observe_blocks(answer: Answer, case: Facts) -> Facts:
     both = codes is not None and elements is not None
     return {
         "stopped": stopped,
-        "kind": describe(said),
+        "kind": _pair_kind(said),
         "codes": _values(codes) if both else None,
         "codes_shape": list(codes.shape) if both else [],
         "elements": _values(elements) if both else None,

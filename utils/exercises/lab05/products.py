@@ -100,8 +100,8 @@ def _fault(case: Facts, facts: Facts) -> str:
         return f"the result has another shape than [m, n] = {shape}"
     if facts["dtype"] != "float32":
         return (
-            f"the result is {facts['dtype']}: return the sum in float32, as PSUM holds it. np.zeros"
-            " makes float64 unless it is told otherwise"
+            f"the result is {facts['dtype']}: return the sum in float32, as PSUM holds it."
+            + " np.zeros makes float64 unless it is told otherwise" * (facts["dtype"] == "float64")
         )
     if facts["values"] is None:
         return "the result holds nan or infinity: are all tiles in it, and begins the sum at zero?"
@@ -116,6 +116,11 @@ def _products_message(case: Facts, made: int, needed: int) -> str:
         )
     if made < needed:
         return "some products of the result never came from the engine"
+    if made == case["m"] * case["n"] * -(-case["k"] // DEPTH) * DEPTH:
+        return (
+            "the engine multiplied zeros that fill up the last tile: a tile may be shorter than"
+            " `engine.depth`, so leave them out"
+        )
     return "the engine made products that the result does not need: each pair of tiles once"
 
 
@@ -128,14 +133,20 @@ def _error_message(case: Facts, c: np.ndarray) -> str:
         return "only the last tile is in the result: add each to those before it"
     if relative_error(c, exact_product(case, tile)) <= TOLERANCE:
         return "only the first tile is in the result: add the others to it"
-    if relative_error(c, 2 * exact_product(case)) <= TOLERANCE:
-        return "every tile is counted twice"
-    off = relative_error(c, exact_product(case))
+    exact = exact_product(case)
+    off, times = relative_error(c, exact), float((c * exact).sum() / (exact**2).sum())
+    if abs(times - 1) > 0.001 and relative_error(c, times * exact) <= TOLERANCE:
+        if abs(times - 2) < 0.001:
+            return "every tile is counted twice"
+        return f"this is {times:.3g} times the product: tiles are added, once each, not averaged"
     if np.array_equal(c, _upper_bits(c)):
         return (
             "every number of the result is a BF16 value: each rounding of a partial sum to BF16"
             " loses what is below its step. Keep the sum in FP32"
         )
+    beside = c - exact
+    if np.ptp(beside) < 0.01 * abs(beside.mean()):
+        return f"every number is off by {beside.mean():.3g}: the sum begins at zero"
     if off < 0.3:
         return (
             "close, but more is lost than FP32 loses: is a partial sum, or a tile, rounded to a"

@@ -108,14 +108,27 @@ def judge_rounding(case: Facts, facts: Facts) -> list[Criterion]:
             f"{strange[0]} is among the codes: return the bit pattern as an int, such as"
             " 0b0_0111_000"
         )
-    elif min(items) < 0 or max(items) >> (case["exponent_bits"] + case["mantissa_bits"] + 1):
-        fault = "a code has more bits than sign, exponent and mantissa together, or is negative"
+    else:
+        fault = _out_of_range(case, items)
     if fault:
         return [
             criterion(name, weight, False, "", "", fault if name == "between two values" else "")
             for name, weight in _WEIGHTS.items()
         ]
     return [_judge_kind(name, case, items) for name in _WEIGHTS]
+
+
+def _out_of_range(case: Facts, items: list[int]) -> str:
+    most = 2 ** (1 + case["exponent_bits"] + case["mantissa_bits"]) - 1
+    for x, code in zip(case["numbers"], items, strict=True):
+        if not 0 <= code <= most:
+            said = f"{x!r} became {code}: with sign, exponent and mantissa a code is 0 to {most}"
+            if code >= 0:
+                return said
+            if x < 0:
+                return f"{said}. A negative number has the sign bit set, and no negative code"
+            return f"{said}. No exponent is below that of the smallest normal value, 1 - bias"
+    return ""
 
 
 def _judge_kind(kind: str, case: Facts, items: list[int]) -> Criterion:

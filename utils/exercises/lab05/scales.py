@@ -16,6 +16,7 @@ NEAR = 1.10
 """Error of a choice that is called near, relative to the best power of two."""
 
 _EXPONENTS = range(-60, 61)
+_SMALLEST, _LARGEST = 2.0**-126, 2.0**128 * (1 - 2.0**-24)  # normal numbers of float32
 _WEIGHTS = {"nothing saturates": 2, "error": 4}
 
 # Ranges of the largest value's significand: where a scale for 448, one rounded to the nearest power
@@ -121,12 +122,13 @@ def _fault(count: int, facts: Facts) -> str:
     if items is None or len(items) != count:
         return f"`choose_scales` returned {kind}: return a list of {count} floats, one per tensor"
     if strange := [each for each in items if isinstance(each, str)]:
-        return (
-            f"{strange[0]} is among the scales: a scale is a finite float. A tensor of zeros has no"
-            " largest value to divide by"
+        zeros = " A tensor of zeros has no largest value to divide by"
+        return f"{strange[0]} is among the scales: a scale is a finite float." + (
+            zeros if strange[0] in ("inf", "-inf", "nan") else ""
         )
-    if min(items) <= 0 or not 1e-30 < min(items) <= max(items) < 1e30:
-        return "a scale is above 0, and neither it nor the scaled values leave the range of float32"
+    if min(items) < _SMALLEST or max(items) > _LARGEST:
+        bad = min(items) if min(items) < _SMALLEST else max(items)
+        return f"{bad:g} is among the scales: a scale is above 0, and a normal number in float32"
     return ""
 
 
@@ -153,6 +155,10 @@ _DOWN = "the exponent of a power of two for the scale has to be rounded down"
 _TOO_LARGE = (
     (_OCP, lambda largest: 448 / largest),
     (
+        "57344 is the maximum of e5m2. The format asked for here is e4m3, which ends at 240",
+        lambda largest: 57344 / largest,
+    ),
+    (
         "each scale is a power of two too large: 448, the maximum of the OCP format, was taken for"
         " 240, or the exponent was rounded up",
         lambda largest: 2.0 ** math.floor(math.log2(448 / largest)),
@@ -168,9 +174,18 @@ _TOO_LARGE = (
 """Usual scales that are too large: what to say, and the scale for a largest magnitude."""
 
 
-def _saturation_message(pairs: Pairs) -> str:
+def _mistaken(pairs: Pairs) -> str:
+    """What good scales were made into, if that is all that is wrong."""
     if _fits(pairs, lambda x, scale: 1 / scale):
         return "the stored value is x * scale: these are the reciprocals of good scales"
+    if _fits(pairs, lambda x, scale: 2.0 ** min(scale, 127)):
+        return "these are the exponents of good scales: the scale is 2 to that power"
+    return ""
+
+
+def _saturation_message(pairs: Pairs) -> str:
+    if text := _mistaken(pairs):
+        return text
     for text, rule in _TOO_LARGE:
         if all(
             math.isclose(scale, rule(_extreme(x)), rel_tol=1e-3) for x, scale in pairs if x.any()
@@ -182,8 +197,8 @@ def _saturation_message(pairs: Pairs) -> str:
 
 
 def _error_message(pairs: Pairs, worst: float) -> str:
-    if _fits(pairs, lambda x, scale: 1 / scale):
-        return "the stored value is x * scale: these are the reciprocals of good scales"
+    if text := _mistaken(pairs):
+        return text
     if worst < 3:
         return (
             "a larger scale still saturates nothing. With each factor of two that is given away,"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab05.shares import Share, why_biased
 
 FALSE_ALARM = 1e-9
 """How often a check refuses a right answer, at most."""
@@ -60,6 +61,7 @@ def _case(rng: random.Random, sixteenths: list[int], exact: int, draws: int, col
 
     values = [number(128 + rng.randrange(128) + each / 16) for each in sixteenths]
     values[0] = number(255 + sixteenths[0] / 16)  # the higher neighbour is a power of two
+    values[1] = math.copysign(values[1], -values[0])
     values += [0.0, number(128), *(number(128 + rng.randrange(1, 128)) for _ in range(exact - 2))]
     rng.shuffle(values)
     return {"values": values, "draws": draws, "columns": columns, "seed": rng.randrange(2**31)}
@@ -161,6 +163,11 @@ def _neighbours(between: list[tuple[Value, list[list[float]]]]) -> Criterion:
             message += "that is no value of BF16, whose mantissa has 7 bits"
         elif x * value.low < 0 and abs(x) > step:
             message += "the sign is lost"
+        elif abs(x) < abs(value.low) / 4:
+            message += (
+                "that is far from x. Its bits are x.view(np.uint32), not x.astype(np.uint32), and"
+                " of them the upper 16 stay"
+            )
         else:
             message += (
                 "noise of more than one step moves numbers past their neighbours. Add noise once,"
@@ -217,8 +224,13 @@ def _unbiased(
     passed = not far and lean <= lean_limit(total)
     message = ""
     if not passed:
-        shares = [(each / draws, value.p) for each, (value, _) in zip(ups, between, strict=True)]
-        message = _why_biased(shares, random_at_all)
+        message = why_biased(
+            [
+                Share(each / draws, value.p, value.high - value.low)
+                for each, (value, _) in zip(ups, between, strict=True)
+            ],
+            random_at_all,
+        )
     return criterion(
         "unbiased",
         _WEIGHTS["unbiased"],
@@ -226,58 +238,6 @@ def _unbiased(
         f"{len(far)} of {len(between)} too far, mean off by {lean:.2g}",
         f"none, mean off by at most {lean_limit(total):.2g}",
         message,
-    )
-
-
-def _near(shares: list[tuple[float, float]], rule) -> bool:
-    return all(abs(q - rule(p)) < 0.03 for q, p in shares)
-
-
-def _why_biased(shares: list[tuple[float, float]], random_at_all: bool) -> str:
-    """What the shares q of draws that went up, for each p, look like."""
-    if random_at_all and all(q in (0.0, 1.0) for q, _ in shares):
-        return "all draws of a value went the same way: each number needs noise of its own"
-    ways = (
-        (lambda p: 0.0, "every draw was cut off, towards zero: nothing is random here"),
-        (lambda p: 1.0, "every draw went away from zero: nothing is random here"),
-        (
-            lambda p: p if p == 0.5 else float(p > 0.5),
-            "every draw of a value went to the nearer neighbour: nothing is random here",
-        ),
-        (
-            lambda p: 0.5,
-            "up and down are equally likely, however near: the probability of a neighbour is the"
-            " nearer the higher",
-        ),
-        (lambda p: 1 - p, "the nearer neighbour is the less likely one: the two are exchanged"),
-        (
-            lambda p: max(0.0, 2 * p - 1),
-            "the noise is half a step wide, from zero on: it has to reach a whole step",
-        ),
-        (
-            lambda p: min(1.0, 2 * p),
-            "numbers are moved up too often: the noise may be one step wide in all, and what is"
-            " added may not be rounded up again",
-        ),
-        (
-            lambda p: min(1.0, max(0.0, 2 * p - 0.5)),
-            "the noise is half a step wide around zero: numbers near a neighbour never leave it",
-        ),
-    )
-    for rule, text in ways:
-        if _near([(q, p) for q, p in shares if p != 0.5 or rule(0.5) != 0.5] or shares, rule):
-            return text
-    lean = sum(q - p for q, p in shares) / len(shares)
-    one_way = all((q - p) * lean > 0 for q, p in shares)
-    if one_way:
-        away = "away from" if lean > 0 else "towards"
-        return (
-            f"on average numbers move {away} zero: the probability of a neighbour is the distance"
-            " to the other one, in steps"
-        )
-    return (
-        "the shares scatter more, or lie elsewhere, than the distances say: each number needs noise"
-        " of its own, evenly spread over one step of that number"
     )
 
 

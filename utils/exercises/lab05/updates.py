@@ -108,7 +108,10 @@ def _share(
 def _loss_message(case: Facts, share: float, right: float, first: float) -> str:
     stalled = mean_loss(case, trained(case, case["lr"], kept_in_bf16=True)) / first
     if share > 1.05:
-        return "the loss has grown: an update goes against the gradient, and is lr times as large"
+        return (
+            "the loss has grown: an update goes against the gradient, and is lr times as large."
+            " (And what lasts belongs in `state`, which is empty at the start of each training)"
+        )
     if share > stalled - 0.1:
         return (
             "still stalled: an update of less than half a step of BF16 is rounded away (or it is"

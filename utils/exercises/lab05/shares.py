@@ -1,0 +1,90 @@
+"""What the shares of draws that went up say of how they were drawn, for the judge of exercise 2."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Share(NamedTuple):
+    """Of one value: the share of draws that went to the neighbour of higher magnitude, the
+    probability of that, and the step there, negative for a negative value.
+    """
+
+    up: float
+    p: float
+    step: float
+
+
+_NOT_RANDOM = "nothing is random here, or one draw serves all numbers"
+
+_WAYS: tuple[tuple[Callable[[float], float], str], ...] = (
+    (
+        lambda p: 0.0,
+        f"every draw was cut off, towards zero: {_NOT_RANDOM}, or the noise is far smaller than a"
+        " step",
+    ),
+    (lambda p: 1.0, f"every draw went away from zero: {_NOT_RANDOM}"),
+    (
+        lambda p: p if p == 0.5 else float(p > 0.5),
+        f"every draw of a value went to the nearer neighbour: {_NOT_RANDOM}",
+    ),
+    (
+        lambda p: 0.5,
+        "up and down are equally likely, however near: the probability of a neighbour is the nearer"
+        " the higher",
+    ),
+    (lambda p: 1 - p, "the nearer neighbour is the less likely one: the two are exchanged"),
+    (
+        lambda p: max(0.0, 2 * p - 1),
+        "the noise is half a step wide, from zero on: it has to reach a whole step",
+    ),
+    (
+        lambda p: min(1.0, 2 * p),
+        "numbers are moved up too often: the noise may be one step wide in all, and what is added"
+        " may not be rounded up again",
+    ),
+    (
+        lambda p: min(1.0, max(0.0, 2 * p - 0.5)),
+        "the noise is half a step wide around zero: numbers near a neighbour never leave it",
+    ),
+)
+
+
+def _near(some: float, other: float) -> bool:
+    return abs(some - other) < 0.03
+
+
+def why_biased(shares: list[Share], random_at_all: bool) -> str:
+    """What shares that are not those of the probabilities look like.
+
+    random_at_all: whether another seed gave another result.
+    """
+    same_way = all(each.up in (0.0, 1.0) for each in shares)
+    if random_at_all and same_way:
+        return "all draws of a value went the same way: each number needs noise of its own"
+    if not same_way and all(_near(s.up, min(1.0, s.p * abs(s.step))) for s in shares):
+        return (
+            "the probability follows the distance itself: it has to be counted in steps, so divide"
+            " by the distance between the two neighbours"
+        )
+    for rule, text in _WAYS:
+        telling = [s for s in shares if s.p != 0.5 or rule(0.5) != 0.5] or shares
+        if all(_near(s.up, rule(s.p)) for s in telling):
+            return text
+    wrong = {s.step > 0 for s in shares if not _near(s.up, s.p)}
+    if len(wrong) == 1 and len({s.step > 0 for s in shares}) == 2:
+        (positive,) = wrong
+        return (
+            f"only {'positive' if positive else 'negative'} numbers go wrong: the distance to the"
+            " neighbour nearer zero is no negative number, and counts alike for both signs"
+        )
+    lean = sum(s.up - s.p for s in shares) / len(shares)
+    if all((s.up - s.p) * lean > 0 for s in shares):
+        away = "away from" if lean > 0 else "towards"
+        return (
+            f"on average numbers move {away} zero: the probability of a neighbour is the distance"
+            " to the other one, in steps"
+        )
+    return (
+        "the shares scatter more, or lie elsewhere, than the distances say: each number needs noise"
+        " of its own, evenly spread over one step of that number"
+    )
