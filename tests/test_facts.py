@@ -2,6 +2,8 @@
 
 import datetime
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -253,6 +255,13 @@ def test_the_command_names_what_it_does_not_find(capsys) -> None:
     with pytest.raises(SystemExit):
         command.main(["--today", "yesterday"])
     assert "'yesterday' is no date: write one such as" in capsys.readouterr().err
+
+
+def test_a_reader_who_has_enough_of_the_list_gets_no_traceback() -> None:
+    course = DATA.parent.parent / "course.py"
+    piped = f"'{sys.executable}' '{course}' --inside facts --key '' | head -1"
+    done = subprocess.run(piped, shell=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("figure ") and done.stderr == ""
 
 
 def test_the_readme_of_the_data_is_the_module_that_reads_it() -> None:
