@@ -872,6 +872,19 @@ def update(weights, gradients, state, lr):
 """,
         "One update is lr times the gradient",
     ),
+    (
+        "lab05.ex4",
+        "the course's own random rounding",
+        """
+def update(weights, gradients, state, lr):
+    from utils.precision import stochastic_bf16
+
+    for w, gradient in zip(weights, gradients, strict=True):
+        new = w.float() - lr * gradient.float()
+        w.copy_(stochastic_bf16(new, torch.rand_like(new)))
+""",
+        "belongs to the course: write this one yourself, it is lab 05, exercise 4",
+    ),
     # ex5
     (
         "lab05.ex5",
@@ -1014,6 +1027,17 @@ def choose_scales(tensors):
             ("        scales.append", "        if largest:\n            scales.append"),
         ),
         "return a list of 4 floats, one per tensor",
+    ),
+    (
+        "lab05.ex5",
+        "the course's own scale",
+        """
+def choose_scales(tensors):
+    from utils.precision.rounding import fp8_scale
+
+    return [float(1 / fp8_scale(torch.tensor(abs(x).max()), "e4m3")) for x in tensors]
+""",
+        "belongs to the course: write this one yourself, it is lab 05, exercise 5",
     ),
     # ex6
     (
