@@ -88,7 +88,7 @@ def choose(job, offers):
         name, price = offer["name"], offer[f"usd_per_hour_{job['market']}"]
         if needed > offer["hbm_gib"] * gib:
             rejected[name] = "memory"
-        elif offer["network_gbps"] is None or offer["network_gbps"] < 8 * job["network_gb_per_s"]:
+        elif offer["network_gbps"] < 8 * job["network_gb_per_s"]:
             rejected[name] = "network"
         elif price is None:
             ask.append(name)
@@ -244,6 +244,33 @@ WRONG = [
         "return a list of six pairs",
         ("(max(computing, moving), bound)", "max(computing, moving)"),
     ),
+    _changed(
+        "ex1",
+        "the bound before the seconds",
+        'each pair is (seconds, "compute" or "memory"), in this order',
+        (MAXIMUM, "bound, max(computing, moving)"),
+    ),
+    _changed("ex1", "capital letters", "as written here: found 'Memory'", ('"memory"', '"Memory"')),
+    _changed(
+        "ex1",
+        "no powers of ten",
+        "T is 10^12: rate and bandwidth are given in units of that",
+        ("(rate * 1e12)", "rate"),
+        ("(bandwidth * 1e12)", "bandwidth"),
+    ),
+    _changed("ex1", "bits", "TB/s are bytes, not bits", ("BYTES[dtype] /", "BYTES[dtype] * 8 /")),
+    _changed(
+        "ex1",
+        "chips for cores",
+        "a core has one of `cores` shares",
+        ('/ sheet["cores"]', '/ sheet["chips_per_instance"]'),
+    ),
+    _changed(
+        "ex1",
+        "rounded",
+        "this is rounded too far: return the number as it comes out",
+        (MAXIMUM, "round(max(computing, moving), 6), bound"),
+    ),
     _returns(
         "ex1", "does nothing", "`gemm_times` returned None: return a list of six pairs", "None"
     ),
@@ -361,6 +388,28 @@ def gemm_times(sheet, gemms):
         "Return None, which says so; 0 would be a claim",
         ("return None if tflops is None else", "return 0 if tflops is None else"),
     ),
+    _changed(
+        "ex2",
+        "no powers of ten",
+        "the powers of ten do not cancel",
+        ("tflops * 1e12 / bandwidth", "tflops / bandwidth"),
+    ),
+    _changed(
+        "ex2",
+        "whole numbers",
+        "this is rounded too far: return the number as it comes out",
+        ("tflops * 1e12 / bandwidth", "int(tflops * 1e12 / bandwidth)"),
+    ),
+    _changed(
+        "ex2",
+        "half for each direction",
+        "an engine moves what the sheet says: nothing is to be halved",
+        ('_engine"] * 1e9', '_engine"] * 1e9 / 2'),
+    ),
+    _changed("ex2", "gibibytes", "a gibi would be 2^30", ('_engine"] * 1e9', '_engine"] * 2**30')),
+    _changed(
+        "ex2", "bits", "bytes per second, not bits", ('_engine"] * 1e9', '_engine"] * 1e9 / 8')
+    ),
     _changed("ex2", "no look for None", "KeyError", (".get(dtype)", "[dtype]")),
     _returns("ex2", "does nothing", "only what nobody publishes is unknown", "None"),
     # ex3
@@ -455,6 +504,32 @@ def gemm_times(sheet, gemms):
     ),
     _changed(
         "ex3",
+        "the optimizer not split by tensor parallelism",
+        "tensor parallelism shares everything, at every stage",
+        (f"{OPTIMIZER}\n", f'({OPTIMIZER}) * job["tensor_parallel"]\n'),
+    ),
+    _changed(
+        "ex3",
+        "on all cores",
+        "the bytes on one core are asked for, not on all of them",
+        ('{"bytes": state', '{"bytes": [s * job["cores"] for s in state]'),
+    ),
+    _changed(
+        "ex3",
+        "the recipe mixed for all",
+        "these are the bytes of the recipe mixed",
+        ('width[dtypes["weights"]], width[dtypes["gradients"]]', "2, 2"),
+        (OPTIMIZER, "12"),
+    ),
+    _changed(
+        "ex3",
+        "the activations in GB",
+        "all of their GiB, of 2^30 bytes",
+        (ROOM, ROOM.replace('job["activation_gib"]', 'job["activation_gib"] * 1e9 / 2**30')),
+    ),
+    _changed("ex3", "no stage", "there is no entry 'stage'", (', "stage": stage', "")),
+    _changed(
+        "ex3",
         "the stage alone",
         "`fit` returned an int",
         ('{"bytes": state, "stage": stage}', "stage or 0"),
@@ -541,7 +616,7 @@ def wrong_row(tables):
     _changed(
         "ex5",
         "unknown prices left out",
-        "no known price in this market: they may be cheaper",
+        "with no known price in this market",
         ("ask.append(name)", "pass"),
     ),
     _changed(
@@ -593,6 +668,44 @@ def wrong_row(tables):
         "no price",
         "usd_per_hour is the price of that instance",
         ("prices.get(best)", "None"),
+    ),
+    _changed(
+        "ex5",
+        "a reason in other words",
+        "found 'HBM' as a reason",
+        ('rejected[name] = "memory"', 'rejected[name] = "HBM"'),
+    ),
+    _changed(
+        "ex5",
+        "all names with a reason or None",
+        "name only offers that do not fit",
+        (
+            '"rejected": rejected',
+            '"rejected": {o["name"]: rejected.get(o["name"]) for o in offers}',
+        ),
+    ),
+    _changed(
+        "ex5",
+        "the cheapest per GiB",
+        "another one that fits costs less by the hour, as a whole instance",
+        ("prices, ask = {}, {}, []", "prices, ask, size = {}, {}, [], {}"),
+        ("prices[name] = price\n", 'prices[name], size[name] = price, offer["hbm_gib"]\n'),
+        ("key=prices.get", "key=lambda n: prices[n] / size[n]"),
+    ),
+    _changed("ex5", "text to ask", "with a str as 'ask'", ('"ask": ask', '"ask": ", ".join(ask)')),
+    _changed(
+        "ex5",
+        "the network first",
+        "and that is asked first",
+        (
+            "        if needed > offer",
+            f'        if {NETWORK}:\n            rejected[name] = "network"\n'
+            "        elif needed > offer",
+        ),
+        (
+            f'elif {NETWORK}:\n            rejected[name] = "network"\n        elif price',
+            "elif price",
+        ),
     ),
     _changed("ex5", "no default", "ValueError: min() ", (", default=None", "")),
     _changed(
@@ -685,6 +798,38 @@ def wrong_row(tables):
         "two bytes each",
         "half of that; and fp32 has 4 bytes",
         ("BYTES[dtype]", "2"),
+    ),
+    _changed(
+        "ex6",
+        "twice in place of half",
+        "a chip sends half of what vendors print for both directions, not twice",
+        (ONE_WAY, ONE_WAY.replace("/ 2", "* 2")),
+    ),
+    _changed(
+        "ex6",
+        "one link of two",
+        "a chip sends half of what vendors print, over all its links at once",
+        (ONE_WAY, ONE_WAY.replace("/ 2", "/ 4")),
+    ),
+    _changed(
+        "ex6",
+        "a byte for each number",
+        "a chip sends half of that; and bf16 has 2 bytes",
+        ("elements * BYTES[dtype]", "elements"),
+    ),
+    _changed("ex6", "latency in seconds", "µs are 10^−6 seconds", (" * 1e-6", "")),
+    _changed("ex6", "latency alone", "the bytes take time, too", (AXIS, AXIS.replace("left", "0"))),
+    _changed(
+        "ex6",
+        "a latency to send and one to receive",
+        "a step pays the latency once",
+        ("* 1e-6", "* 2e-6"),
+    ),
+    _changed(
+        "ex6",
+        "all axes at once",
+        "one axis is at work after the other: their times add up",
+        (f"seconds += {AXIS}", f"seconds = max(seconds, {AXIS})"),
     ),
     _returns("ex6", "does nothing", "found None, return a number", "None"),
     (

@@ -1,6 +1,6 @@
 """Inputs as the exercises of lab 01 get them, to look at in the notebook."""
 
-from utils.exercises.lab01.sheets import offer, sheet, table_of
+from utils.exercises.lab01.sheets import RELATED, offer, sheet, table_of
 from utils.facts import figure
 
 SHEET = sheet("trainium2")
@@ -19,6 +19,7 @@ JOB = {
     "activation_gib": 1.5,
 }
 TABLE = table_of("trn2.48xlarge")
+RELATIONS = list(RELATED.values())
 NEED = {
     "parameters": 2e10,
     "bytes_per_parameter": 16,

@@ -21,7 +21,7 @@ LINKS = (
 def fabric_cases(rng: random.Random) -> list[Facts]:
     """A message whose latency counts most, one in between, one whose bandwidth counts most."""
     widths = rng.sample(("fp32", "bf16", rng.choice(list(DTYPE_BYTES))), 3)
-    return [_case(rng, *each) for each in zip((3, 6.5, 9), widths, strict=True)]
+    return [_case(rng, *each) for each in zip((5, 6.5, 9), widths, strict=True)]
 
 
 def _case(rng: random.Random, power: float, dtype: str) -> Facts:
@@ -92,13 +92,21 @@ def ways(case: Facts, fabric: Facts) -> Ways:
     right, moved = seconds(size, fabric), seconds(size, fabric, latency=0)
     waited = right - moved
     less_by_one = (chips - 1) / chips
-    halved = (
-        "vendors print both directions together: a chip sends half of that; and fp32 has 4 bytes"
-    )
+    width = f"and {case['dtype']} has {DTYPE_BYTES[case['dtype']]} bytes"
     found = [
-        (halved, moved / 2 + waited),
+        (
+            f"vendors print both directions together: a chip sends half of that; {width}",
+            moved / 2 + waited,
+        ),
+        (
+            f"a chip sends half of what vendors print, over all its links at once; {width}",
+            2 * moved + waited,
+        ),
         ("the latency of each step is forgotten", moved),
         ("the latency comes with each step, not once", moved + fabric["latency_us"] * 1e-6),
+        ("a step pays the latency once, and n − 1 steps are enough", moved + 2 * waited),
+        ("the bytes take time, too", waited),
+        ("µs are 10^−6 seconds", moved + 1e6 * waited),
         ("µs are 10^−6 seconds", moved + 1e3 * waited),
         ("µs are 10^−6 seconds", moved + waited / 1e3),
         (
@@ -107,9 +115,12 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         ),
         ("GB/s are bytes, not bits", 8 * moved + waited),
         ("GB are 10^9 bytes here, GiB would be 2^30", moved * 1e9 / 2**30 + waited),
-        ("a message has elements × the width of its dtype in bytes", moved / 4 + waited),
-        ("a message has elements × the width of its dtype in bytes", moved / 2 + waited),
-        ("bf16 has 2 bytes", 2 * moved + waited),
+        ("GB are 10^9 bytes: a factor of a thousand is lost", 1e3 * moved + waited),
+        ("GB are 10^9 bytes: a factor of a thousand is lost", moved / 1e3 + waited),
+        (
+            f"a chip sends half of what vendors print for both directions, not twice; {width}",
+            moved / 4 + waited,
+        ),
         ("return seconds: these are milliseconds", 1e3 * right),
         ("return seconds: these are microseconds", 1e6 * right),
     ]
@@ -121,6 +132,14 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         found += [
             ("on a torus not one long ring runs, but a ring along each axis", seconds(size, loop)),
             (text, moved / axes + waited),
+            (
+                "one axis is at work after the other: their times add up",
+                max(2 * (a - 1) * (alpha + axes * s / rate) for a, s in _steps(size, sizes)),
+            ),
+            (
+                "one axis is at work after the other: their times add up",
+                max(2 * (a - 1) * (alpha + axes * size / a / rate) for a in sizes),
+            ),
             (
                 "the first axis leaves each chip a part of S: the next has only that to reduce",
                 sum(2 * (a - 1) * (alpha + size / a / (rate / axes)) for a in sizes),
@@ -150,7 +169,8 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         found += [("on a ring a piece passes from chip to chip", seconds(size, direct))]
     if fabric["kind"] == "switched":
         loop = {**fabric, "kind": "ring"}
-        found += [
+        # First, because a small message tells one factor of its bytes hardly from another.
+        found = [
             (
                 "through a switch a chip sends to all others at once: two steps, not 2(n − 1)",
                 seconds(size, loop),
@@ -164,6 +184,7 @@ def ways(case: Facts, fabric: Facts) -> Ways:
                 moved * chips + waited,
             ),
             ("pieces for n − 1 others leave through the same links", moved / (chips - 1) + waited),
+            *found,
         ]
     return found
 

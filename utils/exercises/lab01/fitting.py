@@ -54,8 +54,10 @@ def _case(rng: random.Random, kind: Any, recipe: str) -> Facts:
         if case["activation_gib"] > room / 2:
             continue
         wanted = rng.choice((0, 1, 2)) if kind == "activations" else 3 if kind is None else kind
-        filled = {None: (1.03, 1.5), "activations": (1.02, 1.2)}.get(kind, (0.95, 0.995))
+        filled = (1.03, 1.5) if kind is None else (0.95, 0.995)
         left = (room - case["activation_gib"]) * GIB * rng.uniform(*filled)
+        if kind == "activations":  # too full by less than activations in GB would leave free
+            left = (room - case["activation_gib"] * rng.uniform(0.95, 0.99)) * GIB
         case["parameters"] = float(f"{left / (state({**case, 'parameters': 1.0})[wanted]):.3g}")
         if _suits(case, kind, wanted):
             return case
@@ -63,8 +65,10 @@ def _case(rng: random.Random, kind: Any, recipe: str) -> Facts:
 
 def _suits(case: Facts, kind: Any, wanted: int) -> bool:
     chosen = stage(case)
-    if kind == "activations":  # without them a lower stage would do
-        return stage({**case, "activation_gib": 0.0}) == wanted != chosen
+    if kind == "activations":  # without them, or in GB, a lower stage would do
+        smaller = case["activation_gib"] * 1e9 / GIB
+        lower = [stage({**case, "activation_gib": each}) for each in (0.0, smaller)]
+        return lower == [wanted, wanted] and wanted != chosen
     # In GB in place of GiB it would not fit.
     tight = case["hbm_gib_per_chip"] * 1e9 / GIB
     return chosen == kind and (kind is None or stage({**case, "hbm_gib_per_chip": tight}) != kind)
@@ -115,6 +119,7 @@ def ways(case: Facts, at: int) -> Ways:
     def total(
         data: float = data,
         tensor: float = tensor,
+        optimizer_tensor: float | None = None,
         moments: float = 2,
         from_stage: tuple[int, int, int, int] = (3, 2, 1, 1),
         **other: str | None,
@@ -122,7 +127,7 @@ def ways(case: Facts, at: int) -> Ways:
         parts = dtypes | other
         return sum(
             case["parameters"]
-            / tensor
+            / (optimizer_tensor if optimizer_tensor and name in ("master", "moments") else tensor)
             * (moments if name == "moments" else 1)
             * BYTES[parts[name]]
             / (data if at >= first else 1)
@@ -143,6 +148,20 @@ def ways(case: Facts, at: int) -> Ways:
         ("FP32 has 4 bytes and BF16 has 2", right / 2),
         ("FP32 has 4 bytes and BF16 has 2", 2 * right),
         ("tensor parallelism shares everything, at every stage", total(tensor=1)),
+        ("tensor parallelism shares everything, at every stage", total(optimizer_tensor=1)),
+        (
+            "the weights are not all: gradients and optimizer",
+            total(moments=0, gradients=None, master=None),
+        ),
+        (
+            "these are the bytes of the recipe mixed: this job has other dtypes",
+            total(
+                moments=2 * 4 / BYTES[dtypes["moments"]],
+                weights="bf16",
+                gradients="bf16",
+                master="fp32",
+            ),
+        ),
         (
             "ZeRO shares among the data-parallel ways only, which are cores over tensor parallel",
             total(data=cores),
@@ -161,12 +180,12 @@ def ways(case: Facts, at: int) -> Ways:
         ),
         ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 9, 1))),
         ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 3, 1))),
-        ("stage 0 shares nothing, it is plain data parallelism", right / data),
         ("stage 3 shares the weights, too", total(from_stage=(9, 2, 1, 1))),
         (
             "the bytes on one core are asked for, not on all of them",
             total(data=1, tensor=1) * cores,
         ),
+        ("the bytes on one core are asked for, not on all of them", right * cores),
         ("return bytes: these are GiB", right / GIB),
         ("return bytes: these are GB", right / 1e9),
         (
@@ -174,6 +193,8 @@ def ways(case: Facts, at: int) -> Ways:
             right + case["activation_gib"] * GIB,
         ),
     ]
+    if at == 0:
+        found += [("stage 0 shares nothing, it is plain data parallelism", right / data)]
     return found
 
 
@@ -190,12 +211,18 @@ def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
     first = right_values("bytes", 5, items, state(case), labels, known, _ADVICE)
     second = _judge_stage(case, facts["stage"])
     blank = not any(isinstance(each, int | float) for each in items)
-    return [first, not_judged(second) if blank else second]
+    # A stage that follows from wrong bytes tells nothing more.
+    follows = not first.passed and not second.passed
+    return [first, not_judged(second) if blank or follows else second]
 
 
 def _judge_stage(case: Facts, said: Any) -> Criterion:
     right = stage(case)
     wrong_ways = [
+        (
+            "the activations need room, too: all of their GiB, of 2^30 bytes",
+            _with(case, activation_gib=case["activation_gib"] * 1e9 / GIB),
+        ),
         (
             "GiB are 2^30 bytes: with 10^9 there seems to be less room than there is",
             _with(case, hbm_gib_per_chip=case["hbm_gib_per_chip"] * 1e9 / GIB),
@@ -214,7 +241,8 @@ def _judge_stage(case: Facts, said: Any) -> Criterion:
     message = ""
     if said != right:
         strange = said is not None and said not in STAGES
-        message = f"{said} is no stage: return 0, 1, 2, 3, or None if nothing fits"
+        found = "there is no entry 'stage'" if said == "nothing" else f"{said} is no stage"
+        message = f"{found}: return 0, 1, 2, 3, or None if nothing fits"
         if not strange:
             message = next((text for text, each in wrong_ways if each == said), "")
             if right is None:
@@ -222,7 +250,7 @@ def _judge_stage(case: Facts, said: Any) -> Criterion:
             message = message or (
                 "the lowest stage whose bytes, with the activations, are at most a core's share"
             )
-    shown = "none" if said is None else str(said)
+    shown = "none" if said in (None, "nothing") else str(said)
     return criterion("stage", 3, said == right, shown, "the lowest that fits", message)
 
 

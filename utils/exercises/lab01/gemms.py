@@ -10,6 +10,7 @@ from utils.exercises.lab01.values import Ways, right_values
 from utils.roofline import bound, gemm
 
 COUNT = 6
+BOUNDS = ("compute", "memory")
 CLEAR = 1.3
 """The longer of computing and moving takes at least so many times the shorter."""
 
@@ -71,6 +72,10 @@ def truth(case: Facts) -> list[tuple[float, str]]:
 _ADVICE = "2mkn FLOP at the rate of its dtype, all three matrices over HBM: the longer of the two"
 
 
+_UNITS = "T is 10^12: rate and bandwidth are given in units of that"
+_DENSE = "the matrices are dense: the sparse rate does not hold for them"
+
+
 def ways(case: Facts, each: dict[str, Any]) -> Ways:
     """What wrong ways give for the seconds of one GEMM."""
     of, chip = at_level(case["key"], each["on"]), at_level(case["key"], "chip")
@@ -101,7 +106,15 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
         ("return seconds: these are microseconds", 1e6 * right),
         ("T is 10^12, this is a factor of a thousand off", max(compute, 1e3 * move)),
         ("T is 10^12, this is a factor of a thousand off", max(1e3 * compute, move)),
+        (_UNITS, max(1e12 * compute, move)),
+        (_UNITS, max(compute, 1e12 * move)),
+        (_UNITS, 1e12 * right),
+        (
+            "both factors are read, not the product alone written",
+            max(compute, m * n * width / of.hbm_bytes_per_s),
+        ),
     ]
+    sparse = case["sheet"]["sparse_tflops"]
     if each["on"] == "core":
         whole = elements * width / chip.hbm_bytes_per_s
         shared = compute * of.rate(dtype) * chip.cores / chip.rate(dtype)
@@ -119,6 +132,10 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
                 "one core was given the rate and the bandwidth of the whole chip",
                 max(flops / chip.rate(dtype), whole),
             ),
+            (
+                "a core has one of `cores` shares, whatever the chips of an instance",
+                max(compute, whole * case["sheet"]["chips_per_instance"]),
+            ),
         ]
     elif core := core_of(case["key"]):
         found += [
@@ -131,15 +148,15 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
                 max(flops / core.rate(dtype) / chip.cores, move),
             ),
         ]
-    if case["sheet"]["sparse_tflops"] and each["on"] == "chip":
-        sparse = flops / (case["sheet"]["sparse_tflops"] * 1e12)
-        text = "the matrices are dense: the sparse rate does not hold for them"
-        found += [(text, max(sparse, move))]
+    if sparse and each["on"] == "chip":
+        found += [(_DENSE, max(flops / (sparse * 1e12), move))]
     # From here on those that give the number of another wrong way now and then.
     found += [
         ("moving may take longer than computing", compute),
         ("computing may take longer than moving", move),
         ("the longer of computing and moving counts, not the shorter", min(compute, move)),
+        ("TB/s are bytes, not bits", max(compute, 8 * move)),
+        ("TB/s are bytes, not bits", max(compute, move / 8)),
     ]
     return found
 
@@ -156,6 +173,10 @@ def judge_gemm_times(case: Facts, facts: Facts) -> list[Criterion]:
         first = criterion("time", 5, False, facts["kind"], "six pairs", message)
         return [first, not_judged(criterion("bound", 3, False, "", "", ""))]
     labels = [label(each) for each in case["gemms"]]
+    if all(isinstance(seconds, str) and name not in BOUNDS for seconds, name in items):
+        message = 'each pair is (seconds, "compute" or "memory"), in this order'
+        first = criterion("time", 5, False, "not judged", "seconds first", message)
+        return [first, not_judged(criterion("bound", 3, False, "", "", ""))]
     times = right_values(
         "time",
         5,
@@ -173,8 +194,9 @@ def _judge_bounds(said: list[str], right: list[str], labels: list[str]) -> Crite
     message = ""
     if off:
         message = f"{labels[off[0]]}: which takes longer there, computing or moving?"
-        if all(each not in ("compute", "memory") for each in said):
-            message = 'name the bound "compute" or "memory"'
+        strange = [each for each in said if each not in BOUNDS]
+        if strange:
+            message = f'name the bound "compute" or "memory", as written here: found {strange[0]!r}'
         elif len(off) == len(right):
             message = (
                 "all six are the wrong way round: above the ridge, with many FLOP per byte, the"

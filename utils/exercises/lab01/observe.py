@@ -3,7 +3,9 @@
 What the course has for an exercise is closed while its answer runs.
 """
 
-from collections.abc import Callable
+import copy
+import sys
+from collections.abc import Callable, Set
 from typing import Any
 
 from utils.exercises import Facts, Observer, limit
@@ -14,6 +16,9 @@ Answer = Callable[..., Any]
 
 _MOST, _CHARS = 30, 40
 """Names of a list, and characters of a name, that are kept: more is wrong in any case."""
+
+SECONDS = 3.0
+"""A thousand times what these formulas take, with what an answer may import."""
 
 ENDLESS = "the check stopped the answer after some seconds: a few formulas are asked for"
 
@@ -33,12 +38,23 @@ def _said(exercise: str, answer: Answer, *inputs: Any) -> Any:
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models. Raises RuntimeError if
     it takes for ever.
+
+    Each call gets copies, so that an answer that changes its inputs spoils nothing but its own.
     """
+    copies = [copy.deepcopy(inputs) for inputs in calls]
     with closed(f"lab01.{exercise}", *MODELS):
-        said, stopped = limit.within(lambda: [answer(*inputs) for inputs in calls])
+        said, stopped = limit.within(lambda: [answer(*inputs) for inputs in copies], SECONDS)
     if stopped:
         raise RuntimeError(ENDLESS)
-    return said
+    return [_listed(each) for each in said]
+
+
+def _listed(value: Any) -> Any:
+    """A NumPy array as a list or a number, because it says the same; anything else as it is."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and type(value) is numpy.ndarray and value.size <= _MOST:
+        return value.tolist()
+    return value
 
 
 def _name(value: Any) -> str:
@@ -50,7 +66,7 @@ def observe_gemm_times(answer: Answer, case: Facts) -> Facts:
     items = None
     if isinstance(said, list | tuple):
         items = [
-            [number(each[0]), _name(each[1])]
+            [number(_listed(each[0])), _name(each[1])]
             if isinstance(each, list | tuple) and len(each) == 2
             else describe(each)
             for each in said[:_MOST]
@@ -64,25 +80,31 @@ def observe_ridges(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_fit(answer: Answer, case: Facts) -> Facts:
-    said = _said("ex3", answer, {**case, "dtypes": dict(case["dtypes"])})
+    said = _said("ex3", answer, case)
     given = said if isinstance(said, dict) else {}
-    stage = given.get("stage", "nothing")
     return {
         "kind": describe(said),
-        "items": numbers(given.get("bytes"))["items"],
-        "stage": None if stage is None else number(stage),
+        "items": numbers(_listed(given.get("bytes")))["items"],
+        "stage": _stage(given),
     }
 
 
+def _stage(given: dict[Any, Any]) -> Any:
+    if "stage" not in given:
+        return "nothing"
+    stage = _listed(given["stage"])
+    return None if stage is None else number(stage)
+
+
 def observe_wrong_row(answer: Answer, case: Facts) -> Facts:
-    said = _said("ex4", answer, {name: dict(rows) for name, rows in case["tables"].items()})
+    said = _said("ex4", answer, case["tables"])
     pair = isinstance(said, list | tuple) and len(said) == 2
     table, row = (_name(each) for each in said) if pair else (None, None)
     return {"kind": describe(said), "table": table, "row": row}
 
 
 def observe_choice(answer: Answer, case: Facts) -> Facts:
-    said = _said("ex5", answer, case["job"], [dict(each) for each in case["offers"]])
+    said = _said("ex5", answer, case["job"], case["offers"])
     given = said if isinstance(said, dict) else {}
     ask, rejected = given.get("ask"), given.get("rejected")
     instance, price = given.get("instance"), given.get("usd_per_hour")
@@ -90,9 +112,15 @@ def observe_choice(answer: Answer, case: Facts) -> Facts:
         "kind": describe(said),
         "instance": None if instance is None else _name(instance),
         "price": None if price is None else number(price),
-        "ask": [_name(e) for e in ask[:_MOST]] if isinstance(ask, list | tuple) else None,
+        "ask": [_name(e) for e in list(ask)[:_MOST]] if isinstance(ask, _SEVERAL) else None,
+        "ask_kind": describe(ask) if "ask" in given else "nothing",
         "rejected": _names(rejected) if isinstance(rejected, dict) else None,
+        "rejected_kind": describe(rejected) if "rejected" in given else "nothing",
     }
+
+
+_SEVERAL = list | tuple | Set
+"""What may hold the names to ask about: also a set, or the keys of a dict."""
 
 
 def _names(given: dict[Any, Any]) -> dict[str, str]:
@@ -100,7 +128,7 @@ def _names(given: dict[Any, Any]) -> dict[str, str]:
 
 
 def observe_all_reduce(answer: Answer, case: Facts) -> Facts:
-    calls = [(case["elements"], case["dtype"], dict(fabric)) for fabric in case["fabrics"]]
+    calls = [(case["elements"], case["dtype"], fabric) for fabric in case["fabrics"]]
     said = _each("ex6", answer, calls)
     return {"said": [number(each) for each in said]}
 

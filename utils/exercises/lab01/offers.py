@@ -1,5 +1,6 @@
 """The cases and the judgement of choosing an instance, exercise 5 of lab 01."""
 
+import itertools
 import random
 from typing import Any
 
@@ -26,12 +27,14 @@ NAMES = (
 )
 GIB = 2**30
 
-KINDS = ("cheapest", "ask too", "ask only", "nothing")
-"""Every price is known; some that fits has none; none that fits has one; nothing fits."""
+KINDS = ("cheapest", "ask too", "ask only", "nothing", "by the hour", "ask too")
+"""Every price is known; some that fits has none; none that fits has one; nothing fits; the cheapest
+by the hour is another one than by the hour and GiB.
+"""
 
 
 def offer_cases(rng: random.Random) -> list[Facts]:
-    return [_case(rng, kind) for kind in (*KINDS, "cheapest", "ask too")]
+    return [_case(rng, kind) for kind in KINDS]
 
 
 def _case(rng: random.Random, kind: str) -> Facts:
@@ -47,7 +50,7 @@ def _case(rng: random.Random, kind: str) -> Facts:
                 "parameters": float(f"{state / per_parameter:.3g}"),
                 "bytes_per_parameter": per_parameter,
                 "activation_gib": activations,
-                "network_gb_per_s": rng.choice((0, 12.5, 40, 90, 150, 350, 700)),
+                "network_gb_per_s": rng.choice((5, 12.5, 40, 90, 150, 350, 700)),
                 "market": rng.choice(MARKETS),
             },
             "offers": offers,
@@ -65,10 +68,22 @@ def _suits(case: Facts, kind: str) -> bool:
     smallest = min(kept, key=lambda each: each["hbm_gib"])["name"] if kept else None
     return {
         "cheapest": priced > 1 and not right["ask"] and right["instance"] != smallest,
+        "by the hour": priced > 1 and right["instance"] != cheapest_per_gib(case, right),
         "ask too": priced > 1 and bool(right["ask"]) and "network" in reasons,
         "ask only": not priced and bool(right["ask"]),
         "nothing": not fits and "network" in reasons,
     }[kind]
+
+
+def cheapest_per_gib(case: Facts, right: Facts) -> str | None:
+    """What a price per GiB would choose; by the job's market, among those that fit."""
+    shares = {
+        each["name"]: price / each["hbm_gib"]
+        for each in case["offers"]
+        if each["name"] not in right["rejected"]
+        and (price := _price(each, case["job"]["market"])) is not None
+    }
+    return min(shares, key=shares.__getitem__, default=None)
 
 
 def truth(case: Facts, **changed: Any) -> Facts:
@@ -93,10 +108,9 @@ def truth(case: Facts, **changed: Any) -> Facts:
 
 
 def _price(each: Facts, market: str) -> float | None:
-    both = [each[f"usd_per_hour_{name}"] for name in MARKETS]
-    if market == "either":
-        return min((price for price in both if price is not None), default=None)
-    return each[f"usd_per_hour_{market}"]
+    """In a market, or in the first of several, divided by commas, in which it is known."""
+    prices = (each[f"usd_per_hour_{name}"] for name in market.split(","))
+    return next((price for price in prices if price is not None), None)
 
 
 def offer_words(case: Facts) -> str:
@@ -117,7 +131,11 @@ _FORM = (
 def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
     names = ("what fits", "cheapest known", "unknown prices")
     if facts["rejected"] is None or facts["ask"] is None:
-        message = f"`choose` returned {facts['kind']}: return {_FORM}"
+        entry = "rejected" if facts["rejected"] is None else "ask"
+        found = facts["kind"]
+        if found.startswith("a dict"):
+            found += f" with {facts[f'{entry}_kind']} as {entry!r}"
+        message = f"`choose` returned {found}: return {_FORM}"
         first = criterion(names[0], 2, False, facts["kind"], "a dict", message)
         others = [criterion(name, 2, False, "", "", "") for name in names[1:]]
         return [first, *map(not_judged, others)]
@@ -143,11 +161,21 @@ def _judge_rejected(case: Facts, said: Facts, right: Facts) -> Criterion:
     ]
     message = ""
     off = [e["name"] for e in case["offers"] if said.get(e["name"]) != right.get(e["name"])]
+    strange = [
+        why
+        for name, why in said.items()
+        if why not in ("memory", "network") and (name in right or why == "None")
+    ]
     if off or set(said) - {each["name"] for each in case["offers"]}:
         message = next(
             (text for text, rules in known if truth(case, **rules)["rejected"] == said), ""
         )
-        if not message and not off:
+        if strange:
+            message = (
+                f"found {strange[0]!r} as a reason: name only offers that do not fit, for"
+                ' "memory" or "network"'
+            )
+        elif not message and not off:
             message = "a name is rejected that nobody offers"
         elif not message:
             message = _about_fit(off[0], said.get(off[0]), right.get(off[0]))
@@ -159,9 +187,10 @@ def _about_fit(name: str, said: str | None, right: str | None) -> str:
     if said and not right:
         return f"{name} is rejected, but it fits: an unknown price is no reason, nor is a high one"
     if right == "memory":
-        return f"{name}: state and activations do not fit its HBM. That is asked first"
+        first = ", and that is asked first" if said == "network" else ""
+        return f"{name}: state and activations do not fit its HBM{first}"
     if right == "network":
-        return f"{name} has the memory, but not the network, or nobody says so"
+        return f"{name} has the memory, but not the network"
     return f"{name}: compare bytes with bytes"
 
 
@@ -172,6 +201,9 @@ def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
     said, price = facts["instance"], facts["price"]
     passed = said == right["instance"] and near(price, right["usd_per_hour"])
     offers = {each["name"]: each for each in case["offers"]}
+    others = [
+        truth(case, market=",".join(each))["instance"] for each in itertools.permutations(MARKETS)
+    ]
     message = ""
     own = offers.get(said, {}).get(f"usd_per_hour_{case['job']['market']}")
     if said in right["ask"] and price != 0:
@@ -186,6 +218,8 @@ def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
         message = "return the name of an offer, or None if there is none with a known price"
     elif said != right["instance"] and own is not None and not near(price, own):
         message = _MARKET
+    elif said != right["instance"] and said in others:
+        message = _MARKET
     elif said != right["instance"]:
         message = "another one that fits costs less by the hour, as a whole instance"
     elif not passed:
@@ -199,8 +233,8 @@ def _judge_ask(case: Facts, said: list[str], right: list[str]) -> Criterion:
     message = ""
     if missing:
         message = (
-            f"{times(len(missing), 'offer')} fit and have no known price in this market: they may"
-            " be cheaper, so name them in `ask`"
+            f"{times(len(missing), 'offer')} missing that would fit, with no known price in this"
+            " market. An unknown price may be lower: name all of them in `ask`"
         )
     elif extra:
         message = "ask only where it could matter: what fits, and has no price in the job's market"

@@ -13,7 +13,8 @@ Query = list[str]
 
 def ridge_cases(rng: random.Random) -> list[Facts]:
     first, *others = rng.sample(TRAINIUM, 3)
-    return [_case(rng, key) for key in (first, *others, rng.choice(GPUS))]
+    # A GPU not last: what a passed check shows is the last case, which has DMA engines.
+    return [_case(rng, key) for key in (first, rng.choice(GPUS), *others)]
 
 
 def _case(rng: random.Random, key: str) -> Facts:
@@ -53,6 +54,9 @@ def _right(key: str, level: str, memory: str, dtype: str) -> float | None:
 _ADVICE = "dense FLOP per second of this level and dtype, over the bytes per second of this memory"
 
 
+_UNITS = "T is 10^12 and G is 10^9: the powers of ten do not cancel as you have them"
+
+
 def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
     """What wrong ways give for one ridge."""
     key, data = case["key"], case["sheet"]
@@ -69,6 +73,7 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
             "FLOP per byte, not per value: the ridge does not ask how wide a value is",
             right * DTYPE_BYTES[dtype],
         ),
+        *((_UNITS, right * 10.0**power) for power in (-12, -9, 9, 12)),
         ("T is 10^12 here, a tebi would be 2^40", right * 1e12 / 2**40),
         ("each dtype has its own rate: this one is that of bf16", right * of.rate("bf16") / rate),
     ]
@@ -101,16 +106,17 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
                 "the DMA engines move it: theirs is another rate than HBM's",
                 ridge(of, dtype),
             ),
-            (
-                "a chip has the engines of all its cores",
-                right * data["dma_engines"] / data["dma_engines_per_core"],
-            ),
+            ("an engine moves what the sheet says: nothing is to be halved", right * 2),
+            ("G is 10^9 here, a gibi would be 2^30", right * 1e9 / 2**30),
         ]
+        if level != "core":
+            shares = data["dma_engines"] / data["dma_engines_per_core"]
+            found += [("a chip has the engines of all its cores", right * shares)]
     elif data["dma_engines"]:
         text = "HBM's own bandwidth is asked for here, not that of the engines"
         found += [(text, ridge(of, dtype, "dma"))]
     # Last, because a chip may have eight cores.
-    return [*found, ("bytes per second, not bits", right / 8)]
+    return [*found, *(("bytes per second, not bits", number) for number in (right / 8, 8 * right))]
 
 
 def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:

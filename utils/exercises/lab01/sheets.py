@@ -25,6 +25,20 @@ SYSTEMS = (
     "trn3-ultraserver-gen1",
     "trn3-ultraserver-gen2",
 )
+RELATED: dict[str, tuple[tuple[str, ...], str]] = {
+    "array": (("array_side", "array_side", "tensor_clock_ghz"), "core_tflops"),
+    "rows": (("partitions",), "array_side"),
+    "cores": (("cores", "core_tflops"), "chip_tflops"),
+    "chips": (("chips", "chip_tflops"), "system_pflops"),
+    "core count": (("cores", "chips"), "system_cores"),
+    "memory": (("chips", "hbm_gib"), "system_hbm_gib"),
+    "memory share": (("cores", "core_hbm_gib"), "hbm_gib"),
+    "bandwidth": (("chips", "hbm_tb_per_s"), "system_hbm_tb_per_s"),
+    "ridge": (("ridge_flop_per_byte", "hbm_tb_per_s"), "chip_tflops"),
+    "partition": (("partitions", "sbuf_kib_per_partition"), "sbuf_mib_per_core"),
+    "SBUF": (("cores", "sbuf_mib_per_core"), "sbuf_mib_per_chip"),
+}
+"""Rows of a table that are multiplied, and the row that comes out, but for the units."""
 MARKETS = ("on_demand", "capacity_block")
 
 

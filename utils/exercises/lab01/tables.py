@@ -9,23 +9,21 @@ import random
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab01.sheets import SYSTEMS, Table, table_of
+from utils.exercises.lab01.sheets import RELATED, SYSTEMS, Table, table_of
 from utils.facts import figure, figures
 
 IMAGINED = "imagined"
 
+UNITS = {"core_tflops": 2e-3, "system_pflops": 1e-3, "sbuf_mib_per_core": 1 / 1024}
+TOLERANCES = {
+    "rows": 0.0,
+    "core count": 0.0,
+    "cores": 0.08,
+    **dict.fromkeys(("memory", "memory share", "partition", "SBUF"), 0.005),
+}
 RELATIONS: dict[str, tuple[tuple[str, ...], str, float, float]] = {
-    "array": (("array_side", "array_side", "tensor_clock_ghz"), "core_tflops", 2e-3, 0.02),
-    "rows": (("partitions",), "array_side", 1.0, 0.0),
-    "cores": (("cores", "core_tflops"), "chip_tflops", 1.0, 0.08),
-    "chips": (("chips", "chip_tflops"), "system_pflops", 1e-3, 0.02),
-    "core count": (("cores", "chips"), "system_cores", 1.0, 0.0),
-    "memory": (("chips", "hbm_gib"), "system_hbm_gib", 1.0, 0.005),
-    "memory share": (("cores", "core_hbm_gib"), "hbm_gib", 1.0, 0.005),
-    "bandwidth": (("chips", "hbm_tb_per_s"), "system_hbm_tb_per_s", 1.0, 0.02),
-    "ridge": (("ridge_flop_per_byte", "hbm_tb_per_s"), "chip_tflops", 1.0, 0.02),
-    "partition": (("partitions", "sbuf_kib_per_partition"), "sbuf_mib_per_core", 1 / 1024, 0.005),
-    "SBUF": (("cores", "sbuf_mib_per_core"), "sbuf_mib_per_chip", 1.0, 0.005),
+    name: (factors, product, UNITS.get(product, 1.0), TOLERANCES.get(name, 0.02))
+    for name, (factors, product) in RELATED.items()
 }
 """Name to (factors, product, unit factor, tolerance): product = factors x unit factor."""
 

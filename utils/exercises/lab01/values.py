@@ -1,5 +1,6 @@
 """Numbers of an answer against the right ones, and wrong ways recognised by theirs."""
 
+import math
 from collections.abc import Sequence
 
 from utils.exercises import Criterion
@@ -52,6 +53,23 @@ def recognised(
     return found[text][0], text
 
 
+def rounded(pairs: Sequence[tuple[Number, Number]]) -> bool:
+    """Whether all numbers are the right ones, rounded or cut to the same few digits.
+
+    >>> rounded([(0.13, 0.1278), (230, 230.4)]), rounded([(0, 0.1278), (230, 230.4)])
+    (False, True)
+    """
+    if not all(isinstance(number, int | float) for pair in pairs for number in pair):
+        return False
+    if not any(said for said, _ in pairs):
+        return False
+    return any(
+        all(said in (round(right, digits), math.trunc(right * ten) / ten) for said, right in pairs)
+        for digits in range(10)
+        for ten in (10**digits,)
+    )
+
+
 def right_values(
     name: str,
     weight: int,
@@ -76,5 +94,7 @@ def right_values(
         message = f"{labels[strange[0]]}: found {said[strange[0]]}, return a number"
     else:
         place, text = recognised(said, right, ways)
+        if rounded([(said[each], right[each]) for each in off]):
+            place, text = off[0], "this is rounded too far: return the number as it comes out"
         message = f"{labels[place]}: {text or advice}"
     return criterion(name, weight, False, measured, target, message)
