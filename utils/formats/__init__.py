@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .layout import Format
-from .rounding import MODES, rounded, widened
+from utils.formats.layout import Format
+from utils.formats.rounding import MODES, rounded, widened
 
 __all__ = ["FORMATS", "MODES", "Format", "format_of", "round_to"]
 
