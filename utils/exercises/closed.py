@@ -82,7 +82,11 @@ def _functions(thing: Any) -> Iterable[FunctionType]:
                 yield from _functions(member)
     elif isinstance(thing, type):
         for name, member in vars(thing).items():
-            if not name.startswith("__"):
+            # Classes may refer to each other in a circle: only those written inside count.
+            elsewhere = isinstance(member, type) and not member.__qualname__.startswith(
+                f"{thing.__qualname__}."
+            )
+            if not name.startswith("__") and not elsewhere:
                 yield from _functions(member)
     elif isinstance(thing, property):
         yield from _functions(thing.fget)
