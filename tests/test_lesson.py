@@ -73,7 +73,7 @@ def test_an_empty_recap_says_what_to_do():
 
 
 def test_facts_have_sources():
-    keys = list(statements._facts())
+    keys = list(statements.facts())
     assert keys
     for key in keys:
         each = facts.fact(key)

@@ -161,7 +161,8 @@ def double(number):
             folders.clear()
         elif not top.startswith(("/usr", PREFIXES)):
             found += [n for n in [*folders, *files] if n.startswith(("judge", "solutions", "seed"))]
-            found += [n for n in files if n.endswith((".ipynb", ".csv", ".db"))]
+            if not top.endswith("utils/data"):  # what lessons quote is open to everybody
+                found += [n for n in files if n.endswith((".ipynb", ".csv", ".db"))]
     for name in ("solutions", "tests", "utils/exercises/lab99/judge.py", "notebooks"):
         found += glob.glob(os.path.join(ROOT, name)) + glob.glob(os.path.join("/course", name))
     for line in ("import utils.exercises.lab99.judge", "import utils.grading.marking"):

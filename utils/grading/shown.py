@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"[^\W\d_]+|[^\x00-\x7f×²µ–]|[_<>&\"'`{}=\\]")
 def known(text: str) -> bool:
     """Whether a text is made of nothing but numbers, marks and words that judges use.
 
-    >>> known("off by 0.5"), known("a list of 3"), known("a Hidden_7_3")
+    >>> known("the seed is 0.5"), known("a list of 3"), known("a Hidden_7_3")
     (False, True, False)
     """
     rest, numbers = _NUMBER.subn(" ", text)
