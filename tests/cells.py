@@ -1,9 +1,58 @@
-"""Run the source of a cell as a notebook does: afterwards Python knows the source of its code."""
+"""Run the cells of a lab and judge answers to its exercises, as the tests of every lab do."""
 
+import json
 import linecache
+import random
+from collections.abc import Callable
+from typing import Any
+
+from utils import catalog
+from utils.catalog import ROOT
+from utils.exercises import Facts, Verdict, decide, judge, observe_case, observer
+
+NOT_RUN = ("setup", "quiz", "board")
 
 
 def run_cell(source: str, name: str, names: dict) -> None:
-    """Execute `source` in the namespace `names`, as the file `name`, such as "<ex1-code>"."""
+    """Execute `source` in the namespace `names`, as the file `name`, such as "<ex1-code>".
+
+    Afterwards Python knows the source of the code, as in a notebook.
+    """
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     exec(compile(source, name, "exec"), names)
+
+
+def code_of(lab: str) -> dict[str, str]:
+    """The code cells of a lab with solutions, such as "lab03": id to source."""
+    (path,) = catalog.lab_notebooks(ROOT, lab)
+    cells = catalog.read_notebook(path)["cells"]
+    return {cell["id"]: catalog.text(cell) for cell in cells if cell["cell_type"] == "code"}
+
+
+def names_of(lab: str) -> dict:
+    """What the notebook of a lab with solutions defines, without running its checks."""
+    found: dict = {"__name__": "notebook"}
+    for name, source in code_of(lab).items():
+        if name not in NOT_RUN and not name.endswith("-check"):
+            run_cell(source, f"<{name}>", found)
+    return found
+
+
+def answer_from(source: str, exercise_id: str, names: dict) -> Callable[..., Any]:
+    """The answer that `source` defines, in a copy of the names that a notebook has."""
+    own = dict(names)
+    run_cell(source, "<answer>", own)
+    return own[observer(exercise_id).answer]
+
+
+def cases_of(exercise_id: str, seed: object) -> list[Facts]:
+    return judge(exercise_id).cases(random.Random(str(seed)))
+
+
+def verdict_of(exercise_id: str, answer: Callable[..., Any], seed: object) -> Verdict:
+    """The verdict on all cases of a seed, out of 10 points, with the facts as JSON as at
+    grading.
+    """
+    cases = cases_of(exercise_id, seed)
+    seen = [json.loads(json.dumps(observe_case(exercise_id, answer, case))) for case in cases]
+    return decide(exercise_id, cases, seen, 10.0)

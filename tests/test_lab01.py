@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cells import answer_from, cases_of, names_of, verdict_of
 from tests.wrong_answers.lab01 import RIGHT, WRONG
 from utils import catalog
 from utils.catalog import ROOT
-from utils.exercises import Verdict, closed, decide, judge, observe_case
+from utils.exercises import closed, decide, judge, observe_case
 from utils.exercises.lab01 import fabrics, fitting, gemms, offers, ridges, sheets, tables
 from utils.exercises.lab01.observe import OBSERVERS
 from utils.exercises.lab01.values import TOLERANCE
@@ -30,31 +31,7 @@ SEEDS = ["public", "a private one", *map(str, range(4))]
 
 @pytest.fixture(scope="module")
 def names() -> dict:
-    """What the solution notebook defines, without running its checks."""
-    (path,) = catalog.lab_notebooks(ROOT, "lab01")
-    found: dict = {"__name__": "notebook"}
-    for cell in catalog.read_notebook(path)["cells"]:
-        name = cell["id"]
-        if cell["cell_type"] == "code" and name not in ("setup", "quiz", "board"):
-            if not name.endswith(("-check", "-given")):
-                exec(compile(catalog.text(cell), f"<{name}>", "exec"), found)
-    return found
-
-
-def answer_from(source: str, exercise_id: str, names: dict):
-    own = dict(names)
-    exec(compile(source, "<answer>", "exec"), own)
-    return own[OBSERVERS[exercise_id.partition(".")[2]].answer]
-
-
-def cases_of(exercise_id: str, seed: str) -> list[dict]:
-    return judge(exercise_id).cases(random.Random(seed))
-
-
-def verdict_of(exercise_id: str, answer, seed: str) -> Verdict:
-    cases = cases_of(exercise_id, seed)
-    seen = [json.loads(json.dumps(observe_case(exercise_id, answer, case))) for case in cases]
-    return decide(exercise_id, cases, seen, 10.0)
+    return names_of("lab01")
 
 
 # Right answers
@@ -250,6 +227,7 @@ def test_what_cannot_be_closed_is_named() -> None:
     with pytest.raises(ValueError, match="no module, function or class"):
         with closed.closed("lab01.ex1", "utils.roofline.nothing"):
             pass
+
 
 def test_classes_that_refer_to_each_other_are_closed_without_end() -> None:
     # torch gives every autograd function a class for its backward, and that one the way back.

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cells import run_cell
+from tests.cells import answer_from, code_of, names_of, verdict_of
 from tests.wrong_answers.lab02 import RIGHT, WRONG
 from utils import catalog, env
 from utils.audit import audit, audit_source
 from utils.catalog import ROOT
-from utils.exercises import Verdict, criteria, decide, judge, observe_case, training
+from utils.exercises import criteria, decide, judge, observe_case, training
 from utils.exercises.lab02 import classify, findings, problems, train_cuda, truth
 from utils.exercises.lab02 import judge as judging
 from utils.exercises.lab02.observe import OBSERVERS, source_of
@@ -36,32 +36,9 @@ def _device_before_any_backward() -> None:
     torch_xla.device()
 
 
-def notebook_code() -> dict[str, str]:
-    (path,) = catalog.lab_notebooks(ROOT, "lab02")
-    cells = catalog.read_notebook(path)["cells"]
-    return {c["id"]: catalog.text(c) for c in cells if c["cell_type"] == "code"}
-
-
 @pytest.fixture(scope="module")
 def names() -> dict:
-    """What the solution notebook defines, without running its checks."""
-    found: dict = {"__name__": "notebook"}
-    for name, source in notebook_code().items():
-        if name not in ("setup", "quiz", "board") and not name.endswith("-check"):
-            run_cell(source, f"<{name}>", found)
-    return found
-
-
-def answer_from(source: str, exercise_id: str, names: dict):
-    own = {**names, "copy": copy}
-    run_cell(source, "<answer>", own)
-    return own[OBSERVERS[exercise_id.partition(".")[2]].answer]
-
-
-def verdict_of(exercise_id: str, answer, seed: str) -> Verdict:
-    cases = judge(exercise_id).cases(random.Random(seed))
-    seen = [json.loads(json.dumps(observe_case(exercise_id, answer, case))) for case in cases]
-    return decide(exercise_id, cases, seen, 10.0)
+    return names_of("lab02") | {"copy": copy}
 
 
 def first_case(exercise_id: str) -> dict:
@@ -577,7 +554,7 @@ def test_the_script_needs_cuda_and_the_solution_does_not() -> None:
     assert audit(train_cuda.__file__).counts["error"] > 5
     assert len(audit(train_cuda.__file__).findings) == 15
     for name in ("ex2-code", "ex5-code"):
-        assert audit_source(notebook_code()[name], name="answer.py").clean()
+        assert audit_source(code_of("lab02")[name], name="answer.py").clean()
     assert train_cuda.MAX_NORM == truth.MAX_NORM
 
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cells import answer_from, names_of, verdict_of
 from tests.wrong_answers.lab03 import RIGHT, WRONG
 from utils import catalog, env
 from utils.catalog import ROOT
-from utils.exercises import Verdict, criteria, decide, judge, observe_case, training, truth
+from utils.exercises import criteria, decide, judge, observe_case, training, truth
 from utils.exercises.lab03 import bench, fake
 from utils.exercises.lab03.judge import EXPECTED, MOST_COMPILES
 from utils.exercises.lab03.observe import OBSERVERS, measure_snippets
@@ -32,32 +33,9 @@ def _device_before_any_backward() -> None:
     torch_xla.device()
 
 
-def notebook_code() -> dict[str, str]:
-    (path,) = catalog.lab_notebooks(ROOT, "lab03")
-    cells = catalog.read_notebook(path)["cells"]
-    return {c["id"]: catalog.text(c) for c in cells if c["cell_type"] == "code"}
-
-
 @pytest.fixture(scope="module")
 def names() -> dict:
-    """What the solution notebook defines, without running its checks."""
-    found: dict = {"__name__": "notebook"}
-    for name, source in notebook_code().items():
-        if name not in ("setup", "quiz", "board") and not name.endswith("-check"):
-            exec(compile(source, f"<{name}>", "exec"), found)
-    return found
-
-
-def answer_from(source: str, exercise_id: str, names: dict):
-    own = dict(names)
-    exec(compile(source, "<answer>", "exec"), own)
-    return own[OBSERVERS[exercise_id.partition(".")[2]].answer]
-
-
-def verdict_of(exercise_id: str, answer, seed: str) -> Verdict:
-    cases = judge(exercise_id).cases(random.Random(seed))
-    seen = [json.loads(json.dumps(observe_case(exercise_id, answer, case))) for case in cases]
-    return decide(exercise_id, cases, seen, 10.0)
+    return names_of("lab03")
 
 
 def first_case(exercise_id: str) -> dict:

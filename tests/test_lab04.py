@@ -2,7 +2,6 @@
 nothing an answer returns can break a check."""
 
 import json
-import random
 import subprocess
 import sys
 from itertools import combinations
@@ -11,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cells import answer_from, cases_of, names_of, verdict_of
 from tests.wrong_answers.lab04 import RIGHT, WRONG
 from utils import catalog, env
 from utils.buckets import best_buckets
 from utils.catalog import ROOT
-from utils.exercises import Verdict, decide, judge, limit, observe_case
+from utils.exercises import decide, judge, limit, observe_case
 from utils.exercises.criteria import distance
 from utils.exercises.lab04 import histograms, loops, plans, texts, training, truth
 from utils.exercises.lab04.judge import EXPECTED
@@ -38,15 +38,7 @@ def _device_before_any_backward() -> None:
 
 @pytest.fixture(scope="module")
 def names() -> dict:
-    """What the solution notebook defines, without running its checks."""
-    (path,) = catalog.lab_notebooks(ROOT, "lab04")
-    found: dict = {"__name__": "notebook"}
-    for cell in catalog.read_notebook(path)["cells"]:
-        name = cell["id"]
-        if cell["cell_type"] == "code" and name not in ("setup", "quiz", "board"):
-            if not name.endswith("-check"):
-                exec(compile(catalog.text(cell), f"<{name}>", "exec"), found)
-    return found
+    return names_of("lab04")
 
 
 @pytest.fixture
@@ -61,25 +53,9 @@ def formulas_for_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("utils.exercises.lab04.observe.measure_edits", compiles)
 
 
-def answer_from(source: str, exercise_id: str, names: dict):
-    own = dict(names)
-    exec(compile(source, "<answer>", "exec"), own)
-    return own[OBSERVERS[exercise_id.partition(".")[2]].answer]
-
-
 def wrong(name: str, exercise_id: str, names: dict):
     source = next(w[2] for w in WRONG if w[:2] == (exercise_id, name))
     return answer_from(source, exercise_id, names)
-
-
-def cases_of(exercise_id: str, seed: str) -> list[dict]:
-    return judge(exercise_id).cases(random.Random(seed))
-
-
-def verdict_of(exercise_id: str, answer, seed: str) -> Verdict:
-    cases = cases_of(exercise_id, seed)
-    seen = [json.loads(json.dumps(observe_case(exercise_id, answer, case))) for case in cases]
-    return decide(exercise_id, cases, seen, 10.0)
 
 
 # Right answers

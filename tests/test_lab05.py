@@ -16,10 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cells import answer_from, cases_of, names_of, verdict_of
 from tests.wrong_answers.lab05 import BY_CHANCE, MASTER, RIGHT, WRONG
 from utils import catalog, env
 from utils.catalog import ROOT
-from utils.exercises import Verdict, decide, judge, observe_case
+from utils.exercises import decide, judge, observe_case
 from utils.exercises.lab05 import (
     blocks,
     codes,
@@ -51,36 +52,12 @@ def _device_before_any_backward() -> None:
 
 @pytest.fixture(scope="module")
 def names() -> dict:
-    """What the solution notebook defines, without running its checks."""
-    (path,) = catalog.lab_notebooks(ROOT, "lab05")
-    found: dict = {"__name__": "notebook"}
-    for cell in catalog.read_notebook(path)["cells"]:
-        name = cell["id"]
-        if cell["cell_type"] == "code" and name not in ("setup", "quiz", "board", "ex4-given"):
-            if not name.endswith("-check"):
-                exec(compile(catalog.text(cell), f"<{name}>", "exec"), found)
-    return found
-
-
-def answer_from(source: str, exercise_id: str, names: dict):
-    own = dict(names)
-    exec(compile(source, "<answer>", "exec"), own)
-    return own[OBSERVERS[exercise_id.partition(".")[2]].answer]
+    return names_of("lab05")
 
 
 def wrong(name: str, exercise_id: str, names: dict):
     source = next(w[2] for w in WRONG if w[:2] == (exercise_id, name))
     return answer_from(source, exercise_id, names)
-
-
-def cases_of(exercise_id: str, seed: object) -> list[dict]:
-    return judge(exercise_id).cases(random.Random(str(seed)))
-
-
-def verdict_of(exercise_id: str, answer, seed: object) -> Verdict:
-    cases = cases_of(exercise_id, seed)
-    seen = [json.loads(json.dumps(observe_case(exercise_id, answer, case))) for case in cases]
-    return decide(exercise_id, cases, seen, 10.0)
 
 
 # Right answers
