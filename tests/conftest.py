@@ -23,6 +23,17 @@ def progress_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def xla_device() -> None:
+    """A first backward on the CPU before XLA's device is there breaks all later ones on it."""
+    from utils import env
+
+    env.set_defaults()
+    import torch_xla
+
+    torch_xla.device()
+
+
 @pytest.fixture
 def relaxed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks show their cards instead of raising."""

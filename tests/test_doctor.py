@@ -5,17 +5,9 @@ import re
 
 import pytest
 
-from utils import env
 from utils.lesson import fresh_size
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _device_before_any_backward() -> None:
-    """A first backward on the CPU before XLA's device is there breaks all later ones on it."""
-    env.set_defaults()
-    import torch_xla
-
-    torch_xla.device()
+pytestmark = pytest.mark.usefixtures("xla_device")
 
 
 def data(*shape: int, dtype: str = "float32"):

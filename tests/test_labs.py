@@ -4,13 +4,15 @@ import importlib
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cells import run_cell
-from utils import catalog, env, labgen, quiz
+from tests.cells import run_cell, verdict_of
+from utils import catalog, labgen, quiz
 from utils.catalog import ROOT
 from utils.check import check
 from utils.exercises import judge, observer
@@ -23,6 +25,9 @@ WRONG = [
     for wrong in importlib.import_module(f"tests.wrong_answers.{lab.name}").WRONG
 ]
 LEAST_WRONG_ANSWERS = 3
+SEEDS = ["public", "a private one", "another"]
+
+pytestmark = pytest.mark.usefixtures("xla_device")
 
 
 @cache
@@ -34,7 +39,6 @@ def prepared(lab: str) -> dict[str, tuple[dict, str]]:
     (path,) = catalog.lab_notebooks(ROOT, lab)
     found: dict[str, tuple[dict, str]] = {}
     names: dict = {"__name__": "notebook"}
-    env.set_defaults()
     for cell in catalog.read_notebook(path)["cells"]:
         name, _, part = cell["id"].partition("-")
         if cell["cell_type"] != "code" or part == "check" or name == "setup":
@@ -71,6 +75,24 @@ def test_the_verb_agrees_that_labs_are_current() -> None:
     command = "import sys; from utils.commands.labs import main; sys.exit(main(['--check']))"
     done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def answer_to(exercise_id: str, source: str | None = None) -> Callable[..., Any]:
+    """The answer that `source` defines, or the official one."""
+    return namespace(exercise_id, source)[observer(exercise_id).answer]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.id)
+def test_the_solution_passes_for_any_seed(exercise: catalog.Exercise, seed: str) -> None:
+    assert verdict_of(exercise.id, answer_to(exercise.id), seed).points == 10.0
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.id)
+def test_the_answer_that_the_wrong_ones_change_is_right(exercise: catalog.Exercise) -> None:
+    lab, _, name = exercise.id.partition(".")
+    source = importlib.import_module(f"tests.wrong_answers.{lab}").RIGHT[name]
+    assert verdict_of(exercise.id, answer_to(exercise.id, source), "public").state == "passed"
 
 
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)

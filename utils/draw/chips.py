@@ -56,14 +56,13 @@ def rungs(chip: str, domain: str) -> dict[str, Rung]:
     cycles = figure(f"{chip}.on_chip.sbuf_latency_cycles")
     wait = None if cycles.value is None else cycles.number / _hertz(chip)
     assert one.dma_bytes_per_s and one.link_bytes_per_s
+    there = figures(f"{domain}.") | figures(f"{chip}.link.")
     # The page of the Trn2 UltraServer prints the network of each of its instances.
-    servers, network_wait = 1, None
-    if domain == "trn2-ultraserver":
-        network_wait = figure("trn2.48xlarge.network_latency").to("s")
-        instance = figure("trn2u.48xlarge.accelerators").number
-        servers = int(figure(f"{domain}.accelerators").number / instance)
-    network = servers * figure(f"{domain}.network").to("B/s")
-    hop = figures(f"{chip}.link.").get(f"{chip}.link.latency")
+    network = there.get(f"{domain}.network_of_instances") or there[f"{domain}.network"]
+    hop, packet = (
+        None if found is None else found.to("s")
+        for found in map(there.get, (f"{chip}.link.latency", f"{domain}.network_latency"))
+    )
 
     def on_chip(size: str, bandwidth: str) -> Rung:
         sizes = figure(f"{chip}.on_chip.{size}").to("B")
@@ -80,9 +79,11 @@ def rungs(chip: str, domain: str) -> dict[str, Rung]:
         "other chips,\nNeuronLink": Rung(
             figure(f"{domain}.memory").to("B"),
             one.link_bytes_per_s / 2 / cores,
-            hop.to("s") if hop else None,
+            hop,
         ),
-        "other servers,\nEFA": Rung(None, network / figure(f"{domain}.cores").number, network_wait),
+        "other servers,\nEFA": Rung(
+            None, network.to("B/s") / figure(f"{domain}.cores").number, packet
+        ),
     }
 
 

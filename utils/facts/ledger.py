@@ -9,11 +9,10 @@ import datetime
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from utils.facts.records import DATA
 from utils.facts.tables import markdown
 
-DATA = Path(__file__).parent.parent / "data" / "claims.csv"
 AS_OF = datetime.date(2026, 11, 20)
 
 ARTICLES = {
@@ -57,7 +56,7 @@ class Claim:
 
 @cache
 def _ledger() -> dict[str, Claim]:
-    with DATA.open(encoding="utf-8", newline="") as file:
+    with (DATA / "claims.csv").open(encoding="utf-8", newline="") as file:
         return {row["id"]: Claim(**row) for row in csv.DictReader(file)}
 
 

@@ -1,15 +1,14 @@
-"""Statements and figures that the course quotes: each with its source, status and date.
+"""Statements that the course quotes, most of them on software, each with source, status and date.
 
-They are written once, in `utils/data/`; lessons name them by key, and the list of sources at the
-end of a lesson is made from the same keys.
+They are written once, in `utils/data/software.yaml`; lessons name them by key, and the list of
+sources at the end of a lesson is made from the same keys.
 """
 
 import datetime
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-DATA = Path(__file__).parent.parent / "data"
+from utils.facts.records import DATA
 
 
 @dataclass(frozen=True)

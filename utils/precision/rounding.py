@@ -7,11 +7,15 @@ training step.
 import torch
 from torch import Tensor
 
-BF16_MANTISSA_BITS = 7
+from utils.formats import FORMATS
+
 _LOWEST = -110  # the spacing there is still a normal number, which XLA does not take for zero
 _POWERS = tuple(2.0**power for power in range(_LOWEST, 128))
 
-FP8 = {"e4m3": (torch.float8_e4m3fn, 240.0), "e5m2": (torch.float8_e5m2, 57344.0)}
+FP8 = {
+    "e4m3": (torch.float8_e4m3fn, FORMATS["e4m3"].max),
+    "e5m2": (torch.float8_e5m2, FORMATS["e5m2"].max),
+}
 """Format name to its dtype and the largest value used. PyTorch has the E4M3 that goes to 448, the
 hardware's goes to 240; up to there both have the same values, so 240 serves for both.
 """
@@ -32,7 +36,7 @@ def stochastic_bf16(wide: Tensor, noise: Tensor) -> Tensor:
     place = (torch.log2(size).floor().long() - _LOWEST).clamp(0, len(_POWERS) - 2)
     place = place - (powers[place] > size).long()
     place = place + (powers[place + 1] <= size).long()
-    spacing = powers[place] * 2.0**-BF16_MANTISSA_BITS
+    spacing = powers[place] * FORMATS["bf16"].epsilon
     steps = wide / spacing
     below = steps.floor()
     return ((below + (noise < steps - below)) * spacing).to(torch.bfloat16)
