@@ -1,0 +1,66 @@
+"""NKI on any CPU: an interpreter of Trainium kernels and a model of the time they take.
+
+A kernel is ordinary Python that imports `nki`. AWS's own package of that name is not on the public
+package index; `use()` makes the import work where it is missing, with the package in this folder:
+
+>>> from utils import simulator
+>>> simulator.use()  # doctest: +ELLIPSIS
+'...'
+>>> import nki.language as nl
+>>> nl.tile_size.pmax
+128
+
+One call of a kernel passes through these modules:
+
+`launch` turns arrays into `tensor`s in HBM (`memory`) and runs the kernel's Python. Every call of an
+instruction is checked against its declaration (`instruction`, `operands`; the table is the
+folder `instructions`), recorded in a `program`, and executed in NumPy. `timing` schedules the recorded
+instructions on the engines of a `target`, and `profile` shows the estimate. Nothing here imports
+torch.
+"""
+
+import importlib.machinery
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent / "package"
+VERSION = "0.6.0+course"
+
+PLACEHOLDER = (
+    "A package called nki is installed, but it is the empty placeholder of the public package "
+    "index and holds no code. The course's simulator is used instead; pip uninstall nki removes "
+    "the placeholder."
+)
+
+
+def use() -> str:
+    """Make `import nki` find an implementation, and say which.
+
+    The official package wins where it is installed; otherwise, also when the installed `nki` is the
+    empty placeholder of the public index, this course's simulator is put on the path.
+    """
+    if "nki" in sys.modules and hasattr(sys.modules["nki"], "jit"):
+        return _found(sys.modules["nki"].__file__ or "")
+    here = str(PACKAGE)
+    elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() != PACKAGE]
+    found = importlib.machinery.PathFinder.find_spec("nki", elsewhere)
+    if found is not None and _is_official(found):
+        return _found(found.origin or "")
+    sys.modules.pop("nki", None)
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    return (PLACEHOLDER + "\n" if found is not None else "") + _found(here)
+
+
+def _is_official(found: "importlib.machinery.ModuleSpec") -> bool:
+    """The official package has a language; the placeholder is an `__init__.py` without code."""
+    folders = [Path(folder) for folder in found.submodule_search_locations or ()]
+    return any(
+        (folder / "language").is_dir() or list(folder.glob("language.*")) for folder in folders
+    )
+
+
+def _found(origin: str) -> str:
+    if Path(origin).resolve().is_relative_to(PACKAGE):
+        return f"nki {VERSION}: the course's simulator; its times are estimates"
+    return f"nki: the official package, {origin}"

@@ -1,0 +1,66 @@
+"""What a learner reads when a kernel breaks a rule: what, numbers, why, fix, and the line."""
+
+import sys
+import warnings
+from pathlib import Path
+from types import CodeType, FrameType
+
+HERE = str(Path(__file__).resolve().parent)
+
+Line = tuple[CodeType, int]
+"""A place in the learner's source: code object and line number."""
+
+
+class NkiValidationError(AssertionError):
+    """A kernel asked for something that the hardware or the language does not allow.
+
+    A subclass of AssertionError, because that is what the official simulator raises.
+    """
+
+
+class NotInSubset(NotImplementedError):
+    """A part of NKI that exists, and that this simulator does not have."""
+
+
+class DoubtfulKernel(UserWarning):
+    """Legal, but probably not meant."""
+
+
+def refuse(what: str, why: str, fix: str) -> NkiValidationError:
+    """The error for a broken rule, in four parts; `what` holds the numbers found and allowed.
+
+    >>> print(refuse("dma_copy: src has 8 elements, dst has 4.", "A DMA moves as many elements "
+    ...     "as it reads.", "slice src to 4 elements.").args[0])
+    dma_copy: src has 8 elements, dst has 4.
+    Why: A DMA moves as many elements as it reads.
+    Fix: slice src to 4 elements.
+    """
+    line = learner_line()
+    at = f"\nAt: {shown(line)}" if line else ""
+    return NkiValidationError(f"{what}\nWhy: {why}\nFix: {fix}{at}")
+
+
+def doubt(what: str, why: str, fix: str, line: Line | None = None) -> None:
+    """Warn of something legal but doubtful, once for each line of a kernel call."""
+    from utils.simulator import program
+
+    line = line or learner_line()
+    active = program.active()
+    if active is not None and not active.program.first((what.partition(":")[0], why, line)):
+        return
+    at = f"\nAt: {shown(line)}" if line else ""
+    warnings.warn(f"{what}\nWhy: {why}\nFix: {fix}{at}", DoubtfulKernel, stacklevel=3)
+
+
+def learner_line() -> Line | None:
+    """The innermost line on the stack that is not the simulator's own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((HERE, "<")):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code, frame.f_lineno)
+
+
+def shown(line: Line) -> str:
+    """`file:line`; a notebook's cell by its number, as Python's own traceback has it."""
+    code, number = line
+    return f"{code.co_filename}:{number}"

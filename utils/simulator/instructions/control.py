@@ -1,0 +1,1 @@
+"""Registers, barriers and exchange between the cores of a grid."""

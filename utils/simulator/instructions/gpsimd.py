@@ -1,0 +1,1 @@
+"""The GpSimd Engine: index patterns, masks, gathers."""

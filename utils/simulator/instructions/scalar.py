@@ -1,0 +1,1 @@
+"""The Scalar Engine: functions of one value."""

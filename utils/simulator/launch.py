@@ -1,0 +1,106 @@
+"""Calling kernels: `nki.jit`, `nki.simulate`, grids of two cores, arrays in and out."""
+
+import functools
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from utils.simulator import cores
+from utils.simulator.arrays import Arrays, Shape
+from utils.simulator.errors import refuse
+from utils.simulator.program import Core, Program, active
+from utils.simulator.target import chosen
+
+MOST_CORES = 2
+
+
+class Kernel:
+    """A function decorated with `nki.jit`, and how many cores it is launched on.
+
+    Called inside another kernel it is part of that kernel. Called with arrays on a machine without
+    a device it is simulated, and says so once.
+    """
+
+    def __init__(self, function: Callable[..., Any], grid: int = 1) -> None:
+        self.function = function
+        self.grid = grid
+        functools.update_wrapper(self, function)
+
+    def __getitem__(self, grid: Any) -> "Kernel":
+        size = grid[0] if isinstance(grid, tuple) and len(grid) == 1 else grid
+        if not isinstance(size, int) or not 1 <= size <= MOST_CORES:
+            raise refuse(
+                f"kernel[{grid!r}]: a grid of {grid!r} cores; allowed are 1 and {MOST_CORES}.",
+                "a logical core consists of one or two physical cores (LNC 1 or 2).",
+                "launch kernel[2](...), and loop over more work inside the kernel.",
+            )
+        return Kernel(self.function, size)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if active() is not None:
+            return self.function(*args, **kwargs)
+        _announce()
+        return simulate(self)(*args, **kwargs)
+
+
+@functools.cache
+def _announce() -> None:
+    warnings.warn(
+        "There is no Neuron device here: kernels run in the course's simulator "
+        f"(target {chosen().name}). nki.simulate(kernel)(...) says so in the code.",
+        stacklevel=3,
+    )
+
+
+def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Make a kernel of a function. Options of the compiler are accepted and have no effect here."""
+    if function is None:
+        return functools.partial(jit, **options)
+    if isinstance(function, Kernel):
+        return function
+    return Kernel(function)
+
+
+def simulate(kernel: Any) -> Callable[..., Any]:
+    """Run a kernel with numbers: NumPy or torch arrays in, the same kind out.
+
+    Arrays that the kernel writes to are updated in place.
+    """
+    launched = jit(kernel)
+
+    def simulated(*args: Any, **kwargs: Any) -> Any:
+        return run(launched, args, kwargs).results
+
+    return simulated
+
+
+def run(
+    kernel: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    values: bool = True,
+    target: str | None = None,
+) -> Program:
+    """One call of a kernel: its program, with `results` as arrays where there are values.
+
+    values: compute numbers; otherwise arrays give only shape and type, and `nki.Shape` may stand
+    for them.
+    """
+    launched = jit(kernel)
+    arrays = Arrays()
+    if any(isinstance(each, Shape) for each in (*args, *kwargs.values())):
+        values = False
+    program = Program(
+        chosen(target),
+        values=values,
+        precise=os.environ.get("NKI_PRECISE_FP", "1") != "0",
+        kernel=launched.function.__name__,
+    )
+    program.cores = [Core(program, index, launched.grid) for index in range(launched.grid)]
+    taken = [arrays.taken(program, each) for each in args]
+    named = {name: arrays.taken(program, each) for name, each in kwargs.items()}
+    returned = cores.run_all(program, lambda: launched.function(*taken, **named))
+    program.results = arrays.given_back(program, returned)
+    return program

@@ -1,0 +1,129 @@
+"""What the names of a kernel's source mean: modules, tensors, registers, classes of the file."""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+TENSOR, REGISTER, LOOP_VARIABLE = "tensor", "register", "loop variable"
+ON_DEVICE = frozenset((REGISTER, LOOP_VARIABLE))
+
+VIEWS = frozenset(
+    "ap slice select permute broadcast expand_dim squeeze_dim reshape_dim flatten_dims reshape "
+    "rearrange vector_select view reinterpret_cast indirect".split()
+)
+"""Methods of a tensor that give a tensor; its other attributes are known at compile time."""
+
+NO_TENSOR = frozenset(
+    "ds affine_range sequential_range static_range dynamic_range fori_loop while_loop program_id "
+    "num_programs program_ndim no_reorder device_print store is_hbm is_on_chip is_psum is_sbuf "
+    "random_seed NKIObject NkiTensor shared_constant".split()
+)
+"""Functions of nki.language that give no tensor; all the others do."""
+
+ANNOTATIONS = ("ndarray", "NkiTensor", "tensor")
+
+
+@dataclass(frozen=True)
+class World:
+    """What the file of a function knows: modules by alias, and bases by class defined there."""
+
+    modules: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def origin(self, node: ast.expr) -> str:
+        """The full name of an attribute or a name, such as "nki.language.add"; "" if unknown."""
+        if isinstance(node, ast.Name):
+            return self.modules.get(node.id, "")
+        if isinstance(node, ast.Attribute):
+            base = self.origin(node.value)
+            return f"{base}.{node.attr}" if base else ""
+        return ""
+
+    def called(self, node: ast.AST) -> str:
+        """The full name of what is called; a builtin or local function by its plain name."""
+        if not isinstance(node, ast.Call):
+            return ""
+        plain = node.func.id if isinstance(node.func, ast.Name) else ""
+        return self.origin(node.func) or plain
+
+
+@dataclass
+class Scope:
+    """The names of one function and what they are bound to at the statement being read."""
+
+    world: World
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    def kind(self, node: ast.AST | None) -> str:
+        """TENSOR, REGISTER, LOOP_VARIABLE, or "" for anything else and anything unknown."""
+        if isinstance(node, ast.Name):
+            return self.kinds.get(node.id, "")
+        if isinstance(node, ast.Call):
+            return self._result(node)
+        if isinstance(node, ast.Subscript):
+            return TENSOR if self.kind(node.value) == TENSOR else ""
+        if isinstance(node, ast.BinOp):
+            return self.kind(node.left) or self.kind(node.right)
+        if isinstance(node, ast.UnaryOp):
+            return self.kind(node.operand)
+        if isinstance(node, ast.IfExp):
+            return self.kind(node.body) or self.kind(node.orelse)
+        if isinstance(node, ast.NamedExpr):
+            return self.kind(node.value)
+        return ""
+
+    def _result(self, node: ast.Call) -> str:
+        name = self.world.called(node)
+        if name == "nki.isa.register_alloc":
+            return REGISTER
+        if name.startswith("nki.language."):
+            function = name.removeprefix("nki.language.")
+            return TENSOR if function not in NO_TENSOR and "." not in function else ""
+        if isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS:
+            return TENSOR if self.kind(node.func.value) == TENSOR else ""
+        return ""
+
+    def bind(self, target: ast.expr, kind: str) -> None:
+        if isinstance(target, ast.Name):
+            if kind:
+                self.kinds[target.id] = kind
+            else:
+                self.kinds.pop(target.id, None)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for each in target.elts:
+                self.bind(each, "")
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, "")
+
+
+def parameter_kinds(function: ast.FunctionDef) -> dict[str, str]:
+    """Parameters that are annotated as tensors."""
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return {
+        each.arg: TENSOR
+        for each in arguments
+        if each.annotation is not None and _last(each.annotation) in ANNOTATIONS
+    }
+
+
+def _last(node: ast.expr) -> str:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def world_of(tree: ast.Module) -> World:
+    """The modules that a file imports at its top and the classes that it defines."""
+    modules: dict[str, str] = {}
+    classes: dict[str, tuple[str, ...]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                modules[name] = alias.name if alias.asname else name
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.ClassDef):
+            classes[node.name] = tuple(_last(base) for base in node.bases)
+    return World(modules, classes)

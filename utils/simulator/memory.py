@@ -1,0 +1,151 @@
+"""Allocations: tensors of HBM, and tiles of SBUF and PSUM with their bytes per partition."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from utils.simulator.dtypes import DType, sentinel
+from utils.simulator.enums import ON_CHIP, MemoryRegion
+from utils.simulator.errors import Line, refuse
+from utils.simulator.program import Core, Program
+
+
+class Storage:
+    """One allocation. On chip, `row` elements of `dtype` in each of `partitions` partitions.
+
+    `data` holds the bytes, row after row, or is None where only shapes are simulated. In HBM there
+    is one row.
+    """
+
+    __slots__ = (
+        "address", "argument", "buffer", "core", "data", "dtype", "index", "line", "name", "numpy",
+        "on_chip", "partitions", "products", "row", "shape", "written",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        program: Program,
+        shape: tuple[int, ...],
+        dtype: DType,
+        buffer: MemoryRegion,
+        *,
+        name: str = "",
+        line: Line | None = None,
+        address: tuple[int, int] | None = None,
+        core: int | None = None,
+    ) -> None:
+        self.index = len(program.storages)
+        self.shape, self.dtype, self.buffer = shape, dtype, buffer
+        self.on_chip = buffer in ON_CHIP
+        self.partitions = shape[0] if self.on_chip else 1
+        self.row = math.prod(shape[1:] if self.on_chip else shape)
+        self.name, self.line, self.address, self.core = name, line, address, core
+        self.written = False
+        self.argument = False
+        self.products: Any = None
+        low_precision = dtype.kind == "float" and dtype.itemsize < 4
+        self.numpy = dtype.numpy if program.precise or not low_precision else np.dtype(np.float32)
+        self.data: np.ndarray | None = None
+        if program.values:
+            elements = np.full(self.partitions * self.row, sentinel(dtype), self.numpy)
+            self.data = elements.view(np.uint8)
+        program.storages.append(self)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes per partition (of the whole tensor in HBM), as the hardware stores them."""
+        return self.row * self.dtype.itemsize
+
+    def numpy_of(self, dtype: DType) -> np.dtype:
+        """How elements are kept that are written through a view of type `dtype`."""
+        return self.numpy if dtype == self.dtype else dtype.numpy
+
+    @property
+    def size_bytes(self) -> int:
+        return self.partitions * self.row_bytes
+
+    def __repr__(self) -> str:
+        name = f" {self.name}" if self.name else ""
+        return f"<{self.buffer.value}{name} {self.shape} {self.dtype}>"
+
+
+def allocate(
+    core: Core,
+    shape: Any,
+    dtype: DType,
+    buffer: MemoryRegion,
+    name: str = "",
+    address: tuple[int, int] | None = None,
+    line: Line | None = None,
+) -> Storage:
+    """A new allocation of the running kernel, checked against the memory it asks for.
+
+    Of `shared_hbm`, the two cores of a grid get the same: the n-th of one is the n-th of the other.
+    """
+    sizes = _sizes(shape)
+    program = core.program
+    if buffer is MemoryRegion.hbm:
+        buffer = MemoryRegion.private_hbm if core.grid > 1 else MemoryRegion.hbm
+    if buffer in ON_CHIP:
+        _fits(core, sizes, dtype, buffer, name)
+    if buffer is MemoryRegion.shared_hbm and core.grid > 1:
+        made = core.shared_made
+        core.shared_made += 1
+        if made < len(program.shared):
+            there = program.shared[made]
+            if (there.shape, there.dtype) != (sizes, dtype):
+                raise refuse(
+                    f"ndarray: shared tensor {made} is {there.shape} {there.dtype!r} on core 0 "
+                    f"and {sizes} {dtype!r} on core {core.index}.",
+                    "both cores of a grid allocate the same shared_hbm in the same order.",
+                    "allocate shared tensors outside of branches on nl.program_id(0).",
+                )
+            return there
+    storage = Storage(program, sizes, dtype, buffer, name=name, line=line, address=address)
+    storage.core = None if buffer is MemoryRegion.shared_hbm else core.index
+    if buffer is MemoryRegion.shared_hbm:
+        program.shared.append(storage)
+    return storage
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if not sizes or not all(isinstance(n, (int, np.integer)) and n > 0 for n in sizes):
+        raise refuse(
+            f"ndarray: the shape {shape!r} is not a tuple of positive integers.",
+            "sizes are fixed when the kernel is compiled.",
+            "write numbers, or sizes of arguments: (128, x.shape[1]).",
+        )
+    return tuple(int(n) for n in sizes)
+
+
+def _fits(
+    core: Core, shape: tuple[int, ...], dtype: DType, buffer: MemoryRegion, name: str
+) -> None:
+    target = core.program.target
+    called = f"ndarray {name!r}" if name else "ndarray"
+    if len(shape) < 2:
+        raise refuse(
+            f"{called}: {shape} in {buffer.value}; a tile has 2 dimensions or more.",
+            "dimension 0 counts partitions, the others the elements inside each partition.",
+            f"write ({shape[0]}, 1) for one element in each partition, or (1, {shape[0]}).",
+        )
+    if shape[0] > target.partitions:
+        raise refuse(
+            f"{called}: {shape[0]} partitions in {buffer.value}, at most {target.partitions} "
+            "(nl.tile_size.pmax): the partition dimension is dimension 0.",
+            f"{buffer.value.upper()} has {target.partitions} partitions, one for each row of the "
+            "Tensor Engine.",
+            f"loop over {math.ceil(shape[0] / target.partitions)} tiles of {target.partitions} "
+            f"rows: x[nl.ds(i * {target.partitions}, {target.partitions})].",
+        )
+    bytes_per_partition = math.prod(shape[1:]) * dtype.itemsize
+    limit = target.sbuf_bytes if buffer is MemoryRegion.sbuf else target.psum_bytes
+    if bytes_per_partition > limit:
+        raise refuse(
+            f"{called}: {shape} {dtype!r} takes {bytes_per_partition} bytes in each partition, "
+            f"{buffer.value} of {target.name} has {limit}.",
+            "a tile lies in one piece in every partition.",
+            "make the tile smaller and loop, or choose a smaller data type.",
+        )

@@ -1,0 +1,172 @@
+"""What an instruction accepts for each operand, and the checks that follow from it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from utils.simulator.enums import ON_CHIP, MemoryRegion
+from utils.simulator.errors import refuse
+from utils.simulator.tensor import Tensor
+
+if TYPE_CHECKING:
+    from utils.simulator.instruction import Use
+
+SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
+HBM = frozenset((MemoryRegion.hbm, MemoryRegion.private_hbm, MemoryRegion.shared_hbm))
+ENGINE_MEMORY = frozenset((SBUF, PSUM))
+DMA_MEMORY = HBM | {SBUF}
+
+Rule = Callable[["Use"], None]
+"""A hardware rule: looks at the operands of a call and raises what `refuse` makes."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand of an instruction.
+
+    writes, reads: its direction; both for one that is updated.
+    memory: where it may lie. column: one value for each partition, shape (P, 1).
+    number: a Python number is allowed instead. optional: so is None.
+    dtypes: the allowed types; empty for all. many: a list of tensors.
+    """
+
+    reads: bool = True
+    writes: bool = False
+    memory: frozenset[MemoryRegion] = ENGINE_MEMORY
+    column: bool = False
+    number: bool = False
+    optional: bool = False
+    dtypes: frozenset[str] = frozenset()
+    many: bool = False
+
+    def check(self, use: "Use", name: str, value: Any) -> None:
+        if isinstance(value, Tensor):
+            self._check_tensor(use, name, value)
+        elif self.many and isinstance(value, (list, tuple)):
+            for i, each in enumerate(value):
+                self._check_one(use, f"{name}[{i}]", each)
+        else:
+            self._check_one(use, name, value)
+
+    def _check_one(self, use: "Use", name: str, value: Any) -> None:
+        if isinstance(value, Tensor):
+            self._check_tensor(use, name, value)
+        elif value is None and self.optional:
+            return
+        elif isinstance(value, (int, float, np.integer, np.floating)) and self.number:
+            return
+        else:
+            self._refuse_value(use, name, value)
+
+    def _refuse_value(self, use: "Use", name: str, value: Any) -> None:
+        found = "a NumPy array" if isinstance(value, np.ndarray) else repr(value)
+        wanted = "a tensor" + (" or a number" if self.number else "")
+        raise refuse(
+            f"{use.spec.name}: {name} is {found}, it takes {wanted}"
+            f"{' or None' if self.optional else ''}.",
+            "an engine works on tensors in the memories of the core; host arrays come in as the "
+            "kernel's arguments.",
+            f"pass the array to the kernel, nisa.dma_copy it to SBUF, and use that tile as {name}.",
+        )
+
+    def _check_tensor(self, use: "Use", name: str, tensor: Tensor) -> None:
+        spec = use.spec.name
+        if tensor.buffer not in self.memory:
+            raise refuse(*_wrong_memory(spec, name, tensor, self))
+        if self.dtypes and tensor.dtype not in self.dtypes:
+            raise refuse(
+                f"{spec}: {name} is {tensor.dtype}; allowed: {', '.join(sorted(self.dtypes))}.",
+                "the instruction has no other form of this operand.",
+                f"allocate {name} with dtype=nl.{min(self.dtypes)}, or convert with "
+                "nisa.tensor_copy.",
+            )
+        if tensor.ndim > use.target.dimensions:
+            raise refuse(
+                f"{spec}: {name} has {tensor.ndim} dimensions, an access pattern has at most "
+                f"{use.target.dimensions}.",
+                "the partition and four free dimensions are what an instruction can encode.",
+                "merge dimensions with reshape or flatten_dims, or loop over one.",
+            )
+        if tensor.buffer in ON_CHIP and self.memory is not DMA_MEMORY:
+            _check_start(spec, name, tensor)
+        if self.column:
+            _check_column(use, name, tensor)
+
+
+def _wrong_memory(spec: str, name: str, tensor: Tensor, operand: Operand) -> tuple[str, str, str]:
+    allowed = " or ".join(
+        word
+        for word, regions in (("HBM", HBM), ("SBUF", {SBUF}), ("PSUM", {PSUM}))
+        if operand.memory & regions
+    )
+    where = tensor.buffer.value.replace("_", " ").replace("hbm", "HBM")
+    what = f"{spec}: {name} is in {where}, {spec} needs it in {allowed}."
+    if tensor.buffer in HBM:
+        return (
+            what,
+            "compute engines reach SBUF and PSUM only; HBM is reached by DMA.",
+            f"nisa.dma_copy between HBM and an SBUF tile, and use the tile as {name}.",
+        )
+    if tensor.buffer is PSUM:
+        why = "the DMA engines" if HBM <= operand.memory else "the engine of this instruction"
+        return (
+            what,
+            f"{why} cannot reach PSUM.",
+            "nisa.tensor_copy it to an SBUF tile first (Vector or Scalar Engine).",
+        )
+    fix = (
+        f"allocate {name} with buffer=nl.psum, and nisa.tensor_copy the result to SBUF."
+        if operand.writes
+        else f"bring {name} into {allowed} first."
+    )
+    return what, f"here {spec} reaches {allowed} only.", fix
+
+
+def _check_start(spec: str, name: str, tensor: Tensor) -> None:
+    """Accesses begin at partition 0, 32, 64 or 96, and wide ones at 0 (or 64)."""
+    start, count = tensor.partition, tensor.shape[0]
+    allowed = (0,) if count > 64 else (0, 64) if count > 32 else (0, 32, 64, 96)
+    if start not in allowed:
+        raise refuse(
+            f"{spec}: {name} starts at partition {start} with {count} partitions; such an access "
+            f"starts at {', '.join(map(str, allowed))}.",
+            "engines read partitions in quadrants of 32.",
+            "place the data at such a partition: move it with nisa.dma_copy or "
+            "nisa.nc_stream_shuffle.",
+        )
+
+
+def _check_column(use: "Use", name: str, tensor: Tensor) -> None:
+    data = use.main
+    if tensor.elements == 1 and (data is None or tensor.shape[0] == data.shape[0]):
+        return
+    raise refuse(
+        f"{use.spec.name}: {name} must have one value per partition, shape "
+        f"({data.shape[0] if data is not None else 'P'}, 1), got {tensor.shape[0]} partitions and "
+        f"{tensor.elements} columns: {tensor.shape}.",
+        "such an operand is read once for each partition and applied along the row.",
+        "for a value per element use nisa.tensor_tensor; to spread one row over partitions use "
+        "nisa.nc_stream_shuffle, a matmul with ones, or a DMA with stride 0.",
+    )
+
+
+def tile(**options: Any) -> Operand:
+    """An operand that is read."""
+    return Operand(**options)
+
+
+def result(**options: Any) -> Operand:
+    """An operand that is written."""
+    return Operand(reads=False, writes=True, **options)
+
+
+def update(**options: Any) -> Operand:
+    """An operand that is read and written."""
+    return Operand(writes=True, **options)
+
+
+def column(**options: Any) -> Operand:
+    """A number, or one value for each partition."""
+    return Operand(column=True, number=True, **options)

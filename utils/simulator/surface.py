@@ -1,0 +1,208 @@
+"""Names of NKI that this simulator lacks, and what kernels for older versions still say.
+
+The table is `utils/data/nki_api.yaml`. A module of the package asks `outside` for a name that it
+does not have; the answer raises as soon as it is used, and says where the name is documented, or
+how it is spelled now:
+
+>>> outside("nki.isa", "rng")(dst=None)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+utils.simulator.errors.NotInSubset: nki.isa.rng (NKI 0.2) is not in the course's simulator.
+Documented at: https://awsdocs-neuron.readthedocs-hosted.com/...nki.isa.rng.html
+Here instead: numbers drawn with NumPy and passed to the kernel as an input, or nl.rand...
+"""
+
+import difflib
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+import yaml
+
+from utils.simulator.errors import NkiValidationError, NotInSubset, learner_line, refuse, shown
+
+DATA = Path(__file__).parent.parent / "data" / "nki_api.yaml"
+OLD_NAMESPACE = "neuronxcc"
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something that kernels for older versions say; `gone` is the first version without it."""
+
+    id: str
+    gone: str
+    why: str
+    old: str
+    new: str
+
+    def error(self, said: str) -> NkiValidationError:
+        """The error for a kernel that says it; `said` names what was found."""
+        return refuse(
+            f"{said} is not part of NKI since {self.gone}; this is NKI {_data()['version']}.",
+            f"{self.why}.",
+            f"{_indented(self.new)}\n  instead of\n{_indented(self.old)}",
+        )
+
+
+def _indented(code: str) -> str:
+    return "\n" + "\n".join(f"    {line}" for line in code.splitlines()) if "\n" in code else code
+
+
+@cache
+def _data() -> dict[str, Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(DATA.read_text(encoding="utf-8"), Loader=loader)
+
+
+@cache
+def leftovers() -> Mapping[str, Leftover]:
+    """The table of old spellings by id: a name, "function(argument=)" or "function()"."""
+    return MappingProxyType(
+        {key: Leftover(id=key, **entry) for key, entry in _data()["leftovers"].items()}
+    )
+
+
+@cache
+def versions(module: str) -> Mapping[str, str]:
+    """The documented names of a module with the version that brought each, or "unknown".
+
+    >>> versions("nki.isa")["topk"], versions("nki.language")["load"]
+    ('0.6', '0.3')
+    """
+    groups = _data()["modules"].get(module, {})
+    return MappingProxyType(
+        {
+            name: version
+            for version, names in groups.items()
+            if version not in ("page", "pages")
+            for name in names
+        }
+    )
+
+
+def modules() -> tuple[str, ...]:
+    """Every module and class of which the table lists names."""
+    return tuple(_data()["modules"])
+
+
+def page(module: str, name: str) -> str:
+    """The address of the documentation of a name. Raises KeyError for an unknown one.
+
+    >>> page("nki.language", "tile_size").rpartition("/")[2]
+    'nki.language.tile_size.html'
+    """
+    entry = _data()["modules"][module]
+    if name not in versions(module):
+        raise KeyError(f"{module} documents no {name!r}")
+    return _data()["base"] + entry.get("pages", {}).get(name, entry["page"].format(name=name))
+
+
+def instead(qualified: str) -> str:
+    """What the course has in place of a name outside its subset; "" for nothing."""
+    table = _data()["instead"]
+    fitting = [start for start in table if qualified.startswith(start)]
+    return table[max(fitting, key=len)] if fitting else ""
+
+
+def outside(module: str, name: str) -> "Outside":
+    """Stands for a name that a module of the package lacks, and raises when it is used.
+
+    Raises AttributeError at once, with near matches, for a name that NKI never had.
+    """
+    qualified = f"{module}.{name}"
+    if name.startswith("_"):
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    if qualified in leftovers():
+        return Outside(qualified, lambda: leftovers()[qualified].error(qualified))
+    if name in versions(module):
+        return Outside(qualified, lambda: _missing(module, name))
+    old = {each.rpartition(".")[2] for each in leftovers() if each.rpartition(".")[0] == module}
+    raise AttributeError(f"{module} has no {name!r}{_near(name, {*versions(module), *old})}")
+
+
+def _missing(module: str, name: str) -> NotInSubset:
+    since = versions(module)[name]
+    offered = instead(f"{module}.{name}")
+    line = learner_line()
+    parts = [
+        f"{module}.{name} (NKI{'' if since == 'unknown' else f' {since}'}) is not in the course's "
+        "simulator.",
+        f"Documented at: {page(module, name)}",
+        *([f"Here instead: {offered}."] if offered else []),
+        *([f"At: {shown(line)}"] if line and not line[0].co_filename.startswith("<") else []),
+    ]
+    return NotInSubset("\n".join(parts))
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, sorted(known), n=3)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def argument_error(function: str, argument: str, allowed: Iterable[str]) -> Exception:
+    """The error for a keyword that a function does not have, such as "nki.isa.tensor_copy".
+
+    An old spelling is shown in its new form; for any other the arguments are listed.
+
+    >>> print(argument_error("nki.isa.tensor_copy", "value", ["dst", "src"]))
+    nki.isa.tensor_copy has no argument 'value'; it has dst, src
+    """
+    module = function.rpartition(".")[0]
+    for key in (f"{function}({argument}=)", f"{module}.*({argument}=)", f"*({argument}=)"):
+        if key in leftovers():
+            return leftovers()[key].error(f"{function}({argument}=...)")
+    allowed = list(allowed)
+    near = _near(argument, allowed)
+    return TypeError(f"{function} has no argument {argument!r}; it has {', '.join(allowed)}{near}")
+
+
+def no_destination(function: str) -> NkiValidationError:
+    """The error for an instruction called as in NKI 0.1, for its result instead of with dst."""
+    return leftovers()["nki.isa.*()"].error(f"{function} without dst")
+
+
+class Outside:
+    """A name that raises as soon as it is called, indexed, entered or calculated with."""
+
+    def __init__(self, name: str, error: Callable[[], Exception]) -> None:
+        self._name = name
+        self._error = error
+
+    def __repr__(self) -> str:
+        return f"<{self._name}, not in the course's simulator>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise self._error()
+
+
+def _raises(self: Outside, *_: Any, **__: Any) -> NoReturn:
+    raise self._error()
+
+
+for _operation in (
+    "call getitem setitem iter len enter exit bool int float index neg add radd sub rsub mul rmul "
+    "truediv rtruediv floordiv rfloordiv mod rmod pow and rand or ror lt le gt ge"
+).split():
+    setattr(Outside, f"__{_operation}__", _raises)
+
+
+class OldNamespace(MetaPathFinder):
+    """Says at `import neuronxcc.nki`, where no such package is installed, what to import now."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        if fullname.partition(".")[0] == OLD_NAMESPACE:
+            said = leftovers()["neuronxcc.nki"].error("the namespace neuronxcc.nki")
+            raise ModuleNotFoundError(str(said), name=fullname)
+
+
+def explain_old_imports() -> None:
+    """Put `OldNamespace` behind all other finders, once."""
+    if not any(isinstance(finder, OldNamespace) for finder in sys.meta_path):
+        sys.meta_path.append(OldNamespace())

@@ -1,0 +1,237 @@
+"""A tensor of a kernel: a strided view of an allocation, and how it is indexed, read and written.
+
+`shape`, `strides` and `offset` count elements of the view's own type from the start of its storage.
+On chip, dimension 0 is the partition; its stride is the row of the storage, so the element `offset`
+lies in partition `offset // row`.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from utils.simulator.dtypes import DType, narrow, widen
+from utils.simulator.enums import MemoryRegion
+from utils.simulator.errors import refuse
+from utils.simulator.memory import Storage
+from utils.simulator.views import Views
+
+
+class Tensor(Views):
+    """A view of HBM, SBUF or PSUM. Made by `nl.ndarray` or by indexing; holds no numbers itself.
+
+    indirect: what finds the elements at run time (see `indirect`), or None.
+    """
+
+    __slots__ = ("_array", "_key", "dtype", "indirect", "offset", "shape", "storage", "strides")
+
+    def __init__(
+        self,
+        storage: Storage,
+        dtype: DType,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int = 0,
+        indirect: Any = None,
+    ) -> None:
+        self.storage = storage
+        self.dtype = dtype
+        self.shape = shape
+        self.strides = strides
+        self.offset = offset
+        self.indirect = indirect
+        self._key: Any = None
+        self._array: np.ndarray | None = None
+
+    # ---- what a kernel may ask ---------------------------------------------------------------
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def buffer(self) -> MemoryRegion:
+        return self.storage.buffer
+
+    @property
+    def name(self) -> str:
+        return self.storage.name
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<{self.buffer.value} {self.name or 'tensor'} {self.shape} {self.dtype}>"
+
+    # The language forbids `is`, so libraries write `tensor != None`: plain identity.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise self._no_value("an if, a while or a not")
+
+    def __int__(self) -> int:
+        raise self._no_value("int()")
+
+    def __index__(self) -> int:
+        raise self._no_value("an index or range()")
+
+    def __float__(self) -> float:
+        raise self._no_value("float()")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        raise self._no_value("NumPy")
+
+    def _no_value(self, where: str) -> Exception:
+        return refuse(
+            f"{where} asks for the numbers of {self!r}.",
+            "a kernel is compiled before there are numbers: Python sees shapes and types only.",
+            "compute with nisa or nl instructions; for control that depends on data use "
+            "nisa.select_reduce, nl.where, or a register with nl.fori_loop.",
+        )
+
+    # ---- layout ------------------------------------------------------------------------------
+
+    @property
+    def row(self) -> int:
+        """Elements of this view's type in one partition of the storage (all of them in HBM)."""
+        return self.storage.row * self.storage.dtype.itemsize // self.dtype.itemsize
+
+    @property
+    def partition(self) -> int:
+        """The first partition touched."""
+        return self.offset // self.row if self.storage.on_chip else 0
+
+    @property
+    def elements(self) -> int:
+        """Elements in each partition; in HBM, elements after the first dimension."""
+        return math.prod(self.shape[1:])
+
+    @property
+    def start_byte(self) -> int:
+        """Where the view begins: bytes from the start of its partition (of the tensor in HBM)."""
+        return self.offset % self.row * self.dtype.itemsize
+
+    def box(self) -> tuple[int, int, int, int]:
+        """The bytes this view may touch: partitions from, to; bytes of a partition from, to.
+
+        Ends are exclusive. A strided view counts with the gaps inside it; an indirect view as its
+        whole storage.
+        """
+        storage, item = self.storage, self.dtype.itemsize
+        if self.indirect is not None:
+            return 0, storage.partitions, 0, storage.row_bytes
+        shape, strides = self.shape, self.strides
+        if storage.on_chip:
+            row = self.row
+            first, start = divmod(self.offset, row)
+            last = first + (shape[0] - 1) * (strides[0] // row) + 1
+            span = sum((n - 1) * s for n, s in zip(shape[1:], strides[1:], strict=True)) + 1
+            return first, last, start * item, (start + span) * item
+        span = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1
+        return 0, 1, self.offset * item, (self.offset + span) * item
+
+    @property
+    def key(self) -> Any:
+        """Everything that rules and costs may depend on, hashable; not the place in a row of SBUF
+        or HBM."""
+        made = self._key
+        if made is None:
+            storage = self.storage
+            where = storage.index if self.indirect is not None else 0
+            if storage.on_chip:
+                partition, start = divmod(self.offset, self.row)
+                if storage.buffer is not MemoryRegion.psum:
+                    start = 0
+            else:
+                partition = start = 0
+            made = self._key = (
+                storage.buffer, self.dtype, self.shape, self.strides, partition, start, where,
+            )  # fmt: skip
+        return made
+
+    def again(
+        self,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int | None = None,
+        dtype: DType | None = None,
+        indirect: Any = None,
+    ) -> "Tensor":
+        """Another view of the same storage."""
+        return Tensor(
+            self.storage,
+            dtype or self.dtype,
+            shape,
+            strides,
+            self.offset if offset is None else offset,
+            indirect or self.indirect,
+        )
+
+    # ---- numbers, for the semantics of instructions only -----------------------------------------
+
+    def array(self) -> np.ndarray:
+        """The stored elements, as a NumPy view that may be written."""
+        if self._array is None:
+            size = self.storage.numpy.itemsize
+            numpy = self.storage.numpy
+            if self.dtype != self.storage.dtype:
+                if self.storage.numpy != self.storage.dtype.numpy:
+                    raise refuse(
+                        f"{self!r} reads {self.storage.dtype!r} as {self.dtype!r} while "
+                        "NKI_PRECISE_FP=0.",
+                        "without exact rounding floats are kept in 32 bits, so their bits are not "
+                        "those of the type.",
+                        "unset NKI_PRECISE_FP.",
+                    )
+                numpy, size = self.dtype.numpy, self.dtype.itemsize
+            self._array = np.ndarray(
+                self.shape,
+                numpy,
+                self.storage.data,
+                self.offset * size,
+                tuple(s * size for s in self.strides),
+            )
+        return self._array
+
+    def raw(self) -> np.ndarray:
+        """The stored elements, gathered where the view is indirect."""
+        return self.array() if self.indirect is None else self.indirect.read(self)
+
+    def get(self) -> np.ndarray:
+        """The elements as FP32, as every arithmetic instruction reads them."""
+        return widen(self.raw())
+
+    def put(self, values: np.ndarray) -> None:
+        """Write FP32 values: one rounding to the view's type. `values` has as many elements."""
+        if values.shape != self.shape:
+            values = values.reshape(self.shape)
+        self.put_raw(narrow(values, self.dtype, self.storage.numpy_of(self.dtype)))
+
+    def put_raw(self, stored: np.ndarray) -> None:
+        """Write elements that are already of the stored type, bit by bit."""
+        if stored.shape != self.shape:
+            stored = stored.reshape(self.shape)
+        self.storage.written = True
+        if self.indirect is None:
+            self.array()[...] = stored
+        else:
+            self.indirect.write(self, stored)
+
+
+def whole(storage: Storage) -> Tensor:
+    """The view of everything in an allocation."""
+    strides = [1]
+    for size in reversed(storage.shape[1:]):
+        strides.append(strides[-1] * size)
+    return Tensor(storage, storage.dtype, storage.shape, tuple(reversed(strides)))
