@@ -14,19 +14,23 @@ Here instead: numbers drawn with NumPy and passed to the kernel as an input, or 
 
 import difflib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 
 from utils.simulator.errors import NkiValidationError, NotInSubset, learner_line, refuse, shown
 
+if TYPE_CHECKING:
+    from utils.simulator.instruction import Spec
+
 DATA = Path(__file__).parent.parent / "data" / "nki_api.yaml"
+BASE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/"
 OLD_NAMESPACE = "neuronxcc"
 
 
@@ -51,6 +55,11 @@ class Leftover:
 
 def _indented(code: str) -> str:
     return "\n" + "\n".join(f"    {line}" for line in code.splitlines()) if "\n" in code else code
+
+
+def section(name: str) -> Mapping[str, Any]:
+    """One part of the table, such as "lint"."""
+    return MappingProxyType(_data()[name])
 
 
 @cache
@@ -99,7 +108,7 @@ def page(module: str, name: str) -> str:
     entry = _data()["modules"][module]
     if name not in versions(module):
         raise KeyError(f"{module} documents no {name!r}")
-    return _data()["base"] + entry.get("pages", {}).get(name, entry["page"].format(name=name))
+    return BASE + entry.get("pages", {}).get(name, entry["page"].format(name=name))
 
 
 def instead(qualified: str) -> str:
@@ -144,26 +153,38 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
-def argument_error(function: str, argument: str, allowed: Iterable[str]) -> Exception:
-    """The error for a keyword that a function does not have, such as "nki.isa.tensor_copy".
+def wrong_arguments(
+    spec: "Spec", unknown: Set[str], twice: Set[str], missing: Set[str]
+) -> NkiValidationError:
+    """The error for a call of an instruction that does not fit its signature."""
+    function = f"nki.isa.{spec.name}"
+    for argument in sorted(unknown):
+        return unknown_argument(function, argument, spec.names)
+    if missing & set(spec.outputs):
+        return leftovers()["nki.isa.*()"].error(f"{function} without {min(missing)}")
+    ordered = [name for name in spec.names if name in (missing or twice)]
+    return refuse(
+        f"{spec.name}: {', '.join(ordered)} {'missing' if missing else 'given twice'}.",
+        f"its signature is {spec.name}{spec.signature}.",
+        "pass every operand once, by name.",
+    )
+
+
+def unknown_argument(function: str, argument: str, allowed: Iterable[str]) -> NkiValidationError:
+    """The error for a keyword that a function, such as "nki.isa.tensor_copy", does not have.
 
     An old spelling is shown in its new form; for any other the arguments are listed.
-
-    >>> print(argument_error("nki.isa.tensor_copy", "value", ["dst", "src"]))
-    nki.isa.tensor_copy has no argument 'value'; it has dst, src
     """
-    module = function.rpartition(".")[0]
+    module, _, short = function.rpartition(".")
     for key in (f"{function}({argument}=)", f"{module}.*({argument}=)", f"*({argument}=)"):
         if key in leftovers():
             return leftovers()[key].error(f"{function}({argument}=...)")
-    allowed = list(allowed)
-    near = _near(argument, allowed)
-    return TypeError(f"{function} has no argument {argument!r}; it has {', '.join(allowed)}{near}")
-
-
-def no_destination(function: str) -> NkiValidationError:
-    """The error for an instruction called as in NKI 0.1, for its result instead of with dst."""
-    return leftovers()["nki.isa.*()"].error(f"{function} without dst")
+    near = difflib.get_close_matches(argument, allowed, n=1)
+    return refuse(
+        f"{short}: there is no argument {argument!r}; there are {', '.join(allowed)}.",
+        "the compiler takes the documented arguments only.",
+        f"write {near[0]}=..." if near else f"leave {argument}= out.",
+    )
 
 
 class Outside:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from utils.simulator import surface
 
-CERTAINTIES = ("refused", "different", "deprecated", "unnamed")
+CERTAINTIES = ("refused", "different", "deprecated", "doubtful")
 
 
 @dataclass(frozen=True)
@@ -14,8 +14,8 @@ class Rule:
     """Something that Python runs and the compiler may not compile.
 
     `certainty`: "refused" a page says that it does not compile; "different" compiles and means
-    something else; "deprecated" compiles, but not for long; "unnamed" is Python that the language
-    guide does not list among what the compiler reads. `page` is an address.
+    something else; "deprecated" compiles, but not for long; "doubtful" is Python that the language
+    guide does not list, or on which the pages and published kernels disagree. `page` is an address.
     """
 
     id: str
@@ -53,7 +53,7 @@ class Finding:
             "refused": "does not compile",
             "different": "compiles to something else",
             "deprecated": "will not compile for long",
-            "unnamed": "may not compile",
+            "doubtful": "may not compile",
         }[self.about.certainty]
         return (
             f"{self.path}:{self.line}: {about}: {self.text}.\nFix: {self.fix}.\n"

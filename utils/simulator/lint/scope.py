@@ -4,6 +4,8 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from utils.simulator import surface
+
 TENSOR, REGISTER, LOOP_VARIABLE = "tensor", "register", "loop variable"
 ON_DEVICE = frozenset((REGISTER, LOOP_VARIABLE))
 
@@ -78,10 +80,21 @@ class Scope:
             return REGISTER
         if name.startswith("nki.language."):
             function = name.removeprefix("nki.language.")
-            return TENSOR if function not in NO_TENSOR and "." not in function else ""
+            known = function in surface.versions("nki.language")
+            return TENSOR if known and function not in NO_TENSOR else ""
         if isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS:
             return TENSOR if self.kind(node.func.value) == TENSOR else ""
         return ""
+
+    def assign(self, target: ast.expr, value: ast.expr) -> None:
+        """What `target = value` makes of the names in `target`."""
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            if len(target.elts) == len(value.elts):
+                kinds = [self.kind(each) for each in value.elts]
+                for each, kind in zip(target.elts, kinds, strict=True):
+                    self.bind(each, kind)
+                return
+        self.bind(target, self.kind(value))
 
     def bind(self, target: ast.expr, kind: str) -> None:
         if isinstance(target, ast.Name):
@@ -97,12 +110,19 @@ class Scope:
 
 
 def parameter_kinds(function: ast.FunctionDef) -> dict[str, str]:
-    """Parameters that are annotated as tensors."""
+    """Parameters that are annotated as tensors, or whose shape or type the function asks for."""
     arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    asked = {
+        node.value.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("shape", "dtype")
+        and isinstance(node.value, ast.Name)
+    }
     return {
         each.arg: TENSOR
         for each in arguments
-        if each.annotation is not None and _last(each.annotation) in ANNOTATIONS
+        if each.arg in asked or (each.annotation and _last(each.annotation) in ANNOTATIONS)
     }
 
 

@@ -1,0 +1,125 @@
+"""Names outside the simulator's subset, and the spellings of older versions."""
+
+import importlib
+import sys
+
+import pytest
+
+import utils.simulator.instructions  # noqa: F401 (fills the table)
+from utils.simulator import surface
+from utils.simulator.errors import NkiValidationError, NotInSubset
+from utils.simulator.instruction import TABLE
+
+LEFTOVERS = surface.leftovers()
+NAMES = [key for key in LEFTOVERS if "(" not in key and key != "neuronxcc.nki"]
+ARGUMENTS = [key for key in LEFTOVERS if key.endswith("=)")]
+
+
+@pytest.mark.parametrize("module", surface.modules())
+def test_every_documented_name_has_a_page_and_a_version(module: str) -> None:
+    for name, version in surface.versions(module).items():
+        assert name.isidentifier()
+        assert version in ("0.2", "0.3", "0.4", "0.5", "0.6", "unknown")
+        address = surface.page(module, name)
+        assert address.startswith("https://") and address.endswith(".html") and "{" not in address
+
+
+def test_a_page_is_known_only_of_documented_names() -> None:
+    with pytest.raises(KeyError, match="documents no 'arange'"):
+        surface.page("nki.language", "arange")
+
+
+def test_a_name_outside_the_subset_imports_and_raises_when_used() -> None:
+    name = surface.outside("nki.collectives", "all_reduce")
+    assert "nki.collectives.all_reduce" in repr(name)
+    with pytest.raises(NotInSubset) as caught:
+        name([], [], replica_group=None)
+    text = str(caught.value)
+    assert "(NKI 0.2)" in text
+    assert "api/generated/nki.collectives.all_reduce.html" in text
+    assert "kernel[2]" in text
+    assert "At: " in text and "test_nki_surface.py:" in text
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda name: name(),
+        lambda name: name[0],
+        lambda name: name.anything,
+        lambda name: name + 1,
+        lambda name: 1 + name,
+        lambda name: name > 1,
+        lambda name: bool(name),
+        lambda name: list(name),
+        lambda name: name.__enter__(),
+    ],
+)
+def test_any_use_raises(use) -> None:
+    with pytest.raises(NotInSubset):
+        use(surface.outside("nki.isa", "sequence_bounds"))
+
+
+def test_a_misspelt_name_is_unknown_and_gets_near_matches() -> None:
+    with pytest.raises(AttributeError, match=r"no 'tensor_tensr'; did you mean tensor_tensor"):
+        surface.outside("nki.isa", "tensor_tensr")
+    with pytest.raises(AttributeError, match=r"has no 'zzz'$"):
+        surface.outside("nki.isa", "zzz")
+    with pytest.raises(AttributeError):
+        surface.outside("nki.isa", "__wrapped__")
+    assert not hasattr(surface.outside("nki.isa", "rng"), "__wrapped__")
+
+
+@pytest.mark.parametrize("key", NAMES)
+def test_an_old_name_shows_the_new_spelling(key: str) -> None:
+    module, _, name = key.rpartition(".")
+    with pytest.raises(NkiValidationError) as caught:
+        surface.outside(module, name)()
+    said = str(caught.value)
+    assert said.startswith(f"{key} is not part of NKI since 0.")
+    for part in ("\nWhy: ", "\nFix: ", "instead of", "\nAt: "):
+        assert part in said
+    assert LEFTOVERS[key].new.splitlines()[0] in said
+    assert name not in surface.versions(module), "it is not an old name"
+
+
+@pytest.mark.parametrize("key", ARGUMENTS)
+def test_an_old_argument_shows_the_new_spelling(key: str) -> None:
+    function, _, argument = key.rstrip("=)").partition("(")
+    function = {"*": "nki.language.load", "nki.isa.*": "nki.isa.activation"}.get(function, function)
+    error = surface.unknown_argument(function, argument, [])
+    assert isinstance(error, NkiValidationError)
+    assert LEFTOVERS[key].new.splitlines()[0] in str(error)
+
+
+def called_wrongly(*args: object, **kwargs: object) -> str:
+    with pytest.raises(NkiValidationError) as caught:
+        TABLE["tensor_copy"].bind(args, kwargs)
+    return str(caught.value)
+
+
+def test_a_misspelt_argument_lists_the_right_ones() -> None:
+    said = called_wrongly(dst=1, source=2)
+    assert said.startswith("tensor_copy: there is no argument 'source'; there are dst, src, engine")
+    assert "Fix: leave source= out" in said
+    assert "Fix: write dst=..." in called_wrongly(dts=1, src=2)
+
+
+def test_arguments_missing_or_given_twice() -> None:
+    assert called_wrongly(dst=1).startswith("tensor_copy: src missing.")
+    assert called_wrongly(1, 2, dst=3).startswith("tensor_copy: dst given twice.")
+
+
+def test_an_instruction_called_for_its_result_is_told_of_dst() -> None:
+    assert "nisa.reciprocal(dst=y, data=x)" in called_wrongly(src=1)
+    assert "converts to the type of dst" in called_wrongly(dst=1, src=2, dtype="bfloat16")
+
+
+@pytest.mark.parametrize("name", ["neuronxcc", "neuronxcc.nki", "neuronxcc.nki.language"])
+def test_the_old_namespace_says_the_new_imports(name: str) -> None:
+    surface.explain_old_imports()
+    surface.explain_old_imports()
+    assert sum(isinstance(each, surface.OldNamespace) for each in sys.meta_path) == 1
+    with pytest.raises(ModuleNotFoundError, match=r"import nki\.language as nl") as caught:
+        importlib.import_module(name)
+    assert caught.value.name == "neuronxcc"

@@ -1,0 +1,140 @@
+"""From a kernel to the source of the functions that it consists of."""
+
+import ast
+import inspect
+import sys
+import textwrap
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from utils.simulator.lint.rules import RULES, Finding
+from utils.simulator.lint.scope import World, world_of
+from utils.simulator.lint.statements import Reader
+
+SPACES = ("nki", "nki.language", "nki.isa", "nki.collectives", "numpy", "math")
+
+
+class MayNotCompile(UserWarning):
+    """A kernel that runs here and may not compile for a device."""
+
+
+def lint(kernel: Callable[..., Any]) -> list[Finding]:
+    """Findings in a kernel and in the functions of its module that it calls, in source order.
+
+    A function whose source is not to be had, such as one typed at a prompt, has no findings.
+    """
+    findings: set[Finding] = set()
+    for index, function in enumerate(_functions(inspect.unwrap(kernel))):
+        read = _parsed(function)
+        if read is not None:
+            tree, path, first = read
+            findings |= set(_findings(tree, _world(function), path, first - 1, entry=index == 0))
+    return sorted(findings)
+
+
+def lint_source(text: str, path: str = "<source>") -> list[Finding]:
+    """Findings in every function of a file that uses NKI; nothing is imported or run.
+
+    Functions decorated with nki.jit count as kernels. Raises SyntaxError.
+    """
+    tree = ast.parse(text)
+    world = world_of(tree)
+    findings: set[Finding] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and _uses_nki(node, world):
+            entry = any("nki.jit" in _names(each, world) for each in node.decorator_list)
+            findings |= set(_findings(node, world, path, 0, entry))
+    return sorted(findings)
+
+
+def warn(kernel: Callable[..., Any]) -> None:
+    """Show the findings of a kernel as warnings at the lines where they were found."""
+    for each in lint(kernel):
+        warnings.warn_explicit(str(each), MayNotCompile, each.path, each.line)
+
+
+def _findings(
+    tree: ast.FunctionDef, world: World, path: str, before: int, entry: bool
+) -> list[Finding]:
+    found: list[Finding] = []
+
+    def report(rule: str, node: ast.AST, what: str) -> None:
+        said = RULES[rule]
+        line, column = node.lineno + before, node.col_offset + 1  # type: ignore[attr-defined]
+        found.append(Finding(path, line, column, rule, said.says.format(what=what), said.fix))
+
+    Reader(world, report, entry).read(tree)
+    return found
+
+
+def _parsed(function: types.FunctionType) -> tuple[ast.FunctionDef, str, int] | None:
+    """The syntax of a function, its file and the line of the file where that source begins."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return None
+    if not isinstance(tree, ast.FunctionDef):
+        return None
+    return tree, inspect.getsourcefile(function) or "<source>", first
+
+
+def _functions(kernel: Any) -> Iterator[types.FunctionType]:
+    """The kernel and, through calls, the functions of the same module that it names."""
+    seen: set[int] = set()
+    todo = [kernel]
+    while todo:
+        function = todo.pop(0)
+        if not isinstance(function, types.FunctionType) or id(function) in seen:
+            continue
+        seen.add(id(function))
+        yield function
+        known = _known(function)
+        for name in _names_in(function.__code__):
+            called = inspect.unwrap(known[name]) if callable(known.get(name)) else None
+            if getattr(called, "__module__", None) == function.__module__:
+                todo.append(called)
+
+
+def _names_in(code: types.CodeType) -> Iterator[str]:
+    yield from (*code.co_names, *code.co_freevars)
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            yield from _names_in(each)
+
+
+def _known(function: types.FunctionType) -> dict[str, Any]:
+    """The names that a function sees outside itself."""
+    known = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            known[name] = cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    return known
+
+
+def _world(function: types.FunctionType) -> World:
+    spaces = {name: sys.modules[name] for name in SPACES if name in sys.modules}
+    modules: dict[str, str] = {}
+    classes: dict[str, tuple[str, ...]] = {}
+    for name, value in _known(function).items():
+        if isinstance(value, types.ModuleType):
+            modules[name] = value.__name__
+        elif isinstance(value, type) and value.__module__ == function.__module__:
+            classes[name] = tuple(base.__name__ for base in value.__mro__[1:-1])
+        elif callable(value):
+            for space, module in spaces.items():
+                if vars(module).get(name) is value:
+                    modules[name] = f"{space}.{name}"
+    return World(modules, classes)
+
+
+def _names(node: ast.AST, world: World) -> set[str]:
+    return {world.origin(each) for each in ast.walk(node) if isinstance(each, ast.expr)}
+
+
+def _uses_nki(node: ast.FunctionDef, world: World) -> bool:
+    return any(name.startswith("nki.") for name in _names(node, world))
