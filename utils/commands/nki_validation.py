@@ -1,0 +1,34 @@
+"""Hold the estimated times of NKI kernels against measurements that were published.
+
+Prints a table and one line for each criterion; the exit status is 1 if one is not met. Kernels are
+traced at their full size, which takes some minutes for all of them. What was measured, by whom and
+where, is in utils/data/nki_measurements.yaml.
+"""
+
+import argparse
+import sys
+
+from utils import nki_validation
+
+NEEDS = "learner"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser("course.py nki-validation", description=__doc__)
+    parser.add_argument(
+        "--row",
+        metavar="NAME",
+        help="only one measurement, ladder or kernel, such as guide-hoisted, gemm or exp.exp",
+    )
+    parser.add_argument("--target", choices=("trn1", "trn2"), help="only those of one chip")
+    given = parser.parse_args(arguments)
+    try:
+        rows = nki_validation.chosen(given.row, given.target)
+    except LookupError as error:
+        print(error.args[0], file=sys.stderr)
+        return 1
+    report = nki_validation.compare(rows)
+    print(report)
+    if report.failures:
+        print("\nnot met:", *report.failures, sep="\n  ")
+    return 1 if report.failures else 0

@@ -1,0 +1,55 @@
+"""How good the estimates of kernel times are: published measurements against the timing model.
+
+utils/data/nki_measurements.yaml holds what AWS and others measured on Trainium, utils/kernels the
+same kernels in our words. Each is estimated from the shapes of its arrays alone and compared: times
+by their class (`LIMITS`), steps of a ladder by their order, and which engine is the busiest.
+
+    compare()                       all of them, which takes minutes
+    compare(chosen("guide"))        one ladder
+
+>>> measurements()["guide-hoisted"].kernel
+'matmul.hoisted'
+"""
+
+from collections.abc import Iterable
+
+from utils.nki_validation.measurements import CLASSES, Measurement, chosen, measurements
+from utils.nki_validation.report import (
+    LEAST_CORRELATION,
+    LIMITS,
+    Comparison,
+    Estimate,
+    Report,
+    spearman,
+)
+
+__all__ = [
+    "CLASSES",
+    "LEAST_CORRELATION",
+    "LIMITS",
+    "Comparison",
+    "Estimate",
+    "Measurement",
+    "Report",
+    "chosen",
+    "compare",
+    "estimate",
+    "measurements",
+    "spearman",
+]
+
+
+def estimate(it: Measurement) -> Estimate:
+    """What the timing model gives for the quantity that was measured."""
+    from utils.nki_validation import estimates
+
+    return estimates.estimate(it)
+
+
+def compare(rows: Iterable[Measurement] | None = None) -> Report:
+    """Estimates all measurements, or those given, and compares.
+
+    Whole matrix products are traced at their full size, so all rows together take minutes.
+    """
+    given = list(measurements().values() if rows is None else rows)
+    return Report(tuple(Comparison(each, estimate(each)) for each in given))

@@ -1,0 +1,177 @@
+"""Measured against estimated: criteria, ladders, and the table that shows them."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from utils.facts.tables import markdown
+from utils.nki_validation.measurements import Measurement, url
+
+LIMITS = {"hard": 0.05, "soft": 0.15}
+"""The largest error of an estimate, relative to what was measured."""
+LEAST_CORRELATION = 0.9
+"""Of the ranks that measurement and estimate give the steps of a ladder (Spearman)."""
+HEAD = ("measurement", "chip", "measured", "estimate", "error", "class", "verdict", "busiest")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the model says of a measurement: value in its unit, engines and their activity in %."""
+
+    value: float
+    busiest: str
+    active: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A measurement with its estimate."""
+
+    measured: Measurement
+    estimate: Estimate
+
+    @property
+    def error(self) -> float:
+        """Of the estimate, relative to the measurement; positive if it is larger."""
+        return self.estimate.value / self.measured.value - 1
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the criterion of its class is met; None where there is none for it alone."""
+        kind = self.measured.kind
+        if kind == "bound":
+            return self.error <= 0
+        return abs(self.error) <= LIMITS[kind] if kind in LIMITS else None
+
+    @property
+    def names_the_busiest(self) -> bool | None:
+        """Whether the busiest engine is a published one; None where none is, or none is asked."""
+        if not self.measured.busy or self.measured.kind in ("generalise", "kept out"):
+            return None
+        return self.estimate.busiest in self.measured.busy
+
+    @property
+    def verdict(self) -> str:
+        if self.holds is None:
+            return {"rank": "see ladder", "generalise": "not fitted"}.get(
+                self.measured.kind, "not compared"
+            )
+        if self.measured.kind == "bound":
+            return "below" if self.holds else "above the limit"
+        limit = f"{LIMITS[self.measured.kind]:.0%}"
+        return f"within {limit}" if self.holds else f"off by more than {limit}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Comparisons, and what they say together. Shown as a table in a notebook and in a terminal."""
+
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def ladders(self) -> dict[str, float]:
+        """Spearman's correlation for each ladder of three steps or more."""
+        steps: dict[str, list[Comparison]] = {}
+        for each in self.comparisons:
+            if each.measured.ladder and each.measured.kind not in ("generalise", "kept out"):
+                steps.setdefault(each.measured.ladder, []).append(each)
+        return {
+            name: spearman([s.measured.value for s in of], [s.estimate.value for s in of])
+            for name, of in steps.items()
+            if len(of) > 2
+        }
+
+    @property
+    def failures(self) -> list[str]:
+        """What does not hold, one sentence each; empty if the model is as good as it claims."""
+        said = []
+        for each in self.comparisons:
+            if each.holds is False:
+                said.append(f"{each.measured.id}: {each.error:+.1%}, {each.verdict}")
+            if each.names_the_busiest is False:
+                published = " or ".join(sorted(each.measured.busy))
+                said.append(
+                    f"{each.measured.id}: busiest is {each.estimate.busiest}, published {published}"
+                )
+        for name, correlation in self.ladders.items():
+            if correlation < LEAST_CORRELATION:
+                said.append(f"ladder {name}: correlation of ranks {correlation:.2f}")
+        return said
+
+    @property
+    def summary(self) -> list[str]:
+        """One line for each criterion: how many met it."""
+        lines = []
+        for kind, title in (
+            ("hard", f"hard, within {LIMITS['hard']:.0%}"),
+            ("soft", f"soft, within {LIMITS['soft']:.0%}"),
+            ("bound", "upper limits"),
+        ):
+            found = [each for each in self.comparisons if each.measured.kind == kind]
+            if found:
+                met = sum(bool(each.holds) for each in found)
+                lines.append(f"{title}: {met} of {len(found)}{_typical(found)}")
+        lines += [f"ladder {name}: {rho:.2f}" for name, rho in self.ladders.items()]
+        asked = [each for each in self.comparisons if each.names_the_busiest is not None]
+        if asked:
+            right = sum(bool(each.names_the_busiest) for each in asked)
+            lines.append(f"busiest engine: {right} of {len(asked)}")
+        fresh = [each for each in self.comparisons if each.measured.kind == "generalise"]
+        if fresh:
+            lines.append(f"never looked at when fitting: {len(fresh)}{_typical(fresh)}")
+        return lines
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [_row(each) for each in self.comparisons]
+
+    def __repr__(self) -> str:
+        rows = [HEAD, *self._rows()]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(HEAD))]
+        table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([*table, "", *self.summary])
+
+    def _repr_markdown_(self) -> str:
+        rows = [
+            (f"[{row[0]}]({url(each.measured.source)})", *row[1:])
+            for each, row in zip(self.comparisons, self._rows(), strict=True)
+        ]
+        lines = "\n".join(f"- {line}" for line in self.summary)
+        return f"{markdown(HEAD, rows, right=(2, 3, 4))}\n\n{lines}"
+
+
+def _row(each: Comparison) -> tuple[str, ...]:
+    it, found = each.measured, each.estimate
+    published = " or ".join(sorted(it.busy))
+    agree = each.names_the_busiest is not False or found.busiest in it.busy
+    busiest = found.busiest if agree else f"{found.busiest}, published {published}"
+    return (
+        it.id,
+        it.target,
+        f"{it.value:g} {it.unit}",
+        f"{found.value:.4g} {it.unit}",
+        f"{each.error:+.1%}",
+        it.kind,
+        each.verdict,
+        busiest,
+    )
+
+
+def _typical(found: Sequence[Comparison]) -> str:
+    if found[0].measured.kind == "bound":
+        return ""
+    errors = [abs(each.error) for each in found]
+    return f"; error {statistics.median(errors):.1%} in the middle, {max(errors):.1%} at most"
+
+
+def spearman(one: Sequence[float], other: Sequence[float]) -> float:
+    """Correlation of the ranks of two rows of numbers; equal numbers share their mean rank.
+
+    >>> spearman([1, 2, 3, 4], [10, 20, 40, 30])
+    0.8
+    """
+    ranks = [[_rank(each, row) for each in row] for row in (one, other)]
+    return round(statistics.correlation(*ranks), 12)
+
+
+def _rank(number: float, row: Sequence[float]) -> float:
+    return sum(other < number for other in row) + (row.count(number) + 1) / 2
