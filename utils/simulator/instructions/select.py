@@ -1,0 +1,263 @@
+"""Selections by a mask, on the Vector Engine; two of them keep the row maximum as they go."""
+
+from typing import Any
+
+import numpy as np
+
+from utils.simulator.dtypes import narrow
+from utils.simulator.enums import MemoryRegion, engine, reduce_cmd
+from utils.simulator.instruction import Use, instruction
+from utils.simulator.instructions.gpsimd import COMPARISONS, choose
+from utils.simulator.instructions.rules import (
+    FEWEST_CYCLES,
+    elements,
+    not_both_in_psum,
+    same_size,
+)
+from utils.simulator.operands import Rule, column, result, tile, update
+from utils.simulator.operators import OPERATORS
+from utils.simulator.program import running
+from utils.simulator.tensor import Tensor
+
+FP32_MIN = float(np.finfo(np.float32).min)
+BOUND_OPERATORS = tuple(name for name in COMPARISONS if name != "not_equal")
+FLOATS = frozenset("float8_e4m3 float8_e4m3fn float8_e5m2 float16 bfloat16 float32".split())
+PREDICATES = frozenset(("uint8", "uint16", "uint32"))
+MASKS = frozenset(("uint8", "int8", "uint16", "int16", "bool"))
+SELECTABLE = FLOATS | frozenset(("uint8", "int8", "uint16", "int16", "bool"))
+
+
+def only_maximum(use: Use) -> None:
+    if getattr(use.reduce_op, "name", None) != "maximum":
+        raise use.refuse(
+            f"reduce_op is {use.reduce_op!r}; allowed: nl.maximum.",
+            "this instruction keeps the maximum of each row, no other reduction.",
+            "nisa.tensor_reduce the result for another one.",
+        )
+
+
+def commands(*allowed: reduce_cmd) -> Rule:
+    """`reduce_cmd` is one of these, and a result is asked for only where one is made."""
+
+    def rule(use: Use) -> None:
+        command = use.reduce_cmd
+        if command not in allowed:
+            raise use.refuse(
+                f"reduce_cmd is {command!r}; allowed: "
+                f"{', '.join('nisa.reduce_cmd.' + each.name for each in allowed)}.",
+                "these are the ways in which it uses the accumulators of the engine.",
+                "pass nisa.reduce_cmd.reset_reduce for the maximum of this call alone.",
+            )
+        if command is reduce_cmd.idle and use.reduce_res is not None:
+            raise use.refuse(
+                "reduce_res is given with reduce_cmd.idle, which reduces nothing.",
+                "the accumulators hold nothing of this call.",
+                "pass reduce_cmd=nisa.reduce_cmd.reset_reduce, or leave reduce_res out.",
+            )
+
+    return rule
+
+
+def keep_maximum(command: reduce_cmd, rows: np.ndarray, first: int, res: Tensor | None) -> None:
+    """Fold the maximum of each row into the Vector Engine's accumulators, one per partition."""
+    if command is reduce_cmd.idle:
+        return
+    core = running("a reduction")
+    kept = core.registers.setdefault(engine.vector, np.full(128, -np.inf, np.float32))
+    part = kept[first : first + rows.shape[0]]
+    if command is reduce_cmd.reset_reduce:
+        part[:] = -np.inf
+    part[:] = np.maximum(part, rows.reshape(rows.shape[0], -1).max(axis=1))
+    if res is not None:
+        res.put(part.copy())
+
+
+def generation(least: int) -> Rule:
+    """Only from this generation on."""
+
+    def rule(use: Use) -> None:
+        if use.target.generation < least:
+            raise use.refuse(
+                f"the target is {use.target.name} (NeuronCore-v{use.target.generation}); it exists "
+                f"from NeuronCore-v{least} on, trn{least - 1}.",
+                "older engines lack the circuit.",
+                f"simulate for NEURON_PLATFORM_TARGET_OVERRIDE=trn{least - 1}, or compose it of "
+                "other instructions.",
+            )
+
+    return rule
+
+
+def range_rules(use: Use) -> None:
+    for name in ("comp_op0", "comp_op1"):
+        op = use.args[name]
+        if getattr(op, "name", None) not in BOUND_OPERATORS:
+            raise use.refuse(
+                f"{name} is {op!r}; allowed: {', '.join('nl.' + n for n in BOUND_OPERATORS)}.",
+                "the index of a column is compared with a bound.",
+                "for low <= column < high: comp_op0=nl.greater_equal, comp_op1=nl.less.",
+            )
+    value = use.on_false_value
+    if value is not ... and np.float32(value) != np.float32(FP32_MIN):
+        raise use.refuse(
+            f"on_false_value is {value!r}; the only one is {FP32_MIN!r}, the lowest FP32 number.",
+            "the value is fixed in the hardware.",
+            "leave on_false_value out; for another one use nisa.affine_select or "
+            "nisa.select_reduce.",
+        )
+    start = use.range_start
+    if not isinstance(start, (int, np.integer)) or not 0 <= start <= 2**24 - use.dst.elements:
+        raise use.refuse(
+            f"range_start is {start!r}; with {use.dst.elements} columns it is an integer from 0 to "
+            f"{2**24 - use.dst.elements}.",
+            "columns are counted in FP32, exact up to 2**24.",
+            "pass a Python int, and move the bounds by the rest.",
+        )
+
+
+@instruction(
+    engine=engine.vector,
+    cost=elements("dst"),
+    since="0.2",
+    dst=result(dtypes=SELECTABLE | {"int32", "uint32"}),
+    on_true_tile=tile(dtypes=FLOATS),
+    bound0=column(dtypes=frozenset({"float32"})),
+    bound1=column(dtypes=frozenset({"float32"})),
+    reduce_res=result(optional=True, column=True, dtypes=FLOATS),
+    rules=(
+        generation(3),
+        same_size("on_true_tile", "dst"),
+        range_rules,
+        only_maximum,
+        commands(*reduce_cmd),
+    ),
+)
+def range_select(
+    dst,
+    on_true_tile,
+    comp_op0,
+    comp_op1,
+    bound0,
+    bound1,
+    reduce_cmd=reduce_cmd.reset_reduce,
+    reduce_res=None,
+    reduce_op=OPERATORS["maximum"],
+    range_start=0,
+    on_false_value=FP32_MIN,
+):
+    """Keep columns whose index lies between two bounds of the partition, else the lowest FP32.
+
+    `reduce_res` takes the maximum of each row, in FP32 as `dst` was before it was rounded.
+    """
+    columns = (range_start + np.arange(dst.elements)).astype(np.float32)
+    low, high = (each.get().reshape(-1, 1) for each in (bound0, bound1))
+    kept = (comp_op0.meaning(columns, low) != 0) & (comp_op1.meaning(columns, high) != 0)
+    choose(dst, kept.reshape(dst.shape), on_true_tile, FP32_MIN)
+    values = np.where(kept, on_true_tile.get().reshape(kept.shape), np.float32(FP32_MIN))
+    keep_maximum(reduce_cmd, values, dst.partition, reduce_res)
+
+
+def same_type(use: Use) -> None:
+    if isinstance(use.src, Tensor) and use.src.dtype != use.dst.dtype:
+        raise use.refuse(
+            f"src is {use.src.dtype}, dst is {use.dst.dtype}.",
+            "elements are copied bit by bit, without a conversion.",
+            "give both the same type; convert with nisa.tensor_copy.",
+        )
+
+
+def tensors_of_one_size(*names: str) -> Rule:
+    """As same_size, for those of the names that are tensors."""
+
+    def rule(use: Use) -> None:
+        same_size(*(n for n in names if isinstance(use.args[n], Tensor)))(use)
+
+    return rule
+
+
+def cost_predicated(use: Use) -> float:
+    tensors = (use.src, use.predicate, use.dst)
+    in_psum = any(getattr(each, "buffer", None) is MemoryRegion.psum for each in tensors)
+    return max(FEWEST_CYCLES, use.dst.elements * (1 if in_psum else 2))
+
+
+@instruction(
+    engine=engine.vector,
+    cost=cost_predicated,
+    since="0.2",
+    dst=update(),
+    src=tile(number=True),
+    predicate=tile(dtypes=PREDICATES),
+    rules=(
+        same_type,
+        tensors_of_one_size("dst", "src", "predicate"),
+        not_both_in_psum("src", "predicate"),
+    ),
+)
+def tensor_copy_predicated(dst, src, predicate, reverse_pred=False):
+    """Copy `src`, a tile or a number, to `dst` where `predicate` is not 0; keep `dst` elsewhere."""
+    chosen = truth(predicate, reverse_pred).reshape(dst.shape)
+    if isinstance(src, Tensor):
+        new: Any = src.raw().reshape(dst.shape)
+    else:
+        number = np.full(dst.shape, src, np.float32)
+        new = narrow(number, dst.dtype, dst.storage.numpy_of(dst.dtype))
+    dst.put_raw(np.where(chosen, new, dst.raw()))
+
+
+def truth(predicate: Tensor, reverse: bool) -> np.ndarray:
+    """Where the predicate holds. Reversed it is the logical opposite, not the bits'."""
+    holds = predicate.raw() != 0
+    return ~holds if reverse else holds
+
+
+def column_or_number(use: Use) -> None:
+    if isinstance(use.on_false, Tensor):
+        if use.on_false.elements != 1 or use.on_false.shape[0] != use.on_true.shape[0]:
+            raise use.refuse(
+                f"on_false is {use.on_false.shape}; it is a number or has the shape "
+                f"({use.on_true.shape[0]}, 1).",
+                "it is read once for each partition.",
+                "for two full tiles: nisa.tensor_copy one to dst, and "
+                "nisa.tensor_copy_predicated the other.",
+            )
+
+
+@instruction(
+    engine=engine.vector,
+    cost=elements("dst"),
+    cost_source="not published; taken as one element per cycle",
+    since="0.2",
+    dst=result(),
+    predicate=tile(dtypes=MASKS),
+    on_true=tile(dtypes=SELECTABLE),
+    on_false=tile(number=True),
+    reduce_res=result(optional=True, column=True, dtypes=FLOATS),
+    rules=(
+        column_or_number,
+        same_size("on_true", "predicate", "dst"),
+        not_both_in_psum("on_true", "predicate"),
+        only_maximum,
+        commands(reduce_cmd.idle, reduce_cmd.reduce, reduce_cmd.reset_reduce),
+    ),
+)
+def select_reduce(
+    dst,
+    predicate,
+    on_true,
+    on_false,
+    reduce_res=None,
+    reduce_cmd=reduce_cmd.idle,
+    reduce_op=OPERATORS["maximum"],
+    reverse_pred=False,
+):
+    """Take `on_true` where `predicate` is not 0, else `on_false` (a number or one per partition).
+
+    With reduce_cmd, the maximum of each row goes to the accumulators and to `reduce_res`.
+    """
+    kept = truth(predicate, reverse_pred).reshape(dst.shape)
+    other = on_false.get() if isinstance(on_false, Tensor) else np.float32(on_false)
+    other = np.reshape(other, (-1,) + (1,) * (dst.ndim - 1)) if np.ndim(other) else other
+    choose(dst, kept, on_true, other)
+    values = np.where(kept, on_true.get().reshape(dst.shape), other)
+    keep_maximum(reduce_cmd, values, dst.partition, reduce_res)
