@@ -8,21 +8,26 @@ from utils.draw.hardware import Rung, core, memory_ladder, topologies
 from utils.draw.numbers import number_line, ranges, stalled, training
 from utils.draw.picture import Picture
 from utils.draw.rooflines import roofline
+from utils.draw.tiles import access_order, matmul_operands, memories, tile_layout
 
 __all__ = [
     "Picture",
     "Rung",
+    "access_order",
     "bars",
     "core",
     "graph",
     "ladder",
     "lines",
+    "matmul_operands",
+    "memories",
     "memory_ladder",
     "neuroncore",
     "number_line",
     "ranges",
     "roofline",
     "stalled",
+    "tile_layout",
     "timeline",
     "topologies",
     "training",
