@@ -109,8 +109,16 @@ class Tensor(Views):
 
     @property
     def partition(self) -> int:
-        """The first partition touched."""
-        return self.offset // self.row if self.storage.on_chip else 0
+        """The first partition touched; in a tile with an address, of the memory."""
+        if not self.storage.on_chip:
+            return 0
+        address = self.storage.address
+        return self.offset // self.row + (address[0] if address is not None else 0)
+
+    @property
+    def partition_step(self) -> int:
+        """From one partition touched to the next: 1 unless dimension 0 was sliced with a step."""
+        return self.strides[0] // self.row if self.storage.on_chip and self.shape[0] > 1 else 1
 
     @property
     def elements(self) -> int:
@@ -121,6 +129,13 @@ class Tensor(Views):
     def start_byte(self) -> int:
         """Where the view begins: bytes from the start of its partition (of the tensor in HBM)."""
         return self.offset % self.row * self.dtype.itemsize
+
+    @property
+    def bank_byte(self) -> int:
+        """Where the view begins in a partition of the memory, as far as known: a tile without an
+        address begins at the border of a PSUM bank."""
+        address = self.storage.address
+        return self.start_byte + (address[1] if address is not None else 0)
 
     def box(self) -> tuple[int, int, int, int]:
         """The bytes this view may touch: partitions from, to; bytes of a partition from, to.
@@ -144,19 +159,24 @@ class Tensor(Views):
     @property
     def key(self) -> Any:
         """Everything that rules and costs may depend on, hashable; not the place in a row of SBUF
-        or HBM."""
+        or HBM, and on chip not the size of the row."""
         made = self._key
         if made is None:
             storage = self.storage
             where = storage.index if self.indirect is not None else 0
+            strides = self.strides
             if storage.on_chip:
-                partition, start = divmod(self.offset, self.row)
-                if storage.buffer is not MemoryRegion.psum:
-                    start = 0
+                row = self.row
+                partition, start = divmod(self.offset, row)
+                strides = (strides[0] // row, *strides[1:])
+                address = storage.address
+                if address is not None:
+                    partition += address[0]
+                start = self.bank_byte if storage.buffer is MemoryRegion.psum else 0
             else:
                 partition = start = 0
             made = self._key = (
-                storage.buffer, self.dtype, self.shape, self.strides, partition, start, where,
+                storage.buffer, self.dtype, self.shape, strides, partition, start, where,
             )  # fmt: skip
         return made
 

@@ -1,148 +1,21 @@
-"""Views of a tensor: indexing, reshaping, permuting, access patterns. Nothing is copied."""
+"""Views of a tensor: reshaping, permuting, repeating, access patterns. Nothing is copied."""
 
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from utils.simulator.dtypes import dtype_of
 from utils.simulator.errors import refuse
+from utils.simulator.indexing import Indexing
 
 if TYPE_CHECKING:
     from utils.simulator.tensor import Tensor
 
 
-class Views:
+class Views(Indexing):
     """The methods of a tensor that make another view of the same storage."""
 
     __slots__ = ()
-
-    def __getitem__(self: "Tensor", key: Any) -> "Tensor":
-        """Integers, slices with a step, `nl.ds`, ranges and `...`, one for each dimension.
-
-        On chip an integer keeps the partition dimension as size 1, and at least two dimensions stay.
-        """
-        keys = key if type(key) is tuple else (key,)
-        shape, strides, offset = self.shape, self.strides, self.offset
-        if len(keys) != len(shape) or Ellipsis in keys:
-            keys = self._spread(keys)
-        on_chip = self.storage.on_chip
-        new_shape: list[int] = []
-        new_strides: list[int] = []
-        last = None
-        for dimension, each in enumerate(keys):
-            size = shape[dimension]
-            kind = type(each)
-            if kind is slice or kind is range:
-                start, stop, step = each.start, each.stop, each.step
-                if start is None:
-                    start = 0
-                if stop is None:
-                    stop = size
-                if step is None:
-                    step = 1
-                if not (type(start) is int and type(stop) is int and 0 <= start < stop <= size):
-                    start, stop = self._bounds(dimension, start, stop)
-                if type(step) is not int or step < 1:
-                    raise self._bad_key(dimension, each, "steps are integers of 1 or more")
-                offset += start * strides[dimension]
-                new_shape.append((stop - start + step - 1) // step)
-                new_strides.append(strides[dimension] * step)
-                continue
-            index = self._integer(dimension, each)
-            offset += index * strides[dimension]
-            if on_chip and dimension == 0:
-                new_shape.append(1)
-                new_strides.append(strides[0])
-            else:
-                last = strides[dimension]
-        minimum = 2 if on_chip else 1
-        if len(new_shape) < minimum:
-            new_shape.append(1)
-            new_strides.append(last if last is not None else 1)
-        if self.indirect is not None:
-            self.indirect.check_view(self, keys)
-        return self.again(tuple(new_shape), tuple(new_strides), offset)
-
-    def _spread(self: "Tensor", keys: tuple[Any, ...]) -> tuple[Any, ...]:
-        """One key for each dimension: `...` and missing keys become full slices."""
-        dots = [i for i, each in enumerate(keys) if each is Ellipsis]
-        given = len(keys) - len(dots)
-        if len(dots) > 1 or given > self.ndim:
-            raise refuse(
-                f"{self!r} has {self.ndim} dimensions and is indexed with {given}: {keys!r}.",
-                "each dimension takes one index.",
-                f"use at most {self.ndim} indices and one '...'.",
-            )
-        at = dots[0] if dots else len(keys)
-        rest = keys[at + 1 :] if dots else ()
-        return (*keys[:at], *(slice(None),) * (self.ndim - given), *rest)
-
-    def _bad_key(self: "Tensor", dimension: int, key: Any, why: str) -> Exception:
-        return refuse(
-            f"index {key!r} for dimension {dimension} of {self!r}, which has "
-            f"{self.shape[dimension]} elements.",
-            why + ".",
-            "use integers, slices such as 0:128, or nl.ds(start, size).",
-        )
-
-    def _integer(self: "Tensor", dimension: int, key: Any) -> int:
-        size = self.shape[dimension]
-        if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
-            if isinstance(key, Views) or hasattr(key, "is_register"):
-                raise refuse(
-                    f"dimension {dimension} of {self!r} is indexed with {key!r}.",
-                    "this index is only known at run time, a view is fixed at compile time.",
-                    "use t.ap(pattern, scalar_offset=index) or t.select(dimension, index).",
-                )
-            raise self._bad_key(dimension, key, "an index is an integer known at compile time")
-        index = int(key)
-        if not -size <= index < size:
-            raise self._bad_key(dimension, key, f"indices go from {-size} to {size - 1}")
-        return index % size
-
-    def _bounds(self: "Tensor", dimension: int, start: Any, stop: Any) -> tuple[int, int]:
-        """Start and stop of a slice, checked; NumPy would cut them off without a word."""
-        size = self.shape[dimension]
-        for each in (start, stop):
-            if isinstance(each, bool) or not isinstance(each, (int, np.integer)):
-                self._integer(dimension, each)
-        first = int(start) + size if start < 0 else int(start)
-        last = int(stop) + size if stop < 0 else int(stop)
-        if not 0 <= first < last <= size:
-            raise refuse(
-                f"slice {start}:{stop} of dimension {dimension} of {self!r}, which has {size} "
-                "elements.",
-                "a view covers existing elements only, at least one; a partial last tile is not "
-                "cut off for you.",
-                f"end at min({stop}, {size}), and give the other operands the same size.",
-            )
-        return first, last
-
-    def slice(self: "Tensor", dim: int, start: int, end: int, step: int = 1) -> "Tensor":
-        """The elements start, start + step, ... before `end` of one dimension."""
-        keys: list[Any] = [slice(None)] * self.ndim
-        keys[self._dimension(dim)] = slice(start, end, step)
-        return self[tuple(keys)]
-
-    def select(self: "Tensor", dim: int, index: Any) -> "Tensor":
-        """One element of a dimension, which goes; a tensor or register selects at run time."""
-        dim = self._dimension(dim)
-        if isinstance(index, (int, np.integer)):
-            index = self._integer(dim, index)
-            self._free(dim, "select")
-            shape = self.shape[:dim] + self.shape[dim + 1 :]
-            strides = self.strides[:dim] + self.strides[dim + 1 :]
-            return self.again(shape, strides, self.offset + index * self.strides[dim])
-        from utils.simulator.indirect import selected
-
-        return selected(self, dim, index)
-
-    def vector_select(self: "Tensor", dim: int, vector_offset: "Tensor") -> "Tensor":
-        """For each partition of the other side its own index of dimension 0. HBM only."""
-        from utils.simulator.indirect import vector_selected
-
-        return vector_selected(self, self._dimension(dim), vector_offset)
 
     def permute(self: "Tensor", dims: tuple[int, ...]) -> "Tensor":
         """The dimensions in another order; on chip dimension 0 stays first."""
@@ -162,6 +35,12 @@ class Views:
         dim = self._dimension(dim)
         self._free(dim, "broadcast")
         self._one(dim, "broadcast")
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+            raise refuse(
+                f"broadcast of dimension {dim} of {self!r} to {size!r} elements.",
+                "a size is an integer of 1 or more, known at compile time.",
+                "write a number, or a size of another tensor.",
+            )
         return self.again(
             (*self.shape[:dim], int(size), *self.shape[dim + 1 :]),
             (*self.strides[:dim], 0, *self.strides[dim + 1 :]),
@@ -211,7 +90,8 @@ class Views:
         """Other sizes for the same elements, where no copy is needed. Dimension 0 stays on chip."""
         asked = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
         sizes = self._inferred(self.size, asked)
-        if self.storage.on_chip and sizes[0] != self.shape[0]:
+        rows_stay = self.storage.on_chip or self.indirect is not None
+        if rows_stay and sizes[0] != self.shape[0]:
             raise refuse(
                 f"reshape of {self!r} to {sizes}: {self.shape[0]} partitions would become "
                 f"{sizes[0]}.",
@@ -229,7 +109,8 @@ class Views:
                 "view.",
                 "reshape before slicing, or copy the tile with nisa.tensor_copy first.",
             ) from None
-        return self.again(sizes, made.strides)
+        strides = (self.strides[0], *made.strides[1:]) if rows_stay else made.strides
+        return self.again(sizes, strides)
 
     def rearrange(
         self: "Tensor",
@@ -276,8 +157,9 @@ class Views:
     ) -> "Tensor":
         """A free access pattern [[stride, count], ...] over the storage, in elements.
 
-        On chip the first pair is the partition; its stride is the elements of a partition. `offset`
-        is added to where the view begins. `scalar_offset` and `vector_offset` move it at run time.
+        On chip the first pair is the partition; its stride is the elements of a partition. Of this
+        view only its beginning counts, to which `offset` is added. `scalar_offset` (one index) and
+        `vector_offset` (one for each row) move the pattern at run time along `indirect_dim`.
         """
         from utils.simulator.patterns import pattern_view
 
@@ -287,20 +169,9 @@ class Views:
 
     def view(self: "Tensor", dtype: Any) -> "Tensor":
         """The same bytes read as another type; the last dimension grows or shrinks."""
-        new = dtype_of(dtype)
-        old, item = self.dtype.itemsize, new.itemsize
-        last = self.shape[-1] * old
-        inner = [s * old for s in self.strides[:-1]] + [self.offset * old, last]
-        if self.indirect is not None or self.strides[-1] != 1 or any(n % item for n in inner):
-            raise refuse(
-                f"view of {self!r} with strides {self.strides} as {new!r}.",
-                f"the last dimension must lie in one piece and hold a multiple of {item} bytes.",
-                "take the view before slicing or permuting.",
-            )
-        strides = tuple(s * old // item for s in self.strides[:-1])
-        return self.again(
-            (*self.shape[:-1], last // item), (*strides, 1), self.offset * old // item, new
-        )
+        from utils.simulator.patterns import reinterpreted
+
+        return reinterpreted(self, dtype)
 
     reinterpret_cast = view
 
@@ -324,22 +195,7 @@ class Views:
         """Whether elements are found at run time."""
         return self.indirect is not None
 
-    def __setitem__(self: "Tensor", key: Any, value: Any) -> None:
-        """`tile[...] = other` is a copy by an engine, or a DMA where one side is in HBM."""
-        from utils.simulator.language import assign
-
-        assign(self[key], value)
-
     # ---- checks ------------------------------------------------------------------------------
-
-    def _dimension(self: "Tensor", dim: int) -> int:
-        if not isinstance(dim, (int, np.integer)) or not -self.ndim <= dim < self.ndim:
-            raise refuse(
-                f"dimension {dim!r} of {self!r}.",
-                f"it has the dimensions 0 to {self.ndim - 1}.",
-                "name one of them.",
-            )
-        return int(dim) % self.ndim
 
     def _free(self: "Tensor", dim: int, doing: str) -> None:
         if dim == 0 and (self.storage.on_chip or self.indirect is not None):
