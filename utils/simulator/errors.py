@@ -61,6 +61,9 @@ def learner_line() -> Line | None:
 
 
 def shown(line: Line) -> str:
-    """`file:line`; a notebook's cell by its number, as Python's own traceback has it."""
+    """`file:line`; in a notebook the cell by its number, as IPython's own traceback has it."""
     code, number = line
-    return f"{code.co_filename}:{number}"
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    cell = shell.compile.format_code_name(code.co_filename) if shell else None
+    return f"{' '.join(cell)}, line {number}" if cell else f"{code.co_filename}:{number}"
