@@ -99,9 +99,9 @@ def called_wrongly(*args: object, **kwargs: object) -> str:
 
 
 def test_a_misspelt_argument_lists_the_right_ones() -> None:
-    said = called_wrongly(dst=1, source=2)
-    assert said.startswith("tensor_copy: there is no argument 'source'; there are dst, src, engine")
-    assert "Fix: leave source= out" in said
+    said = called_wrongly(dst=1, value=2)
+    assert said.startswith("tensor_copy: there is no argument 'value'; there are dst, src, engine")
+    assert "Fix: leave value= out" in said
     assert "Fix: write dst=..." in called_wrongly(dts=1, src=2)
 
 

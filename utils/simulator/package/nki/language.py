@@ -1,10 +1,132 @@
-"""The language."""
+"""nki.language: memory, types, loops and functions of tiles."""
 
-from utils.simulator.dtypes import *  # noqa: F403
+from utils.simulator import dtypes as _dtypes
+from utils.simulator import surface as _surface
 from utils.simulator.enums import MemoryRegion
-from utils.simulator.language import ds, ndarray, num_programs, program_id
-from utils.simulator.operators import OPERATORS
+from utils.simulator.language.allocation import (
+    empty_like,
+    full,
+    is_hbm,
+    is_on_chip,
+    is_psum,
+    is_sbuf,
+    ndarray,
+    ones,
+    shared_constant,
+    shared_identity_matrix,
+    zeros,
+    zeros_like,
+)
+from utils.simulator.language.elementwise import COMPOSED as _COMPOSED
+from utils.simulator.language.grid import (
+    NKIObject,
+    affine_range,
+    ds,
+    no_reorder,
+    num_programs,
+    program_id,
+    program_ndim,
+    sequential_range,
+    static_range,
+)
+from utils.simulator.language.limits import tile_size
+from utils.simulator.language.loops import dynamic_range, fori_loop, while_loop
+from utils.simulator.language.random import dropout, rand, random_seed
+from utils.simulator.language.reductions import (
+    all,
+    max,
+    mean,
+    min,
+    prod,
+    rms_norm,
+    softmax,
+    sum,
+    var,
+)
+from utils.simulator.language.transfer import (
+    broadcast_to,
+    copy,
+    device_print,
+    expand_dims,
+    gather_flattened,
+    load,
+    load_transpose2d,
+    matmul,
+    store,
+    transpose,
+    where,
+)
+from utils.simulator.operators import OPERATORS as _OPERATORS
+from utils.simulator.tensor import Tensor as NkiTensor
 
 sbuf, psum, hbm = MemoryRegion.sbuf, MemoryRegion.psum, MemoryRegion.hbm
 private_hbm, shared_hbm = MemoryRegion.private_hbm, MemoryRegion.shared_hbm
-globals().update(OPERATORS)
+
+# Types, and operators, which are also functions of tiles.
+globals().update(
+    {("bool_" if name == "bool" else name): each for name, each in _dtypes.ALL.items()}
+)
+globals().update({**_COMPOSED, **_OPERATORS})
+
+__all__ = [
+    "MemoryRegion",
+    "NKIObject",
+    "NkiTensor",
+    "affine_range",
+    "all",
+    "broadcast_to",
+    "copy",
+    "device_print",
+    "dropout",
+    "ds",
+    "dynamic_range",
+    "empty_like",
+    "expand_dims",
+    "fori_loop",
+    "full",
+    "gather_flattened",
+    "hbm",
+    "is_hbm",
+    "is_on_chip",
+    "is_psum",
+    "is_sbuf",
+    "load",
+    "load_transpose2d",
+    "matmul",
+    "max",
+    "mean",
+    "min",
+    "ndarray",
+    "no_reorder",
+    "num_programs",
+    "ones",
+    "private_hbm",
+    "prod",
+    "program_id",
+    "program_ndim",
+    "psum",
+    "rand",
+    "random_seed",
+    "rms_norm",
+    "sbuf",
+    "sequential_range",
+    "shared_constant",
+    "shared_hbm",
+    "shared_identity_matrix",
+    "softmax",
+    "static_range",
+    "store",
+    "sum",
+    "tile_size",
+    "transpose",
+    "var",
+    "where",
+    "while_loop",
+    "zeros",
+    "zeros_like",
+    *sorted({**_COMPOSED, **_OPERATORS}),
+]
+
+
+def __getattr__(name: str) -> object:
+    return _surface.outside(__name__, name)

@@ -1,5 +1,6 @@
-"""The instructions."""
+"""nki.isa: the instructions, and the choices they take."""
 
+from utils.simulator import surface as _surface
 from utils.simulator.enums import (
     dge_mode,
     dma_engine,
@@ -10,6 +11,38 @@ from utils.simulator.enums import (
     reduce_cmd,
 )
 from utils.simulator.errors import NkiValidationError
-from utils.simulator.instructions.dma import dma_copy
-from utils.simulator.instructions.tensor_engine import nc_matmul
-from utils.simulator.instructions.vector import memset, tensor_copy, tensor_tensor
+from utils.simulator.language.calls import nisa as _instructions
+from utils.simulator.language.limits import get_nc_sub_version, get_nc_version
+from utils.simulator.program import Instruction as NkiInstruction
+from utils.simulator.registers import VirtualRegister, register_alloc
+
+globals().update(vars(_instructions))
+
+tensor_engine, vector_engine, scalar_engine = engine.tensor, engine.vector, engine.scalar
+gpsimd_engine, unknown_engine = engine.gpsimd, engine.unknown
+
+__all__ = [
+    "NkiInstruction",
+    "NkiValidationError",
+    "VirtualRegister",
+    "dge_mode",
+    "dma_engine",
+    "engine",
+    "get_nc_sub_version",
+    "get_nc_version",
+    "gpsimd_engine",
+    "matmul_perf_mode",
+    "nc_version",
+    "oob_mode",
+    "reduce_cmd",
+    "register_alloc",
+    "scalar_engine",
+    "tensor_engine",
+    "unknown_engine",
+    "vector_engine",
+    *sorted(vars(_instructions)),
+]
+
+
+def __getattr__(name: str) -> object:
+    return _surface.outside(__name__, name)
