@@ -1,15 +1,17 @@
 """Running a kernel on one core or two. Two take turns, so a program is the same every time.
 
-Each of two cores is a thread, and only the one that has the turn runs: it keeps it until its kernel
-ends or it waits for the other (`core_barrier`, `sendrecv`).
+Core 0 runs on the thread of the caller, core 1 on a thread of its own, and only the one that has
+the turn runs: it keeps it until its kernel ends or it waits for the other (`core_barrier`,
+`sendrecv`).
 """
 
 import contextvars
+import ctypes
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from utils.simulator.errors import refuse
+from utils.simulator.errors import Line, learner_line, refuse, shown
 from utils.simulator.program import Core, Program, activate, activated
 
 
@@ -21,6 +23,10 @@ def run_all(program: Program, body: Callable[[], Any]) -> Any:
     return _Turns(program, body).run()
 
 
+class _OtherFailed(BaseException):
+    """Ends a core whose partner failed."""
+
+
 class _Turns:
     """Passes the turn between the threads of a grid."""
 
@@ -29,74 +35,103 @@ class _Turns:
         self.changed = threading.Condition()
         self.turn = 0
         self.done: set[int] = set()
-        self.waiting: dict[int, str] = {}
+        self.waiting: dict[int, tuple[str, Line | None, Callable[[], bool]]] = {}
         self.returned: dict[int, Any] = {}
         self.failed: list[BaseException] = []
         for core in program.cores:
             core.switch = self
 
     def run(self) -> Any:
-        context = contextvars.copy_context
         threads = [
-            threading.Thread(target=context().run, args=(self._one, core))
-            for core in self.program.cores
+            threading.Thread(
+                target=contextvars.copy_context().run, args=(self._one, core), daemon=True
+            )
+            for core in self.program.cores[1:]
         ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with activated(self.program.cores[0]):
+            for thread in threads:
+                thread.start()
+            self._one(self.program.cores[0])
+            for thread in threads:
+                if self.failed:
+                    self._stop(thread)
+                self._join(thread)
         if self.failed:
             raise self.failed[0]
         return self.returned[0]
 
-    def _one(self, core: Core) -> None:
-        self._take(core)
-        before = activate(core)
+    def _join(self, thread: threading.Thread) -> None:
+        """Wait for a core; Ctrl-C meanwhile ends it."""
         try:
-            if not self.failed:
-                self.returned[core.index] = self.body()
+            thread.join()
+        except KeyboardInterrupt as interrupt:
+            self.failed.insert(0, interrupt)
+            self._stop(thread)
+            thread.join()
+
+    def _stop(self, thread: threading.Thread) -> None:
+        """End a core that is running, or wake it if it waits for its turn."""
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_OtherFailed)
+        )
+        with self.changed:
+            self.changed.notify_all()
+
+    def _one(self, core: Core) -> None:
+        try:
+            self._take(core)
+            self.returned[core.index] = self.body()
+        except _OtherFailed:
+            pass
         except BaseException as error:  # noqa: BLE001 (raised again by run, in the caller's thread)
+            error.add_note(f"On the core with nl.program_id(0) == {core.index}.")
             self.failed.append(error)
         finally:
-            activate(before)
             with self.changed:
                 self.done.add(core.index)
-                self._pass(core.index)
+                self._pass(core)
 
     def _take(self, core: Core) -> None:
         with self.changed:
-            self.changed.wait_for(lambda: self.turn == core.index)
+            self.changed.wait_for(lambda: self.turn == core.index or bool(self.failed))
+        if self.failed:
+            raise _OtherFailed
+        activate(core)
 
-    def _pass(self, index: int) -> None:
-        others = [c.index for c in self.program.cores if c.index not in self.done]
+    def _pass(self, core: Core) -> None:
+        others = [c.index for c in self.program.cores if c.index not in self.done | {core.index}]
         if others:
-            after = [i for i in others if i > index]
-            self.turn = (after or others)[0]
+            self.program.turns.append((core.index, len(core.instructions)))
+            self.turn = others[0]
         self.changed.notify_all()
 
     def wait(self, core: Core, ready: Callable[[], bool], what: str) -> None:
         """Let the other core run until `ready()`; `what` the core waits for is named in errors."""
-        while not ready():
-            self.waiting[core.index] = what
-            others = {c.index for c in self.program.cores} - {core.index}
-            if self.failed or others <= self.done or others <= self.waiting.keys():
-                if not self.failed:
-                    raise self._deadlock(core, what)
-                raise RuntimeError("the other core failed")
-            with self.changed:
-                self._pass(core.index)
-            self._take(core)
-            activate(core)
-            self.waiting.pop(core.index, None)
+        if ready():
+            return
+        self.waiting[core.index] = (what, learner_line(), ready)
+        others = {c.index for c in self.program.cores} - {core.index}
+        stuck = {i for i in others if i in self.waiting and not self.waiting[i][2]()}
+        if others <= self.done | stuck:
+            raise self._deadlock(core, what)
+        with self.changed:
+            self._pass(core)
+        self._take(core)
+        if not ready():  # the turn came back because the other core ended or waits as well
+            raise self._deadlock(core, what)
+        del self.waiting[core.index]
 
     def _deadlock(self, core: Core, what: str) -> Exception:
-        states = [
-            f"core {c.index} "
-            + ("has ended" if c.index in self.done else f"waits for {self.waiting.get(c.index)}")
-            for c in self.program.cores
-        ]
+        states = []
+        for each in self.program.cores:
+            state = "has ended"
+            if each.index in self.waiting:
+                doing, line, _ = self.waiting[each.index]
+                state = f"waits at {doing}" + (f" ({shown(line)})" if line else "")
+            states.append(f"program {each.index} {state}")
         return refuse(
             f"{what}: no core can go on; {', '.join(states)}.",
-            "both cores of a grid must reach the same synchronisation.",
+            "both cores of a grid must reach the same synchronisation: on the device they would "
+            "wait for ever.",
             "call it on both cores, outside of branches on nl.program_id(0).",
         )

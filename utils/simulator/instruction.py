@@ -30,6 +30,9 @@ COST_PAGE = (
     "https://awsdocs-neuron.readthedocs-hosted.com/en/v2.26.1/nki/api/generated/nki.isa.{}.html"
 )
 
+DYNAMIC_CYCLES = 600
+"""Least duration of an instruction with an address known at run time (SDK 2.26, ISA pages)."""
+
 Choice = engines | Callable[["Use"], engines]
 Cost = Callable[["Use"], float]
 
@@ -99,6 +102,8 @@ class Spec:
         rules: tuple[Rule, ...],
         since: str,
         cost_source: str,
+        always: bool,
+        resolve: Callable[[Any, dict[str, Any]], None] | None,
     ) -> None:
         self.name = body.__name__
         self.body = body
@@ -107,6 +112,8 @@ class Spec:
         self.operands = operands
         self.rules = rules
         self.since = since
+        self.always = always
+        self.resolve = resolve
         self.page = PAGE.format(self.name)
         self.cost_source = cost_source or COST_PAGE.format(self.name)
         self.signature = inspect.signature(body)
@@ -146,7 +153,10 @@ class Spec:
         use.engine = self.engine if isinstance(self.engine, engines) else self.engine(use)
         for rule in self.rules:
             rule(use)
-        return Checked(self, use.engine, self.cost(use), target)
+        cycles = self.cost(use)
+        if cycles and any(getattr(args[name], "indirect", None) for name in self.operands):
+            cycles = max(cycles, DYNAMIC_CYCLES)
+        return Checked(self, use.engine, cycles, target)
 
 
 def _key(value: Any) -> Any:
@@ -164,6 +174,8 @@ def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruct
     else:
         bound = {**spec.defaults, **kwargs}
     program = core.program
+    if spec.resolve is not None:
+        spec.resolve(core, bound)
     key = (
         program.target.name,
         *[v.key if type(v) is Tensor else v for v in bound.values()],
@@ -187,7 +199,7 @@ def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruct
         checked, bound, name, (frame.f_code, frame.f_lineno), len(core.instructions)
     )
     core.instructions.append(record)
-    if program.values:
+    if program.values or spec.always:
         spec.body(**bound)
     return record
 
@@ -199,16 +211,21 @@ def instruction(
     since: str,
     rules: tuple[Rule, ...] = (),
     cost_source: str = "",
+    always: bool = False,
+    resolve: Callable[[Any, dict[str, Any]], None] | None = None,
     **operands: Operand,
 ) -> Callable[[Callable[..., Any]], Callable[..., Instruction]]:
     """Declare an instruction; the decorated function becomes what kernels call.
 
     engine: the engine, or a function of the `Use` that chooses it. cost: its cycles.
     since: the NKI version. cost_source: the page of the cost, if not that of SDK 2.26.
+    always: the body runs also where only shapes are known (registers, meeting the other core).
+    resolve: given the core and the arguments before anything is checked, may fill in what depends
+    on the calls before.
     """
 
     def declare(body: Callable[..., Any]) -> Callable[..., Instruction]:
-        spec = Spec(body, engine, cost, operands, rules, since, cost_source)
+        spec = Spec(body, engine, cost, operands, rules, since, cost_source, always, resolve)
         TABLE[spec.name] = spec
 
         def call(*args: Any, **kwargs: Any) -> Instruction:

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from utils.simulator.activations import DOMAINS, MEANINGS, TABLES, Domain, quiet
+
 Meaning = Callable[..., np.ndarray]
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """What `nl.name(x, ...)` does on tiles; filled by `language`."""
@@ -13,25 +15,30 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 class Operator:
     """A named operation with its meaning on FP32 arrays.
 
-    kind: "arithmetic" (two operands), "bitwise" (two, integers), "unary" (one, also allowed in
-    tensor_scalar), "activation" (one, Scalar Engine only) or "language" (no token of an
-    instruction).
-    reduces: whether tensor_reduce takes it. domain: where an activation is valid.
+    kind: "arithmetic" (two operands), "bitwise" (on bit patterns of integers; `invert` takes one
+    operand, the others two), "unary" (one operand; in tensor_scalar and on the Scalar Engine),
+    "activation" (one operand, Scalar Engine only), "bypass" (no operation, activate2 only),
+    "partition" (tensor_partition_reduce only) or "language" (no token of an instruction).
+    reduced: reduces the last axis, or None; identity: what its reduction begins with.
+    domain: where an activation is valid, or None for everywhere.
+    table: the set of function tables an activation needs; "" needs none (see `activations`).
     """
 
-    __slots__ = ("domain", "kind", "meaning", "name", "reduces", "table")
+    __slots__ = ("domain", "identity", "kind", "meaning", "name", "reduced", "table")
 
     def __init__(
         self,
         name: str,
         kind: str,
         meaning: Meaning,
-        reduces: bool = False,
-        domain: tuple[float, float] = (-np.inf, np.inf),
+        reduced: Meaning | None = None,
+        identity: float = 0.0,
+        domain: Domain | None = None,
         table: str = "",
     ) -> None:
         self.name, self.kind, self.meaning = name, kind, meaning
-        self.reduces, self.domain, self.table = reduces, domain, table or name
+        self.reduced, self.identity = reduced, identity
+        self.domain, self.table = domain, table
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from utils.simulator import language  # noqa: F401 (fills FUNCTIONS)
@@ -41,9 +48,40 @@ class Operator:
     def __repr__(self) -> str:
         return f"nl.{self.name}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return of_name, (self.name,)  # a copy or a pickle is the same token
+
     @property
     def is_bitwise(self) -> bool:
         return self.kind == "bitwise"
+
+    @property
+    def is_unary(self) -> bool:
+        return self.kind in ("unary", "activation") or self.name == "invert"
+
+    @property
+    def is_activation(self) -> bool:
+        return self.kind in ("unary", "activation")
+
+    @property
+    def reduces(self) -> bool:
+        """Whether tensor_reduce takes it."""
+        return self.reduced is not None
+
+
+OPERATORS: dict[str, Operator] = {}
+
+
+def of_name(name: str) -> Operator:
+    """The operator of that name."""
+    return OPERATORS[name]
+
+
+def _add(name: str, kind: str, meaning: Meaning, **options: Any) -> None:
+    OPERATORS[name] = Operator(name, kind, meaning, **options)
+
+
+# ---- meanings --------------------------------------------------------------------------------
 
 
 def _truth(compare: Meaning) -> Meaning:
@@ -54,41 +92,101 @@ def _logical(combine: Meaning) -> Meaning:
     return lambda a, b: combine(a != 0, b != 0).astype(np.float32)
 
 
-OPERATORS: dict[str, Operator] = {}
+def _over_truth(combine: np.ufunc) -> Meaning:
+    return lambda x: combine.reduce(x != 0, axis=-1).astype(np.float32)
 
 
-def _add(name: str, kind: str, meaning: Meaning, **options: Any) -> Operator:
-    made = OPERATORS[name] = Operator(name, kind, meaning, **options)
-    return made
+def _over(combine: np.ufunc) -> Meaning:
+    return quiet(lambda x: combine.reduce(x, axis=-1))
 
 
-for _name, _meaning, _reduces in (
-    ("add", np.add, True),
-    ("subtract", np.subtract, True),
-    ("multiply", np.multiply, True),
-    ("maximum", np.maximum, True),
-    ("minimum", np.minimum, True),
-    ("power", np.power, False),
-    ("divide", np.divide, False),
-    ("equal", _truth(np.equal), False),
-    ("not_equal", _truth(np.not_equal), False),
-    ("greater", _truth(np.greater), False),
-    ("greater_equal", _truth(np.greater_equal), False),
-    ("less", _truth(np.less), False),
-    ("less_equal", _truth(np.less_equal), False),
-    ("logical_and", _logical(np.logical_and), True),
-    ("logical_or", _logical(np.logical_or), True),
-    ("logical_xor", _logical(np.logical_xor), True),
-    ("abs_max", lambda a, b: np.maximum(np.abs(a), np.abs(b)), False),
-    ("abs_min", lambda a, b: np.minimum(np.abs(a), np.abs(b)), False),
+def abs_max(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The operand of larger magnitude, with its sign; b if they are equal."""
+    return np.where(np.abs(a) > np.abs(b), a, b)
+
+
+def abs_min(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The operand of smaller magnitude, with its sign; b if they are equal."""
+    return np.where(np.abs(a) < np.abs(b), a, b)
+
+
+def folded(meaning: Meaning) -> Meaning:
+    """Reduction of the last axis, one element after the other."""
+
+    def reduced(x: np.ndarray) -> np.ndarray:
+        kept = x[..., 0]
+        for i in range(1, x.shape[-1]):
+            kept = meaning(kept, x[..., i])
+        return kept
+
+    return reduced
+
+
+def power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a to the power b, computed in FP64 and rounded once to the type of the operands."""
+    with np.errstate(all="ignore"):
+        made = np.power(np.asarray(a, np.float64), np.asarray(b, np.float64))
+    if np.result_type(a, b).kind == "f":
+        return made.astype(np.float32)
+    whole = np.rint(np.nan_to_num(made))
+    return np.clip(whole, -(2.0**62), 2.0**62).astype(np.int64)
+
+
+def _shifted(shift: np.ufunc) -> Meaning:
+    """A shift of unsigned words; by as many bits as a word has, or more, it leaves 0."""
+
+    def meaning(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        bits = 8 * np.asarray(a).dtype.itemsize
+        fits = np.asarray(b) < bits
+        return np.where(fits, shift(a, np.where(fits, b, 0).astype(a.dtype)), 0).astype(a.dtype)
+
+    return meaning
+
+
+INF = float("inf")
+for _name, _ufunc, _identity in (
+    ("add", np.add, 0.0),
+    ("subtract", np.subtract, 0.0),
+    ("multiply", np.multiply, 1.0),
+    ("maximum", np.maximum, -INF),
+    ("minimum", np.minimum, INF),
 ):
-    _add(_name, "arithmetic", _meaning, reduces=_reduces)
+    _add(_name, "arithmetic", quiet(_ufunc), reduced=_over(_ufunc), identity=_identity)
+for _name in ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"):
+    _add(_name, "arithmetic", _truth(getattr(np, _name)))
+for _name, _identity in (("logical_and", 1.0), ("logical_or", 0.0), ("logical_xor", 0.0)):
+    _ufunc = getattr(np, _name)
+    _add(
+        _name,
+        "arithmetic",
+        _logical(_ufunc),
+        reduced=_over_truth(_ufunc),
+        identity=_identity,
+    )
+_add("power", "arithmetic", power)
+_add("abs_max", "arithmetic", abs_max, identity=0.0)
+_add("abs_min", "arithmetic", abs_min, identity=INF)
+_add("divide", "arithmetic", quiet(np.true_divide))
+_add("mod", "arithmetic", quiet(np.mod))
+_add("fmod", "arithmetic", quiet(np.fmod))
 
-for _name, _meaning, _reduces in (
-    ("bitwise_and", np.bitwise_and, True),
-    ("bitwise_or", np.bitwise_or, True),
-    ("bitwise_xor", np.bitwise_xor, True),
-    ("left_shift", np.left_shift, False),
-    ("right_shift", np.right_shift, False),
-):
-    _add(_name, "bitwise", _meaning, reduces=_reduces)
+for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+    _ufunc = getattr(np, _name)
+    _add(_name, "bitwise", _ufunc, reduced=_over(_ufunc))
+_add("left_shift", "bitwise", _shifted(np.left_shift))
+_add("right_shift", "bitwise", _shifted(np.right_shift))
+_add("invert", "bitwise", np.invert)
+
+for _name, _function in MEANINGS.items():
+    _add(
+        _name,
+        "unary" if _name in ("abs", "square", "relu", "rsqrt", "reciprocal") else "activation",
+        _function,
+        domain=DOMAINS.get(_name),
+        table=TABLES.get(_name, _name),
+    )
+_add("bypass", "bypass", lambda a, b: a)
+_add("average", "partition", np.add)
+
+NOT_COMPILED = frozenset(("divide", "mod", "fmod"))
+"""Known to fail in the compiler of NKI 0.3 to 0.6, although they simulate."""

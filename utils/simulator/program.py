@@ -14,6 +14,19 @@ if TYPE_CHECKING:
     from utils.simulator.memory import Storage
 
 
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """One run of a loop of the device, inside another one or None."""
+
+    inside: "Loop | None" = None
+
+
+def _encloses(outer: Loop | None, inner: Loop | None) -> bool:
+    while inner is not None and inner is not outer:
+        inner = inner.inside
+    return inner is outer
+
+
 class Instruction:
     """One recorded instruction: what the table said of it, its operands, and where it was written.
 
@@ -21,7 +34,7 @@ class Instruction:
     the signature to tensors and numbers; `after` lists instructions it waits for by request.
     """
 
-    __slots__ = ("after", "args", "checked", "index", "line", "name")
+    __slots__ = ("after", "args", "checked", "index", "line", "loop", "name")
 
     def __init__(
         self, checked: "Checked", args: dict[str, Any], name: str | None, line: Line, index: int
@@ -32,6 +45,7 @@ class Instruction:
         self.line = line
         self.index = index
         self.after: tuple[Instruction, ...] = ()
+        self.loop: Loop | None = None
 
     @property
     def engine(self) -> engine:
@@ -39,8 +53,26 @@ class Instruction:
 
     def depends_on(self, *producers: "Instruction") -> "Instruction":
         """Run after `producers`. They come earlier in the program, so values do not change."""
+        own = running("depends_on").instructions
+        for each in producers:
+            if not isinstance(each, Instruction) or each.index >= self.index:
+                raise self._no_order(f"it is told to run after {each!r}")
+            if own[each.index] is not each or own[self.index] is not self:
+                raise self._no_order(f"it is told to run after {each!r} of another core")
+            if each.loop is not self.loop and not _encloses(each.loop, self.loop):
+                raise self._no_order(f"it is told to run after {each!r} across a loop's border")
         self.after += producers
         return self
+
+    def _no_order(self, what: str) -> Exception:
+        from utils.simulator.errors import refuse
+
+        return refuse(
+            f"depends_on of {self!r}: {what}.",
+            "the wait is a semaphore that an earlier instruction of the same core and the same "
+            "device loop (or one around it) signals.",
+            "later.depends_on(earlier), with what two nisa calls of one core returned.",
+        )
 
     def __repr__(self) -> str:
         return f"<{self.checked.spec.name} {self.index} on {self.engine.name}>"
@@ -52,6 +84,9 @@ class Program:
 
     values: whether tensors hold numbers; without them only shapes, rules and times are known.
     precise: round at every write; otherwise (NKI_PRECISE_FP=0) floats keep 32 bits.
+    inputs: the storages of array arguments. constants: contents of storages that the kernel's text
+    gives. meetings: where two cores wait for each other. turns: pairs of a core and how many
+    instructions it had issued when it let the other one go on.
     """
 
     target: Target
@@ -64,6 +99,9 @@ class Program:
     inputs: list["Storage"] = field(default_factory=list)
     results: Any = None
     warned: set[Any] = field(default_factory=set)
+    constants: dict["Storage", Any] = field(default_factory=dict)
+    meetings: dict[Any, Any] = field(default_factory=dict)
+    turns: list[tuple[int, int]] = field(default_factory=list)
 
     def first(self, what: Any) -> bool:
         """Whether this is said for the first time in this call."""
@@ -77,6 +115,16 @@ class Program:
         """Those of the first core, which is the only one unless the kernel was launched on two."""
         return self.cores[0].instructions
 
+    def in_order(self) -> Iterator[tuple["Core", Instruction]]:
+        """All instructions in the order in which they were executed, with their cores."""
+        done = [0] * len(self.cores)
+        ends = [(core.index, len(core.instructions)) for core in self.cores]
+        for index, until in (*self.turns, *ends):
+            core = self.cores[index]
+            for instruction in core.instructions[done[index] : until]:
+                yield core, instruction
+            done[index] = max(done[index], until)
+
     def count(self, name: str) -> int:
         """How many instructions of this name all cores issued."""
         return sum(i.checked.spec.name == name for core in self.cores for i in core.instructions)
@@ -84,7 +132,11 @@ class Program:
 
 @dataclass
 class Core:
-    """One instance of the kernel: its place in the grid and its instruction stream."""
+    """One instance of the kernel: its place in the grid and its instruction stream.
+
+    registers: what the accumulators of its engines hold. barriers, pipes: how often it met the
+    other core. loop: the device loop that is running. switch: lets the other core run.
+    """
 
     program: Program
     index: int = 0
@@ -93,6 +145,9 @@ class Core:
     shared_made: int = 0
     fills: int = 0
     registers: dict[Any, Any] = field(default_factory=dict)
+    barriers: int = 0
+    pipes: dict[Any, int] = field(default_factory=dict)
+    loop: Loop | None = None
     switch: Any = None
 
 

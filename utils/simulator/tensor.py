@@ -163,7 +163,7 @@ class Tensor(Views):
         made = self._key
         if made is None:
             storage = self.storage
-            where = storage.index if self.indirect is not None else 0
+            where = None if self.indirect is None else self.indirect.key
             strides = self.strides
             if storage.on_chip:
                 row = self.row

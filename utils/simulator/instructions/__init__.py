@@ -1,5 +1,31 @@
 """The instruction table, one module for each engine; `TABLE` in `instruction` holds all rows."""
 
-from utils.simulator.instructions import control, dma, gpsimd, scalar, select, tensor_engine, vector
+from utils.simulator.instructions import (
+    accumulating,
+    control,
+    dma,
+    fill,
+    gpsimd,
+    reductions,
+    scalar,
+    select,
+    shuffle,
+    tensor_engine,
+    tensor_scalar,
+    vector,
+)
 
-__all__ = ["control", "dma", "gpsimd", "scalar", "select", "tensor_engine", "vector"]
+__all__ = [
+    "accumulating",
+    "control",
+    "dma",
+    "fill",
+    "gpsimd",
+    "reductions",
+    "scalar",
+    "select",
+    "shuffle",
+    "tensor_engine",
+    "tensor_scalar",
+    "vector",
+]

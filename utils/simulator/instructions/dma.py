@@ -2,9 +2,21 @@
 
 import numpy as np
 
+from utils.simulator import indirect
 from utils.simulator.enums import dge_mode, engine, oob_mode
+from utils.simulator.errors import doubt
 from utils.simulator.instruction import Use, instruction
-from utils.simulator.operands import DMA_MEMORY, result, tile
+from utils.simulator.instructions.dma_rules import (
+    AXES,
+    DGE_BYTES,
+    as_many_elements,
+    conversion,
+    hardware_generator,
+    quality,
+    transpose_generator,
+    transpose_shapes,
+)
+from utils.simulator.operands import DMA_MEMORY, SBUF, result, tile
 
 engines = engine
 
@@ -14,23 +26,13 @@ def by_bytes(use: Use) -> float:
     return 0.0
 
 
-def as_many_elements(use: Use) -> None:
-    if use.src.size != use.dst.size:
-        raise use.refuse(
-            f"src has {use.src.size} elements {use.src.shape}, dst has {use.dst.size} "
-            f"{use.dst.shape}.",
-            "a DMA writes every element that it reads.",
-            "slice both sides to the same number of elements.",
-        )
-
-
 @instruction(
     engine=engine.dma,
     cost=by_bytes,
     since="0.2",
     dst=result(memory=DMA_MEMORY),
     src=tile(memory=DMA_MEMORY),
-    rules=(as_many_elements,),
+    rules=(as_many_elements, conversion, hardware_generator, quality),
 )
 def dma_copy(
     dst,
@@ -43,9 +45,50 @@ def dma_copy(
     """Copy `src` to `dst` between HBM and SBUF, or within one of them.
 
     Elements are taken in row-major order of both views, so only their number has to agree. Other
-    types are converted through FP32.
+    types are converted through FP32. Where a side is found at run time, an index outside is an
+    error, or with oob_mode.skip its elements keep what they were.
     """
-    if src.dtype == dst.dtype:
+    if src.indirect is not None or dst.indirect is not None:
+        indirect.copy(dst, src, skip=oob_mode.name == "skip")
+    elif src.dtype == dst.dtype:
         dst.put_raw(np.ascontiguousarray(src.raw()))
     else:
         dst.put(np.ascontiguousarray(src.get()))
+
+
+@instruction(
+    engine=engine.dma,
+    cost=by_bytes,
+    since="0.2",
+    dst=result(memory=frozenset({SBUF})),
+    src=tile(memory=DMA_MEMORY),
+    rules=(transpose_shapes, transpose_generator, quality),
+)
+def dma_transpose(
+    dst,
+    src,
+    axes=None,
+    priority=None,
+    dge_mode=dge_mode.unknown,
+    oob_mode=oob_mode.error,
+):
+    """Copy `src` to `dst` with its first and last dimension exchanged.
+
+    axes: (1, 0), (2, 1, 0) or (3, 1, 2, 0), which is also what is done without it. The last
+    dimension of src becomes the partitions of dst, at most 128.
+    """
+    if src.dtype.itemsize > DGE_BYTES:
+        doubt(
+            f"dma_transpose: {src.dtype} has {src.dtype.itemsize} bytes; descriptors are generated "
+            f"for types of {DGE_BYTES} bytes.",
+            "wider elements are transposed by the Tensor Engine instead, which then is not free.",
+            "transpose a 2-byte type, or use nisa.nc_transpose and plan for it.",
+        )
+    order = AXES[src.ndim]
+    if src.indirect is None:
+        dst.put_raw(np.ascontiguousarray(src.raw().transpose(order)))
+        return
+    stored, exists = src.indirect.gather(src, oob_mode.name == "skip")
+    stored = stored.transpose(order).reshape(dst.shape)
+    kept = dst.array()
+    dst.put_raw(np.where(exists.transpose(order).reshape(dst.shape), stored, kept))

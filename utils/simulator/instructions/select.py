@@ -7,6 +7,7 @@ import numpy as np
 from utils.simulator.dtypes import narrow
 from utils.simulator.enums import MemoryRegion, engine, reduce_cmd
 from utils.simulator.instruction import Use, instruction
+from utils.simulator.instructions.accumulators import accumulate, read_out
 from utils.simulator.instructions.gpsimd import COMPARISONS, choose
 from utils.simulator.instructions.rules import (
     FEWEST_CYCLES,
@@ -15,8 +16,7 @@ from utils.simulator.instructions.rules import (
     same_size,
 )
 from utils.simulator.operands import Rule, column, result, tile, update
-from utils.simulator.operators import OPERATORS
-from utils.simulator.program import running
+from utils.simulator.operators import OPERATORS, Operator
 from utils.simulator.tensor import Tensor
 
 FP32_MIN = float(np.finfo(np.float32).min)
@@ -58,18 +58,14 @@ def commands(*allowed: reduce_cmd) -> Rule:
     return rule
 
 
-def keep_maximum(command: reduce_cmd, rows: np.ndarray, first: int, res: Tensor | None) -> None:
-    """Fold the maximum of each row into the Vector Engine's accumulators, one per partition."""
-    if command is reduce_cmd.idle:
-        return
-    core = running("a reduction")
-    kept = core.registers.setdefault(engine.vector, np.full(128, -np.inf, np.float32))
-    part = kept[first : first + rows.shape[0]]
-    if command is reduce_cmd.reset_reduce:
-        part[:] = -np.inf
-    part[:] = np.maximum(part, rows.reshape(rows.shape[0], -1).max(axis=1))
-    if res is not None:
-        res.put(part.copy())
+def keep_maximum(
+    use_of: reduce_cmd, op: Operator, values: np.ndarray, dst: Tensor, res: Tensor | None
+) -> None:
+    """Fold the rows of `values` into the Vector Engine's accumulators, and read them out."""
+    rows = values.reshape(values.shape[0], -1)
+    accumulate(engine.vector, rows, op, use_of, first=dst.partition)
+    if use_of is not reduce_cmd.idle:
+        read_out(engine.vector, res, first=dst.partition)
 
 
 def generation(least: int) -> Rule:
@@ -154,7 +150,7 @@ def range_select(
     kept = (comp_op0.meaning(columns, low) != 0) & (comp_op1.meaning(columns, high) != 0)
     choose(dst, kept.reshape(dst.shape), on_true_tile, FP32_MIN)
     values = np.where(kept, on_true_tile.get().reshape(kept.shape), np.float32(FP32_MIN))
-    keep_maximum(reduce_cmd, values, dst.partition, reduce_res)
+    keep_maximum(reduce_cmd, reduce_op, values, dst, reduce_res)
 
 
 def same_type(use: Use) -> None:
@@ -260,4 +256,4 @@ def select_reduce(
     other = np.reshape(other, (-1,) + (1,) * (dst.ndim - 1)) if np.ndim(other) else other
     choose(dst, kept, on_true, other)
     values = np.where(kept, on_true.get().reshape(dst.shape), other)
-    keep_maximum(reduce_cmd, values, dst.partition, reduce_res)
+    keep_maximum(reduce_cmd, reduce_op, values, dst, reduce_res)

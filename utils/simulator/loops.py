@@ -1,0 +1,129 @@
+"""Loops that run on the device: their counts may be registers, and their bodies are not unrolled
+there. Here the body runs once for each iteration, so that the program has the real instructions.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from utils.simulator.errors import refuse
+from utils.simulator.program import Core, Loop, running
+from utils.simulator.registers import VirtualRegister, whole_number
+
+MOST_ITERATIONS = 1_000_000
+"""After so many iterations a loop counts as endless."""
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any], Any], step: int = 1) -> None:
+    """Call `body_fun(i)` for i = lower, lower + step, ... below `upper`, on the device.
+
+    lower, upper: ints or registers. step: an int of 1 or more. The body gets a register; state is
+    carried in SBUF or HBM. Returns None.
+    """
+    core = _allowed("fori_loop")
+    if not callable(body_fun):
+        raise _no_body("fori_loop", body_fun)
+    for value in _counts("fori_loop", lower, upper, step):
+        with _iteration(core):
+            body_fun(VirtualRegister(value, loop=True))
+
+
+def while_loop(init: Any, body_fun: Callable[[Any], Any]) -> None:
+    """While a register is not 0: register = body_fun(register), on the device.
+
+    The condition is looked at before each iteration. The body gets the present condition and
+    returns the register of the next; other state is carried in SBUF or HBM. Returns None.
+    """
+    core = _allowed("while_loop")
+    if not callable(body_fun):
+        raise _no_body("while_loop", body_fun)
+    condition = init
+    for iteration in range(MOST_ITERATIONS):
+        if not isinstance(condition, VirtualRegister):
+            raise refuse(
+                f"while_loop: {'init' if iteration == 0 else 'the body returned'} {condition!r}; "
+                "a register is needed.",
+                "the sequencer looks at a register before each iteration.",
+                "init = nisa.register_alloc(1); in the body nisa.register_load(r, tile), and "
+                "return r.",
+            )
+        value = condition.read("while_loop")
+        if value == 0:
+            return
+        with _iteration(core):
+            condition = body_fun(VirtualRegister(value))
+    raise refuse(
+        f"while_loop: still not 0 after {MOST_ITERATIONS} iterations.",
+        "the body returns the same condition again and again.",
+        "compute the next condition in a tile, nisa.register_load it into r, and return r.",
+    )
+
+
+def dynamic_range(start: Any, stop: Any = None, step: int = 1) -> Iterator[VirtualRegister]:
+    """Registers that count from `start` to below `stop`, for a loop that is not unrolled.
+
+    Bounds are ints or registers; with one, it is the end. Deprecated since NKI 0.6: `fori_loop`.
+    """
+    core = _allowed("dynamic_range")
+    lower, upper = (0, start) if stop is None else (start, stop)
+    return _dynamic(core, _counts("dynamic_range", lower, upper, step))
+
+
+def _dynamic(core: Core, counts: range) -> Iterator[VirtualRegister]:
+    for value in counts:
+        with _iteration(core):
+            yield VirtualRegister(value, loop=True)
+
+
+@contextmanager
+def _iteration(core: Core) -> Iterator[None]:
+    """Marks the instructions of one iteration."""
+    before, first = core.loop, len(core.instructions)
+    core.loop = Loop(before)
+    try:
+        yield
+    finally:
+        for instruction in core.instructions[first:]:
+            instruction.loop = instruction.loop or core.loop
+        core.loop = before
+
+
+def _allowed(name: str) -> Core:
+    from utils.simulator.language.grid import refuse_loop_in_order
+
+    core = running(f"nl.{name}")
+    refuse_loop_in_order(f"nl.{name}")
+    return core
+
+
+def _counts(name: str, lower: Any, upper: Any, step: Any) -> range:
+    if not isinstance(step, (int, np.integer)) or isinstance(step, bool) or step < 1:
+        raise refuse(
+            f"{name}: step is {step!r}; it is a Python int of 1 or more.",
+            "the step is part of the loop instruction.",
+            "scale the counter: loop with step 1 over tiles.",
+        )
+    ends = [
+        each.read(f"{name}: {what}")
+        if isinstance(each, VirtualRegister)
+        else whole_number(each, f"{name}: {what}")
+        for what, each in (("the lower bound", lower), ("the upper bound", upper))
+    ]
+    counts = range(*ends, int(step))
+    if len(counts) > MOST_ITERATIONS:
+        raise refuse(
+            f"{name}: {len(counts)} iterations, at most {MOST_ITERATIONS} are simulated.",
+            "every iteration is executed here.",
+            "is the bound right? simulate a smaller problem.",
+        )
+    return counts
+
+
+def _no_body(name: str, body: Any) -> Exception:
+    return refuse(
+        f"{name}: body_fun is {body!r}.",
+        "the loop calls its body once for each iteration.",
+        "def body(i): ...; then nl." + name + "(..., body).",
+    )
