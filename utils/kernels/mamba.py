@@ -90,7 +90,7 @@ def states_outer(delta, u, A, B, C, rows_in_channel_loop=False):
             if not rows_in_channel_loop:
                 b = spread(load(B[batch, here, :]), ones, size <= BANK)
                 c = spread(load(C[batch, here, :]), ones, size <= BANK)
-            for index, total in enumerate(totals):
+            for index in range(len(totals)):
                 channel = nl.ds(index * CHANNELS, CHANNELS)
                 if rows_in_channel_loop:
                     b = spread(load(B[batch, here, :]), ones, size <= BANK)
@@ -98,9 +98,10 @@ def states_outer(delta, u, A, B, C, rows_in_channel_loop=False):
                 delta_tile = load(delta[batch, channel, :])
                 decay = load(A[channel, here])
                 product = product_of(delta_tile, load(u[batch, channel, :]))
-                add_state(total, delta_tile, product, decay, b, c)
-        for index, total in enumerate(totals):
-            nisa.dma_copy(dst=output[batch, nl.ds(index * CHANNELS, CHANNELS), :], src=total)
+                add_state(totals[index], delta_tile, product, decay, b, c)
+        for index in range(len(totals)):
+            here = nl.ds(index * CHANNELS, CHANNELS)
+            nisa.dma_copy(dst=output[batch, here, :], src=totals[index])
     return output
 
 
