@@ -31,6 +31,9 @@ class DType(str):
     def __repr__(self) -> str:
         return f"nl.{self}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dtype_of, (str(self),)  # a copy or a pickle is the same type
+
     __hash__ = str.__hash__
 
     @property
@@ -111,17 +114,42 @@ def widen(raw: np.ndarray) -> np.ndarray:
 
 
 def narrow(values: np.ndarray, dtype: DType, storage: np.dtype) -> np.ndarray:
-    """FP32 values as they are stored: rounded to nearest even; integers saturate."""
+    """FP32 values as they are stored: one rounding to nearest even.
+
+    Floats beyond the format's maximum become infinity, or NaN where the format has none. Integers
+    saturate, and NaN becomes 0. A float whose `storage` is FP32 is not rounded (NKI_PRECISE_FP=0).
+    """
+    if values.dtype != np.float32:
+        values = values.astype(np.float32)
     if dtype.kind == "float":
         if dtype == "tfloat32":
             return _tf32(values)
-        return values if values.dtype == storage else values.astype(storage)
+        if storage == np.float32:
+            return values
+        with np.errstate(over="ignore", invalid="ignore"):
+            return values.astype(storage)
     limits = np.iinfo(storage)
     whole = np.rint(np.nan_to_num(values.astype(np.float64), nan=0.0))
     return np.clip(whole, limits.min, limits.max).astype(storage)
 
 
+def wrapped(whole: np.ndarray, storage: np.dtype) -> np.ndarray:
+    """Exact integers (int64) as 32-bit arithmetic leaves them: the low bits."""
+    return whole.astype(storage)
+
+
+def bits_of(raw: np.ndarray) -> np.ndarray:
+    """Stored integers as unsigned words of the same width."""
+    return raw.view(np.dtype(f"u{raw.dtype.itemsize}"))
+
+
 def _tf32(values: np.ndarray) -> np.ndarray:
+    """Rounded to 10 bits of mantissa, to nearest even; overflow carries into infinity."""
+    from utils.simulator import program
+
+    active = program.active()
+    if active is not None and not active.program.precise:
+        return values
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     half = np.uint32((1 << (_TF32_DROPPED - 1)) - 1) + ((bits >> _TF32_DROPPED) & np.uint32(1))
     kept = (bits + half) & np.uint32(0xFFFFFFFF << _TF32_DROPPED & 0xFFFFFFFF)
