@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.errors import refuse
+from utils.simulator.errors import doubt, refuse
 from utils.simulator.program import Core, Loop, running
 from utils.simulator.registers import VirtualRegister, whole_number
 
@@ -67,6 +67,11 @@ def dynamic_range(start: Any, stop: Any = None, step: int = 1) -> Iterator[Virtu
     Bounds are ints or registers; with one, it is the end. Deprecated since NKI 0.6: `fori_loop`.
     """
     core = _allowed("dynamic_range")
+    doubt(
+        "nl.dynamic_range: deprecated since NKI 0.6.",
+        "the compiler that traces kernels knows device loops by their bodies.",
+        "def body(i): ..., then nl.fori_loop(start, stop, body).",
+    )
     lower, upper = (0, start) if stop is None else (start, stop)
     return _dynamic(core, _counts("dynamic_range", lower, upper, step))
 

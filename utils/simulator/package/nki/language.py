@@ -30,7 +30,6 @@ from utils.simulator.language.grid import (
     static_range,
 )
 from utils.simulator.language.limits import tile_size
-from utils.simulator.language.loops import dynamic_range, fori_loop, while_loop
 from utils.simulator.language.random import dropout, rand, random_seed
 from utils.simulator.language.reductions import (
     all,
@@ -45,7 +44,6 @@ from utils.simulator.language.reductions import (
 )
 from utils.simulator.language.transfer import (
     broadcast_to,
-    copy,
     device_print,
     expand_dims,
     gather_flattened,
@@ -56,6 +54,7 @@ from utils.simulator.language.transfer import (
     transpose,
     where,
 )
+from utils.simulator.loops import dynamic_range, fori_loop, while_loop
 from utils.simulator.operators import OPERATORS as _OPERATORS
 from utils.simulator.tensor import Tensor as NkiTensor
 
@@ -75,7 +74,6 @@ __all__ = [
     "affine_range",
     "all",
     "broadcast_to",
-    "copy",
     "device_print",
     "dropout",
     "ds",
