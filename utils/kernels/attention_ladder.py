@@ -16,7 +16,8 @@ What the sources leave to the compiler is read from what was measured. The score
 are used where they are made in steps 0 and 1. The products of q and k, which are FP32, go through
 the Tensor Engine four times in steps 0 and 1, and once from step 2 on, where they were marked as
 transposes: their results lose digits there. Of two tiles that leave PSUM, one takes the Vector, one
-the Scalar Engine. In step 10 all rows share the shift of the first 128, which cancels in exact
+the Scalar Engine, which takes both in step 8, where the Vector Engine copies the scores. In step 7
+v becomes BF16 once. In step 10 all rows share the shift of the first 128, which cancels in exact
 arithmetic.
 """
 
@@ -133,8 +134,7 @@ def three_passes(q, k, v, spilled=False, narrow=True, fused_sum=True, narrow_val
     """Steps 2 to 7: maximum, sum and result each pass over the keys, on chip.
 
     spilled: the scores are kept, in HBM, because PSUM holds only a row of tiles; else each pass
-    computes them. narrow: the probabilities are BF16, not FP32; narrow_values: v is, before it is
-    transposed.
+    computes them. narrow: the probabilities are BF16, not FP32; narrow_values: v is, from the start.
     """
     size = q.shape[1]
     low = nl.bfloat16 if narrow else nl.float32
@@ -142,6 +142,8 @@ def three_passes(q, k, v, spilled=False, narrow=True, fused_sum=True, narrow_val
     output = nl.ndarray((size, ROWS), dtype=q.dtype, buffer=nl.shared_hbm)
     kept = nl.ndarray((size, size), dtype=nl.float32, buffer=nl.hbm)
     q_all, k_all, v_all = once(load(q)), once(load(k)), load(v)
+    if narrow_values:
+        v_all = evict(v_all, low)
 
     def scores_at(row, block):
         if spilled:
@@ -202,8 +204,6 @@ def three_passes(q, k, v, spilled=False, narrow=True, fused_sum=True, narrow_val
             )  # fmt: skip
             for start in range(0, WIDE, ROWS):
                 value = v_all[:, nl.ds(block + start, ROWS)]
-                if narrow_values and value.dtype != low:
-                    value = evict(value, low)
                 nisa.nc_matmul(
                     dst=total, stationary=transpose(weight[:, nl.ds(start, ROWS)]),
                     moving=transpose(value, nisa.engine.scalar, low),
@@ -254,7 +254,8 @@ def one_row(q, k, v, keep_scores=False, one_shift=False):
                 part = scores[:, nl.ds(start, ROWS)]
                 nisa.activation(dst=power, op=nl.exp, data=part, bias=shift)
                 nisa.tensor_reduce(dst=sums[:, nl.ds(column, 1)], op=nl.add, data=power, axis=1)
-                engine = nisa.engine.scalar if column % 2 else nisa.engine.vector
+                by_scalar = keep_scores or column % 2
+                engine = nisa.engine.scalar if by_scalar else nisa.engine.vector
                 nisa.nc_matmul(
                     dst=total, stationary=transpose(power, engine), moving=values[:, column, :]
                 )
