@@ -134,7 +134,7 @@ def three_passes(q, k, v, spilled=False, narrow=True, fused_sum=True, narrow_val
     """Steps 2 to 7: maximum, sum and result each pass over the keys, on chip.
 
     spilled: the scores are kept, in HBM, because PSUM holds only a row of tiles; else each pass
-    computes them. narrow: the probabilities are BF16, not FP32; narrow_values: v is, from the start.
+    computes them. narrow: the probabilities are BF16, not FP32; narrow_values: v is from the start.
     """
     size = q.shape[1]
     low = nl.bfloat16 if narrow else nl.float32
