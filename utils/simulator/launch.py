@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from utils.simulator import cores
+from utils.simulator import accumulation, cores
 from utils.simulator.arrays import Arrays, Shape
 from utils.simulator.errors import refuse
 from utils.simulator.program import Core, Program, active
@@ -102,5 +102,6 @@ def run(
     taken = [arrays.taken(program, each) for each in args]
     named = {name: arrays.taken(program, each) for name, each in kwargs.items()}
     returned = cores.run_all(program, lambda: launched.function(*taken, **named))
+    accumulation.warn(program)
     program.results = arrays.given_back(program, returned)
     return program

@@ -74,7 +74,7 @@ class Operand:
     def _check_tensor(self, use: "Use", name: str, tensor: Tensor) -> None:
         spec = use.spec.name
         if tensor.buffer not in self.memory:
-            raise refuse(*_wrong_memory(spec, name, tensor, self))
+            raise refuse(*_wrong_memory(use, name, tensor, self))
         if self.dtypes and tensor.dtype not in self.dtypes:
             raise refuse(
                 f"{spec}: {name} is {tensor.dtype}; allowed: {', '.join(sorted(self.dtypes))}.",
@@ -82,7 +82,7 @@ class Operand:
                 f"allocate {name} with dtype=nl.{min(self.dtypes)}, or convert with "
                 "nisa.tensor_copy.",
             )
-        if tensor.ndim > use.target.dimensions:
+        if tensor.ndim > use.target.dimensions and tensor.buffer in ON_CHIP:
             raise refuse(
                 f"{spec}: {name} has {tensor.ndim} dimensions, an access pattern has at most "
                 f"{use.target.dimensions}.",
@@ -95,7 +95,8 @@ class Operand:
             _check_column(use, name, tensor)
 
 
-def _wrong_memory(spec: str, name: str, tensor: Tensor, operand: Operand) -> tuple[str, str, str]:
+def _wrong_memory(use: "Use", name: str, tensor: Tensor, operand: Operand) -> tuple[str, str, str]:
+    spec = use.spec.name
     allowed = " or ".join(
         word
         for word, regions in (("HBM", HBM), ("SBUF", {SBUF}), ("PSUM", {PSUM}))
@@ -110,10 +111,15 @@ def _wrong_memory(spec: str, name: str, tensor: Tensor, operand: Operand) -> tup
             f"nisa.dma_copy between HBM and an SBUF tile, and use the tile as {name}.",
         )
     if tensor.buffer is PSUM:
-        why = "the DMA engines" if HBM <= operand.memory else "the engine of this instruction"
+        engine = getattr(use.spec.engine, "name", "")
+        why = {
+            "dma": "the DMA engines cannot reach PSUM.",
+            "tensor": "the Tensor Engine takes its operands from SBUF and only writes PSUM.",
+            "gpsimd": "GpSimd has no path to PSUM.",
+        }
         return (
             what,
-            f"{why} cannot reach PSUM.",
+            why.get(engine, f"here {spec} reaches {allowed} only."),
             "nisa.tensor_copy it to an SBUF tile first (Vector or Scalar Engine).",
         )
     fix = (
@@ -125,8 +131,19 @@ def _wrong_memory(spec: str, name: str, tensor: Tensor, operand: Operand) -> tup
 
 
 def _check_start(spec: str, name: str, tensor: Tensor) -> None:
-    """Accesses begin at partition 0, 32, 64 or 96, and wide ones at 0 (or 64)."""
+    """Accesses begin at partition 0, 32, 64 or 96, and wide ones at 0 (or 64); none is skipped.
+
+    Source: AWS, Trainium and Inferentia2 architecture, start partition.
+    https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/guides/architecture/trainium_inferentia2_arch.html
+    """
     start, count = tensor.partition, tensor.shape[0]
+    if tensor.partition_step != 1:
+        raise refuse(
+            f"{spec}: {name} takes partitions in steps of {tensor.partition_step}; an engine takes "
+            "consecutive ones, a step of 1.",
+            "an access names its first partition and how many follow.",
+            "use all the partitions, or gather the wanted ones with nisa.dma_copy.",
+        )
     allowed = (0,) if count > 64 else (0, 64) if count > 32 else (0, 32, 64, 96)
     if start not in allowed:
         raise refuse(

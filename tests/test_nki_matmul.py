@@ -1,0 +1,566 @@
+"""The Tensor Engine: products and transposes against NumPy, each rule by a kernel breaking it."""
+
+import warnings
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from utils import simulator
+from utils.simulator import launch
+from utils.simulator.errors import DoubtfulKernel, NkiValidationError
+
+simulator.use()
+
+import nki  # noqa: E402
+import nki.isa as nisa  # noqa: E402
+import nki.language as nl  # noqa: E402
+
+RNG = np.random.default_rng(5)
+NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16, "float32": np.float32,
+         "float8_e4m3": ml_dtypes.float8_e4m3, "float8_e5m2": ml_dtypes.float8_e5m2,
+         "float8_e4m3fn": ml_dtypes.float8_e4m3fn}  # fmt: skip
+
+
+def whole_numbers(*shape: int, dtype=np.float32, most: int = 3) -> np.ndarray:
+    """Small integers: their products and sums are exact in FP32 whatever the order."""
+    return RNG.integers(-most, most + 1, shape).astype(dtype)
+
+
+def run(kernel, *arrays, target="trn2"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DoubtfulKernel)
+        return launch.run(nki.jit(kernel), arrays, {}, target=target).results
+
+
+def loaded(array):
+    tile = nl.ndarray(array.shape, dtype=array.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=array)
+    return tile
+
+
+def stored(tile, dtype=None):
+    sb = nl.ndarray(tile.shape, dtype=dtype or tile.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=sb, src=tile)
+    out = nl.ndarray(tile.shape, dtype=sb.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=sb)
+    return out
+
+
+def product(a, b, target="trn2", **options):
+    def kernel(a, b):
+        ps = nl.ndarray((a.shape[-1], b.shape[-1]), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=ps, stationary=loaded(a), moving=loaded(b), **options)
+        return stored(ps)
+
+    return run(kernel, a, b, target=target)
+
+
+def breaks(kernel, *words: str, arrays=(), target="trn2") -> str:
+    """The kernel is refused with four parts and all the words, here and where only shapes exist."""
+    texts = []
+    for values in (True, False):
+        with pytest.raises(NkiValidationError) as found:
+            launch.run(nki.jit(kernel), arrays, {}, values=values, target=target)
+        texts.append(str(found.value))
+    for word in (*words, "\nWhy: ", "\nFix: ", f"\nAt: {__file__}:"):
+        assert word in texts[0], texts[0]
+    assert texts[0] == texts[1]
+    return texts[0]
+
+
+def tiles(stationary, moving, dst, *, of="bfloat16", other=None, into="float32", **options):
+    """A kernel of one product, its operands by shape."""
+
+    def kernel():
+        a = nl.ndarray(stationary, dtype=of, buffer=nl.sbuf)
+        b = nl.ndarray(moving, dtype=other or of, buffer=nl.sbuf)
+        ps = nl.ndarray(dst, dtype=into, buffer=nl.psum)
+        nisa.nc_matmul(dst=ps, stationary=a, moving=b, **options)
+
+    return kernel
+
+
+# ---- products ------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(1, 128), st.integers(1, 128), st.integers(1, 512), st.sampled_from(sorted(NUMPY))
+)
+def test_products_of_whole_numbers_are_exact(k, m, n, dtype):
+    target = "trn3" if dtype == "float8_e4m3fn" else "trn2"
+    a, b = (whole_numbers(k, c, dtype=NUMPY[dtype]) for c in (m, n))
+    expected = a.astype(np.float64).T @ b.astype(np.float64)
+    assert np.array_equal(product(a, b, target), expected)
+
+
+def test_products_of_any_numbers_are_within_fp32_of_the_true_one():
+    a = RNG.standard_normal((128, 128)).astype(ml_dtypes.bfloat16)
+    b = RNG.standard_normal((128, 512)).astype(ml_dtypes.bfloat16)
+    found = product(a, b)
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    bound = 128 * np.finfo(np.float32).eps * (np.abs(wide_a).T @ np.abs(wide_b))
+    assert found.dtype == np.float32
+    assert (np.abs(found - wide_a.T @ wide_b) <= bound).all()
+
+
+def test_different_types_of_16_and_8_bits_meet():
+    a = whole_numbers(32, 8, dtype=ml_dtypes.float8_e5m2)
+    b = whole_numbers(32, 16, dtype=ml_dtypes.bfloat16)
+    assert np.array_equal(product(a, b), a.astype(float).T @ b.astype(float))
+
+
+def test_free_dimensions_are_flattened():
+    a, b = whole_numbers(16, 2, 3, 4), whole_numbers(16, 5, 7)
+
+    def kernel(a, b):
+        ps = nl.ndarray((24, 7, 5), dtype=nl.float32, buffer=nl.psum)
+        moving = loaded(b).permute((0, 2, 1))
+        nisa.nc_matmul(dst=ps, stationary=loaded(a), moving=moving)
+        return stored(ps)
+
+    expected = np.einsum("kabc,knm->abcmn", a, b).reshape(24, 7, 5)
+    assert np.array_equal(run(kernel, a, b), expected)
+
+
+def test_double_row_contracts_over_partitions_and_pairs():
+    a = whole_numbers(64, 2, 8, dtype=ml_dtypes.float8_e4m3)
+    b = whole_numbers(64, 2, 12, dtype=ml_dtypes.float8_e5m2)
+    found = product(a, b, perf_mode=nisa.matmul_perf_mode.double_row)
+    assert np.array_equal(found, np.einsum("kpm,kpn->mn", a.astype(float), b.astype(float)))
+
+
+def test_a_part_of_the_array_makes_the_same_product():
+    a, b = whole_numbers(32, 64), whole_numbers(32, 100)
+    found = product(a, b, tile_position=(64, 0), tile_size=(32, 64))
+    assert np.array_equal(found, a.T @ b)
+
+
+def test_bfloat16_results_are_rounded_from_generation_4_on():
+    a, b = whole_numbers(128, 4), whole_numbers(128, 4)
+
+    def kernel(a, b):
+        ps = nl.ndarray((4, 4), dtype=nl.bfloat16, buffer=nl.psum)
+        x, y = loaded(a), loaded(b)
+        for _ in range(3):
+            nisa.nc_matmul(dst=ps, stationary=x, moving=y)
+        return stored(ps)
+
+    expected = np.zeros((4, 4), ml_dtypes.bfloat16)
+    for _ in range(3):
+        expected = (expected.astype(np.float32) + a.T @ b).astype(ml_dtypes.bfloat16)
+    assert np.array_equal(run(kernel, a, b, target="trn3"), expected)
+
+
+# ---- accumulation --------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_every_element_is_overwritten_once_and_then_added_to(data):
+    """Overlapping, strided places, against a reference that keeps a flag for each element."""
+    steps = []
+    for _ in range(data.draw(st.integers(1, 6))):
+        first, last = sorted(data.draw(st.lists(st.integers(0, 12), min_size=2, max_size=2)))
+        step = data.draw(st.integers(1, 2))
+        rows = data.draw(st.integers(1, 4))
+        mode = data.draw(st.sampled_from((None, None, False)))
+        steps.append((rows, first, last + 1, step, mode))
+    a, b = whole_numbers(8, 4), whole_numbers(8, 13)
+
+    def kernel(a, b):
+        ps = nl.ndarray((4, 13), dtype=nl.float32, buffer=nl.psum)
+        x, y = loaded(a), loaded(b)
+        for rows, first, last, step, mode in steps:
+            view = (slice(0, rows), slice(first, last, step))
+            nisa.nc_matmul(
+                dst=ps[view], stationary=x[:, 0:rows], moving=y[:, view[1]], accumulate=mode
+            )
+        return stored(ps)
+
+    expected, written = np.full((4, 13), np.nan, np.float32), np.zeros((4, 13), bool)
+    for rows, first, last, step, mode in steps:
+        place = (slice(0, rows), slice(first, last, step))
+        made = a[:, :rows].T @ b[:, place[1]]
+        adds = written[place] & (mode is None)
+        expected[place] = np.where(adds, expected[place] + made, made)
+        written[place] = True
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DoubtfulKernel)
+        found = launch.run(nki.jit(kernel), (a, b), {}).results
+    assert np.array_equal(found, expected, equal_nan=True)
+
+
+def accumulating(flags, fresh: bool, evict: bool = False, fill: bool = False):
+    """Products of ones, K = 2, into one tile or into a new one for each."""
+
+    def kernel(ones):
+        x = loaded(ones)
+        out = nl.ndarray((1, len(flags)), dtype=nl.float32, buffer=nl.shared_hbm)
+        ps = None
+        for i, flag in enumerate(flags):
+            if fresh or i == 0:
+                ps = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.psum)
+            if fill:
+                nisa.memset(dst=ps, value=0)
+            nisa.nc_matmul(dst=ps, stationary=x, moving=x, accumulate=flag)
+            if evict or i == len(flags) - 1:
+                sb = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.sbuf)
+                nisa.tensor_copy(dst=sb, src=ps)
+                nisa.dma_copy(dst=out[:, i : i + 1], src=sb)
+        return out
+
+    return kernel
+
+
+ONES = np.ones((2, 1), np.float32)
+
+
+def doubts(kernel, *arrays, target="trn2", values=True):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        program = launch.run(nki.jit(kernel), arrays, {}, target=target, values=values)
+    found = [str(each.message) for each in said if each.category is DoubtfulKernel]
+    return program.results, [each for each in found if each.startswith("nc_")]
+
+
+def test_automatic_accumulation_follows_the_allocation():
+    found, said = doubts(accumulating([None] * 3, fresh=True, evict=True), ONES)
+    assert found.tolist() == [[2, 2, 2]]
+    assert not said
+    found, said = doubts(accumulating([None] * 3, fresh=False), ONES)
+    assert found[0, -1] == 6
+    assert not said
+
+
+@pytest.mark.parametrize("values", [True, False])
+def test_a_tile_that_is_read_and_then_added_to_is_doubted_once(values):
+    found, said = doubts(accumulating([None] * 3, False, evict=True), ONES, values=values)
+    if values:
+        assert found.tolist() == [[2, 4, 6]]
+    (one,) = said
+    for word in ("has been read", "outside of a loop", "accumulate=(k > 0)", f"At: {__file__}:"):
+        assert word in one
+
+
+def test_accumulation_that_is_asked_for_is_no_doubt():
+    found, said = doubts(accumulating([False, True, True], False, evict=True), ONES)
+    assert (found.tolist(), said) == ([[2, 4, 6]], [])
+
+
+def test_adding_to_nothing_is_doubted_and_not_a_number():
+    found, said = doubts(accumulating([True], False), ONES)
+    assert np.isnan(found).all()
+    (one,) = said
+    assert "no product yet" in one
+
+
+def test_a_filled_tile_is_doubted_before_generation_4():
+    for flag in (None, True):
+        found, said = doubts(accumulating([flag] * 3, True, evict=True, fill=True), ONES)
+        assert found.tolist() == [[2, 2, 2]]
+        (one,) = said
+        assert "generation 3" in one
+        assert "needs 4" in one
+    _, said = doubts(accumulating([None], True, fill=True), ONES, target="trn3")
+    assert not said
+
+
+def test_filling_again_and_adding_is_the_usual_way_to_reuse_a_tile():
+    found, said = doubts(accumulating([None] * 3, False, evict=True, fill=True), ONES)
+    assert found.tolist() == [[2, 2, 2]]
+    assert len(said) == 1
+
+
+# ---- rules ---------------------------------------------------------------------------------------
+
+
+def misplaced(where: str, buffer):
+    def kernel():
+        place = {"dst": nl.psum, "stationary": nl.sbuf, "moving": nl.sbuf, where: buffer}
+        operands = {
+            name: nl.ndarray((64, 64), dtype=nl.float32, buffer=place[name]) for name in place
+        }
+        nisa.nc_matmul(**operands)
+
+    return kernel
+
+
+@pytest.mark.parametrize("operand", ["stationary", "moving"])
+def test_operands_lie_in_sbuf(operand):
+    breaks(misplaced(operand, nl.shared_hbm), f"{operand} is in shared HBM", "nisa.dma_copy")
+    breaks(misplaced(operand, nl.psum), f"{operand} is in psum", "Tensor Engine takes", "SBUF")
+
+
+def test_results_go_to_psum():
+    breaks(misplaced("dst", nl.sbuf), "dst is in sbuf", "PSUM", "buffer=nl.psum")
+    breaks(misplaced("dst", nl.hbm), "dst is in HBM", "PSUM")
+
+
+def test_a_host_array_is_no_operand():
+    def kernel():
+        ps = nl.ndarray((2, 2), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=ps, stationary=np.eye(2), moving=np.eye(2))
+
+    breaks(kernel, "stationary is a NumPy array", "dma_copy")
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (tiles((64, 128), (128, 256), (128, 256)), ("64 partitions", "stationary looks like")),
+        (
+            tiles((128, 64), (100, 128), (64, 100)),
+            ("100 (100, 128)", "moving looks like"),
+        ),
+        (tiles((32, 16), (48, 20), (16, 20)), ("32 partitions (32, 16)", "48 (48, 20)", "to 32")),
+        (tiles((64, 129), (64, 8), (128, 8)), ("129 columns", "limit is 128", "m * 128")),
+        (tiles((64, 8), (64, 513), (8, 513)), ("513 columns", "limit is 512", "n * 512")),
+        (tiles((64, 8), (64, 16), (16, 8)), ("dst has 16 partitions", "make 8", "16 columns")),
+        (tiles((8, 8), (8, 8), (8, 8), of="int32"), ("stationary is int32", "bfloat16")),
+        (tiles((8, 8), (8, 8), (8, 8), of="float32", other="bfloat16"), ("is float32", "either")),
+        (tiles((8, 8), (8, 8), (8, 8), into="bfloat16"), ("dst is bfloat16", "generation 3", "4")),
+        (tiles((8, 8), (8, 8), (8, 8), of="float8_e4m3fn"), ("float8_e4m3fn", "generation 4")),
+        (tiles((8, 8), (8, 8), (8, 8), accumulate=1), ("accumulate=1", "None, True and False")),
+        (tiles((8, 8), (8, 8), (8, 8), tile_position=(0, 0)), ("tile_size=()", "pairs")),
+        (
+            tiles((8, 8), (8, 8), (8, 8), tile_position=(0, 0), tile_size=(16, 128)),
+            ("row size 16", "32, 64, 128"),
+        ),
+        (
+            tiles((8, 8), (8, 8), (8, 8), tile_position=(32, 0), tile_size=(64, 128)),
+            ("row 32", "parts of 64", "0, 64"),
+        ),
+        (
+            tiles((8, 8), (8, 8), (8, 8), tile_position=(0, 128), tile_size=(64, 64)),
+            ("column 128", "0, 64"),
+        ),
+        (
+            tiles((48, 8), (48, 8), (8, 8), tile_position=(0, 0), tile_size=(32, 128)),
+            ("48 partitions", "room for 32"),
+        ),
+        (
+            tiles((8, 48), (8, 8), (48, 8), tile_position=(0, 0), tile_size=(32, 32)),
+            ("48 columns", "room for 32"),
+        ),
+        (tiles((8, 8), (8, 4), (8, 4), is_transpose=True), ("identity", "(8, 4)", "(8, 8)")),
+    ],
+)
+def test_broken_rules_of_products(case, words):
+    breaks(case, *words)
+
+
+@pytest.mark.parametrize(
+    ("shape", "of", "target", "words"),
+    [
+        ((8, 2, 8), "bfloat16", "trn2", ("stationary of bfloat16", "float8_e4m3")),
+        ((8, 3, 8), "float8_e4m3", "trn2", ("(8, 3, 8)", "must be 2")),
+        ((8, 16), "float8_e4m3", "trn2", ("(8, 16)", "must be 2")),
+        ((8, 2, 8), "float8_e4m3", "trn1", ("generation 2", "3 or later")),
+        ((8, 2, 129), "float8_e4m3", "trn2", ("129 columns", "128")),
+    ],
+)
+def test_broken_rules_of_double_row(shape, of, target, words):
+    mode = nisa.matmul_perf_mode.double_row
+    case = tiles(shape, shape, (8, 8), of=of, perf_mode=mode)
+    breaks(case, *words, target=target)
+
+
+def test_double_row_uses_all_columns():
+    mode = nisa.matmul_perf_mode.double_row
+    case = tiles((8, 2, 8), (8, 2, 8), (8, 8), of="float8_e4m3", perf_mode=mode,
+                 tile_position=(0, 0), tile_size=(64, 64))  # fmt: skip
+    breaks(case, "tile_size=(64, 64)", "must be 128")
+
+
+def test_two_kinds_of_e4m3_do_not_meet():
+    case = tiles((8, 8), (8, 8), (8, 8), of="float8_e4m3", other="float8_e4m3fn")
+    breaks(case, "float8_e4m3, moving is float8_e4m3fn", "240", target="trn3")
+
+
+def test_a_result_crosses_no_border_of_a_bank():
+    def kernel(shift, columns):
+        a = nl.ndarray((64, 64), dtype=nl.bfloat16, buffer=nl.sbuf)
+        b = nl.ndarray((64, columns), dtype=nl.bfloat16, buffer=nl.sbuf)
+        ps = nl.ndarray((64, 1024), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=ps[:, shift : shift + columns], stationary=a, moving=b)
+
+    words = ("bytes 1024 to 3071", "banks are 2048 bytes", "byte 2048", "bank 0 and bank 1")
+    breaks(lambda: kernel(256, 512), *words)
+    for shift, columns in ((0, 512), (512, 512), (256, 256), (1023, 1)):
+        launch.run(nki.jit(lambda s=shift, c=columns: kernel(s, c)), (), {}, values=False)
+    launch.run(nki.jit(lambda: kernel(256, 512)), (), {}, values=False, target="trn3")
+
+
+def test_accesses_start_at_a_quadrant_and_skip_no_partition():
+    def kernel(rows):
+        a = nl.ndarray((128, 8), dtype=nl.bfloat16, buffer=nl.sbuf)
+        ps = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=ps, stationary=a[rows], moving=a[rows])
+
+    breaks(lambda: kernel(slice(8, 16)), "partition 8 with 8 partitions", "0, 32, 64, 96")
+    breaks(lambda: kernel(slice(32, 96)), "partition 32 with 64 partitions", "0, 64")
+    breaks(lambda: kernel(slice(1, 128)), "partition 1 with 127 partitions", "starts at 0.")
+    breaks(lambda: kernel(slice(0, 128, 2)), "steps of 2", "a step of 1")
+
+
+# ---- cost ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "cycles"),
+    [
+        (tiles((128, 128), (128, 512), (128, 512)), 512),
+        (tiles((128, 128), (128, 8), (128, 8)), 64),
+        (tiles((128, 16), (128, 8), (16, 8)), 16),
+        (tiles((128, 128), (128, 512), (128, 512), of="float32"), 2048),
+        (tiles((128, 128), (128, 512), (128, 512), of="tfloat32"), 512),
+        (tiles((128, 128), (128, 512), (128, 512), of="float32", is_moving_onezero=True), 1024),
+        (
+            tiles((128, 2, 128), (128, 2, 512), (128, 512), of="float8_e4m3",
+                  perf_mode=nisa.matmul_perf_mode.double_row),
+            512,
+        ),
+    ],
+)  # fmt: skip
+def test_cycles_of_products(case, cycles):
+    program = launch.run(nki.jit(case), (), {}, values=False)
+    assert program.instructions[-1].checked.cycles == cycles
+
+
+# ---- transposes ----------------------------------------------------------------------------------
+
+
+def transposed(array, dst_buffer, target="trn2", into=None, engine=None, identity=False):
+    rows, free = array.shape[0], array.size // array.shape[0]
+
+    def kernel(x):
+        data = loaded(x)
+        dst = nl.ndarray((free, rows), dtype=into or x.dtype, buffer=dst_buffer)
+        if identity:
+            one = nl.ndarray((rows, rows), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.memset(dst=one, value=0)
+            for i in range(rows):
+                nisa.dma_copy(dst=one[i : i + 1, i : i + 1], src=ones)
+            nisa.nc_matmul(dst=dst, stationary=data, moving=one, is_transpose=True)
+        else:
+            nisa.nc_transpose(dst=dst, data=data, engine=engine or nisa.engine.unknown)
+        out = nl.ndarray((free, rows), dtype=dst.dtype, buffer=nl.shared_hbm)
+        sb = nl.ndarray((free, rows), dtype=dst.dtype, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=sb, src=dst)
+        nisa.dma_copy(dst=out, src=sb)
+        return out
+
+    if not identity:
+        return run(kernel, array, target=target)
+
+    def with_ones(x, one):
+        nonlocal ones
+        ones = one
+        return kernel(x)
+
+    ones = None
+    return run(with_ones, array, np.ones((1, 1), array.dtype), target=target)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.integers(1, 128), st.integers(1, 128), st.sampled_from((*NUMPY, "int32", "uint8", "int16"))
+)
+def test_transposes_move_bits(rows, free, dtype):
+    array = RNG.integers(0, 100, (rows, free)).astype(NUMPY.get(dtype, dtype))
+    assert np.array_equal(transposed(array, nl.psum), array.T)
+    small = array[:32, :32].copy()
+    assert np.array_equal(transposed(small, nl.sbuf), small.T)
+
+
+def test_transposes_flatten_and_keep_nan_from_generation_3_on():
+    array = whole_numbers(16, 3, 8)
+    array[4, 1, 2], array[5, 0, 0] = np.nan, np.inf
+    flat = array.reshape(16, 24)
+    assert transposed(array, nl.psum).tobytes() == np.ascontiguousarray(flat.T).tobytes()
+    old = transposed(array, nl.psum, target="trn1")
+    for row in range(24):
+        if np.isfinite(flat[:, row]).all():
+            assert np.array_equal(old[row], flat[:, row])
+        else:
+            assert not np.isfinite(old[row]).any()
+    small = flat[:, :16].copy()
+    on_vector = transposed(small, nl.psum, target="trn1", engine=nisa.engine.vector)
+    assert on_vector.tobytes() == np.ascontiguousarray(small.T).tobytes()
+
+
+def test_transpose_mode_of_a_product_moves_bits_too():
+    array = RNG.standard_normal((8, 12)).astype(ml_dtypes.bfloat16)
+    array[0, 0] = np.nan
+    found = transposed(array, nl.psum, identity=True)
+    assert found.tobytes() == np.ascontiguousarray(array.T).tobytes()
+
+
+def test_transpose_mode_needs_an_identity():
+    def kernel(x):
+        dst = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.psum)
+        data = loaded(x)
+        nisa.nc_matmul(dst=dst, stationary=data, moving=data, is_transpose=True)
+
+    with pytest.raises(NkiValidationError, match="single 1"):
+        run(kernel, np.full((4, 4), 2, np.float32))
+
+
+def test_a_wider_result_of_a_transpose_is_doubted():
+    array = whole_numbers(4, 6, dtype=ml_dtypes.bfloat16)
+
+    def kernel(x):
+        ps = nl.ndarray((6, 4), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_transpose(dst=ps, data=loaded(x))
+        return stored(ps)
+
+    found, said = doubts(kernel, array)
+    assert np.array_equal(found, array.T.astype(np.float32))
+    (one,) = said
+    assert "data is bfloat16, dst is float32" in one
+
+
+def transposing(shape, made, into, of="bfloat16", dst_type=None, where=None, **options):
+    def kernel():
+        data = nl.ndarray(shape, dtype=of, buffer=where or nl.sbuf)
+        dst = nl.ndarray(made, dtype=dst_type or of, buffer=into)
+        nisa.nc_transpose(dst=dst, data=data, **options)
+
+    return kernel
+
+
+def test_broken_rules_of_transposes():
+    tensor, vector = nisa.engine.tensor, nisa.engine.vector
+    for case, words in (
+        (transposing((64, 64), (64, 64), nl.sbuf), ("writes PSUM; dst is in sbuf", "(64, 64)")),
+        (transposing((8, 8), (8, 8), nl.psum, where=nl.psum, engine=tensor), ("reads SBUF",)),
+        (transposing((64, 129), (128, 64), nl.psum), ("129 columns", "at most 128 by 128")),
+        (transposing((64, 8), (8, 64), nl.psum, engine=vector), ("at most 32 by 32", "128 by")),
+        (transposing((8, 16), (8, 16), nl.psum), ("dst has 8 partitions", "becomes 16")),
+        (transposing((8, 8), (8, 8), nl.psum, dst_type="float16"), ("bfloat16", "float16")),
+        (transposing((8, 8), (8, 8), nl.psum, of="int32", dst_type="float32"), ("int32",)),
+        (transposing((8, 8), (8, 8), nl.psum, engine=nisa.engine.scalar), ("tensor and vector",)),
+        (transposing((8, 8), (8, 8), nl.shared_hbm), ("dst is in shared HBM",)),
+    ):
+        breaks(case, *words)
+
+
+@pytest.mark.parametrize(
+    ("case", "target", "engine", "cycles"),
+    [
+        (transposing((128, 128), (128, 128), nl.psum), "trn2", "tensor", 128),
+        (transposing((16, 128), (128, 16), nl.psum), "trn2", "tensor", 64),
+        (transposing((128, 128), (128, 128), nl.psum, of="float32"), "trn2", "tensor", 256),
+        (transposing((128, 128), (128, 128), nl.psum, of="float32"), "trn1", "tensor", 512),
+        (transposing((32, 32), (32, 32), nl.sbuf), "trn2", "vector", 64),
+        (transposing((32, 32), (32, 32), nl.psum, where=nl.psum), "trn2", "vector", 64),
+    ],
+)
+def test_engines_and_cycles_of_transposes(case, target, engine, cycles):
+    program = launch.run(nki.jit(case), (), {}, values=False, target=target)
+    last = program.instructions[-1]
+    assert (last.engine.name, last.checked.cycles) == (engine, cycles)

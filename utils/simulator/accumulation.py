@@ -1,0 +1,193 @@
+"""What the products in a PSUM tile add up to, and where that is probably not what was meant.
+
+A product either overwrites its place in PSUM or is added to what is there. With `accumulate=None`
+the first product at a place overwrites and every later one adds. The state belongs to the
+allocation: a tile allocated inside a loop starts afresh each time, one allocated outside keeps
+adding, whatever other instructions wrote to it meanwhile. (AWS, nisa.nc_matmul:
+https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.isa.nc_matmul.html)
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from utils.simulator.enums import MemoryRegion, engine
+from utils.simulator.errors import doubt
+from utils.simulator.program import Core, Instruction, Program
+from utils.simulator.tensor import Tensor
+
+Box = tuple[int, int, int, int]
+GENERATION_THAT_ADDS_TO_VALUES = 4
+
+
+def place_of(dst: Tensor) -> Any:
+    """The elements of a view, as something that can be looked up."""
+    return dst.offset, dst.shape, dst.strides, dst.dtype
+
+
+def meet(a: Box, b: Box) -> bool:
+    """Whether two boxes of partitions and bytes share a byte."""
+    return a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]
+
+
+class Products:
+    """Which elements of one PSUM allocation a product has written.
+
+    Known places are looked up; elements are compared only where a new place meets an old one.
+    """
+
+    __slots__ = ("boxes", "written")
+
+    def __init__(self) -> None:
+        self.boxes: dict[Any, tuple[Box, Tensor]] = {}
+        self.written: np.ndarray | None = None
+
+    def at(self, dst: Tensor) -> bool | np.ndarray:
+        """Whether `dst` holds products: all of it, nothing of it, or a mask of its elements."""
+        if place_of(dst) in self.boxes:
+            return True
+        box = dst.box()
+        if not any(meet(box, other) for other, _ in self.boxes.values()):
+            return False
+        if self.written is None:
+            self.written = np.zeros(dst.storage.size_bytes, bool)
+            for _, view in self.boxes.values():
+                self._bytes(view)[...] = True
+        mask = self._bytes(dst).any(axis=-1)
+        return True if mask.all() else mask if mask.any() else False
+
+    def add(self, dst: Tensor) -> None:
+        """Note that `dst` holds a product now."""
+        place = place_of(dst)
+        if place not in self.boxes:
+            self.boxes[place] = dst.box(), dst
+            if self.written is not None:
+                self._bytes(dst)[...] = True
+
+    def _bytes(self, view: Tensor) -> np.ndarray:
+        """The flags of a view's bytes, shape (*view.shape, itemsize)."""
+        item = view.dtype.itemsize
+        return np.ndarray(
+            (*view.shape, item),
+            bool,
+            self.written.data,  # type: ignore[union-attr]
+            view.offset * item,
+            (*(stride * item for stride in view.strides), 1),
+        )
+
+
+def accumulated(dst: Tensor, product: np.ndarray, accumulate: bool | None) -> None:
+    """Write `product` (FP32, as many elements as `dst`) to PSUM, or add it: one FP32 addition each.
+
+    The sum is rounded to the type of `dst` where that is not FP32.
+    """
+    storage = dst.storage
+    if storage.products is None:
+        storage.products = Products()
+    product = product.reshape(dst.shape)
+    adds = storage.products.at(dst) if accumulate is None else bool(accumulate)
+    if adds is False:
+        dst.put(product)
+    elif adds is True and dst.dtype == "float32":
+        array = dst.array()
+        np.add(array, product, out=array)
+    else:
+        before = dst.get()
+        dst.put(np.where(adds, before + product, product))
+    storage.products.add(dst)
+    storage.written = True
+
+
+# ---- doubts, after the kernel has ended ----------------------------------------------------------
+
+
+@dataclass
+class _Tile:
+    """What was done to one PSUM allocation: products (place, box, read since) and fillings."""
+
+    products: dict[Any, list[Any]] = field(default_factory=dict)
+    filled: list[Box] = field(default_factory=list)
+
+
+def warn(program: Program) -> None:
+    """Doubts about products that add to something that is no part of their sum."""
+    for core in program.cores:
+        _warn(program, core)
+
+
+def _warn(program: Program, core: Core) -> None:
+    psum = MemoryRegion.psum
+    tiles: dict[int, _Tile] = {}
+    for instruction in core.instructions:
+        if instruction.engine is engine.dma:
+            continue
+        spec, args = instruction.checked.spec, instruction.args
+        for name in spec.inputs:
+            read = args[name]
+            if type(read) is Tensor and read.storage.buffer is psum:
+                _read(tiles.setdefault(read.storage.index, _Tile()), read.box())
+        for name in spec.outputs:
+            made = args[name]
+            if type(made) is not Tensor or made.storage.buffer is not psum:
+                continue
+            tile = tiles.setdefault(made.storage.index, _Tile())
+            if "accumulate" not in args:
+                tile.filled.append(made.box())
+            elif not args.get("is_transpose"):
+                _product(program, tile, made, instruction)
+
+
+def _read(tile: _Tile, box: Box) -> None:
+    for product in tile.products.values():
+        if meet(product[0], box):
+            product[1] = True
+
+
+def _product(program: Program, tile: _Tile, dst: Tensor, instruction: Instruction) -> None:
+    place, box = place_of(dst), dst.box()
+    accumulate = instruction.args["accumulate"]
+    known = tile.products.get(place)
+    begun = known is not None or any(meet(box, each[0]) for each in tile.products.values())
+    refilled = any(meet(box, each) for each in tile.filled)
+    name = instruction.checked.spec.name
+    if accumulate is None and known is not None and known[1] and not refilled:
+        _say(
+            program,
+            instruction,
+            f"{name}: adds to {dst!r}, which has been read since its last product.",
+            "with accumulate=None only the first product in a tile overwrites; a tile allocated "
+            "outside of a loop keeps the sums of earlier rounds.",
+            "allocate the PSUM tile inside the loop, or pass accumulate=(k > 0); "
+            "accumulate=True says that adding is meant.",
+        )
+    elif refilled and accumulate is not False and not begun:
+        old = program.target.generation < GENERATION_THAT_ADDS_TO_VALUES
+        if old:
+            _say(
+                program,
+                instruction,
+                f"{name}: the first product in {dst!r}, which another instruction has filled "
+                f"(generation {program.target.generation}; adding to such values needs "
+                f"{GENERATION_THAT_ADDS_TO_VALUES}).",
+                "before Trainium3 adding to values that no product wrote is undefined; here "
+                f"accumulate={accumulate} "
+                + ("overwrites them." if accumulate is None else "adds to them."),
+                "leave out the filling: the first product overwrites by itself.",
+            )
+    elif accumulate and not begun:
+        _say(
+            program,
+            instruction,
+            f"{name}: accumulate=True adds to {dst!r}, in which there is no product yet.",
+            "what PSUM holds before the first product is undefined.",
+            "pass accumulate=(k > 0), or leave accumulate out.",
+        )
+    if refilled:
+        tile.filled = [each for each in tile.filled if not meet(box, each)]
+    tile.products[place] = [box, False]
+
+
+def _say(program: Program, instruction: Instruction, what: str, why: str, fix: str) -> None:
+    if program.first((why, instruction.line)):
+        doubt(what, why, fix, instruction.line)
