@@ -140,7 +140,8 @@ def three_passes(q, k, v, spilled=False, narrow=True, fused_sum=True, narrow_val
     low = nl.bfloat16 if narrow else nl.float32
     blocks = range(0, size, WIDE)
     output = nl.ndarray((size, ROWS), dtype=q.dtype, buffer=nl.shared_hbm)
-    kept = nl.ndarray((size, size), dtype=nl.float32, buffer=nl.hbm)
+    if spilled:
+        kept = nl.ndarray((size, size), dtype=nl.float32, buffer=nl.hbm)
     q_all, k_all, v_all = once(load(q)), once(load(k)), load(v)
     if narrow_values:
         v_all = evict(v_all, low)
@@ -231,7 +232,8 @@ def one_row(q, k, v, keep_scores=False, one_shift=False):
 
     for row in range(0, size, ROWS):
         queries = q_all[:, nl.ds(row, ROWS)]
-        kept = tile((ROWS, size), low)
+        if keep_scores:
+            kept = tile((ROWS, size), low)
         if row == 0 or not one_shift:
             maxima = tile((ROWS, size // WIDE))
             for block in blocks:
