@@ -1,8 +1,8 @@
 """The functions of the Scalar Engine: their meaning, where they are valid, and their tables.
 
 The engine approximates each function with piecewise polynomials. Here the exact function is
-computed in FP64 and rounded once to FP32; outside the valid range only what `sin` does is known, and
-imitated (AWS, NKI ISA common fields, table of activation functions:
+computed in FP64 and rounded once to FP32; outside the valid range only what `sin` does is known,
+and imitated (AWS, NKI ISA common fields, table of activation functions:
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/nki.api.shared.html).
 """
 

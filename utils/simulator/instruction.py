@@ -6,9 +6,9 @@
         dst.put(src.get())
 
 The signature is the one learners call (plus `name=`), the docstring its documentation, the body its
-meaning in NumPy, executed when the program has values. The decorator adds which engine runs it, what
-each operand may be, the rules between operands and the cost in cycles. Checking, execution, timing,
-`help()` and error texts all come from this one declaration.
+meaning in NumPy, executed when the program has values. The decorator adds which engine runs it,
+what each operand may be, the rules between operands and the cost in cycles. Checking, execution,
+timing, `help()` and error texts all come from this one declaration.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from typing import Any
 
 from utils.simulator import program as programs
 from utils.simulator.enums import engine as engines
-from utils.simulator.errors import HERE, refuse
+from utils.simulator.errors import HERE, doubt, refuse
 from utils.simulator.operands import Operand, Rule
 from utils.simulator.program import Instruction
 from utils.simulator.target import Target
@@ -48,6 +48,7 @@ class Use:
         self.args = args
         self.target = target
         self.engine = engines.unknown
+        self.doubts: list[tuple[str, str, str]] = []
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -72,21 +73,26 @@ class Use:
         """The error of this instruction."""
         return refuse(f"{self.spec.name}: {what}", why, fix)
 
+    def doubt(self, what: str, why: str, fix: str) -> None:
+        """A warning that belongs to the verdict: every kernel with such a call gets it."""
+        self.doubts.append((f"{self.spec.name}: {what}", why, fix))
+
 
 class Checked:
     """The verdict on a call that all calls of the same layout share.
 
     cycles: how long it occupies its engine, in cycles of that engine's clock. For a DMA, whose time
-    depends on bytes and descriptors (`timing`), it is 0.
+    depends on bytes and descriptors (`timing`), it is 0. doubts: warnings for each such call.
     """
 
-    __slots__ = ("cycles", "engine", "memo", "spec", "target")
+    __slots__ = ("cycles", "doubts", "engine", "memo", "spec", "target")
 
-    def __init__(self, spec: "Spec", engine: engines, cycles: float, target: Target) -> None:
-        self.spec = spec
-        self.engine = engine
+    def __init__(self, use: Use, cycles: float) -> None:
+        self.spec = use.spec
+        self.engine = use.engine
         self.cycles = cycles
-        self.target = target
+        self.target = use.target
+        self.doubts = tuple(use.doubts)
         self.memo: Any = None
 
 
@@ -156,7 +162,7 @@ class Spec:
         cycles = self.cost(use)
         if cycles and any(getattr(args[name], "indirect", None) for name in self.operands):
             cycles = max(cycles, DYNAMIC_CYCLES)
-        return Checked(self, use.engine, cycles, target)
+        return Checked(use, cycles)
 
 
 def _key(value: Any) -> Any:
@@ -192,6 +198,8 @@ def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruct
         checked = spec.check(bound, program.target)
         if key is not None:
             spec.checked[key] = checked
+    for each in checked.doubts:
+        doubt(*each)
     frame = sys._getframe(2)
     while frame.f_code.co_filename.startswith(HERE) and frame.f_back is not None:
         frame = frame.f_back

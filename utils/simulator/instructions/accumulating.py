@@ -85,7 +85,7 @@ def tensor_scalar_reduce(
     """dst = data op0 operand0, and the reduction of each row in `reduce_res`, shape (P, 1)."""
     made = applied(op0, rows(data), None if op0.is_unary else column_of(operand0), False)
     dst.put(made)
-    lane = data.partition
+    lane = dst.partition
     accumulate(engine.vector, made, reduce_op, reduce_cmd, first=lane, begin=_begin(reduce_init))
     read_out(engine.vector, reduce_res, first=lane, negate=reduce_res_negate)
 
@@ -123,7 +123,7 @@ def tensor_scalar_cumulative(
     The register begins with op1's neutral value, with what it holds (reduce), or with `imm1`
     (load_reduce).
     """
-    lane = src.partition
+    lane = dst.partition
     lanes = registers(engine.vector)[lane : lane + src.shape[0]]
     if reduce_cmd is reduce_cmds.reset_reduce:
         lanes[:] = op1.identity
@@ -173,7 +173,7 @@ def exponential(
     with np.errstate(all="ignore"):
         made = MEANINGS["exp"](rows(src) - column_of(max_value))
     dst.put(made)
-    lane = src.partition
+    lane = dst.partition
     accumulate(
         engine.vector, made, OPERATORS["add"], reduce_cmd, first=lane, begin=_begin(reduce_init)
     )

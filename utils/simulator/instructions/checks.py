@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from utils.simulator.enums import engine, reduce_cmd
-from utils.simulator.errors import doubt
 from utils.simulator.instruction import Use
 from utils.simulator.operands import PSUM, Rule
 from utils.simulator.operators import NOT_COMPILED, OPERATORS, Operator
@@ -111,8 +110,8 @@ def operator(name: str, *kinds: str, optional: bool = False) -> Rule:
             )
         generation_of(use, name, value)
         if value.name in NOT_COMPILED:
-            doubt(
-                f"{use.spec.name}: {name} is {value!r}.",
+            use.doubt(
+                f"{name} is {value!r}.",
                 "it simulates, and is known to fail in the compilers of NKI 0.3 to 0.6.",
                 "divide with nisa.reciprocal and a product; keep remainders out of the kernel.",
             )
@@ -122,7 +121,9 @@ def operator(name: str, *kinds: str, optional: bool = False) -> Rule:
 
 def _takes_unary(use: Use, name: str) -> bool:
     """Unary operators have a place where the other operand may be left out."""
-    return use.spec.name in ("tensor_scalar", "tensor_scalar_reduce") or name == "op"
+    return use.spec.name in ("tensor_scalar", "tensor_scalar_reduce") or (
+        name == "op" and use.spec.name != "tensor_tensor"
+    )
 
 
 def generation_of(use: Use, name: str, value: Operator) -> None:
@@ -230,6 +231,22 @@ def flag(*names: str) -> Rule:
                     f"{name} is {use.args[name]!r}, it is True or False.",
                     "it is a bit of the instruction.",
                     f"pass {name}=True or leave it out.",
+                )
+
+    return rule
+
+
+def numbers(*names: str) -> Rule:
+    """These tiles hold one number in each element, so not a packed type."""
+
+    def rule(use: Use) -> None:
+        for name in names:
+            dtype = use.args[name].dtype
+            if dtype.kind == "packed":
+                raise use.refuse(
+                    f"{name} is {dtype}, four numbers in one element.",
+                    "packed types are made by nisa.quantize_mx and read by nisa.nc_matmul_mx only.",
+                    "compute in bfloat16 or float32, and quantize the result.",
                 )
 
     return rule

@@ -7,7 +7,6 @@ import numpy as np
 
 from utils.simulator.dtypes import narrow
 from utils.simulator.enums import engine
-from utils.simulator.errors import doubt
 from utils.simulator.instruction import Use, instruction
 from utils.simulator.instructions.checks import asked, gpsimd_without_psum
 from utils.simulator.instructions.costs import fill
@@ -63,8 +62,8 @@ def representable(use: Use) -> None:
     elif dtype.kind == "float" and math.isfinite(value):
         stored = narrow(np.array([value], np.float32), dtype, dtype.numpy).astype(np.float32)[0]
         if not math.isfinite(stored):
-            doubt(
-                f"memset: value is {value}, which {dtype} cannot hold; it becomes {stored}.",
+            use.doubt(
+                f"value is {value}, which {dtype} cannot hold; it becomes {stored}.",
                 "rounding to the nearest number of this type goes beyond its largest one.",
                 "fill with a number that the type holds.",
             )

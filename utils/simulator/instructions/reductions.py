@@ -7,7 +7,7 @@ import numpy as np
 from utils.simulator.enums import engine
 from utils.simulator.errors import refuse
 from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.checks import flag, integers_for_bits
+from utils.simulator.instructions.checks import flag, integers_for_bits, numbers
 from utils.simulator.instructions.costs import charged, per_element, reduction
 from utils.simulator.instructions.values import bit_rows, put_bits, rows
 from utils.simulator.operands import result, tile
@@ -93,6 +93,7 @@ def reduced_size(use: Use) -> None:
     data=tile(),
     rules=(
         reducing_operator,
+        numbers("data", "dst"),
         flag("negate", "keepdims"),
         reduced_size,
         integers_for_bits("op", "data", "dst"),

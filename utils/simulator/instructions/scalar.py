@@ -13,6 +13,7 @@ from utils.simulator.instructions.checks import (
     command,
     flag,
     needs_generation,
+    numbers,
     one_of,
     operator,
 )
@@ -70,8 +71,8 @@ def reduces_with_an_operator(use: Use) -> None:
             "pass reduce_op=nl.add.",
         )
     if given is reduce_cmd.idle and use.reduce_res is not None:
-        doubt(
-            f"{use.spec.name}: reduce_res is given while reduce_cmd is idle.",
+        use.doubt(
+            f"reduce_res is given while reduce_cmd is idle.",
             "idle leaves the accumulators alone, so reduce_res gets what an earlier instruction "
             "left there, not the sum of this one.",
             "pass reduce_cmd=nisa.reduce_cmd.reset_reduce.",
@@ -81,8 +82,8 @@ def reduces_with_an_operator(use: Use) -> None:
 def not_too_long(use: Use) -> None:
     n = use.data.elements
     if n > MOST_REDUCED:
-        doubt(
-            f"{use.spec.name}: {n} elements in each partition are reduced at once.",
+        use.doubt(
+            f"{n} elements in each partition are reduced at once.",
             f"more than {MOST_REDUCED} were found not to work on the device (notes of the NKI "
             "autotuning project).",
             f"split the row into pieces of at most {MOST_REDUCED} with reduce_cmd.reduce.",
@@ -91,8 +92,8 @@ def not_too_long(use: Use) -> None:
 
 def slope_of_prelu(use: Use) -> None:
     if use.op.name == "prelu":
-        doubt(
-            f"{use.spec.name}: op is nl.prelu without a slope.",
+        use.doubt(
+            f"op is nl.prelu without a slope.",
             "only nisa.activate2 has relu_param; here negative values become 0.",
             "use nisa.activate2 on Trainium3, or nl.relu if 0 is meant.",
         )
@@ -139,8 +140,8 @@ def _write(dst: Tensor, made: np.ndarray, data: Tensor, op: Any, cmd: Any, into:
     dst.put(made)
     if cmd is not reduce_cmd.idle:
         add = op or OPERATORS["add"]
-        accumulate(engine.scalar, made, add, cmd, first=data.partition)
-    read_out(engine.scalar, into, first=data.partition)
+        accumulate(engine.scalar, made, add, cmd, first=dst.partition)
+    read_out(engine.scalar, into, first=dst.partition)
 
 
 # ---- instructions ----------------------------------------------------------------------------
@@ -157,6 +158,7 @@ def _write(dst: Tensor, made: np.ndarray, data: Tensor, op: Any, cmd: Any, into:
     reduce_res=into_column(),
     rules=(
         operator("op", "activation", "unary"),
+        numbers("data", "dst"),
         same_size("data", "dst"),
         bias_of_generation,
         one_of("reduce_op", "add", optional=True),
@@ -195,6 +197,7 @@ def activation(
     reduce_res=into_column(),
     rules=(
         operator("op", "activation", "unary"),
+        numbers("data", "dst"),
         same_size("data", "dst"),
         bias_of_generation,
         one_of("reduce_op", "add"),

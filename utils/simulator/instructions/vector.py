@@ -12,6 +12,7 @@ from utils.simulator.instructions.checks import (
     asked_or,
     gpsimd_without_psum,
     integers_for_bits,
+    numbers,
     operator,
 )
 from utils.simulator.instructions.costs import one_input, per_element, two_inputs
@@ -105,6 +106,7 @@ def pair_engine(use: Use) -> engine:
     data2=tile(),
     rules=(
         operator("op", "arithmetic", "bitwise"),
+        numbers("data1", "data2", "dst"),
         same_size("data1", "data2", "dst"),
         not_both_in_psum("data1", "data2"),
         integers_for_bits("op", "data1", "data2", "dst"),
