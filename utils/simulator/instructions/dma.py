@@ -51,9 +51,9 @@ def dma_copy(
     if src.indirect is not None or dst.indirect is not None:
         indirect.copy(dst, src, skip=oob_mode.name == "skip")
     elif src.dtype == dst.dtype:
-        dst.put_raw(np.ascontiguousarray(src.raw()))
+        dst.put_raw(src.raw())
     else:
-        dst.put(np.ascontiguousarray(src.get()))
+        dst.put(src.get())
 
 
 @instruction(
@@ -86,7 +86,7 @@ def dma_transpose(
         )
     order = AXES[src.ndim]
     if src.indirect is None:
-        dst.put_raw(np.ascontiguousarray(src.raw().transpose(order)))
+        dst.put_raw(src.raw().transpose(order))
         return
     stored, exists = src.indirect.gather(src, oob_mode.name == "skip")
     stored = stored.transpose(order).reshape(dst.shape)

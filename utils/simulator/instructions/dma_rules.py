@@ -1,0 +1,227 @@
+"""What the DMA engines accept: sizes, types, who writes the descriptors, shapes of a transpose.
+
+Sources: AWS, nisa.dma_copy and nisa.dma_transpose,
+https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.isa.dma_copy.html
+https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.isa.dma_transpose.html
+"""
+
+import math
+
+from utils.simulator.enums import MemoryRegion, dge_mode, engine, oob_mode
+from utils.simulator.instruction import Use
+from utils.simulator.operands import HBM
+from utils.simulator.tensor import Tensor
+
+HARDWARE_DGE = 3
+"""The generation that brought hardware generation of descriptors and the gathering transpose."""
+PRIORITIES = 4
+WITH_PRIORITY = 4
+"""The generation whose transfers have priorities."""
+AXES = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
+"""The order of dimensions that a transpose makes, by their number."""
+DGE_ROWS = 16
+DGE_OUTER = (1, 2, 4, 8, 16)
+DGE_COLUMNS = 128
+DGE_BYTES = 2
+
+
+def pattern(tensor: Tensor) -> str:
+    """How an operand is walked through, for a message."""
+    return f"{tensor.size} elements {tensor.shape} in {tensor.get_pattern()}"
+
+
+def as_many_elements(use: Use) -> None:
+    src, dst = use.src, use.dst
+    if src.size == dst.size:
+        return
+    small, large = ("dst", "src") if dst.size < src.size else ("src", "dst")
+    most = use.target.partitions
+    if use.args[large].shape[0] > most and use.args[small].storage.on_chip:
+        fix = (
+            f"loop over {math.ceil(use.args[large].shape[0] / most)} tiles of {most} rows: "
+            f"{large}[nl.ds(i * {most}, {most}), ...]."
+        )
+    else:
+        fix = f"slice {large} to the {use.args[small].size} elements of {small}."
+    raise use.refuse(
+        f"src has {pattern(src)}, dst has {pattern(dst)}.",
+        "a DMA writes every element that it reads, in row-major order of both patterns.",
+        fix,
+    )
+
+
+def conversion(use: Use) -> None:
+    """Types that a DMA can convert through FP32."""
+    src, dst = use.src.dtype, use.dst.dtype
+    if src != dst and "packed" in (src.kind, dst.kind):
+        raise use.refuse(
+            f"src is {src}, dst is {dst}.",
+            "a DMA converts through FP32, and four numbers packed into one element have no value "
+            "there.",
+            "give both sides one type, or read the bytes as another one with view(dtype).",
+        )
+
+
+def hardware_generator(use: Use) -> None:
+    """`dge_mode=hwdge` and the engine that asks for it."""
+    mode, asked = use.args["dge_mode"], use.args["engine"]
+    if not isinstance(mode, dge_mode):
+        raise use.refuse(
+            f"dge_mode={mode!r}; allowed are {', '.join(map(str, dge_mode))}.",
+            "descriptors are written by the runtime (none), by GpSimd (swdge) or by the hardware "
+            "generator (hwdge).",
+            "leave out dge_mode: the compiler chooses.",
+        )
+    if mode is dge_mode.hwdge:
+        needs_generation(use)
+        if use.src.dtype != use.dst.dtype:
+            raise use.refuse(
+                f"dge_mode=hwdge with src {use.src.dtype} and dst {use.dst.dtype}; both have one "
+                "type.",
+                "the hardware generator makes plain copies and no conversions.",
+                "leave out dge_mode, or convert on chip with nisa.tensor_copy.",
+            )
+    if asked is engine.unknown:
+        return
+    if mode is not dge_mode.hwdge or asked not in (engine.sync, engine.scalar):
+        raise use.refuse(
+            f"engine={getattr(asked, 'name', asked)!r} with dge_mode={mode.name}; sync or scalar "
+            "with hwdge.",
+            "the engine named here is the one whose sequencer asks the hardware generator.",
+            "leave out engine, or pass dge_mode=nisa.dge_mode.hwdge as well.",
+        )
+
+
+def needs_generation(use: Use, what: str = "dge_mode=hwdge") -> None:
+    if use.target.generation < HARDWARE_DGE:
+        raise use.refuse(
+            f"{what} on generation {use.target.generation}; it needs {HARDWARE_DGE} or later.",
+            "Trainium1 has no hardware that generates descriptors.",
+            "leave it out, or choose target='trn2'.",
+        )
+
+
+def quality(use: Use) -> None:
+    """`priority` and `oob_mode`."""
+    given, generation = use.priority, use.target.generation
+    if given is not None and (generation < WITH_PRIORITY or given not in range(PRIORITIES)):
+        raise use.refuse(
+            f"priority={given!r} on generation {generation}; 0 to {PRIORITIES - 1} on generation "
+            f"{WITH_PRIORITY} or later.",
+            "only Trainium3 has classes of DMA traffic; 0 goes first.",
+            "leave out priority.",
+        )
+    if not isinstance(use.args["oob_mode"], oob_mode):
+        raise use.refuse(
+            f"oob_mode={use.args['oob_mode']!r}; allowed are {', '.join(map(str, oob_mode))}.",
+            "an index outside of the tensor is an error or is skipped.",
+            "leave out oob_mode.",
+        )
+
+
+# ---- transpose -----------------------------------------------------------------------------------
+
+
+def transpose_shapes(use: Use) -> None:
+    src, dst = use.src, use.dst
+    if src.ndim not in AXES:
+        raise use.refuse(
+            f"src has {src.ndim} dimensions {src.shape}; 2, 3 or 4.",
+            f"the transposes that exist are {', '.join(map(str, AXES.values()))}.",
+            "merge or split dimensions with flatten_dims or reshape_dim.",
+        )
+    axes = AXES[src.ndim]
+    if use.axes is not None and tuple(use.axes) != axes:
+        raise use.refuse(
+            f"axes={tuple(use.axes)} for a src of {src.ndim} dimensions; {axes}.",
+            "the first and the last dimension change places, the others keep theirs.",
+            f"leave out axes, or pass axes={axes}.",
+        )
+    made = tuple(src.shape[axis] for axis in axes)
+    if (dst.shape[0], dst.elements) != (made[0], math.prod(made[1:])):
+        raise use.refuse(
+            f"dst is {dst.shape}; src {src.shape} with axes {axes} becomes {made}.",
+            "the last dimension of src becomes the partitions of dst.",
+            f"allocate dst with the shape {made}.",
+        )
+    if src.dtype != dst.dtype:
+        raise use.refuse(
+            f"src is {src.dtype}, dst is {dst.dtype}; both have one type.",
+            "a transpose moves bits and converts nothing.",
+            f"allocate dst with dtype=nl.{src.dtype}, and convert with nisa.tensor_copy.",
+        )
+
+
+def transpose_generator(use: Use) -> None:
+    """What the two generators of descriptors can transpose."""
+    mode, src = use.args["dge_mode"], use.src
+    gathers = src.indirect is not None
+    allowed = (dge_mode.unknown, dge_mode.swdge if gathers else dge_mode.hwdge)
+    if mode not in allowed:
+        raise use.refuse(
+            f"dge_mode={mode}; allowed are {' and '.join(str(each) for each in allowed)}"
+            f"{' for a src found at run time' if gathers else ''}.",
+            "the hardware generator transposes fixed patterns, the software one gathers rows.",
+            "leave out dge_mode.",
+        )
+    if not gathers and use.args["oob_mode"] is oob_mode.skip:
+        raise use.refuse(
+            "oob_mode=skip with a src that is fixed at compile time.",
+            "only an index known at run time can lie outside.",
+            "leave out oob_mode.",
+        )
+    if gathers:
+        _gathering(use, src)
+    elif mode is dge_mode.hwdge:
+        needs_generation(use)
+        _by_hardware(use, src)
+
+
+def _by_hardware(use: Use, src: Tensor) -> None:
+    rows, inner = src.shape[0], src.shape[0] * src.shape[-2]
+    fits = rows == DGE_ROWS if src.ndim == 2 else rows in DGE_OUTER and inner % DGE_ROWS == 0
+    if not fits:
+        wanted = (
+            f"a src of 2 dimensions has {DGE_ROWS} rows"
+            if src.ndim == 2
+            else f"dimension 0 is one of {DGE_OUTER}, and times dimension {src.ndim - 2} a "
+            f"multiple of {DGE_ROWS}"
+        )
+        raise use.refuse(
+            f"dge_mode=hwdge with src {src.shape}; {wanted}.",
+            f"{DGE_ROWS} DMA engines work on one transpose together.",
+            "leave out dge_mode, or reshape src.",
+        )
+    _small(use, src, "dge_mode=hwdge")
+
+
+def _small(use: Use, src: Tensor, what: str) -> None:
+    if src.shape[-1] > DGE_COLUMNS or src.dtype.itemsize != DGE_BYTES:
+        raise use.refuse(
+            f"{what} with src {src.shape} of {src.dtype}, {src.dtype.itemsize} bytes each; at most "
+            f"{DGE_COLUMNS} in the last dimension, {DGE_BYTES} bytes each.",
+            "the last dimension becomes partitions, and elements move in pairs of bytes.",
+            "loop over parts of the last dimension, and use a 2-byte type.",
+        )
+
+
+def _gathering(use: Use, src: Tensor) -> None:
+    what = "a src found at run time"
+    needs_generation(use, what)
+    _small(use, src, what)
+    index, rows = src.indirect.tile, src.shape[0]
+    good = src.buffer in HBM and rows % DGE_ROWS == 0
+    good = good and (src.ndim < 4 or 1 in src.shape[1:3])
+    if index is not None:
+        high, wide = index.shape[0], index.elements
+        good = good and index.dtype == "uint32" and index.buffer is MemoryRegion.sbuf
+        good = good and DGE_ROWS <= high <= DGE_COLUMNS and high % DGE_ROWS == 0
+        good = good and (wide == 1 or high == DGE_COLUMNS) and high * wide >= rows
+    if not good or index is None:
+        raise use.refuse(
+            f"src {src.shape} in {src.buffer.value} with the indices {index!r}; rows a multiple of "
+            f"{DGE_ROWS} in HBM (dimension 1 or 2 of four is 1), indices of uint32 in SBUF, "
+            f"({DGE_ROWS} to {DGE_COLUMNS} in steps of {DGE_ROWS}, 1) or ({DGE_COLUMNS}, n).",
+            "the software generator gathers blocks of rows and transposes them.",
+            "gather with nisa.dma_copy first, and transpose on chip.",
+        )
