@@ -1,0 +1,295 @@
+"""Gathers inside SBUF, positions of non-zero elements, and DMA transfers that add."""
+
+import math
+
+import numpy as np
+
+from utils.simulator.dtypes import narrow
+from utils.simulator.enums import engine, oob_mode
+from utils.simulator.errors import doubt, refuse
+from utils.simulator.instruction import Use, instruction
+from utils.simulator.instructions.gpsimd import (
+    INT32,
+    PLAIN,
+    SBUF_ONLY,
+    STARTUP_CYCLES,
+    startup_and_elements,
+)
+from utils.simulator.instructions.select import generation
+from utils.simulator.operands import DMA_MEMORY, Rule, result, tile, update
+from utils.simulator.tensor import Tensor
+
+LANES = 16
+"""Partitions that one of the eight cores of the GpSimd Engine reaches."""
+RUNS = (1, 2, 4, 8, 16, 32)
+MOST_INDICES = 4096
+GROUP = 512
+"""Elements that one of the instructions behind nc_n_gather handles."""
+MOST_SOURCES = 16
+SINGLES = frozenset(("float32", "bfloat16"))
+
+
+def same_types(first: str, second: str) -> Rule:
+    def rule(use: Use) -> None:
+        one, two = use.args[first], use.args[second]
+        if one.dtype != two.dtype:
+            raise use.refuse(
+                f"{first} is {one.dtype}, {second} is {two.dtype}.",
+                "elements are moved as they are, without a conversion.",
+                f"allocate {second} with dtype=nl.{one.dtype}.",
+            )
+
+    return rule
+
+
+def same_partitions(*names: str) -> Rule:
+    def rule(use: Use) -> None:
+        counts = {name: use.args[name].shape[0] for name in names}
+        if len(set(counts.values())) > 1:
+            raise use.refuse(
+                f"partitions differ: {', '.join(f'{n} has {c}' for n, c in counts.items())}.",
+                "each partition gathers into itself.",
+                "slice or allocate them with the same number of partitions.",
+            )
+
+    return rule
+
+
+def cost_local_gather(use: Use) -> float:
+    e, item = use.num_elem_per_idx, use.src_buffer.dtype.itemsize
+    rate = ((28 + 4 * e) / (4 * e)) / min(4 / item, e)
+    return STARTUP_CYCLES + _valid(use) * e / rate
+
+
+def _valid(use: Use) -> int:
+    """How many indices each core takes."""
+    there = use.index.elements * LANES
+    return there if use.num_valid_indices is None else use.num_valid_indices
+
+
+def gather_groups(use: Use) -> None:
+    there, valid, run = use.index.elements * LANES, _valid(use), use.num_elem_per_idx
+    partitions = use.src_buffer.shape[0]
+    if partitions % LANES:
+        raise use.refuse(
+            f"{partitions} partitions; a multiple of {LANES} is needed.",
+            f"each core of the GpSimd Engine reaches {LANES} partitions.",
+            "pad the tiles, or gather inside each partition with nisa.nc_n_gather.",
+        )
+    if run not in RUNS:
+        raise use.refuse(
+            f"num_elem_per_idx is {run!r}; allowed: {', '.join(map(str, RUNS))}.",
+            "the engine reads runs of these lengths.",
+            "pass num_elem_per_idx=1, or split longer runs.",
+        )
+    if not isinstance(valid, (int, np.integer)) or not 1 <= valid <= min(there, MOST_INDICES):
+        raise use.refuse(
+            f"{valid!r} indices for each core; 1 to {min(there, MOST_INDICES)} are possible with "
+            f"an index of shape {use.index.shape}.",
+            f"a core takes the indices of its {LANES} partitions, at most {MOST_INDICES}.",
+            "give num_valid_indices a smaller number, or gather in several calls.",
+        )
+    if use.dst.elements not in (valid * run, there * run):
+        raise use.refuse(
+            f"dst has {use.dst.elements} elements per partition; {valid} indices of {run} elements "
+            f"make {valid * run}.",
+            "each index brings num_elem_per_idx elements.",
+            f"dst = nl.ndarray(({partitions}, {valid}, {run}), ...).",
+        )
+
+
+@instruction(
+    engine=engine.gpsimd,
+    cost=cost_local_gather,
+    since="0.2",
+    dst=update(memory=SBUF_ONLY),
+    src_buffer=tile(memory=SBUF_ONLY),
+    index=tile(memory=SBUF_ONLY, dtypes=frozenset({"uint16"})),
+    rules=(
+        same_partitions("src_buffer", "index", "dst"),
+        same_types("src_buffer", "dst"),
+        gather_groups,
+    ),
+)
+def local_gather(dst, src_buffer, index, num_elem_per_idx=1, num_valid_indices=None):
+    """Gather with indices that 16 partitions share.
+
+    The indices of a group of 16 partitions, taken partition first, are positions in each of its
+    partitions; every index brings `num_elem_per_idx` neighbours. Elements of `dst` past the valid
+    indices stay as they are.
+    """
+    source = src_buffer.raw().reshape(src_buffer.shape[0], -1)
+    made = dst.raw().reshape(dst.shape[0], -1).copy()
+    taken = index.raw().reshape(index.shape[0], -1).astype(np.int64)
+    for first in range(0, source.shape[0], LANES):
+        group = slice(first, first + LANES)
+        flat = taken[group].T.reshape(-1)[:num_valid_indices]
+        _inside(flat, source.shape[1] - num_elem_per_idx, f"partitions {first} and following")
+        columns = (flat[:, None] + np.arange(num_elem_per_idx)).reshape(-1)
+        made[group, : columns.size] = source[group][:, columns]
+    dst.put_raw(made)
+
+
+def _inside(indices: np.ndarray, last: int, where: str) -> None:
+    wrong = np.flatnonzero((indices < 0) | (indices > last))
+    if wrong.size:
+        raise refuse(
+            f"index {indices[wrong[0]]} at position {wrong[0]} of {where}; allowed are 0 to "
+            f"{last}.",
+            "the engine does not check addresses: it would read what lies behind.",
+            "correct the indices.",
+        )
+
+
+def gathered_size(use: Use) -> None:
+    if use.dst.elements != use.indices.elements:
+        raise use.refuse(
+            f"dst has {use.dst.elements} elements per partition, indices has "
+            f"{use.indices.elements}.",
+            "each index brings one element.",
+            "give dst the shape of indices.",
+        )
+
+
+@instruction(
+    engine=engine.gpsimd,
+    cost=lambda use: STARTUP_CYCLES * math.ceil(use.dst.elements / GROUP) + use.dst.elements,
+    cost_source="not published; one instruction like iota for each 512 elements",
+    since="0.2",
+    dst=result(memory=SBUF_ONLY),
+    data=tile(memory=SBUF_ONLY),
+    indices=tile(memory=SBUF_ONLY, dtypes=frozenset({"uint32"})),
+    rules=(same_partitions("data", "indices", "dst"), same_types("data", "dst"), gathered_size),
+)
+def nc_n_gather(dst, data, indices):
+    """In each partition by itself: dst[i] = data[indices[i]], free dimensions flattened."""
+    source = data.raw().reshape(data.shape[0], -1)
+    wanted = indices.raw().reshape(indices.shape[0], -1).astype(np.int64)
+    for partition in np.flatnonzero((wanted >= source.shape[1]).any(axis=1)):
+        _inside(wanted[partition], source.shape[1] - 1, f"partition {partition}")
+    dst.put_raw(np.take_along_axis(source, wanted, axis=1))
+
+
+def one_more(use: Use) -> None:
+    if use.dst.shape[0] != use.src.shape[0] or use.dst.elements != use.src.elements + 1:
+        raise use.refuse(
+            f"dst is {use.dst.shape}, src is {use.src.shape}; dst has as many partitions and one "
+            "element more.",
+            "the last element takes the count.",
+            f"dst = nl.ndarray(({use.src.shape[0]}, {use.src.elements + 1}), dtype=nl.int32, "
+            "buffer=nl.sbuf).",
+        )
+    for name in ("index_offset", "padding_val"):
+        if not isinstance(use.args[name], (int, np.integer)) or use.args[name] not in INT32:
+            raise use.refuse(
+                f"{name} is {use.args[name]!r}; it is an integer of 32 bits.",
+                "the instruction carries it as an int32.",
+                f"pass {name}=0.",
+            )
+
+
+@instruction(
+    engine=engine.gpsimd,
+    cost=startup_and_elements,
+    cost_source="not published; taken as iota",
+    since="0.3",
+    dst=update(memory=SBUF_ONLY, dtypes=frozenset({"int32"})),
+    src=tile(memory=SBUF_ONLY, dtypes=frozenset({"float32", "int32"})),
+    rules=(generation(3), one_more),
+)
+def nonzero_with_count(dst, src, index_offset=0, padding_val=-1):
+    """Positions of the elements that are not 0, then padding, then their count.
+
+    Only partitions 0, 16, 32, ... are read and written: one for each core of the engine.
+    """
+    made = dst.raw().reshape(dst.shape[0], -1).copy()
+    data = src.raw().reshape(src.shape[0], -1)
+    for partition in range(0, src.shape[0], LANES):
+        found = np.flatnonzero(data[partition] != 0)
+        made[partition, :-1] = padding_val
+        made[partition, : found.size] = found + index_offset
+        made[partition, -1] = found.size
+    dst.put_raw(made)
+
+
+COMBINE = {"add": np.add, "maximum": np.maximum}
+
+
+def dma_computes(use: Use) -> None:
+    sources = use.srcs
+    if not isinstance(sources, (list, tuple)) or not 1 <= len(sources) <= MOST_SOURCES:
+        raise use.refuse(
+            f"srcs is {sources!r}; it is a list of 1 to {MOST_SOURCES} tensors.",
+            "a descriptor chain combines so many.",
+            "pass srcs=[a, b].",
+        )
+    if getattr(use.reduce_op, "name", None) not in COMBINE:
+        raise use.refuse(
+            f"reduce_op is {use.reduce_op!r}; allowed: nl.add and nl.maximum.",
+            "DMA engines add and compare, no more.",
+            "load the tiles and use nisa.tensor_tensor.",
+        )
+    if use.scales is not None and any(scale != 1.0 for scale in use.scales):
+        raise use.refuse(
+            f"scales is {use.scales!r}; each is 1.0.",
+            "the DMA engines' multiplication is not open to kernels.",
+            "leave scales out, and scale with nisa.tensor_scalar.",
+        )
+    for place, each in enumerate(sources):
+        if each.size != use.dst.size:
+            raise use.refuse(
+                f"srcs[{place}] has {each.size} elements {each.shape}, dst has {use.dst.size} "
+                f"{use.dst.shape}.",
+                "element by element, so all have as many.",
+                "slice them to the same size.",
+            )
+    indirect = [each for each in (*sources, use.dst) if each.indirect is not None]
+    if indirect and (len(sources) != 2 or not use.unique_indices):
+        raise use.refuse(
+            f"indices at run time with {len(sources)} sources and "
+            f"unique_indices={use.unique_indices!r}; it takes 2 sources and True.",
+            "rows are read, added to and written back; two writes to one row would race.",
+            "scatter: srcs=[rows_of_dst, tile]; gather: srcs=[dst, rows]; make indices unique.",
+        )
+
+
+@instruction(
+    engine=engine.dma,
+    cost=lambda use: 0.0,
+    since="0.2",
+    dst=result(memory=DMA_MEMORY, dtypes=PLAIN),
+    srcs=tile(memory=DMA_MEMORY, many=True, dtypes=PLAIN),
+    rules=(dma_computes,),
+)
+def dma_compute(dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode=oob_mode.error):
+    """Add tensors (or take their maximum) while moving them: dst = srcs[0] + srcs[1] + ...
+
+    With rows found at run time it gathers and adds, or adds to scattered rows.
+    """
+    skip = oob_mode.name == "skip"
+    total, exists = np.zeros(dst.size, np.float32), np.ones(dst.size, bool)
+    for place, each in enumerate(srcs):
+        if each.indirect is None:
+            values = each.get().reshape(-1)
+        else:
+            stored, there = each.indirect.gather(each, skip)
+            values, exists = stored.astype(np.float32).reshape(-1), exists & there.reshape(-1)
+        total = values.copy() if place == 0 else COMBINE[reduce_op.name](total, values)
+    made = narrow(total, dst.dtype, dst.storage.numpy_of(dst.dtype)).reshape(dst.shape)
+    dst.storage.written = True
+    if dst.indirect is not None:
+        _repeated(dst)
+        dst.indirect.scatter(dst, made, exists.reshape(dst.shape), skip)
+    else:
+        dst.put_raw(np.where(exists.reshape(dst.shape), made, dst.raw()))
+
+
+def _repeated(dst: Tensor) -> None:
+    indices = dst.indirect.indices(dst)
+    if np.unique(indices).size < indices.size:
+        doubt(
+            "dma_compute: an index occurs twice.",
+            "each row is read before any is written, so one of two additions is lost; on the "
+            "device it is not known which.",
+            "make indices unique, or add equal rows first.",
+        )
