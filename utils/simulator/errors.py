@@ -5,7 +5,9 @@ import warnings
 from pathlib import Path
 from types import CodeType, FrameType
 
-HERE = str(Path(__file__).resolve().parent)
+HERE = tuple({str(Path(__file__).parent), str(Path(__file__).resolve().parent)})
+"""Where the simulator's own code lies. Notebooks import it by a path with `..` in it, which code
+objects keep."""
 
 Line = tuple[CodeType, int]
 """A place in the learner's source: code object and line number."""
@@ -55,7 +57,7 @@ def doubt(what: str, why: str, fix: str, line: Line | None = None) -> None:
 def learner_line() -> Line | None:
     """The innermost line on the stack that is not the simulator's own."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith((HERE, "<")):
+    while frame is not None and frame.f_code.co_filename.startswith((*HERE, "<")):
         frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lineno)
 

@@ -1,0 +1,70 @@
+"""The text of a kernel's instructions: one line each, equal neighbours together, places that a
+learner can find.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+
+from utils import simulator
+from utils.catalog import ROOT
+from utils.simulator.listing import LINES, listed
+
+simulator.use()
+
+import nki  # noqa: E402
+import nki.isa as nisa  # noqa: E402
+import nki.language as nl  # noqa: E402
+
+
+@nki.jit
+def doubled(x, turns):
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=tile, src=x)
+    for _ in range(turns):
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+        nisa.tensor_copy(dst=tile, src=tile, engine=nisa.engine.vector)
+    nisa.tensor_copy(dst=tile, src=tile, engine=nisa.engine.vector)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+def test_a_listing_counts_and_computes() -> None:
+    x = np.ones((4, 8), np.float32)
+    program = listed(doubled, x, turns=2)
+    assert np.array_equal(program.results, 4 * x)
+    assert len(program) == 7 and program.count("tensor_copy") == 3
+    assert program.cycles("vector") > 0 == program.cycles("tensor")
+
+
+def test_equal_neighbours_share_a_line() -> None:
+    lines = str(listed(doubled, np.ones((4, 8), np.float32), 1)).splitlines()
+    assert [each.split("  ")[0] for each in lines] == ["engine", "dma", "vector", "vector", "dma"]
+    assert "tensor_copy x 2" in lines[3] and lines[3].count("sbuf (4, 8)") == 2
+
+
+def test_a_long_listing_says_how_much_is_left() -> None:
+    lines = str(listed(doubled, np.ones((4, 8), np.float32), 50)).splitlines()
+    assert len(lines) == LINES + 2 and lines[-1] == f"... and {102 - LINES} lines more"
+
+
+def test_an_error_names_the_kernel_also_where_the_course_is_found_by_a_path_with_dots() -> None:
+    code = (
+        "import sys; sys.path.insert(0, '../')\n"
+        "from utils import simulator; simulator.use()\n"
+        "import numpy as np, nki, nki.language as nl\n"
+        "def wide(x):\n"
+        "    nl.ndarray((129, 1), dtype=x.dtype, buffer=nl.sbuf)\n"
+        "try: nki.simulate(wide)(np.ones((1, 1), np.float32))\n"
+        "except AssertionError as error: print(error)\n"
+    )
+    path = ROOT / "notebooks"
+    done = subprocess.run(
+        [sys.executable, "-c", f"exec(compile({code!r}, 'kernel.py', 'exec'))"],
+        cwd=path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1] == "At: kernel.py:5", done.stdout + done.stderr
