@@ -13,10 +13,11 @@ Here instead: numbers drawn with NumPy and passed to the kernel as an input, or 
 """
 
 import difflib
+import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
-from functools import cache
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import MappingProxyType
@@ -62,13 +63,13 @@ def section(name: str) -> Mapping[str, Any]:
     return MappingProxyType(_data()[name])
 
 
-@cache
+@functools.cache
 def _data() -> dict[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(DATA.read_text(encoding="utf-8"), Loader=loader)
 
 
-@cache
+@functools.cache
 def leftovers() -> Mapping[str, Leftover]:
     """The table of old spellings by id: a name, "function(argument=)" or "function()"."""
     return MappingProxyType(
@@ -76,7 +77,7 @@ def leftovers() -> Mapping[str, Leftover]:
     )
 
 
-@cache
+@functools.cache
 def versions(module: str) -> Mapping[str, str]:
     """The documented names of a module with the version that brought each, or "unknown".
 
@@ -185,6 +186,20 @@ def unknown_argument(function: str, argument: str, allowed: Iterable[str]) -> Nk
         "the compiler takes the documented arguments only.",
         f"write {near[0]}=..." if near else f"leave {argument}= out.",
     )
+
+
+def explained(module: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which explains a keyword that it does not have."""
+    names = tuple(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for argument in kwargs:
+            if argument not in names:
+                raise unknown_argument(f"{module}.{name}", argument, names)
+        return function(*args, **kwargs)
+
+    return call
 
 
 class Outside:

@@ -11,8 +11,9 @@ from utils.simulator.enums import engine
 from utils.simulator.errors import doubt, refuse
 from utils.simulator.language.allocation import tile_like
 from utils.simulator.language.calls import nisa
-from utils.simulator.language.transfer import where
+from utils.simulator.language.transfer import copy, where
 from utils.simulator.operators import FUNCTIONS, OPERATORS, Operator
+from utils.simulator.surface import explained
 from utils.simulator.tensor import Tensor
 
 ROUNDER = 1.5 * 2.0**23
@@ -76,45 +77,6 @@ def rsqrt(x: Tensor, dtype: Any = None) -> Tensor:
     return made
 
 
-def divide(x: Any, y: Any, dtype: Any = None) -> Tensor:
-    """A new tile with x / y. Does not compile for a device: no engine divides."""
-    _simulated_only("divide", "nl.multiply(x, nl.reciprocal(y))")
-    if not isinstance(y, Tensor):
-        return _scalar(x, "multiply", 1.0 / y, dtype)
-    return FUNCTIONS["multiply"](x, reciprocal(y, "float32"), dtype=dtype or _type(x, y))
-
-
-def _type(*operands: Any) -> Any:
-    return next(each.dtype for each in operands if isinstance(each, Tensor))
-
-
-def mod(x: Any, y: Any, dtype: Any = None) -> Tensor:
-    """A new tile with x - floor(x / y) * y. Does not compile for a device."""
-    return _remainder("mod", floor, x, y, dtype)
-
-
-def fmod(x: Any, y: Any, dtype: Any = None) -> Tensor:
-    """A new tile with x - trunc(x / y) * y. Does not compile for a device."""
-    return _remainder("fmod", trunc, x, y, dtype)
-
-
-def _remainder(name: str, rounded: Callable[..., Tensor], x: Any, y: Any, dtype: Any) -> Tensor:
-    _simulated_only(name, "the quotient rounded by nl.floor, multiplied and subtracted")
-    over = reciprocal(y, "float32") if isinstance(y, Tensor) else 1.0 / y
-    quotient = FUNCTIONS["multiply"](x, over, dtype="float32")
-    whole = FUNCTIONS["multiply"](rounded(quotient), y, dtype="float32")
-    return FUNCTIONS["subtract"](x, whole, dtype=dtype or _type(x, y))
-
-
-def _simulated_only(name: str, instead: str) -> None:
-    doubt(
-        f"nl.{name}: it is simulated, and does not compile for a device.",
-        "no engine has the instruction; the release notes of NKI 0.3 to 0.6 list it as not "
-        "supported.",
-        f"use {instead}.",
-    )
-
-
 def _scalar(
     x: Tensor,
     op: str,
@@ -151,12 +113,6 @@ def invert(x: Tensor, dtype: Any = None) -> Tensor:
 def absolute(x: Tensor, dtype: Any = None) -> Tensor:
     """A new tile with the absolute values."""
     return _scalar(x, "abs", 0.0, dtype)
-
-
-def sign(x: Tensor, dtype: Any = None) -> Tensor:
-    """A new tile with -1, 0 or 1."""
-    positive, other = _scalar(x, "greater", 0.0, "float32"), _scalar(x, "less", 0.0, "float32")
-    return FUNCTIONS["subtract"](positive, other, dtype=dtype or x.dtype)
 
 
 def floor(x: Tensor, dtype: Any = None) -> Tensor:
@@ -216,30 +172,46 @@ def tan(x: Tensor, dtype: Any = None) -> Tensor:
 COMPOSED: dict[str, Callable[..., Tensor]] = {
     "abs": absolute,
     "ceil": ceil,
+    "copy": copy,
     "cos": cos,
-    "divide": divide,
     "floor": floor,
-    "fmod": fmod,
     "invert": invert,
     "logical_not": logical_not,
-    "mod": mod,
     "negative": negative,
     "reciprocal": reciprocal,
     "rsqrt": rsqrt,
-    "sign": sign,
     "sin": sin,
     "tan": tan,
     "trunc": trunc,
 }
 
 
+def token_only(operator: Operator) -> Callable[..., Tensor]:
+    """An operator that instructions take and that has no form as a function."""
+
+    def function(*_: Any, **__: Any) -> Tensor:
+        raise refuse(
+            f"nl.{operator.name}(...) is no function of tiles.",
+            "it names an operation to an instruction.",
+            f"pass op=nl.{operator.name} to an instruction of nisa that takes it.",
+        )
+
+    return function
+
+
+FORMS = {
+    "arithmetic": binary,
+    "bitwise": binary,
+    "unary": activation,
+    "activation": activation,
+}
+
+
 def fill() -> None:
     """Give every operator its function on tiles."""
     for name, operator in OPERATORS.items():
-        if name not in COMPOSED:
-            made = binary if operator.kind in ("arithmetic", "bitwise") else activation
-            FUNCTIONS[name] = made(operator)
-    FUNCTIONS.update(COMPOSED)
+        made = COMPOSED.get(name) or FORMS.get(operator.kind, token_only)(operator)
+        FUNCTIONS[name] = explained("nki.language", name, made)
 
 
 fill()

@@ -1,5 +1,7 @@
 """nki.language: memory, types, loops and functions of tiles."""
 
+from types import FunctionType as _FunctionType
+
 from utils.simulator import dtypes as _dtypes
 from utils.simulator import surface as _surface
 from utils.simulator.enums import MemoryRegion
@@ -66,6 +68,9 @@ globals().update(
     {("bool_" if name == "bool" else name): each for name, each in _dtypes.ALL.items()}
 )
 globals().update({**_COMPOSED, **_OPERATORS})
+for _name, _each in list(globals().items()):
+    if isinstance(_each, _FunctionType):
+        globals()[_name] = _surface.explained(__name__, _name, _each)
 
 __all__ = [
     "MemoryRegion",
