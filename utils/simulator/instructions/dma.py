@@ -4,11 +4,9 @@ import numpy as np
 
 from utils.simulator import indirect
 from utils.simulator.enums import dge_mode, engine, oob_mode
-from utils.simulator.errors import doubt
 from utils.simulator.instruction import Use, instruction
 from utils.simulator.instructions.dma_rules import (
     AXES,
-    DGE_BYTES,
     as_many_elements,
     conversion,
     hardware_generator,
@@ -77,13 +75,6 @@ def dma_transpose(
     axes: (1, 0), (2, 1, 0) or (3, 1, 2, 0), which is also what is done without it. The last
     dimension of src becomes the partitions of dst, at most 128.
     """
-    if src.dtype.itemsize > DGE_BYTES:
-        doubt(
-            f"dma_transpose: {src.dtype} has {src.dtype.itemsize} bytes; descriptors are generated "
-            f"for types of {DGE_BYTES} bytes.",
-            "wider elements are transposed by the Tensor Engine instead, which then is not free.",
-            "transpose a 2-byte type, or use nisa.nc_transpose and plan for it.",
-        )
     order = AXES[src.ndim]
     if src.indirect is None:
         dst.put_raw(src.raw().transpose(order))

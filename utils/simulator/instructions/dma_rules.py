@@ -155,6 +155,13 @@ def transpose_shapes(use: Use) -> None:
 def transpose_generator(use: Use) -> None:
     """What the two generators of descriptors can transpose."""
     mode, src = use.args["dge_mode"], use.src
+    if src.dtype.itemsize > DGE_BYTES:
+        use.doubt(
+            f"{src.dtype} has {src.dtype.itemsize} bytes; descriptors are generated for types of "
+            f"{DGE_BYTES} bytes.",
+            "wider elements are transposed by the Tensor Engine instead, which then is not free.",
+            "transpose a 2-byte type, or use nisa.nc_transpose and plan for it.",
+        )
     gathers = src.indirect is not None
     allowed = (dge_mode.unknown, dge_mode.swdge if gathers else dge_mode.hwdge)
     if mode not in allowed:

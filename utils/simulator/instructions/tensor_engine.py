@@ -14,7 +14,7 @@ from utils.simulator import program
 from utils.simulator.accumulation import accumulated
 from utils.simulator.dtypes import widen
 from utils.simulator.enums import engine, matmul_perf_mode
-from utils.simulator.errors import doubt, refuse
+from utils.simulator.errors import refuse
 from utils.simulator.instruction import Use, instruction
 from utils.simulator.instructions.matmul_rules import MATMUL_RULES, columns, one_bank
 from utils.simulator.instructions.rules import FEWEST_CYCLES
@@ -180,7 +180,14 @@ def _transpose_shapes(use: Use) -> None:
 
 def _transpose_types(use: Use) -> None:
     data, dst = use.data, use.dst
-    if data.dtype == dst.dtype or (dst.dtype == "float32" and data.dtype.is_float):
+    if data.dtype == dst.dtype:
+        return
+    if dst.dtype == "float32" and data.dtype.is_float:
+        use.doubt(
+            f"data is {data.dtype}, dst is {dst.dtype}.",
+            "the documentation asks for one type; the simulator widens on the way into dst.",
+            f"allocate dst with dtype=nl.{data.dtype}.",
+        )
         return
     raise use.refuse(
         f"data is {data.dtype}, dst is {dst.dtype}; both have the same type.",
@@ -213,11 +220,5 @@ def nc_transpose(dst, data, engine=engine.unknown):
     Tensor Engine: up to 128 by 128, from SBUF to PSUM. Vector Engine: up to 32 by 32. On Trainium1
     the Tensor Engine multiplies with an identity, so a NaN or an infinity spreads over its row.
     """
-    if data.dtype != dst.dtype:
-        doubt(
-            f"nc_transpose: data is {data.dtype}, dst is {dst.dtype}.",
-            "the documentation asks for one type; the hardware widens on the way into PSUM.",
-            f"allocate dst with dtype=nl.{data.dtype}.",
-        )
     array = engine is not engines.vector and dst.buffer is PSUM and data.buffer is SBUF
     _transposed(dst, data, array=array)
