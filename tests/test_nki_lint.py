@@ -3,9 +3,11 @@
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from utils import simulator
+from utils.simulator import launch
 from utils.simulator import lint as package
 from utils.simulator.lint import RULES, lint, lint_source
 from utils.simulator.lint.rules import CERTAINTIES
@@ -243,6 +245,20 @@ def test_warnings_point_at_the_line() -> None:
     assert (
         "is None" in Path(__file__).read_text(encoding="utf-8").splitlines()[caught[0].lineno - 1]
     )
+
+
+def test_a_kernel_is_linted_at_its_first_call() -> None:
+    def kernel(x):
+        if x.dtype is None:
+            return x
+        return x
+
+    array = np.zeros((1, 1), np.float32)
+    with pytest.warns(MayNotCompile, match="may not compile: `x.dtype is None`"):
+        launch.simulate(kernel)(array)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        launch.simulate(kernel)(array)
 
 
 def test_a_function_without_source_has_no_findings() -> None:

@@ -3,7 +3,9 @@
 import functools
 import os
 import warnings
+import weakref
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from utils.simulator import accumulation, cores
@@ -75,6 +77,18 @@ def simulate(kernel: Any) -> Callable[..., Any]:
     return simulated
 
 
+_linted: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
+
+
+def _lint_once(function: Callable[..., Any]) -> None:
+    """Warn, at the first call of a kernel, of what may not compile."""
+    if isinstance(function, FunctionType) and function not in _linted:
+        from utils.simulator import lint
+
+        _linted.add(function)
+        lint.warn(function)
+
+
 def run(
     kernel: Any,
     args: tuple[Any, ...],
@@ -89,6 +103,7 @@ def run(
     for them.
     """
     launched = jit(kernel)
+    _lint_once(launched.function)
     arrays = Arrays()
     if any(isinstance(each, Shape) for each in (*args, *kwargs.values())):
         values = False
