@@ -1,0 +1,202 @@
+"""Figures of a kernel's profile: engines over time, memory over time, and what HBM gave how often.
+
+All times are the estimates of the course's model, and each figure says so.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from utils.draw.picture import COLORS, Picture, finished, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from utils.simulator.profile import Profile
+
+LANES = ("tensor", "vector", "scalar", "gpsimd", "dma")
+NAMES = {
+    "tensor": "Tensor", "vector": "Vector", "scalar": "Scalar", "gpsimd": "GpSimd", "dma": "DMA",
+}  # fmt: skip
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+MOST_BARS = 4000
+"""Narrower bars than this many side by side cannot be seen; they are drawn as one."""
+
+
+def kernel_timeline(
+    profiles: "Mapping[str, Profile]",
+    caption: str = "",
+    span: tuple[float, float] | None = None,
+) -> Picture:
+    """What each engine does over time, kernel below kernel on one time axis.
+
+    profiles: what a kernel is called in the figure to its profile.
+    span: seconds from and to, to see a part of it.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    used = {name: _lanes(profile) for name, profile in profiles.items()}
+    heights = [len(lanes) + 0.9 for lanes in used.values()]
+    figure = new_figure(8, 0.36 * sum(heights) + 0.5)
+    rows = figure.subplots(
+        len(profiles), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
+    )[:, 0]
+    start, end = span or (0.0, max(profile.seconds for profile in profiles.values()))
+    scale, unit = _unit(end - start)
+    for axes, (name, profile) in zip(rows, profiles.items(), strict=True):
+        for row, lane in enumerate(used[name]):
+            color = LANES.index(lane)
+            bars = _bars(profile, lane, start, end)
+            axes.broken_barh(
+                [(left / scale, width / scale) for left, width in bars],
+                (row - 0.38, 0.76),
+                facecolor=COLORS[color],
+                linewidth=0,
+            )
+        busy = profile.utilisation
+        axes.set_yticks(
+            range(len(used[name])), [f"{NAMES[lane]}  {busy[lane]:.0%}" for lane in used[name]]
+        )
+        axes.set_ylim(len(used[name]) - 0.4, -0.6)
+        axes.set_title(f"{name}: {_time(profile.seconds)}", loc="left", fontsize=9)
+        axes.tick_params(labelsize=8, length=0)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.grid(axis="x", color="0.9")
+        axes.set_axisbelow(True)
+        if not span:
+            axes.axvline(profile.seconds / scale, color="0.4", linestyle=":", linewidth=1)
+    rows[-1].set_xlim(start / scale, end / scale)
+    rows[-1].xaxis.set_major_locator(MaxNLocator(8))
+    target = next(iter(profiles.values())).target
+    rows[-1].set_xlabel(f"estimated time on one core of {target} ({unit})", fontsize=8)
+    return finished(figure, caption or _timeline_words(profiles))
+
+
+def _lanes(profile: "Profile") -> list[str]:
+    return [lane for lane in LANES if profile.busy.get(lane, 0.0) > 0]
+
+
+def _bars(profile: "Profile", lane: str, start: float, end: float) -> list[tuple[float, float]]:
+    """(start, length) of what a lane does in a span, with gaps too narrow to be seen closed."""
+    gap = (end - start) / MOST_BARS
+    found = sorted(
+        (max(each.start, start), min(each.end, end))
+        for each in profile.intervals
+        if each.engine.partition(" ")[0] == lane and each.end > start and each.start < end
+    )
+    joined: list[list[float]] = []
+    for left, right in found:
+        if joined and left - joined[-1][1] < gap:
+            joined[-1][1] = max(joined[-1][1], right)
+        else:
+            joined.append([left, right])
+    return [(left, max(right - left, gap / 2)) for left, right in joined]
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    return next(((scale, unit) for scale, unit in UNITS if seconds >= scale), UNITS[-1])
+
+
+def _time(seconds: float) -> str:
+    """
+    >>> _time(0.0000425), _time(0.0215)
+    ('about 42.5 µs', 'about 21.5 ms')
+    """
+    scale, unit = _unit(seconds)
+    return f"about {seconds / scale:.3g} {unit}"
+
+
+def _timeline_words(profiles: "Mapping[str, Profile]") -> str:
+    said = []
+    for name, profile in profiles.items():
+        busy = ", ".join(
+            f"{NAMES[lane]} {profile.utilisation[lane]:.0%}" for lane in _lanes(profile)
+        )
+        said.append(f"{name} takes {_time(profile.seconds)}, busy are {busy}")
+    return "Estimated timelines: " + "; ".join(said) + "."
+
+
+def occupancy(profile: "Profile", caption: str = "") -> Picture:
+    """How full SBUF and PSUM are over time, with their limits."""
+    figure = new_figure(8, 2.4)
+    panels = figure.subplots(1, 2)
+    target = profile.program.target
+    words = []
+    for axes, region, limit, scale, unit in (
+        (panels[0], "sbuf", target.sbuf_bytes, 1024, "KiB in each partition"),
+        (panels[1], "psum", target.psum_bytes, target.psum_bank_bytes, "banks"),
+    ):
+        steps = profile.occupancy[region]
+        time_scale, time_unit = _unit(profile.seconds)
+        times = [time / time_scale for time, _ in steps] + [profile.seconds / time_scale]
+        levels = [used / scale for _, used in steps]
+        axes.stairs(levels, times, fill=True, color=COLORS[4], edgecolor=COLORS[0])
+        axes.axhline(limit / scale, color=COLORS[5], linestyle="--", linewidth=1.2)
+        axes.text(0, limit / scale, " all of it", va="bottom", fontsize=8, color=COLORS[5])
+        axes.set_ylim(0, limit / scale * 1.15)
+        axes.set_xlim(0, times[-1])
+        axes.set_title(f"{region.upper()}: {unit}", fontsize=9, loc="left")
+        axes.set_xlabel(f"estimated time ({time_unit})", fontsize=8)
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+        words.append(
+            f"{region.upper()} holds at most {max(levels, default=0):.3g} of "
+            f"{limit / scale:g} {unit}"
+        )
+    return finished(figure, caption or "Memory over time: " + "; ".join(words) + ".")
+
+
+def hbm_loads(
+    profiles: "Mapping[str, Profile]", names: Sequence[str], caption: str = ""
+) -> Picture:
+    """Each argument of a kernel as a table, coloured by how often each part was loaded.
+
+    profiles: what a kernel is called to its profile. names: of the arguments, in their order.
+    """
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LogNorm
+
+    from utils.simulator.traffic import moved
+
+    figure = new_figure(1.9 * len(names) * len(profiles) + 0.8, 2.5)
+    panels = figure.subplots(1, len(names) * len(profiles), squeeze=False)[0]
+    loads = {
+        (kernel, name): moved(profile.program, profile.program.inputs[place])
+        for kernel, profile in profiles.items()
+        for place, name in enumerate(names)
+    }
+    most = max(each.most for each in loads.values())
+    norm = LogNorm(1, max(2, most))
+    for axes, ((kernel, name), each) in zip(panels, loads.items(), strict=True):
+        rows, columns = (np.array(borders) for borders in (each.rows, each.columns))
+        shown = np.ma.masked_equal(each.times, 0)
+        axes.pcolormesh(columns, rows, shown, norm=norm, cmap="viridis_r")
+        _mesh(axes, rows, columns)
+        axes.invert_yaxis()
+        axes.set_aspect(_aspect(rows[-1], columns[-1]))
+        axes.set_title(f"{kernel}\n{name}: {each.mean:.3g} times", fontsize=8)
+        axes.tick_params(labelsize=6, length=2)
+        axes.set_facecolor("white")
+    ticks = [2**power for power in range(max(2, most).bit_length())]
+    bar = figure.colorbar(ScalarMappable(norm, "viridis_r"), ax=panels, shrink=0.8, ticks=ticks)
+    bar.ax.set_yticklabels([str(each) for each in ticks])
+    bar.ax.minorticks_off()
+    bar.ax.tick_params(labelsize=7)
+    bar.set_label("times loaded", fontsize=8)
+    said = "; ".join(
+        f"{kernel} loads {name} {each.mean:.3g} times" for (kernel, name), each in loads.items()
+    )
+    return finished(figure, caption or f"How often each part of an argument is loaded: {said}.")
+
+
+def _mesh(axes: "Axes", rows: np.ndarray, columns: np.ndarray) -> None:
+    """Borders of the parts, where they are few enough to be seen."""
+    if len(rows) <= 40 and len(columns) <= 40:
+        axes.hlines(rows, columns[0], columns[-1], color="white", linewidth=0.4)
+        axes.vlines(columns, rows[0], rows[-1], color="white", linewidth=0.4)
+
+
+def _aspect(rows: int, columns: int) -> float:
+    """Equal for ordinary shapes; long and thin tables are drawn square."""
+    return 1.0 if 0.25 <= rows / columns <= 4 else columns / rows
