@@ -72,7 +72,7 @@ def reduces_with_an_operator(use: Use) -> None:
         )
     if given is reduce_cmd.idle and use.reduce_res is not None:
         use.doubt(
-            f"reduce_res is given while reduce_cmd is idle.",
+            "reduce_res is given while reduce_cmd is idle.",
             "idle leaves the accumulators alone, so reduce_res gets what an earlier instruction "
             "left there, not the sum of this one.",
             "pass reduce_cmd=nisa.reduce_cmd.reset_reduce.",
@@ -93,7 +93,7 @@ def not_too_long(use: Use) -> None:
 def slope_of_prelu(use: Use) -> None:
     if use.op.name == "prelu":
         use.doubt(
-            f"op is nl.prelu without a slope.",
+            "op is nl.prelu without a slope.",
             "only nisa.activate2 has relu_param; here negative values become 0.",
             "use nisa.activate2 on Trainium3, or nl.relu if 0 is meant.",
         )
