@@ -28,8 +28,10 @@ class DoubtfulKernel(UserWarning):
     """Legal, but probably not meant."""
 
 
-def refuse(what: str, why: str, fix: str) -> NkiValidationError:
+def refuse(what: str, why: str, fix: str, line: Line | None = None) -> NkiValidationError:
     """The error for a broken rule, in four parts; `what` holds the numbers found and allowed.
+
+    line: where, if not where the learner's code is now.
 
     >>> print(refuse("dma_copy: src has 8 elements, dst has 4.", "A DMA moves as many elements "
     ...     "as it reads.", "slice src to 4 elements.").args[0])
@@ -37,7 +39,7 @@ def refuse(what: str, why: str, fix: str) -> NkiValidationError:
     Why: A DMA moves as many elements as it reads.
     Fix: slice src to 4 elements.
     """
-    line = learner_line()
+    line = line or learner_line()
     at = f"\nAt: {shown(line)}" if line else ""
     return NkiValidationError(f"{what}\nWhy: {why}\nFix: {fix}{at}")
 

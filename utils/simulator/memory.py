@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from utils.simulator import surface
 from utils.simulator.dtypes import DType, sentinel
 from utils.simulator.enums import ON_CHIP, MemoryRegion
 from utils.simulator.errors import Line, refuse
 from utils.simulator.program import Core, Program
+from utils.simulator.target import Target
 
 
 class Storage:
@@ -94,6 +96,8 @@ def allocate(
         buffer = MemoryRegion.private_hbm if core.grid > 1 else MemoryRegion.hbm
     if buffer in ON_CHIP:
         _fits(core, sizes, dtype, buffer, name)
+    if address is not None:
+        _addressed(core, sizes, dtype, buffer, address)
     if buffer is MemoryRegion.shared_hbm and core.grid > 1:
         made = core.shared_made
         core.shared_made += 1
@@ -116,7 +120,14 @@ def allocate(
 
 def _sizes(shape: Any) -> tuple[int, ...]:
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    if not sizes or not all(isinstance(n, (int, np.integer)) and n > 0 for n in sizes):
+    for n in sizes:
+        if type(n) is not int or n < 1:
+            break
+    else:
+        if sizes:
+            return sizes
+    whole = (isinstance(n, (int, np.integer)) and type(n) is not bool and n > 0 for n in sizes)
+    if not sizes or not all(whole):
         raise refuse(
             f"ndarray: the shape {shape!r} is not a tuple of positive integers.",
             "sizes are fixed when the kernel is compiled.",
@@ -146,11 +157,53 @@ def _fits(
             f"rows: x[nl.ds(i * {target.partitions}, {target.partitions})].",
         )
     bytes_per_partition = math.prod(shape[1:]) * dtype.itemsize
-    limit = target.sbuf_bytes if buffer is MemoryRegion.sbuf else target.psum_bytes
+    limit = usable_bytes(target, buffer)
     if bytes_per_partition > limit:
         raise refuse(
             f"{called}: {shape} {dtype!r} takes {bytes_per_partition} bytes in each partition, "
             f"{buffer.value} of {target.name} has {limit}.",
             "a tile lies in one piece in every partition.",
             "make the tile smaller and loop, or choose a smaller data type.",
+        )
+
+
+def usable_bytes(target: Target, buffer: MemoryRegion) -> int:
+    """Bytes per partition that tiles of a kernel may take. Of SBUF the compiler keeps a part."""
+    if buffer is MemoryRegion.psum:
+        return target.psum_bytes
+    return surface.section("usable_sbuf_bytes")[target.version.name]
+
+
+def _addressed(
+    core: Core, shape: tuple[int, ...], dtype: DType, buffer: MemoryRegion, address: Any
+) -> None:
+    """`address=(partition, byte)` lies inside the memory, where a tile may begin."""
+    target = core.program.target
+    numbers = isinstance(address, (tuple, list)) and len(address) == 2
+    if buffer not in ON_CHIP or not numbers or not all(type(n) is int and n >= 0 for n in address):
+        raise refuse(
+            f"ndarray: address={address!r} in {buffer.value}; a pair (partition, byte) of numbers "
+            "from 0 in sbuf or psum.",
+            "an address says in which partition a tile begins, and at which byte of each.",
+            "write address=(0, byte), or leave it out: then the compiler places the tile.",
+        )
+    partition, byte = address
+    row, limit = math.prod(shape[1:]) * dtype.itemsize, usable_bytes(target, buffer)
+    if partition + shape[0] > target.partitions or byte + row > limit:
+        raise refuse(
+            f"ndarray: {shape} {dtype!r} at address {tuple(address)} covers the partitions "
+            f"{partition} to {partition + shape[0] - 1} and the bytes {byte} to {byte + row - 1}; "
+            f"{buffer.value} of {target.name} has {target.partitions} partitions of {limit} bytes.",
+            "a tile lies inside its memory.",
+            f"begin at partition {max(target.partitions - shape[0], 0)} or before, and at byte "
+            f"{max(limit - row, 0)} or before.",
+        )
+    step = target.psum_bank_bytes if buffer is MemoryRegion.psum else dtype.itemsize
+    if byte % step:
+        what = "a bank" if buffer is MemoryRegion.psum else f"an element of {dtype}"
+        raise refuse(
+            f"ndarray: address {tuple(address)} in {buffer.value}; byte {byte} is no multiple of "
+            f"{step}, the bytes of {what}.",
+            f"a tile of {buffer.value} begins where {what} begins.",
+            f"use byte {byte // step * step} or {(byte // step + 1) * step}.",
         )

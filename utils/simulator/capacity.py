@@ -1,0 +1,185 @@
+"""Whether a kernel's tiles fit into SBUF and PSUM, and how full the memories are when.
+
+A tile needs its place from the first to the last instruction that uses it, in program order. That
+is the least a compiler must provide: tiles that are loaded ahead need more. All tiles are counted
+from partition 0, where those without an address begin. A tile of PSUM takes whole banks, because it
+begins at the border of one (AWS, NKI migration guide, direct allocation:
+https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/migration/index.html).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+from utils.simulator.enums import MemoryRegion
+from utils.simulator.errors import Line, refuse, shown
+from utils.simulator.memory import Storage, usable_bytes
+from utils.simulator.program import Core, Instruction, Program
+from utils.simulator.target import Target
+from utils.simulator.tensor import Tensor
+
+SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
+NAMED_TILES = 3
+
+
+@dataclass(frozen=True)
+class Life:
+    """A tile from the first to the last instruction (indices of one core) that uses it.
+
+    row_bytes: what it takes in each partition, in PSUM whole banks.
+    """
+
+    storage: Storage
+    first: int
+    last: int
+    row_bytes: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """From instruction `index` on, live tiles take `row_bytes` in each partition."""
+
+    index: int
+    row_bytes: int
+
+
+def lives(program: Program, core: int = 0) -> list[Life]:
+    """The tiles that a core uses, in the order of their first use."""
+    first: dict[Storage, int] = {}
+    last: dict[Storage, int] = {}
+    for instruction in program.cores[core].instructions:
+        index = instruction.index
+        for storage in _used(instruction):
+            if storage not in first:
+                first[storage] = index
+            last[storage] = index
+    target = program.target
+    return [Life(tile, begun, last[tile], _bytes(tile, target)) for tile, begun in first.items()]
+
+
+def _used(instruction: Instruction) -> Iterator[Storage]:
+    """The tiles on chip that an instruction touches."""
+    args = instruction.args
+    for name in instruction.checked.spec.operands:
+        value = args[name]
+        for each in value if isinstance(value, (list, tuple)) else (value,):
+            if type(each) is not Tensor:
+                continue
+            if each.storage.on_chip:
+                yield each.storage
+            if each.indirect is not None and each.indirect.tile is not None:
+                yield each.indirect.tile.storage
+
+
+def _bytes(tile: Storage, target: Target) -> int:
+    if tile.address is not None and tile.address[0] > 0:
+        return 0  # it shares its bytes with tiles that begin at partition 0
+    if tile.buffer is SBUF:
+        return tile.row_bytes
+    bank = target.psum_bank_bytes
+    return -(-tile.row_bytes // bank) * bank
+
+
+def occupancy(program: Program, buffer: MemoryRegion = SBUF, core: int = 0) -> tuple[Step, ...]:
+    """How full a memory is, step by step over a core's instructions; bytes per partition.
+
+    The last step has 0 bytes and the number of instructions or less as its index.
+    """
+    return _steps([life for life in lives(program, core) if life.storage.buffer is buffer])
+
+
+def _steps(tiles: list[Life]) -> tuple[Step, ...]:
+    changes: dict[int, int] = defaultdict(int)
+    for life in tiles:
+        changes[life.first] += life.row_bytes
+        changes[life.last + 1] -= life.row_bytes
+    indices = sorted(changes)
+    totals = accumulate(changes[index] for index in indices)
+    return tuple(Step(index, total) for index, total in zip(indices, totals, strict=True))
+
+
+def peak(program: Program, buffer: MemoryRegion = SBUF, core: int = 0) -> int:
+    """The most bytes per partition that live tiles take at once."""
+    return max((step.row_bytes for step in occupancy(program, buffer, core)), default=0)
+
+
+def check(program: Program) -> None:
+    """Raise where tiles do not fit, or where two with an address take the same bytes."""
+    for core in program.cores:
+        tiles = lives(program, core.index)
+        for buffer in (SBUF, PSUM):
+            here = [life for life in tiles if life.storage.buffer is buffer]
+            _fits(program, core, buffer, here)
+            _apart(core, [life for life in here if life.storage.address is not None])
+
+
+def _fits(program: Program, core: Core, buffer: MemoryRegion, tiles: list[Life]) -> None:
+    target = program.target
+    limit = usable_bytes(target, buffer)
+    over = next((step for step in _steps(tiles) if step.row_bytes > limit), None)
+    if over is None:
+        return
+    at = core.instructions[over.index]
+    live = [life for life in tiles if life.first <= over.index <= life.last]
+    bank = target.psum_bank_bytes
+    banks = f", {over.row_bytes // bank} banks of {target.psum_banks}" if buffer is PSUM else ""
+    raise refuse(
+        f"{program.kernel}: at instruction {over.index} ({at.checked.spec.name}) its live tiles "
+        f"take {over.row_bytes} bytes in each partition of {buffer.value}{banks}; {target.name} "
+        f"has {limit}. Largest: {_largest(live)}.",
+        "a tile needs its place from the first to the last instruction that uses it, and all tiles "
+        "in use lie in memory together.",
+        "allocate tiles inside the loop that uses them, make them smaller, or evict results "
+        "earlier.",
+        at.line,
+    )
+
+
+def _largest(live: list[Life]) -> str:
+    """The allocations that take most, with their lines."""
+    groups: dict[tuple[Line | None, tuple[int, ...], str], list[Life]] = defaultdict(list)
+    for life in live:
+        tile = life.storage
+        groups[tile.line, tile.shape, tile.dtype].append(life)
+    ordered = sorted(groups.items(), key=lambda item: -sum(life.row_bytes for life in item[1]))
+    return "; ".join(
+        f"{len(tiles)} of {shape} {dtype}, {sum(life.row_bytes for life in tiles)} bytes, from "
+        f"{shown(line) if line else 'nl'}"
+        for (line, shape, dtype), tiles in ordered[:NAMED_TILES]
+    )
+
+
+def _apart(core: Core, tiles: list[Life]) -> None:
+    """Tiles at addresses of the program's choice do not meet while both are in use."""
+    live: list[Life] = []
+    for life in tiles:
+        live = [other for other in live if other.last > life.first]
+        for other in live:
+            rows = _shared(life, other, 0, life.storage.partitions, other.storage.partitions)
+            columns = _shared(life, other, 1, life.storage.row_bytes, other.storage.row_bytes)
+            if rows[0] < rows[1] and columns[0] < columns[1]:
+                raise _overlap(core, other, life, rows, columns)
+        live.append(life)
+
+
+def _shared(a: Life, b: Life, axis: int, size_a: int, size_b: int) -> tuple[int, int]:
+    """What two addressed tiles share of the partitions (axis 0) or bytes (axis 1): from, to."""
+    start_a, start_b = a.storage.address[axis], b.storage.address[axis]
+    return max(start_a, start_b), min(start_a + size_a, start_b + size_b)
+
+
+def _overlap(
+    core: Core, old: Life, new: Life, rows: tuple[int, int], columns: tuple[int, int]
+) -> Exception:
+    where = shown(old.storage.line) if old.storage.line else "nl"
+    return refuse(
+        f"ndarray: {new.storage!r} at address {new.storage.address} and {old.storage!r} at "
+        f"{old.storage.address} (from {where}) share the bytes {columns[0]} to {columns[1] - 1} of "
+        f"the partitions {rows[0]} to {rows[1] - 1}; the second is written at instruction "
+        f"{new.first}, the first is used until {old.last}.",
+        "with address= the program decides where tiles lie, and nobody moves them apart.",
+        f"choose an address from byte {old.storage.address[1] + old.storage.row_bytes} on, or use "
+        "the tiles one after the other.",
+        core.instructions[new.first].line,
+    )
