@@ -2,8 +2,9 @@
 
 q and k are (d, n), one column for each position, with d <= 128; v is (n, d). The result is
 softmax(scale q.T k) v, (n, d). Rows of the scores, one for each query, lie on the partitions, so
-that their maximum and sum are reductions along the free axis; the second product needs the keys
-there, so every 128 x 128 tile of probabilities is transposed.
+that their maximum is a reduction along the free axis; the second product needs the keys there, so
+every 128 x 128 tile of probabilities is transposed. Their sum comes out of the second product too,
+as one more column of v, which is all ones.
 """
 
 import nki
@@ -18,71 +19,45 @@ HIDDEN = -30000.0
 
 
 @nki.jit
-def flash_attention(q, k, v, scale=None, causal=False, block=4 * WIDE):
+def flash_attention(q, k, v, scale=None, causal=False, block=WIDE):
     """The keys in blocks, with a running maximum and sum: memory does not grow with the sequence.
 
-    causal: a query sees the keys up to its own position. Blocks of the future are not computed;
-    on the diagonal, GpSimd overwrites the scores of the future.
+    causal: a query sees the keys up to its own position. Blocks of the future are not computed; on
+    the diagonal, GpSimd overwrites the scores of the future. n is a multiple of the block, and the
+    block of 512.
     """
     depth, size = q.shape
-    block = min(block, size)
-    assert size % block == 0 and block % WIDE == 0, "n must be a multiple of the block, and of 512"
+    assert size % block == 0 and block % WIDE == 0, f"{size} positions in blocks of {block}"
     scale = scale or depth**-0.5
     output = nl.ndarray((size, depth), dtype=q.dtype, buffer=nl.shared_hbm)
-    keys = load(k)
-    values = tile((ROWS, size // ROWS, depth), v.dtype)
+    keys, values = load(k), with_ones(v)
     for row in range(0, size, ROWS):
-        nisa.dma_copy(dst=values[:, row // ROWS, :], src=v[nl.ds(row, ROWS), :])
-
-    for row in range(0, size, ROWS):
-        queries = load(q[:, nl.ds(row, ROWS)])
-        shift, total, result = tile((ROWS, 1)), tile((ROWS, 1)), tile((ROWS, depth))
+        queries, state = load(q[:, nl.ds(row, ROWS)]), ()
         for first, width in pieces(row, size, block, causal):
-            scores = tile((ROWS, width), buffer=nl.psum)
-            for start in range(0, width, WIDE):
-                nisa.nc_matmul(
-                    dst=scores[:, nl.ds(start, WIDE)], stationary=queries,
-                    moving=keys[:, nl.ds(first + start, WIDE)],
-                )  # fmt: skip
+            scores = scores_of(queries, keys, first, width)
             if causal and first + width > row:
                 scores = without_future(scores, row - first)
-            peak, sums = tile((ROWS, 1)), tile((ROWS, 1))
-            nisa.tensor_reduce(dst=peak, op=nl.maximum, data=scores, axis=1)
-            power = tile((ROWS, width), v.dtype)
-            before = tile((ROWS, 1))
-            if first == 0:
-                nisa.tensor_scalar(dst=shift, data=peak, op0=nl.multiply, operand0=-scale)
-            else:
-                nisa.tensor_copy(dst=before, src=shift)
-                nisa.tensor_scalar(
-                    dst=shift, data=peak, op0=nl.multiply, operand0=-scale,
-                    op1=nl.minimum, operand1=before,
-                )  # fmt: skip
-            nisa.activation(
-                dst=power, op=nl.exp, data=scores, bias=shift, scale=scale, reduce_op=nl.add,
-                reduce_res=sums, reduce_cmd=nisa.reduce_cmd.reset_reduce,
-            )  # fmt: skip
-            product = weighted(power, values[:, nl.ds(first // ROWS, width // ROWS), :])
-            if first == 0:
-                nisa.tensor_copy(dst=total, src=sums)
-                nisa.tensor_copy(dst=result, src=product)
-            else:
-                fade = tile((ROWS, 1))
-                nisa.activation(dst=fade, op=nl.exp, data=before, bias=shift, scale=-1.0)
-                for kept, new in ((total, sums), (result, product)):
-                    nisa.scalar_tensor_tensor(
-                        dst=kept, data=kept, op0=nl.multiply, operand0=fade,
-                        op1=nl.add, operand1=new,
-                    )  # fmt: skip
+            state = updated(state, scores, values, first, scale)
+        result = state[1]
         inverse, finished = tile((ROWS, 1)), tile((ROWS, depth), output.dtype)
-        nisa.reciprocal(dst=inverse, data=total)
-        nisa.tensor_scalar(dst=finished, data=result, op0=nl.multiply, operand0=inverse)
+        nisa.reciprocal(dst=inverse, data=result[:, nl.ds(depth, 1)])
+        nisa.tensor_scalar(dst=finished, data=result[:, 0:depth], op0=nl.multiply, operand0=inverse)
         nisa.dma_copy(dst=output[nl.ds(row, ROWS), :], src=finished)
     return output
 
 
+def with_ones(v):
+    """v (n, d) in SBUF as (128, n / 128, d + 1): 128 rows in each slice, and a column of ones."""
+    size, depth = v.shape
+    values = tile((ROWS, size // ROWS, depth + 1), v.dtype)
+    nisa.memset(dst=values[:, :, nl.ds(depth, 1)], value=1.0)
+    for row in range(0, size, ROWS):
+        nisa.dma_copy(dst=values[:, row // ROWS, 0:depth], src=v[nl.ds(row, ROWS), :])
+    return values
+
+
 def pieces(row, size, block, causal):
-    """First key and number of keys of every block that the queries from `row` on see."""
+    """First key and number of keys of every block that the 128 queries from `row` on see."""
     end = row // WIDE * WIDE if causal else size
     found = []
     for first in range(0, end, block):
@@ -90,6 +65,17 @@ def pieces(row, size, block, causal):
     if causal:
         found.append((end, WIDE))
     return found
+
+
+def scores_of(queries, keys, first, width):
+    """The scores of 128 queries and `width` keys from `first` on, (128, width) in PSUM."""
+    scores = tile((ROWS, width), buffer=nl.psum)
+    for start in range(0, width, WIDE):
+        nisa.nc_matmul(
+            dst=scores[:, nl.ds(start, WIDE)], stationary=queries,
+            moving=keys[:, nl.ds(first + start, WIDE)],
+        )  # fmt: skip
+    return scores
 
 
 def without_future(scores, ahead):
@@ -106,8 +92,37 @@ def without_future(scores, ahead):
     return seen
 
 
-def weighted(power, values):
-    """power @ values, (128, d) in PSUM: power (128, width), values (128, width / 128, d).
+def updated(state, scores, values, first, scale):
+    """Shift (128, 1) and result (128, d + 1) after one more block of scores, of keys from `first`.
+
+    The result is the sum of exp(scale score + shift) times the rows of values; where the shift
+    falls, what was summed before fades with it.
+    """
+    peak, shift = tile((ROWS, 1)), tile((ROWS, 1))
+    nisa.tensor_reduce(dst=peak, op=nl.maximum, data=scores, axis=1)
+    if state:
+        nisa.tensor_scalar(
+            dst=shift, data=peak, op0=nl.multiply, operand0=-scale,
+            op1=nl.minimum, operand1=state[0],
+        )  # fmt: skip
+    else:
+        nisa.tensor_scalar(dst=shift, data=peak, op0=nl.multiply, operand0=-scale)
+    power = tile(scores.shape, values.dtype)
+    nisa.activation(dst=power, op=nl.exp, data=scores, bias=shift, scale=scale)
+    product, result = weighted(power, values, first), tile((ROWS, values.shape[2]))
+    if state:
+        fade = tile((ROWS, 1))
+        nisa.activation(dst=fade, op=nl.exp, data=state[0], bias=shift, scale=-1.0)
+        nisa.scalar_tensor_tensor(
+            dst=result, data=state[1], op0=nl.multiply, operand0=fade, op1=nl.add, operand1=product
+        )
+    else:
+        nisa.tensor_copy(dst=result, src=product)
+    return shift, result
+
+
+def weighted(power, values, first):
+    """power (128, width) times the rows of values from `first` on, (128, d + 1) in PSUM.
 
     Four transposed tiles fill one PSUM bank and leave it together, by turns through the Vector and
     the Scalar Engine.
@@ -119,11 +134,12 @@ def weighted(power, values):
             nisa.nc_transpose(
                 dst=turned[:, nl.ds(column, ROWS)], data=power[:, nl.ds(start + column, ROWS)]
             )
-        engine = nisa.engine.scalar if start // WIDE % 4 == 3 else nisa.engine.vector
+        by_scalar = (first + start) // WIDE % 2
+        engine = nisa.engine.scalar if by_scalar else nisa.engine.vector
         moved = evict(turned, power.dtype, engine)
         for column in range(0, WIDE, ROWS):
             nisa.nc_matmul(
                 dst=product, stationary=moved[:, nl.ds(column, ROWS)],
-                moving=values[:, (start + column) // ROWS, :],
+                moving=values[:, (first + start + column) // ROWS, :],
             )  # fmt: skip
     return product
