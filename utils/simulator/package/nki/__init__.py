@@ -13,13 +13,14 @@ except ImportError:  # the folder of this package is on the path, the course's r
 from utils.simulator import surface as _surface
 from utils.simulator.arrays import Shape
 from utils.simulator.launch import jit, simulate
+from utils.simulator.profile import profile
 
 from nki import isa, language  # isort: skip (after the path)
 
 _surface.explain_old_imports()
 
 __version__ = utils.simulator.VERSION
-__all__ = ["Shape", "__version__", "isa", "jit", "language", "simulate"]
+__all__ = ["Shape", "__version__", "isa", "jit", "language", "profile", "simulate"]
 
 _LATER = ("collectives", "compiler", "dtype", "tensor", "typing")
 

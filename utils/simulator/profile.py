@@ -1,0 +1,250 @@
+"""`nki.profile`: how long a kernel would take on a NeuronCore, and why. Everything is an estimate.
+
+    profile = nki.profile(kernel)(nki.Shape((4096, 8192), "bfloat16"), ...)
+    print(profile)                    time, busiest engine, bytes, critical path
+    profile.save_trace("kernel.json")  for Perfetto
+
+Arrays give only their shapes: nothing is computed unless `values=True`.
+"""
+
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from utils import roofline
+from utils.hardware import machine
+from utils.simulator.launch import run
+from utils.simulator.program import Program
+from utils.simulator.timing import Schedule, schedule
+from utils.simulator.timing.constants import table
+from utils.simulator.timing.measures import Measures, measures
+from utils.simulator.timing.path import Step, critical_path, engine_of, source
+from utils.simulator.timing.trace import events
+from utils.simulator.timing.work import GPSIMD, QUEUES, SYNC
+
+NANO = 1e-9
+ENGINES = ("tensor", "vector", "scalar", "gpsimd", "dma")
+
+
+class Interval(NamedTuple):
+    """What an engine did: seconds from the start of the kernel; `line` is "file:number"."""
+
+    core: int
+    engine: str
+    start: float
+    end: float
+    name: str
+    line: str
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """An estimate of a kernel's run on one NeuronCore (two for a grid of two).
+
+    seconds: the estimate; low, high: between which the time of a real run is expected.
+    """
+
+    schedule: Schedule
+    rotation: bool
+
+    @property
+    def program(self) -> Program:
+        return self.schedule.program
+
+    @property
+    def kernel(self) -> str:
+        return self.program.kernel
+
+    @property
+    def target(self) -> str:
+        return self.program.target.name
+
+    @property
+    def seconds(self) -> float:
+        return self.schedule.nanoseconds * NANO
+
+    @property
+    def uncertainty(self) -> float:
+        """Share of the estimate: what most published measurements stay within."""
+        return table()["uncertainty"]["value"]
+
+    @property
+    def low(self) -> float:
+        return self.seconds / (1 + self.uncertainty)
+
+    @property
+    def high(self) -> float:
+        return self.seconds * (1 + self.uncertainty)
+
+    @functools.cached_property
+    def measures(self) -> Measures:
+        """Counts, bytes and FLOP."""
+        return measures(self.schedule.graph, self.program.target)
+
+    @property
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Instructions by (engine, name)."""
+        return self.measures.counts
+
+    @property
+    def hbm_read(self) -> int:
+        return self.measures.hbm_read
+
+    @property
+    def hbm_written(self) -> int:
+        return self.measures.hbm_written
+
+    @property
+    def hbm_ratio(self) -> float:
+        """Bytes moved to and from HBM over the ideal: each argument and each result once."""
+        return self.measures.hbm / self.measures.ideal if self.measures.ideal else 1.0
+
+    @property
+    def flop(self) -> float:
+        """Of matrix products, without transposes."""
+        return sum(self.measures.flop.values())
+
+    @property
+    def intensity(self) -> float:
+        """FLOP per byte of HBM."""
+        return self.flop / self.measures.hbm if self.measures.hbm else 0.0
+
+    @property
+    def mfu(self) -> float:
+        """Share of the Tensor Engine's peak for the data types of the products."""
+        if not self.seconds:
+            return 0.0
+        at_peak = sum(
+            flop / self.measures.peak[dtype] for dtype, flop in self.measures.flop.items()
+        )
+        return at_peak / self.seconds / self.schedule.graph.cores
+
+    @functools.cached_property
+    def busy(self) -> dict[str, float]:
+        """Seconds of work for each engine and core; of the DMA engines the mean of all."""
+        graph, spent = self.schedule.graph, dict.fromkeys(ENGINES, 0.0)
+        issuing: dict[int, float] = {}
+        for node, work in enumerate(graph.works):
+            held = self.schedule.stop[node] - self.schedule.start[node]
+            if work.transfer is not None:
+                spent["dma"] += work.transfer.busy / self.schedule.constants.dma_engines
+                issuing[graph.queue[node]] = issuing.get(graph.queue[node], 0.0) + held
+            if work.queue <= GPSIMD:
+                spent[QUEUES[work.queue]] += held
+        for start, stop, _ in self.schedule.loads:
+            spent["scalar"] += stop - start
+        cores = graph.cores
+        rings = [t for queue, t in issuing.items() if queue % len(QUEUES) > SYNC]
+        spent["dma"] = max(spent["dma"] / cores, *rings, 0.0) * cores
+        return {name: time * NANO / cores for name, time in spent.items()}
+
+    @property
+    def utilisation(self) -> dict[str, float]:
+        """Share of the time for which each engine is busy; for DMA, moving data or beginning to."""
+        total = self.seconds
+        return {name: time / total if total else 0.0 for name, time in self.busy.items()}
+
+    @property
+    def busiest(self) -> str:
+        """The engine with most work."""
+        return max(self.busy, key=self.busy.__getitem__)
+
+    @functools.cached_property
+    def critical_path(self) -> tuple[Step, ...]:
+        """What the end waited for, back to the beginning, in the order of time."""
+        return critical_path(self.schedule)
+
+    @functools.cached_property
+    def intervals(self) -> list[Interval]:
+        """What each engine did, for drawings; of a DMA the time from its first byte to its last."""
+        graph, plan, made = self.schedule.graph, self.schedule, []
+        for node, work in enumerate(graph.works):
+            file, number, _ = source(graph.instructions[node].line)
+            start, end = plan.start[node], plan.stop[node]
+            if work.transfer is not None:
+                start, end = plan.first[node], plan.end[node] - plan.constants.dma_done
+            core = graph.queue[node] // len(QUEUES)
+            name = graph.instructions[node].name or work.name
+            engine = engine_of(plan, node)
+            made.append(Interval(core, engine, start * NANO, end * NANO, name, f"{file}:{number}"))
+        for start, stop, node in plan.loads:
+            core = graph.queue[node] // len(QUEUES)
+            made.append(Interval(core, "scalar", start * NANO, stop * NANO, "load table", ""))
+        return made
+
+    def longest(self, name: str) -> float:
+        """Seconds of the longest instruction of this name: of a DMA the data phase of one engine,
+        of others from the start until the result is there.
+        """
+        plan, longest = self.schedule, 0.0
+        for node, work in enumerate(plan.graph.works):
+            if work.name == name:
+                moved = work.transfer
+                took = moved.longest if moved else plan.end[node] - plan.start[node]
+                longest = max(longest, took)
+        return longest * NANO
+
+    @property
+    def bound(self) -> roofline.Estimate | None:
+        """The least time of this FLOP and these bytes on the roofline, or None without products."""
+        if not self.flop or not self.measures.hbm:
+            return None
+        core = machine(self.program.target.chip, "core")
+        work = roofline.Work(self.kernel, self.flop, self.measures.hbm)
+        return roofline.bound(work, core, self._dtype(), "dma")
+
+    def _dtype(self) -> str:
+        most = max(self.measures.flop, key=self.measures.flop.__getitem__)
+        known = {"float32": "fp32", "tfloat32": "tf32", "float16": "fp16"}
+        return known.get(most, "fp8" if most.startswith("float8") else "bf16")
+
+    def trace_json(self) -> str:
+        """Events for chrome://tracing and https://ui.perfetto.dev."""
+        content = {"traceEvents": events(self.schedule), "displayTimeUnit": "ns"}
+        return json.dumps(content)
+
+    def save_trace(self, path: str | Path) -> Path:
+        """Writes `trace_json` to a file."""
+        Path(path).write_text(self.trace_json(), encoding="utf-8")
+        return Path(path)
+
+
+def profile(
+    kernel: Any,
+    *,
+    target: str | None = None,
+    schedule: str = "list",
+    rotation: bool = True,
+    warm_up: bool | None = None,
+    values: bool = False,
+) -> Callable[..., Profile]:
+    """Estimate how long a kernel takes: `profile(kernel)(arrays or nki.Shape, ...)`.
+
+    target: "trn1", "trn2" or "trn3"; None: as for simulating. schedule: "list" reorders independent
+    instructions as the compiler does, "as written" does not. rotation: whether a tile allocated in
+    a loop takes another place each time. warm_up: whether the Tensor Engine begins at half rate;
+    None: where the chip does. values: compute results too.
+    """
+
+    def profiled(*args: Any, **kwargs: Any) -> Profile:
+        program = run(kernel, args, kwargs, values=values, target=target)
+        return profile_of(program, schedule=schedule, rotation=rotation, warm_up=warm_up)
+
+    return profiled
+
+
+def profile_of(
+    program: Program,
+    *,
+    schedule: str = "list",
+    rotation: bool = True,
+    warm_up: bool | None = None,
+) -> Profile:
+    """The profile of a program that was recorded before; options as for `profile`."""
+    return Profile(_schedule(program, schedule, rotation=rotation, warm_up=warm_up), rotation)
+
+
+_schedule = schedule

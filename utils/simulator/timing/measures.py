@@ -1,0 +1,105 @@
+"""What a program does, apart from time: bytes, FLOP, counts."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from utils.facts import figures
+from utils.simulator.enums import MemoryRegion
+from utils.simulator.target import Target
+from utils.simulator.tensor import Tensor
+from utils.simulator.timing.graph import Graph
+from utils.simulator.timing.work import QUEUES
+
+PRODUCTS = frozenset(("nc_matmul", "nc_matmul_mx"))
+RESULTS = frozenset((MemoryRegion.hbm, MemoryRegion.shared_hbm))
+RATES = {"float32": ("fp32_from_clock", "fp32")}
+"""Keys of a core's peak for a data type, the first that exists; by default those of BF16."""
+FP8_RATES = ("cfp8_from_clock", "cfp8", "fp8", "bf16_from_clock")
+MX_RATES = ("mxfp8", "bf16_from_clock")
+BF16_RATES = ("bf16_from_clock", "bf16")
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Counts of a program.
+
+    counts: instructions by (engine, name). hbm_read, hbm_written: bytes moved. ideal_read,
+    ideal_written: each argument that is read once, each result once. flop: of matrix products by
+    data type; transposes are none. peak: FLOP/s of one core for each of these types.
+    """
+
+    counts: dict[tuple[str, str], int]
+    hbm_read: int
+    hbm_written: int
+    ideal_read: int
+    ideal_written: int
+    flop: dict[str, float]
+    peak: dict[str, float]
+
+    @property
+    def hbm(self) -> int:
+        return self.hbm_read + self.hbm_written
+
+    @property
+    def ideal(self) -> int:
+        return self.ideal_read + self.ideal_written
+
+
+def measures(graph: Graph, on: Target) -> Measures:
+    """Counts of all instructions of all cores."""
+    counts: Counter[tuple[str, str]] = Counter()
+    flop: Counter[str] = Counter()
+    of_checked: dict[int, tuple[str, float]] = {}
+    read = written = 0
+    sources, targets = set(), set()
+    for work, instruction in zip(graph.works, graph.instructions, strict=True):
+        engine = "dma" if work.transfer is not None else QUEUES[work.queue]
+        counts[engine, work.name] += 1
+        if work.transfer is not None:
+            read += work.transfer.hbm_read
+            written += work.transfer.hbm_written
+            for names, found in ((work.reads, sources), (work.writes, targets)):
+                for name in names:
+                    value = instruction.args[name]
+                    for each in [value] if isinstance(value, Tensor) else value:
+                        found.add(each.storage)
+        elif work.name in PRODUCTS:
+            checked = instruction.checked
+            done = of_checked.get(id(checked))
+            if done is None:
+                done = of_checked[id(checked)] = _product(instruction.args)
+            flop[done[0]] += done[1]
+    return Measures(
+        counts=dict(counts),
+        hbm_read=read,
+        hbm_written=written,
+        ideal_read=sum(s.size_bytes for s in sources if s.argument),
+        ideal_written=sum(s.size_bytes for s in targets if s.argument or s.buffer in RESULTS),
+        flop=dict(flop),
+        peak={dtype: peak(on, dtype) for dtype in flop},
+    )
+
+
+def _product(args: dict[str, Tensor]) -> tuple[str, float]:
+    """Data type and FLOP of a matrix product."""
+    moving, dst = args["moving"], args["dst"]
+    if args.get("is_transpose"):
+        return str(moving.dtype), 0.0
+    depth = moving.shape[0] * moving.elements / dst.elements * moving.dtype.packed
+    return str(moving.dtype), 2.0 * depth * dst.size
+
+
+def peak(on: Target, dtype: str) -> float:
+    """FLOP/s of one core for products of this type, from the clock where the facts say how."""
+    if dtype.endswith("_x4"):
+        keys = MX_RATES
+    elif dtype.startswith("float8"):
+        keys = FP8_RATES
+    else:
+        keys = RATES.get(dtype, BF16_RATES)
+    known = figures(f"{on.chip}.core_rate.")
+    for key in keys:
+        found = known.get(f"{on.chip}.core_rate.{key}")
+        if found is not None and found.value is not None:
+            return found.to("FLOPS")
+    raise LookupError(f"no peak of {dtype} is known for {on.chip}")

@@ -1,0 +1,176 @@
+"""What one instruction asks of the machine: its queue, how long it takes, what it locks.
+
+Everything here depends only on the layout of the operands, so it is computed once for each
+`Checked` and kept there.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from utils.simulator.enums import MemoryRegion, dge_mode, engine
+from utils.simulator.operators import Operator
+from utils.simulator.program import Instruction
+from utils.simulator.target import Target
+from utils.simulator.tensor import Tensor
+from utils.simulator.timing.constants import Constants
+from utils.simulator.timing.transfers import Transfer, transfer
+
+TENSOR, VECTOR, SCALAR, GPSIMD, SYNC, IN, OUT = range(7)
+QUEUES = ("tensor", "vector", "scalar", "gpsimd", "sync", "dma in", "dma out")
+"""The in-order queues of a core: four engines, the Sync sequencer, and the DMA rings of transfers
+to SBUF and from it."""
+_OF_ENGINE = {
+    engine.tensor: TENSOR, engine.vector: VECTOR, engine.scalar: SCALAR, engine.gpsimd: GPSIMD,
+    engine.sync: SYNC, engine.dma: IN, engine.unknown: SYNC,
+}  # fmt: skip
+SBUF_PORT, PSUM_PORT = 0, 1
+NO_TABLE = frozenset(("", "copy", "identity"))
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """The demands of an instruction; times in ns.
+
+    queue: where it is issued, in order. busy: how long it holds the queue. latency: from then until
+    its result can be read. table: the family of functions the Scalar Engine must have loaded.
+    weights: time to load a stationary matrix. ports: shared ports that it holds while busy.
+    transfer: what DMA engines do for it; start: from the end of `busy` to the first byte.
+    generator: the hardware descriptor generator it occupies, or None. reads, writes: names of its
+    tensor operands; those in `lists` are lists of tensors.
+    """
+
+    name: str
+    queue: int
+    busy: float
+    latency: float
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    lists: frozenset[str] = frozenset()
+    indices: tuple[str, ...] = ()
+    table: str = ""
+    weights: float = 0.0
+    ports: tuple[int, ...] = ()
+    transfer: Transfer | None = None
+    start: float = 0.0
+    generator: int | None = None
+
+
+def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
+    """The demands of an instruction, from its record alone."""
+    checked, args = instruction.checked, instruction.args
+    spec = checked.spec
+
+    def tensors(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(
+            n for n in names
+            if isinstance(args[n], Tensor)
+            or (isinstance(args[n], (list, tuple)) and any(isinstance(t, Tensor) for t in args[n]))
+        )  # fmt: skip
+
+    reads, writes = tensors(spec.inputs), tensors(spec.outputs)
+    names = tuple(dict.fromkeys((*reads, *writes)))
+    operands = {"reads": reads, "writes": writes}
+    operands["lists"] = frozenset(n for n in names if not isinstance(args[n], Tensor))
+    operands["indices"] = tuple(
+        n for n in names
+        if isinstance(args[n], Tensor) and args[n].indirect is not None
+    )  # fmt: skip
+    if checked.engine is engine.dma:
+        return _dma(instruction, on, constants, operands)
+    which = checked.engine if checked.engine in constants.latency else engine.sync
+    cycles = checked.cycles
+    if operands["indices"]:
+        cycles = max(cycles, constants.dynamic_offset_cycles)
+    clock = constants.clock[which]
+    options: dict[str, Any] = {}
+    if which is engine.scalar:
+        options["table"] = _table(args)
+    if which is engine.tensor:
+        columns = args["stationary"].elements if "stationary" in args else _columns(args)
+        options["weights"] = columns / constants.fast_weight_load / clock
+    if constants.shared_ports:
+        options["ports"] = _ports(which, [args[n] for n in names if isinstance(args[n], Tensor)])
+    return Work(
+        spec.name,
+        _OF_ENGINE[which],
+        cycles / clock,
+        constants.latency[which],
+        **operands,
+        **options,
+    )
+
+
+def _table(args: dict[str, Any]) -> str:
+    op = args.get("op")
+    if not isinstance(op, Operator):
+        return ""
+    return "" if op.table in NO_TABLE else op.table
+
+
+def _columns(args: dict[str, Any]) -> int:
+    """Columns of the stationary matrix of a transpose: the data's."""
+    data = args.get("data")
+    return data.elements if isinstance(data, Tensor) else 0
+
+
+def _ports(which: engine, tensors: list[Tensor]) -> tuple[int, ...]:
+    """Trainium1: Vector and GpSimd share a port to SBUF, Vector and Scalar one to PSUM."""
+    buffers = {each.buffer for each in tensors}
+    ports = []
+    if which in (engine.vector, engine.gpsimd) and MemoryRegion.sbuf in buffers:
+        ports.append(SBUF_PORT)
+    if which in (engine.vector, engine.scalar) and MemoryRegion.psum in buffers:
+        ports.append(PSUM_PORT)
+    return tuple(ports)
+
+
+def _dma(
+    instruction: Instruction, on: Target, constants: Constants, operands: dict[str, Any]
+) -> Work:
+    args, name = instruction.args, instruction.checked.spec.name
+    sources = _flat(args, operands["reads"])
+    targets = _flat(args, operands["writes"])
+    pairs = [(s, targets[0]) for s in sources if targets and s is not targets[0]]
+    rate = 1.0
+    if "transpose" in name and constants.has_generators:
+        on_chip = all(s.storage.on_chip for s in sources)
+        rate = constants.dma_transpose_on_chip if on_chip else constants.dma_transpose_from_hbm
+    moved = transfer(pairs, constants, on.partitions, rate)
+    inward = bool(targets) and targets[0].storage.on_chip
+    queue, generator = (IN, 0) if inward else (OUT, 1)
+    asked = args.get("engine", engine.unknown)
+    busy = constants.runtime_descriptors
+    if _in_software(args, pairs, operands, constants):
+        queue, generator, busy = GPSIMD, None, constants.software_descriptors
+    elif not constants.has_generators or args.get("dge_mode") is dge_mode.none:
+        generator = None
+    else:
+        busy = constants.hardware_descriptors
+        if asked is engine.scalar:
+            queue, generator = SCALAR, 1
+        elif asked is engine.sync:
+            queue, generator = IN, 0
+    return Work(
+        name, queue, busy, 0.0, **operands,
+        transfer=moved, start=constants.dma_start, generator=generator,
+    )  # fmt: skip
+
+
+def _flat(args: dict[str, Any], names: tuple[str, ...]) -> list[Tensor]:
+    found: list[Tensor] = []
+    for name in names:
+        value = args[name]
+        found += [value] if isinstance(value, Tensor) else [t for t in value if t is not None]
+    return found
+
+
+def _in_software(
+    args: dict[str, Any],
+    pairs: list[tuple[Tensor, Tensor]],
+    operands: dict[str, Any],
+    constants: Constants,
+) -> bool:
+    """Descriptors that GpSimd writes: on request, for indices, for casts (a generator has none)."""
+    if args.get("dge_mode") is dge_mode.swdge or operands["indices"]:
+        return True
+    return constants.has_generators and any(s.dtype != t.dtype for s, t in pairs)
