@@ -11,7 +11,7 @@ import numpy as np
 from utils.simulator import program
 from utils.simulator.enums import engine, reduce_cmd
 from utils.simulator.errors import doubt
-from utils.simulator.operators import Operator
+from utils.simulator.operators import Operator, folded
 from utils.simulator.tensor import Tensor
 
 LANES = 128
@@ -49,7 +49,8 @@ def accumulate(
             lanes[:] = np.nan
         return
     if command is not reduce_cmd.reset:
-        lanes[:] = op.meaning(lanes, op.reduced(values))
+        reduced = op.reduced or folded(op.meaning)
+        lanes[:] = op.meaning(lanes, reduced(values))
 
 
 def read_out(of: engine, into: Tensor | None, *, first: int = 0, negate: bool = False) -> None:

@@ -1,0 +1,669 @@
+"""The Vector Engine: every instruction against NumPy in FP64, every rule broken, every cost."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.nki_bench import (
+    NUMPY,
+    cycles,
+    drawn,
+    empty,
+    floats,
+    issued,
+    layouts,
+    placed,
+    read,
+    refused,
+    rows_of,
+    same,
+    seeds,
+    shapes,
+    stored,
+    types,
+    warned,
+)
+
+import nki.isa as nisa  # isort: skip
+import nki.language as nl  # isort: skip
+
+
+def once(values) -> np.ndarray:
+    """FP64 rounded to FP32, as FP64 again."""
+    with np.errstate(all="ignore"):
+        return np.asarray(values, np.float64).astype(np.float32).astype(np.float64)
+
+
+OPS = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "maximum": np.maximum,
+    "minimum": np.minimum, "greater": np.greater, "less_equal": np.less_equal,
+    "equal": np.equal, "logical_and": np.logical_and, "logical_xor": np.logical_xor,
+}  # fmt: skip
+UNARY = {"abs": np.abs, "square": np.square, "relu": lambda x: np.maximum(x, 0)}
+ops = st.sampled_from(sorted(OPS))
+flags = st.booleans()
+
+
+def two(name: str, a, b, reverse: bool = False) -> np.ndarray:
+    return once(OPS[name](b, a) if reverse else OPS[name](a, b))
+
+
+def token(name: str):
+    return getattr(nl, name)
+
+
+# ---- pairs of tiles --------------------------------------------------------------------------
+
+
+@settings(max_examples=120, deadline=None)
+@given(shapes, types, types, types, layouts, layouts, layouts, ops, seeds)
+def test_tensor_tensor(shape, type1, type2, to, at1, at2, at, op, seed) -> None:
+    if at1 == at2 == "psum":
+        at2 = "plain"
+    a, b = drawn(seed, shape, type1), drawn(seed + 1, shape, type2)
+
+    def call():
+        dst = empty(shape, to, at)
+        nisa.tensor_tensor(
+            dst=dst, data1=placed(a, type1, at1), data2=placed(b, type2, at2), op=token(op)
+        )
+        return dst
+
+    _, dst = issued(call)
+    wanted = two(op, rows_of(a), rows_of(b)).reshape(shape)
+    same(read(dst), stored(wanted, to))
+
+
+WHOLE = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "maximum": max,
+    "greater": lambda a, b: int(a > b),
+}
+words = st.integers(-(2**31), 2**31 - 1)
+
+
+@settings(max_examples=80, deadline=None)
+@given(words, words, st.sampled_from(sorted(WHOLE)), st.sampled_from(("int32", "uint32")))
+def test_integers_are_exact_on_gpsimd_and_pass_through_fp32_elsewhere(a, b, op, type_) -> None:
+    if type_ == "uint32":
+        a, b = a % 2**32, b % 2**32
+    x, y = np.array([[a]], type_), np.array([[b]], type_)
+
+    def on(engine, at="plain"):
+        def call():
+            dst = empty((1, 1), type_)
+            nisa.tensor_tensor(
+                dst=dst, data1=placed(x, type_, at), data2=placed(y, type_), op=token(op),
+                engine=engine,
+            )  # fmt: skip
+            return dst
+
+        program, dst = issued(call)
+        return program.instructions[-1].engine, int(read(dst)[0, 0])
+
+    exact = WHOLE[op](a, b) % 2**32
+    exact -= 2**32 if type_ == "int32" and exact >= 2**31 else 0
+    assert on(nisa.engine.unknown) == (nisa.engine.gpsimd, exact)
+    assert on(nisa.engine.gpsimd) == (nisa.engine.gpsimd, exact)
+    rounded = OPS[op](once(a), once(b))
+    limits = np.iinfo(type_)
+    lossy = int(min(max(float(once(rounded)), limits.min), limits.max))
+    assert on(nisa.engine.vector) == (nisa.engine.vector, lossy)
+    assert on(nisa.engine.unknown, "psum") == (nisa.engine.vector, lossy)
+
+
+@pytest.mark.parametrize("op", ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift",
+                                "right_shift"))  # fmt: skip
+@pytest.mark.parametrize("name", ("int8", "uint16", "int32", "uint32"))
+def test_bits_of_pairs(op: str, name: str) -> None:
+    rng = np.random.default_rng(3)
+    limits = np.iinfo(name)
+    a = rng.integers(limits.min, limits.max, (8, 40), name, endpoint=True)
+    b = rng.integers(0, limits.bits + 2, (8, 40)).astype(name)
+    if "shift" not in op:
+        b = rng.integers(limits.min, limits.max, (8, 40), name, endpoint=True)
+
+    def call():
+        dst = empty(a.shape, name)
+        nisa.tensor_tensor(
+            dst=dst, data1=placed(a, name), data2=placed(b, name, "stepped"), op=token(op)
+        )
+        return dst
+
+    _, dst = issued(call)
+    mask = 2**limits.bits - 1
+    do = {"bitwise_and": int.__and__, "bitwise_or": int.__or__, "bitwise_xor": int.__xor__,
+          "left_shift": int.__lshift__, "right_shift": int.__rshift__}[op]  # fmt: skip
+    pairs = zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
+    wanted = [do(int(x) & mask, int(y) & mask if "shift" not in op else y) & mask for x, y in pairs]
+    assert (read(dst).ravel().astype(np.int64) & mask).tolist() == wanted
+
+
+def test_power_runs_on_gpsimd() -> None:
+    x = np.array([[2.0, 9.0, 4.0]], np.float32)
+    y = np.array([[3.0, 0.5, -1.0]], np.float32)
+
+    def call(**options):
+        dst = empty(x.shape, "float32", options.pop("at", "plain"))
+        nisa.tensor_tensor(
+            dst=dst, data1=placed(x, "float32"), data2=placed(y, "float32"), op=nl.power, **options
+        )
+        return dst
+
+    program, dst = issued(call)
+    assert program.instructions[-1].engine is nisa.engine.gpsimd
+    assert read(dst).tolist() == [[8.0, 3.0, 0.25]]
+    refused(lambda: call(engine=nisa.engine.vector), "nl.power", "gpsimd")
+    refused(lambda: call(at="psum"), "psum", "gpsimd")
+
+
+# ---- tiles and columns -----------------------------------------------------------------------
+
+
+def an_operand(kind: str, seed: int, partitions: int) -> np.ndarray | float:
+    values = drawn(seed, (partitions, 1), "float32", 3.0)
+    return values if kind == "column" else float(values[0, 0])
+
+
+def given_to(value, at: str = "plain"):
+    return placed(value, "float32", at) if isinstance(value, np.ndarray) else value
+
+
+kinds = st.sampled_from(("number", "column"))
+
+
+@settings(max_examples=120, deadline=None)
+@given(shapes, types, types, layouts, layouts, ops, st.none() | ops, kinds, kinds, flags, flags,
+       seeds)  # fmt: skip
+def test_tensor_scalar(
+    shape, from_, to, here, there, op0, op1, kind0, kind1, reverse0, reverse1, seed
+) -> None:
+    x = drawn(seed, shape, from_)
+    first = an_operand(kind0, seed + 1, shape[0])
+    second = an_operand(kind1, seed + 2, shape[0]) if op1 else None
+
+    def call():
+        dst = empty(shape, to, there)
+        nisa.tensor_scalar(
+            dst=dst, data=placed(x, from_, here), op0=token(op0), operand0=given_to(first),
+            reverse0=reverse0, op1=op1 and token(op1), operand1=given_to(second, "psum"),
+            reverse1=reverse1,
+        )  # fmt: skip
+        return dst
+
+    _, dst = issued(call)
+    made = two(op0, rows_of(x), once(first), reverse0)
+    if op1:
+        made = two(op1, made, once(second), reverse1)
+    same(read(dst), stored(made.reshape(shape), to))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_tensor_scalar_with_operators_of_one_value(name: str) -> None:
+    x = drawn(1, (8, 12), "float32")
+
+    def call(operand):
+        dst = empty(x.shape, "bfloat16")
+        nisa.tensor_scalar(
+            dst=dst, data=placed(x, "float32"), op0=token(name), operand0=operand,
+            op1=nl.add, operand1=1.0,
+        )  # fmt: skip
+        return dst
+
+    for operand in (None, 0, 0.0):
+        _, dst = issued(lambda operand=operand: call(operand))
+        same(read(dst), stored(once(once(UNARY[name](rows_of(x))) + 1), "bfloat16"))
+    refused(lambda: call(2.0), "operand0 is 2.0", "no second operand")
+
+
+def test_rsqrt_in_tensor_scalar_runs_on_gpsimd() -> None:
+    x = np.array([[0.25, 4.0, 16.0]], np.float32)
+
+    def call(at="plain", **options):
+        dst = empty(x.shape, "float32", at)
+        nisa.tensor_scalar(
+            dst=dst, data=placed(x, "float32"), op0=nl.rsqrt, operand0=0.0, **options
+        )
+        return dst
+
+    program, dst = issued(call)
+    assert program.instructions[-1].engine is nisa.engine.gpsimd
+    assert read(dst).tolist() == [[2.0, 0.5, 0.25]]
+    assert cycles(call) == ("gpsimd", 64)
+    refused(lambda: call(engine=nisa.engine.vector), "rsqrt", "gpsimd")
+    refused(lambda: call(at="psum"), "dst is in PSUM")
+
+
+@pytest.mark.parametrize("name", ("int8", "uint8", "int32", "uint16"))
+def test_tensor_scalar_on_bits(name: str) -> None:
+    limits = np.iinfo(name)
+    x = np.random.default_rng(0).integers(limits.min, limits.max, (4, 30), name, endpoint=True)
+    column = np.array([[1], [3], [7], [15]], name)
+
+    def call():
+        dst = empty(x.shape, name)
+        nisa.tensor_scalar(
+            dst=dst, data=placed(x, name), op0=nl.bitwise_and, operand0=placed(column, name),
+            op1=nl.left_shift, operand1=2,
+        )  # fmt: skip
+        inverse = empty(x.shape, name)
+        nisa.tensor_scalar(dst=inverse, data=placed(x, name), op0=nl.invert, operand0=None)
+        return dst, inverse
+
+    _, (dst, inverse) = issued(call)
+    same(read(dst), ((x.astype(np.int64) & column) << 2).astype(name))
+    same(read(inverse), ~x)
+
+
+@settings(max_examples=100, deadline=None)
+@given(shapes, types, types, types, layouts, layouts, ops, ops, kinds, flags, flags, seeds)
+def test_scalar_tensor_tensor(
+    shape, from_, other, to, here, there, op0, op1, kind, reverse0, reverse1, seed
+) -> None:
+    x, y = drawn(seed, shape, from_), drawn(seed + 1, shape, other)
+    first = an_operand(kind, seed + 2, shape[0])
+
+    def call():
+        dst = empty(shape, to, there)
+        nisa.scalar_tensor_tensor(
+            dst=dst, data=placed(x, from_, here), op0=token(op0), operand0=given_to(first),
+            op1=token(op1), operand1=placed(y, other, "stepped"), reverse0=reverse0,
+            reverse1=reverse1,
+        )  # fmt: skip
+        return dst
+
+    _, dst = issued(call)
+    made = two(op0, rows_of(x), once(first), reverse0)
+    same(read(dst), stored(two(op1, made, rows_of(y), reverse1).reshape(shape), to))
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes, floats, floats, layouts, kinds, st.sampled_from(("multiply", "add", "maximum")),
+       st.sampled_from(("add", "subtract", "minimum")), flags, flags, seeds)  # fmt: skip
+def test_tensor_tensor_scan(
+    shape, from_, to, here, kind, op0, op1, reverse0, reverse1, seed
+) -> None:
+    x, y = drawn(seed, shape, from_, 0.9), drawn(seed + 1, shape, from_)
+    start = an_operand(kind, seed + 2, shape[0])
+
+    def call():
+        dst = empty(shape, to)
+        nisa.tensor_tensor_scan(
+            dst=dst, data0=placed(x, from_, here), data1=placed(y, from_), initial=given_to(start),
+            op0=token(op0), op1=token(op1), reverse0=reverse0, reverse1=reverse1,
+        )  # fmt: skip
+        return dst
+
+    _, dst = issued(call)
+    a, b = rows_of(x), rows_of(y)
+    state, made = np.broadcast_to(once(start), (shape[0], 1))[:, 0], np.empty(a.shape)
+    for i in range(a.shape[1]):
+        state = made[:, i] = two(op1, two(op0, a[:, i], state, reverse0), b[:, i], reverse1)
+    same(read(dst), stored(made.reshape(shape), to))
+
+
+# ---- moves, fills, random ------------------------------------------------------------------------
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from((1, 32, 40, 64, 96, 128)), st.integers(1, 9),
+       st.lists(st.integers(0, 31) | st.just(255), min_size=32, max_size=32),
+       st.sampled_from(("float32", "int32", "bfloat16", "uint8")), seeds)  # fmt: skip
+def test_nc_stream_shuffle(partitions, columns, mask, type_, seed) -> None:
+    rows = -(-partitions // 32) * 32
+    x, before = drawn(seed, (rows, columns), type_), drawn(seed + 1, (partitions, columns), type_)
+
+    def call():
+        dst = placed(before, type_)
+        nisa.nc_stream_shuffle(dst=dst, src=placed(x, type_), shuffle_mask=mask)
+        return dst
+
+    _, dst = issued(call)
+    wanted = before.copy()
+    for i in range(partitions):
+        if mask[i % 32] != 255:
+            wanted[i] = x[i // 32 * 32 + mask[i % 32]]
+    same(read(dst), wanted)
+
+
+def test_one_row_spreads_over_a_quadrant_and_a_shuffle_works_in_place() -> None:
+    x = np.arange(64, dtype=np.float32).reshape(64, 1)
+
+    def call():
+        tile = placed(x, "float32")
+        nisa.nc_stream_shuffle(dst=tile, src=tile, shuffle_mask=[1, 0, *range(2, 31), 255])
+        spread = empty((128, 1), "float32")
+        nisa.nc_stream_shuffle(dst=spread[96:128], src=tile[0:1], shuffle_mask=[0] * 32)
+        return tile, spread
+
+    _, (tile, spread) = issued(call)
+    order = [1, 0, *range(2, 33 - 1)]
+    wanted = [v + 32 * q for q in (0, 1) for v in order]
+    assert read(tile)[:, 0].tolist() == wanted
+    assert read(spread)[96:, 0].tolist() == [1.0] * 32
+
+
+def test_shuffles_obey_their_rules() -> None:
+    def call(mask=(0,) * 32, src=(32, 4), dst=(32, 4), type_="float32", start=0):
+        tile = empty((128, dst[1]), "float32")[start : start + dst[0]]
+        nisa.nc_stream_shuffle(dst=tile, src=empty(src, type_), shuffle_mask=list(mask))
+
+    refused(lambda: call(mask=[0] * 31), "31 entries", "32")
+    refused(lambda: call(mask=[0] * 31 + [32]), "shuffle_mask[31] is 32", "0 to 31", "255")
+    refused(lambda: call(type_="bfloat16"), "src is bfloat16, dst is float32")
+    refused(lambda: call(src=(32, 5)), "5 elements", "4")
+    refused(lambda: call(mask=range(32), src=(1, 4)), "partition 1 of src", "has 1")
+    refused(lambda: call(src=(64, 4), start=32), "starts at partition 32", "64 active")
+
+
+@pytest.mark.parametrize("name", sorted(NUMPY))
+def test_memset(name: str) -> None:
+    for value in (0, 1, 3.0, True, np.float32(2), np.int64(5)):
+
+        def call(value=value):
+            dst = empty((4, 6), name, "stepped")
+            nisa.memset(dst=dst, value=value)
+            return dst
+
+        _, dst = issued(call)
+        assert (read(dst) == int(value)).all()
+
+
+def test_fills_take_turns_and_psum_is_filled_by_the_vector_engine() -> None:
+    def call():
+        for _ in range(3):
+            nisa.memset(empty((2, 4), "float32"), 0)
+        nisa.memset(empty((2, 4), "float32", "psum"), 0)
+        nisa.memset(empty((2, 4), "float32"), 0, engine=nisa.engine.gpsimd)
+        nisa.memset(empty((2, 4), "float32"), 0)
+
+    for _ in range(2):
+        program, _ = issued(call)
+        assert [i.engine.name for i in program.instructions] == [
+            "vector", "gpsimd", "vector", "vector", "gpsimd", "gpsimd",
+        ]  # fmt: skip
+
+
+def test_memset_takes_what_the_type_holds() -> None:
+    def call(name, value, at="plain", **options):
+        nisa.memset(dst=empty((2, 4), name, at), value=value, **options)
+
+    refused(lambda: call("int32", 1.5), "1.5", "int32", "integers")
+    refused(lambda: call("uint8", 300), "300", "0 to 255")
+    refused(lambda: call("uint16", -1), "-1", "65535")
+    refused(lambda: call("int32", float("nan")), "nan", "integers")
+    refused(lambda: call("float32", "0"), "a number")
+    refused(lambda: call("float8_e4m3fn_x4", 1), "allowed: 0")
+    refused(lambda: call("float32", 0, engine=nisa.engine.scalar), "engine.vector", "gpsimd")
+    refused(lambda: call("float32", 0, "psum", engine=nisa.engine.gpsimd), "psum", "gpsimd")
+    warned(lambda: call("float16", 1e6), "float16 cannot hold", "inf")
+    issued(lambda: call("float8_e4m3fn_x4", 0))
+
+
+def test_dropout_keeps_or_zeroes() -> None:
+    x = stored(drawn(0, (64, 200), "bfloat16") + 8, "bfloat16")
+    columns = np.linspace(0, 1, 64).reshape(64, 1).astype(np.float32)
+
+    def call(prob):
+        dst = empty(x.shape, "bfloat16")
+        nisa.dropout(dst=dst, data=placed(x, "bfloat16"), prob=given_to(prob))
+        return dst
+
+    outcome = {}
+    for prob in (0.0, 0.25, 1.0):
+        _, dst = issued(lambda prob=prob: call(prob))
+        outcome[prob] = read(dst)
+        assert ((outcome[prob] == x) | (outcome[prob] == 0)).all()
+    same(outcome[0.0], x)
+    assert not outcome[1.0].any()
+    dropped, n = np.count_nonzero(outcome[0.25] == 0), x.size
+    assert abs(dropped - n / 4) < 5 * np.sqrt(n * 3 / 16)
+    _, dst = issued(lambda: call(columns))
+    share = np.count_nonzero(read(dst) == 0, axis=1) / 200
+    assert share[0] == 0 and share[-1] == 1 and np.corrcoef(share, columns[:, 0])[0, 1] > 0.95
+    refused(lambda: call(1.5), "prob is 1.5", "0 to 1")
+    refused(
+        lambda: nisa.dropout(
+            dst=empty((2, 2), "float32"), data=empty((2, 2), "bfloat16"), prob=0.1
+        ),
+        "data is bfloat16, dst is float32",
+    )
+    refused(
+        lambda: nisa.dropout(
+            dst=empty((2, 2), "int32"), data=empty((2, 2), "int32"), prob=empty((2, 1), "bfloat16")
+        ),
+        "prob is bfloat16", "float32",
+    )  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(shapes, floats, floats, layouts, seeds)
+def test_reciprocal(shape, from_, to, here, seed) -> None:
+    x = drawn(seed, shape, from_)
+
+    def call():
+        dst = empty(shape, to)
+        nisa.reciprocal(dst=dst, data=placed(x, from_, here))
+        return dst
+
+    _, dst = issued(call)
+    with np.errstate(all="ignore"):
+        same(read(dst), stored(once(1 / rows_of(x)).reshape(shape), to))
+
+
+# ---- rules -----------------------------------------------------------------------------------
+
+
+def t(shape=(4, 8), type_="float32", at="plain"):
+    return empty(shape, type_, at)
+
+
+def test_tensor_tensor_broadcasts_nothing() -> None:
+    def call(a, b, dst=(4, 8), at1="plain", at2="plain", op=nl.add, type_="float32", **options):
+        nisa.tensor_tensor(
+            dst=t(dst, type_), data1=t(a, type_, at1), data2=t(b, type_, at2), op=op, **options
+        )
+
+    refused(lambda: call((4, 8), (4, 1)), "(4, 8)", "(4, 1)", "tensor_scalar")
+    refused(lambda: call((4, 8), (1, 8)), "ones", "nc_stream_shuffle")
+    refused(lambda: call((4, 8), (4, 6)), "shape", "8", "6")
+    refused(lambda: call((4, 8), (4, 8), (4, 9)), "(4, 9)")
+    refused(lambda: call((4, 8), (4, 8), at1="psum", at2="psum"), "both in psum", "tensor_copy")
+    refused(lambda: call((4, 8), (4, 8), op=nl.bitwise_and), "float32", "integers")
+    refused(lambda: call((4, 8), (4, 8), op=nl.exp), "nl.exp", "nisa.activation")
+    refused(lambda: call((4, 8), (4, 8), op=nl.invert), "nl.invert", "bitwise_and")
+    refused(lambda: call((4, 8), (4, 8), op=np.add), "no operator", "pass nl.add")
+    refused(lambda: call((4, 8), (4, 8), op="max"), "pass nl.maximum")
+    refused(lambda: call((4, 8), (4, 8), op=nl.abs_max), "nl.abs_max", "gen3", "gen4")
+    refused(lambda: call((4, 8), (4, 8), engine=nisa.engine.scalar), "engine.vector", "gpsimd")
+    refused(lambda: call((4, 8), (4, 8), type_="float8_e5m2_x4"), "four numbers", "quantize_mx")
+    refused(lambda: call((4, 8), (4, 8), at1="psum", engine=nisa.engine.gpsimd), "psum", "gpsimd")
+    issued(lambda: call((4, 8), (4, 8), op=nl.abs_max), "trn3")
+    warned(lambda: call((4, 8), (4, 8), op=nl.divide), "nl.divide", "fail")
+
+
+def test_tensor_copy_engines() -> None:
+    def call(engine, at="plain", src=(4, 8)):
+        nisa.tensor_copy(dst=t(), src=t(src, at=at), engine=engine)
+
+    assert cycles(lambda: call(nisa.engine.unknown))[0] == "vector"
+    refused(lambda: call(nisa.engine.scalar), "gen2", "nl.copy", target="trn1")
+    refused(lambda: call(nisa.engine.gpsimd, "psum"), "psum", "engine.vector")
+    refused(lambda: call(nisa.engine.tensor), "engine.vector", "gpsimd", "scalar")
+    refused(lambda: call(nisa.engine.unknown, src=(4, 9)), "(4, 8)", "(4, 9)")
+    refused(lambda: nisa.tensor_copy(dst=t(), src=t(), dtype=nl.bfloat16), "dtype")
+
+
+def test_tensor_scalar_operands() -> None:
+    def call(op0=nl.add, operand0=1.0, type_="float32", target="trn2", **options):
+        nisa.tensor_scalar(
+            dst=t(type_=type_), data=t(type_=type_), op0=op0,
+            operand0=operand0() if callable(operand0) else operand0, **options,
+        )  # fmt: skip
+
+    row, half = (lambda: t((1, 8))), (lambda: t((4, 1), "bfloat16"))
+    refused(lambda: call(operand0=row), "operand0", "one value per partition", "1 partitions", "8")
+    refused(lambda: call(operand0=half), "bfloat16", "operand tiles must be float32")
+    refused(lambda: call(operand0=None), "operand0 is None", "nl.add")
+    refused(lambda: call(op1=nl.add), "operand1 is None")
+    refused(lambda: call(operand1=2.0), "operand1 is 2.0", "op1")
+    refused(lambda: call(op1=nl.bitwise_or, operand1=1), "one on bits")
+    refused(lambda: call(op0=nl.bitwise_or, operand0=1), "data is float32", "integers")
+    refused(lambda: call(op0=nl.bitwise_or, operand0=1.5, type_="int32"), "1.5", "integers")
+    refused(lambda: call(op0=nl.tanh), "nl.tanh", "nisa.activation")
+    refused(lambda: call(reverse0=3), "reverse0 is 3")
+    refused(lambda: call(engine=nisa.engine.gpsimd), "gpsimd", "nl.rsqrt")
+    scalar = {"engine": nisa.engine.scalar}
+    refused(lambda: call(op0=nl.subtract, **scalar), "subtract", "multiply then add")
+    refused(lambda: call(op1=nl.multiply, operand1=2.0, **scalar), "op1 is nl.multiply")
+    refused(
+        lambda: call(op0=nl.bitwise_or, operand0=1, type_="int32", **scalar), "on bits", "vector"
+    )
+    for op0, more in ((nl.multiply, {"op1": nl.add, "operand1": 1.0}), (nl.multiply, {}),
+                      (nl.add, {})):  # fmt: skip
+        assert cycles(lambda op0=op0, more=more: call(op0, **more, **scalar))[0] == "scalar"
+    assert cycles(lambda: call(nl.subtract, **scalar), "trn3")[0] == "scalar"
+
+
+def test_scalar_tensor_tensor_says_which_operand_is_the_column() -> None:
+    def call(operand0=1.0, operand1=(4, 8), at="plain", op1=nl.add):
+        nisa.scalar_tensor_tensor(
+            dst=t(), data=t(at=at), op0=nl.multiply,
+            operand0=t(operand0) if isinstance(operand0, tuple) else operand0,
+            op1=op1, operand1=t(operand1, at=at) if isinstance(operand1, tuple) else operand1,
+        )  # fmt: skip
+
+    refused(lambda: call(operand1=(4, 1)), "operand0 is the number or the column", "(4, 1)")
+    refused(lambda: call(operand0=(4, 8)), "operand0 must have one value per partition")
+    refused(lambda: call(operand1=2.0), "operand1 is 2.0", "tensor")
+    refused(lambda: call(at="psum"), "both in PSUM")
+    refused(lambda: call(op1=nl.bitwise_and), "nl.bitwise_and", "nl.add")
+
+
+def test_scans_begin_with_one_value_for_each_partition() -> None:
+    def call(initial=0.0, at="plain", op0=nl.multiply, size=(4, 8)):
+        nisa.tensor_tensor_scan(
+            dst=t(), data0=t(at=at), data1=t(size, at=at),
+            initial=t(initial) if isinstance(initial, tuple) else initial, op0=op0, op1=nl.add,
+        )  # fmt: skip
+
+    refused(lambda: call((4, 2)), "initial must have one value per partition", "2 columns")
+    refused(lambda: call(at="psum"), "both in PSUM")
+    refused(lambda: call(op0=nl.abs), "nl.abs")
+    refused(lambda: call(size=(4, 7)), "(4, 7)")
+
+
+# ---- cycles ----------------------------------------------------------------------------------
+
+
+def copy_of(shape, types_=("bfloat16", "bfloat16"), here="plain", there="plain", **options):
+    return lambda: nisa.tensor_copy(
+        dst=t(shape, types_[1], there), src=t(shape, types_[0], here), **options
+    )
+
+
+SCALAR, GPSIMD = {"engine": nisa.engine.scalar}, {"engine": nisa.engine.gpsimd}
+
+
+@pytest.mark.parametrize("call,target,wanted", [
+    (copy_of((128, 512), ("float32", "float32")), "trn2", 512),
+    (copy_of((128, 10), ("float32", "float32")), "trn2", 64),
+    (copy_of((128, 512)), "trn1", 512),
+    (copy_of((128, 512)), "trn2", 128),
+    (copy_of((128, 512)), "trn3", 128),
+    (copy_of((128, 512), ("float16", "bfloat16")), "trn2", 128),
+    (copy_of((128, 512), ("float32", "bfloat16")), "trn2", 512),
+    (copy_of((128, 512), here="psum"), "trn2", 256),
+    (copy_of((128, 512), here="psum", there="psum"), "trn2", 512),
+    (copy_of((128, 512), here="stepped"), "trn2", 256),
+    (copy_of((128, 512), here="psum", there="stepped"), "trn2", 512),
+    (copy_of((128, 512), **GPSIMD), "trn2", 512),
+    (copy_of((128, 512), **SCALAR), "trn2", 512),
+    (copy_of((128, 512), **SCALAR), "trn3", 256),
+    # 8 elements of 2 bytes apart is 16 bytes, at full rate; 9 are 18 bytes, at half.
+    (copy_of((128, 64, 8), ("float32", "float32"), there="permuted"), "trn2", 1024),
+    (copy_of((128, 128, 4), ("float32", "float32"), there="permuted"), "trn2", 1024),
+    (copy_of((128, 4, 128), ("float32", "float32"), there="permuted"), "trn2", 512),
+    (copy_of((128, 8, 64), there="permuted"), "trn2", 256),
+    (copy_of((128, 9, 64), there="permuted"), "trn2", 576),
+])  # fmt: skip
+def test_cycles_of_copies(call, target: str, wanted: float) -> None:
+    assert cycles(call, target)[1] == wanted
+
+
+def pair(type_="bfloat16", op="add", at="plain", n=512, dst=None, **options):
+    return lambda: nisa.tensor_tensor(
+        dst=t((128, n), dst or type_), data1=t((128, n), type_, at), data2=t((128, n), type_),
+        op=token(op), **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("call,target,wanted", [
+    (pair("float32"), "trn2", 1024),
+    (pair("float32", at="psum"), "trn2", 512),
+    (pair("float32", n=16), "trn2", 64),
+    (pair(), "trn1", 512),
+    (pair(op="maximum"), "trn1", 1024),
+    (pair("float16"), "trn1", 1024),
+    (pair(at="stepped"), "trn1", 1024),
+    (pair(), "trn2", 256),
+    (pair(op="maximum"), "trn2", 512),
+    (pair("float16"), "trn2", 512),
+    (pair(at="psum"), "trn2", 512),
+    (pair(dst="float32"), "trn2", 1024),
+    (pair("int32"), "trn2", 1024),
+    (pair("float32", "power"), "trn2", 1024),
+])  # fmt: skip
+def test_cycles_of_pairs(call, target: str, wanted: float) -> None:
+    assert cycles(call, target)[1] == wanted
+
+
+def scaled(type_="bfloat16", at="plain", op0="multiply", operand0=2.0, n=512, **options):
+    return lambda: nisa.tensor_scalar(
+        dst=t((128, n), type_), data=t((128, n), type_, at), op0=token(op0), operand0=operand0,
+        **options,
+    )  # fmt: skip
+
+
+def both(type_="bfloat16", op0="subtract", op1="multiply", n=512):
+    return lambda: nisa.scalar_tensor_tensor(
+        dst=t((128, n)), data=t((128, n), type_), op0=token(op0), operand0=1.0, op1=token(op1),
+        operand1=t((128, n), type_),
+    )  # fmt: skip
+
+
+def filled(value, type_, **options):
+    return lambda: nisa.memset(dst=t((128, 512), type_), value=value, **options)
+
+
+@pytest.mark.parametrize("call,target,wanted", [
+    (scaled("float32"), "trn2", 512),
+    (scaled("float32", op1=nl.add, operand1=1.0), "trn2", 512),
+    (scaled(), "trn1", 512),
+    (scaled(), "trn2", 128),
+    (scaled(at="psum"), "trn2", 256),
+    (scaled(at="stepped"), "trn2", 256),
+    (scaled(**SCALAR), "trn2", 512),
+    (scaled(**SCALAR), "trn3", 256),
+    (scaled("float32", op0="rsqrt", operand0=0.0), "trn2", 2048),
+    (both(), "trn2", 512),
+    (both(n=511), "trn2", 1022),
+    (both(op0="add"), "trn2", 1024),
+    (both("float32"), "trn2", 1024),
+    (filled(0, "bfloat16"), "trn2", 256),
+    (filled(0.0, "float16"), "trn2", 256),
+    (filled(1, "bfloat16"), "trn2", 512),
+    (filled(0, "float32"), "trn2", 512),
+    (lambda: nisa.reciprocal(dst=t((128, 100)), data=t((128, 100))), "trn2", 800),
+    (lambda: nisa.reciprocal(dst=t((128, 4)), data=t((128, 4))), "trn2", 64),
+    (lambda: nisa.dropout(dst=t((128, 100)), data=t((128, 100)), prob=0.1), "trn2", 100),
+    (lambda: nisa.nc_stream_shuffle(dst=t((32, 300)), src=t((1, 300)), shuffle_mask=[0] * 32),
+     "trn2", 300),
+    (lambda: nisa.tensor_tensor_scan(dst=t((128, 100)), data0=t((128, 100)), data1=t((128, 100)),
+                                     initial=0, op0=nl.multiply, op1=nl.add), "trn2", 200),
+])  # fmt: skip
+def test_cycles_of_the_others(call, target: str, wanted: float) -> None:
+    assert cycles(call, target)[1] == wanted
