@@ -13,6 +13,7 @@ by their class (`LIMITS`), steps of a ladder by their order, and which engine is
 
 from collections.abc import Iterable
 
+from utils.nki_validation.estimates import estimate
 from utils.nki_validation.measurements import CLASSES, Measurement, chosen, measurements
 from utils.nki_validation.report import (
     LEAST_CORRELATION,
@@ -37,13 +38,6 @@ __all__ = [
     "measurements",
     "spearman",
 ]
-
-
-def estimate(it: Measurement) -> Estimate:
-    """What the timing model gives for the quantity that was measured."""
-    from utils.nki_validation import estimates
-
-    return estimates.estimate(it)
 
 
 def compare(rows: Iterable[Measurement] | None = None) -> Report:

@@ -4,6 +4,7 @@ import functools
 import importlib
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from utils.nki_validation.measurements import Measurement, chosen
@@ -16,23 +17,53 @@ SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 REPEATS = 16
 
 
+@dataclass(frozen=True)
+class Figures:
+    """What is kept of a profile, which itself holds every instruction.
+
+    seconds; mfu and active as shares; activation and dma in seconds, the longest of their kind;
+    read and written in bytes of HBM.
+    """
+
+    seconds: float
+    mfu: float
+    activation: float
+    dma: float
+    busiest: str
+    active: dict[str, float]
+    read: int
+    written: int
+
+
 def estimate(it: Measurement) -> Estimate:
     """What the timing model gives for the quantity that was measured."""
-    profile = _profile(it)
-    value = QUANTITIES[it.quantity](it, profile)
-    active = {name: 100 * share for name, share in profile.utilisation.items()}
-    return Estimate(value, profile.busiest, active)
+    found = figures_of(it)
+    value = QUANTITIES[it.quantity](it)
+    active = {name: 100 * share for name, share in found.active.items()}
+    return Estimate(value, found.busiest, active)
 
 
-def _profile(it: Measurement, **more: Any) -> Any:
+def figures_of(it: Measurement, **more: Any) -> Figures:
+    """The figures of a measurement's kernel; `more` are further arguments of the kernel."""
     arguments = tuple(sorted({**it.arguments, **more}.items()))
-    return _profiled(it.kernel, arguments, tuple(it.shapes()), it.target, it.schedule)
+    return _figures(it.kernel, arguments, tuple(it.shapes()), it.target, it.schedule)
 
 
-@functools.lru_cache(maxsize=64)
-def _profiled(name: str, arguments: tuple, shapes: tuple, target: str, schedule: str) -> Any:
+@functools.cache
+def _figures(name: str, arguments: tuple, shapes: tuple, target: str, schedule: str) -> Figures:
     inputs = [Shape(*each) for each in shapes]
-    return profile(kernel_of(name), target=target, schedule=schedule)(*inputs, **dict(arguments))
+    kernel = profile(kernel_of(name), target=target, schedule=schedule)
+    found = kernel(*inputs, **dict(arguments))
+    return Figures(
+        seconds=found.seconds,
+        mfu=found.mfu,
+        activation=found.longest("activation"),
+        dma=found.longest("dma_copy"),
+        busiest=found.busiest,
+        active=found.utilisation,
+        read=found.hbm_read,
+        written=found.hbm_written,
+    )
 
 
 def kernel_of(name: str) -> Any:
@@ -41,46 +72,36 @@ def kernel_of(name: str) -> Any:
     return getattr(importlib.import_module(f"utils.kernels.{module}"), function)
 
 
-def _seconds(it: Measurement, profile: Any) -> float:
-    return profile.seconds / SECONDS[it.unit]
+def _in_seconds(it: Measurement) -> float:
+    seconds = _repeat(it) if it.quantity == "repeat" else getattr(figures_of(it), it.quantity)
+    return seconds / SECONDS[it.unit]
 
 
-def _mfu(it: Measurement, profile: Any) -> float:
-    return 100 * profile.mfu
+def _mfu(it: Measurement) -> float:
+    return 100 * figures_of(it).mfu
 
 
-def _longest(name: str) -> Callable[[Measurement, Any], float]:
-    def duration(it: Measurement, profile: Any) -> float:
-        return profile.longest(name) / SECONDS[it.unit]
-
-    return duration
-
-
-def _more_seconds(it: Measurement) -> float:
-    """What one more repetition adds, once the first have filled every queue."""
-    few, many = (_profile(it, times=times).seconds for times in (REPEATS, 2 * REPEATS))
+def _repeat(it: Measurement) -> float:
+    """Seconds that one more repetition adds, once the first have filled every queue."""
+    few, many = (figures_of(it, times=times).seconds for times in (REPEATS, 2 * REPEATS))
     return (many - few) / REPEATS
 
 
-def _repeat(it: Measurement, profile: Any) -> float:
-    return _more_seconds(it) / SECONDS[it.unit]
-
-
-def _rate(it: Measurement, profile: Any) -> float:
+def _rate(it: Measurement) -> float:
     best = max(_bytes_per_second(each) for each in chosen(it.ladder))
     return 100 * _bytes_per_second(it) / best
 
 
 def _bytes_per_second(it: Measurement) -> float:
     (shape, dtype), *_ = it.shapes()
-    return math.prod(shape) * dtype_of(dtype).itemsize / _more_seconds(it)
+    return math.prod(shape) * dtype_of(dtype).itemsize / _repeat(it)
 
 
-QUANTITIES: dict[str, Callable[[Measurement, Any], float]] = {
-    "seconds": _seconds,
+QUANTITIES: dict[str, Callable[[Measurement], float]] = {
+    "seconds": _in_seconds,
+    "activation": _in_seconds,
+    "dma": _in_seconds,
+    "repeat": _in_seconds,
     "mfu": _mfu,
-    "activation": _longest("activation"),
-    "dma": _longest("dma_copy"),
-    "repeat": _repeat,
     "rate": _rate,
 }
