@@ -165,8 +165,8 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
         when = {place: time for time, place in enumerate(order)}
         for place in range(width):
             time = when.get(place)
-            part = 0 if time is None else int(time // group) % len(COLORS)
-            color = "white" if time is None else COLORS[part]
+            part = 0 if time is None else int(time // group) % len(ROWS)
+            color = "white" if time is None else ROWS[part]
             _box(axes, (place + 0.04, -row - 0.9), 0.92, 0.8, color=color, hatch=HATCHES[part])
             if time is not None:
                 axes.text(place + 0.5, -row - 0.5, str(time + 1), ha="center", va="center",

@@ -52,13 +52,17 @@ class Listing:
         return sum(i.checked.cycles for i in self.program.instructions if i.engine.name == engine)
 
     def __str__(self) -> str:
+        return self.head(LINES)
+
+    def head(self, lines: int) -> str:
+        """The text up to so many lines of instructions."""
         rows = [("engine", "instruction", "writes", "reads")]
         found = itertools.groupby(map(_row, self.program.instructions))
         for (engine, name, *rest), same in found:
             times = len(list(same))
             rows.append((engine, name + (f" x {times}" if times > 1 else ""), *rest))
-        left = len(rows) - 1 - LINES
-        text = "\n".join(columns(rows[: LINES + 1], indent=""))
+        left = len(rows) - 1 - lines
+        text = "\n".join(columns(rows[: lines + 1], indent=""))
         return text + (f"\n... and {left} lines more" if left > 0 else "")
 
     __repr__ = __str__
