@@ -1,5 +1,8 @@
 """Host arrays and tensors of HBM: how arguments come in and results go out."""
 
+import copy
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +14,8 @@ from utils.simulator.errors import doubt, refuse
 from utils.simulator.memory import Storage
 from utils.simulator.program import Program
 from utils.simulator.tensor import Tensor, whole
+
+DEEPEST = 16
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,57 @@ class Shape:
     dtype: Any = "float32"
 
 
+def is_torch(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach")
+
+
+def is_array(value: Any) -> bool:
+    """What becomes a tensor: NumPy and torch arrays, and shapes that stand for them."""
+    return isinstance(value, (np.ndarray, Shape)) or is_torch(value)
+
+
+def mapped(value: Any, change: Callable[[Any], Any], wanted: Callable[[Any], bool]) -> Any:
+    """`value` with every `wanted` thing inside changed: in tuples, lists, dictionaries, dataclasses
+    and NKIObjects, which are copied where anything in them changes."""
+    return _mapped(value, change, wanted, 0)
+
+
+def _mapped(value: Any, change: Any, wanted: Any, depth: int) -> Any:
+    if wanted(value):
+        return change(value)
+    if depth > DEEPEST:
+        return value
+    if isinstance(value, (tuple, list)):
+        made = [_mapped(each, change, wanted, depth + 1) for each in value]
+        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
+    if isinstance(value, dict):
+        return {name: _mapped(each, change, wanted, depth + 1) for name, each in value.items()}
+    if not isinstance(value, type) and _has_fields(value):
+        changed = {
+            name: new
+            for name, old in vars(value).items()
+            if (new := _mapped(old, change, wanted, depth + 1)) is not old
+        }
+        if changed:
+            value = copy.copy(value)
+            for name, new in changed.items():
+                object.__setattr__(value, name, new)
+    return value
+
+
+def _has_fields(value: Any) -> bool:
+    kind = type(value)
+    is_object = any(each.__name__ == "NKIObject" for each in kind.__mro__)
+    return hasattr(value, "__dict__") and (dataclasses.is_dataclass(kind) or is_object)
+
+
+def any_shape(value: Any) -> bool:
+    """Whether a `Shape` is anywhere among the arguments: then there are no numbers."""
+    found: list[Any] = []
+    mapped(value, lambda each: found.append(each) or each, lambda v: isinstance(v, Shape))
+    return bool(found)
+
+
 @dataclass
 class Arrays:
     """The host arrays of one call, by the storage that stands for them."""
@@ -35,30 +91,25 @@ class Arrays:
 
     def taken(self, program: Program, value: Any) -> Any:
         """An argument as the kernel sees it: arrays become tensors, everything else stays."""
-        if isinstance(value, (tuple, list)):
-            return type(value)(self.taken(program, each) for each in value)
-        if isinstance(value, dict):
-            return {name: self.taken(program, each) for name, each in value.items()}
-        is_torch = type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach")
-        if not isinstance(value, (np.ndarray, Shape)) and not is_torch:
-            return value
+        return mapped(value, lambda array: self._tensor(program, array), is_array)
+
+    def _tensor(self, program: Program, value: Any) -> Tensor:
         if id(value) in self.seen:
             return self.seen[id(value)]
-        self.torch |= is_torch
+        self.torch |= is_torch(value)
         dtype, shape = dtype_of(value.dtype), tuple(value.shape)
-        if not shape:
+        if not shape or 0 in shape:
             raise refuse(
-                "an argument is an array without dimensions.",
-                "a kernel's tensors have one dimension or more; plain numbers are constants.",
-                "pass float(x) or x.reshape(1).",
+                f"an argument is an array of shape {shape}.",
+                "a kernel's tensors have one dimension or more, and at least one element.",
+                "pass x.reshape(1) for a tensor of one number; plain numbers are constants.",
             )
         region = MemoryRegion.shared_hbm if program.cores[0].grid > 1 else MemoryRegion.hbm
         storage = Storage(program, shape, dtype, region)
         storage.argument = True
         program.inputs.append(storage)
         if storage.data is not None:
-            array = _numpy(value) if is_torch else value
-            whole(storage).array()[...] = array.astype(storage.numpy, copy=False)
+            fill(storage, value)
         self.host[storage] = value
         tensor = self.seen[id(value)] = whole(storage)
         return tensor
@@ -68,29 +119,51 @@ class Arrays:
         if program.values:
             for storage, value in self.host.items():
                 if storage.written:
-                    _update(value, whole(storage).array())
-        return self._result(program, returned)
+                    _update(value, array_of(whole(storage)))
+        return mapped(returned, self._result if program.values else shape_of, is_tensor)
 
-    def _result(self, program: Program, value: Any) -> Any:
-        if isinstance(value, (tuple, list)):
-            return type(value)(self._result(program, each) for each in value)
-        if not isinstance(value, Tensor):
-            return value
-        _returnable(value)
-        if not program.values:
-            return Shape(value.shape, value.dtype)
-        stored = value.storage
-        if stored in self.host and value.shape == stored.shape:
+    def _result(self, tensor: Tensor) -> Any:
+        check_returnable(tensor)
+        stored = tensor.storage
+        if stored in self.host and tensor.shape == stored.shape and tensor.dtype == stored.dtype:
             return self.host[stored]
-        array = value.raw().copy()
-        if value.dtype == bool_:
-            array = array.astype(bool)
-        elif array.dtype != value.dtype.numpy:  # NKI_PRECISE_FP=0 keeps 32 bits
-            array = array.astype(value.dtype.numpy)
-        return _torch(array, value.dtype) if self.torch else array
+        array = array_of(tensor)
+        return _torch(array, tensor.dtype) if self.torch else array
 
 
-def _returnable(tensor: Tensor) -> None:
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def shape_of(tensor: Tensor) -> Shape:
+    """What is known of a result without numbers."""
+    check_returnable(tensor)
+    return Shape(tensor.shape, tensor.dtype)
+
+
+def shapes_of(returned: Any) -> Any:
+    """What a kernel returned, without numbers."""
+    return mapped(returned, shape_of, is_tensor)
+
+
+def fill(storage: Storage, value: Any) -> None:
+    """Put a host array into an allocation."""
+    array = _numpy(value) if is_torch(value) else value
+    whole(storage).array()[...] = array.astype(storage.numpy, copy=False)
+
+
+def array_of(tensor: Tensor) -> np.ndarray:
+    """A copy of a tensor's elements, in the NumPy type of its type."""
+    array = tensor.raw().copy()
+    if tensor.dtype == bool_:
+        return array.astype(bool)
+    if array.dtype != tensor.dtype.numpy:  # NKI_PRECISE_FP=0 keeps 32 bits
+        return array.astype(tensor.dtype.numpy)
+    return array
+
+
+def check_returnable(tensor: Tensor) -> None:
+    """A result lies in shared HBM; `nl.hbm` is accepted with a warning."""
     if tensor.buffer in ON_CHIP or (
         tensor.buffer is MemoryRegion.private_hbm and not tensor.storage.argument
     ):
@@ -99,6 +172,12 @@ def _returnable(tensor: Tensor) -> None:
             "when a kernel has ended, only its tensors in shared HBM are there for others.",
             "allocate out = nl.ndarray(shape, dtype=..., buffer=nl.shared_hbm), nisa.dma_copy the "
             "tile to it, and return out.",
+        )
+    if tensor.indirect is not None:
+        raise refuse(
+            f"the kernel returns {tensor!r}, whose elements are found at run time.",
+            "nothing looks up indices after the kernel has ended.",
+            "nisa.dma_copy it to a tensor in shared HBM, and return that.",
         )
     if tensor.buffer is MemoryRegion.hbm and not tensor.storage.argument:
         doubt(
@@ -115,7 +194,7 @@ def _numpy(tensor: Any) -> np.ndarray:
 
     plain = tensor.detach().cpu()
     dtype = dtype_of(plain.dtype)
-    if plain.dtype in (torch.bfloat16,) or dtype.is_fp8:
+    if plain.dtype is torch.bfloat16 or dtype.is_fp8:
         bits = torch.int16 if dtype.itemsize == 2 else torch.uint8
         return plain.contiguous().view(bits).numpy().view(dtype.numpy)
     return plain.numpy()
@@ -133,7 +212,13 @@ def _torch(array: np.ndarray, dtype: DType) -> Any:
 
 def _update(host: Any, array: np.ndarray) -> None:
     """Write a kernel's changes into the caller's array."""
-    if isinstance(host, np.ndarray):
-        host[...] = array
-    else:
+    if not isinstance(host, np.ndarray):
         host.detach().copy_(_torch(array, dtype_of(host.dtype)))
+        return
+    if not host.flags.writeable:
+        raise refuse(
+            f"the kernel writes to an argument {host.shape} {host.dtype} that is read-only here.",
+            "what a kernel writes to an argument is written to the caller's array.",
+            "pass x.copy(), or let the kernel return a new tensor.",
+        )
+    host[...] = array

@@ -171,6 +171,24 @@ def _key(value: Any) -> Any:
     return value.key if hasattr(value, "key") else value
 
 
+def verdict(spec: Spec, bound: dict[str, Any], target: Target) -> Checked:
+    """What the table says of a call with these arguments; looked up for a layout known before."""
+    key = (target.name, *[v.key if type(v) is Tensor else v for v in bound.values()])
+    try:
+        checked = spec.checked.get(key)
+    except TypeError:  # lists and arrays have no hash
+        key = tuple(_key(each) for each in key)
+        try:
+            checked = spec.checked.get(key)
+        except TypeError:
+            checked = key = None
+    if checked is None:
+        checked = spec.check(bound, target)
+        if key is not None:
+            spec.checked[key] = checked
+    return checked
+
+
 def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruction:
     """Check, record and, where there are values, execute one instruction."""
     core = programs._active or programs.running(f"nisa.{spec.name}")
@@ -182,22 +200,7 @@ def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruct
     program = core.program
     if spec.resolve is not None:
         spec.resolve(core, bound)
-    key = (
-        program.target.name,
-        *[v.key if type(v) is Tensor else v for v in bound.values()],
-    )
-    try:
-        checked = spec.checked.get(key)
-    except TypeError:  # lists and arrays have no hash
-        key = tuple(_key(each) for each in key)
-        try:
-            checked = spec.checked.get(key)
-        except TypeError:
-            checked = key = None
-    if checked is None:
-        checked = spec.check(bound, program.target)
-        if key is not None:
-            spec.checked[key] = checked
+    checked = verdict(spec, bound, program.target)
     for each in checked.doubts:
         doubt(*each)
     frame = sys._getframe(2)

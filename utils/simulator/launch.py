@@ -1,6 +1,7 @@
 """Calling kernels: `nki.jit`, `nki.simulate`, grids of two cores, arrays in and out."""
 
 import functools
+import inspect
 import os
 import warnings
 import weakref
@@ -8,8 +9,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from utils.simulator import accumulation, cores
-from utils.simulator.arrays import Arrays, Shape
+from utils.simulator import accumulation, capacity, cores, progress, sentinels
+from utils.simulator.arrays import Arrays, any_shape
 from utils.simulator.errors import refuse
 from utils.simulator.program import Core, Program, active
 from utils.simulator.target import chosen
@@ -42,7 +43,8 @@ class Kernel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if active() is not None:
             return self.function(*args, **kwargs)
-        _announce()
+        if os.environ.get("NKI_SIMULATOR", "0") in ("", "0"):
+            _announce()
         return simulate(self)(*args, **kwargs)
 
 
@@ -102,21 +104,47 @@ def run(
     values: compute numbers; otherwise arrays give only shape and type, and `nki.Shape` may stand
     for them.
     """
+    if active() is not None:
+        raise refuse(
+            "nki.simulate: called inside a kernel.",
+            "a core runs one kernel; a function of a kernel is part of it.",
+            "call the other kernel directly: y = other(x).",
+        )
     launched = jit(kernel)
     _lint_once(launched.function)
+    given = _bound(launched.function, args, kwargs)
     arrays = Arrays()
-    if any(isinstance(each, Shape) for each in (*args, *kwargs.values())):
-        values = False
     program = Program(
         chosen(target),
-        values=values,
+        values=values and not any_shape((given.args, given.kwargs)),
         precise=os.environ.get("NKI_PRECISE_FP", "1") != "0",
         kernel=launched.function.__name__,
     )
     program.cores = [Core(program, index, launched.grid) for index in range(launched.grid)]
-    taken = [arrays.taken(program, each) for each in args]
-    named = {name: arrays.taken(program, each) for name, each in kwargs.items()}
-    returned = cores.run_all(program, lambda: launched.function(*taken, **named))
+    arrays.taken(program, (given.args, given.kwargs))
+
+    def body() -> Any:  # each core gets containers of its own, of the same tensors
+        taken, named = arrays.taken(program, (given.args, given.kwargs))
+        return launched.function(*taken, **named)
+
+    with progress.shown(program):
+        program.returned = cores.run_all(program, body)
     accumulation.warn(program)
-    program.results = arrays.given_back(program, returned)
+    capacity.check(program)
+    program.results = arrays.given_back(program, program.returned)
+    if program.values:
+        sentinels.warn(program)
     return program
+
+
+def _bound(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> inspect.BoundArguments:
+    """The arguments by the kernel's signature, with defaults."""
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        name = getattr(function, "__name__", "kernel")
+        raise TypeError(f"{name}{inspect.signature(function)}: {error}") from None
+    given.apply_defaults()
+    return given

@@ -145,6 +145,7 @@ def shared_constant(constant: Any) -> Tensor:
     """A tensor of shared HBM that holds an array, or the array of a .npy file, from the start."""
     array = np.load(constant) if isinstance(constant, str) else np.asarray(constant)
     made = ndarray(array.shape or (1,), array.dtype, MemoryRegion.shared_hbm, name="constant")
+    running("nl.shared_constant").program.constants[made.storage] = array
     if made.storage.data is not None:
         made.array()[...] = array.astype(made.storage.numpy)
         made.storage.written = True

@@ -1,0 +1,181 @@
+"""Running a recorded program again, with numbers and without the kernel's Python.
+
+    program = launch.run(kernel, (Shape((128, 512)),), {}, values=False)
+    data = to_plain(program)                 # plain data, for example for another process
+    again = from_plain(data, "trn2")         # everything is checked again
+    (result,) = replay(again, (array,))
+
+The kernel's Python has run without numbers, so whatever `replay` computes was computed by
+instructions. Memory that nothing will use any more is given back.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from utils.simulator.arrays import array_of, fill
+from utils.simulator.dtypes import dtype_of
+from utils.simulator.errors import DoubtfulKernel, refuse
+from utils.simulator.indirect import Indirect
+from utils.simulator.memory import Storage
+from utils.simulator.plain import BadProgram, to_plain
+from utils.simulator.plain_reader import from_plain
+from utils.simulator.program import Core, Program, activate, active
+from utils.simulator.registers import VirtualRegister
+from utils.simulator.tensor import Tensor, whole
+from utils.simulator.uses import last_uses, returned_tensors
+
+__all__ = ["BadProgram", "from_plain", "replay", "replay_all", "to_plain"]
+
+LIVE_BYTES = 2**32
+"""Most memory of tensors that are in use at one time."""
+
+
+def replay(program: Program, inputs: Any) -> tuple[np.ndarray, ...]:
+    """The results of `program` for these arrays: its tensors, in the order of what was returned.
+
+    inputs: arrays for `program.inputs`, with their shapes and types. Results that are the same
+    tensor as an argument hold what it was changed to.
+    """
+    return replay_all(program, inputs)[0]
+
+
+def replay_all(
+    program: Program, inputs: Any
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """The results, and the arguments as they are afterwards."""
+    if active() is not None:
+        raise refuse(
+            "replay: called inside a kernel.",
+            "a core runs one program.",
+            "replay after the kernel has ended.",
+        )
+    again = _Again(program, tuple(inputs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DoubtfulKernel)
+        again.run()
+    results = tuple(array_of(again.tensor(each)) for each in returned_tensors(program))
+    return results, tuple(array_of(again.whole_of(each)) for each in program.inputs)
+
+
+class _Meeting:
+    """Stands for the turns of two cores: a core that waits has nothing to do before the other one
+    has come, because instructions are run in the order in which they were recorded."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, Callable[[], bool]] = {}
+
+    def wait(self, core: Core, ready: Callable[[], bool], what: str) -> None:
+        if not ready():
+            self.waiting[core.index] = ready
+
+    def check(self, core: int) -> None:
+        ready = self.waiting.pop(core, None)
+        if ready is not None and not ready():
+            raise BadProgram(f"core {core} goes on before the other core has met it")
+
+
+class _Again:
+    """One run of a recorded program."""
+
+    def __init__(self, program: Program, inputs: tuple[Any, ...]) -> None:
+        self.recorded = program
+        self.live = Program(program.target, True, program.precise, program.kernel)
+        self.meeting = _Meeting()
+        self.live.cores = [
+            Core(self.live, core.index, core.grid, switch=self.meeting) for core in program.cores
+        ]
+        self.storages: dict[int, Storage] = {}
+        self.tensors: dict[int, dict[int, Tensor]] = {}
+        self.registers: dict[int, VirtualRegister] = {}
+        self.bytes = 0
+        if len(inputs) != len(program.inputs):
+            raise BadProgram(f"{len(inputs)} arrays; the program takes {len(program.inputs)}")
+        for storage, array in zip(program.inputs, inputs, strict=True):
+            found = (tuple(array.shape), dtype_of(array.dtype))
+            if found != (storage.shape, storage.dtype):
+                raise BadProgram(
+                    f"an argument is {found[0]} {found[1]}; the program takes {storage.shape} "
+                    f"{storage.dtype}"
+                )
+            fill(self.storage(storage), array)
+        for storage, array in program.constants.items():
+            fill(self.storage(storage), np.asarray(array).reshape(storage.shape))
+
+    def storage(self, recorded: Storage) -> Storage:
+        """The allocation that stands for a recorded one, made when it is first needed."""
+        made = self.storages.get(recorded.index)
+        if made is None:
+            self.bytes += recorded.size_bytes
+            if self.bytes > LIVE_BYTES:
+                raise BadProgram(f"more than {LIVE_BYTES} bytes of tensors are in use at one time")
+            made = Storage(
+                self.live, recorded.shape, recorded.dtype, recorded.buffer, address=recorded.address
+            )
+            self.live.storages.clear()  # they are kept here, and given back when they are done
+            made.index = recorded.index
+            self.storages[recorded.index] = made
+        return made
+
+    def whole_of(self, recorded: Storage) -> Tensor:
+        return whole(self.storage(recorded))
+
+    def tensor(self, recorded: Tensor) -> Tensor:
+        """The view that stands for a recorded one."""
+        views = self.tensors.setdefault(recorded.storage.index, {})
+        made = views.get(id(recorded))
+        if made is None:
+            found = recorded.indirect
+            made = views[id(recorded)] = Tensor(
+                self.storage(recorded.storage),
+                recorded.dtype,
+                recorded.shape,
+                recorded.strides,
+                recorded.offset,
+                None
+                if found is None
+                else Indirect(self.value(found.index), found.scale, found.size, found.by_row),
+            )
+        return made
+
+    def value(self, recorded: Any) -> Any:
+        """An argument of an instruction, with the tensors and registers of this run."""
+        kind = type(recorded)
+        if kind is Tensor:
+            return self.tensor(recorded)
+        if kind is VirtualRegister:
+            made = self.registers.get(id(recorded))
+            if made is None:
+                made = VirtualRegister(recorded.initial, recorded.loop)
+                self.registers[id(recorded)] = made
+            return made
+        if kind is list or kind is tuple:
+            return kind(self.value(each) for each in recorded)
+        return recorded
+
+    def run(self) -> None:
+        order = list(self.recorded.in_order())
+        last = last_uses(self.recorded, order)
+        before = activate(None)
+        try:
+            for place, (core, instruction) in enumerate(order):
+                now = self.live.cores[core.index]
+                activate(now)
+                if self.meeting.waiting:
+                    self.meeting.check(core.index)
+                args = {name: self.value(each) for name, each in instruction.args.items()}
+                instruction.checked.spec.body(**args)
+                if place in last:
+                    self._give_back(last[place])
+            for core in self.live.cores:
+                self.meeting.check(core.index)
+        finally:
+            activate(before)
+
+    def _give_back(self, done: list[Storage]) -> None:
+        for recorded in done:
+            self.tensors.pop(recorded.index, None)
+            if self.storages.pop(recorded.index, None) is not None:
+                self.bytes -= recorded.size_bytes

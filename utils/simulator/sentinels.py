@@ -1,0 +1,146 @@
+"""Where a result got numbers from that nobody wrote.
+
+Memory that nobody wrote holds NaN, or 4 in integer types, and computing with it is legal: partly
+filled tiles do. Only when a result holds such a value, the record is followed from the beginning,
+and the allocation is named that the value came from.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from utils.simulator.dtypes import sentinel
+from utils.simulator.errors import doubt
+from utils.simulator.memory import Storage
+from utils.simulator.program import Instruction, Program
+from utils.simulator.tensor import Tensor, whole
+from utils.simulator.uses import last_uses, returned_tensors
+
+CLEAN = -1
+FULL = frozenset(("nc_matmul", "nc_matmul_mx", "nc_transpose", "dma_transpose"))
+
+
+def warn(program: Program) -> None:
+    """Say which allocations were read before they were written, where that shows in a result."""
+    suspects = [each for each in outputs(program) if holds_sentinel(each)]
+    if not suspects:
+        return
+    origins = _Origins(program)
+    order = list(program.in_order())
+    last = last_uses(program, order)
+    for place, (_, instruction) in enumerate(order):
+        origins.follow(instruction)
+        for storage in last.get(place, ()):
+            origins.maps.pop(storage.index, None)
+    for tensor in suspects:
+        for number in origins.of_sentinels(tensor):
+            _say(program, program.storages[number], tensor)
+
+
+def outputs(program: Program) -> list[Tensor]:
+    """What the kernel returned, and the arguments that it wrote."""
+    found = returned_tensors(program)
+    returned = {each.storage for each in found}
+    written = [whole(s) for s in program.inputs if s.written and s not in returned]
+    return found + written
+
+
+def marks(tensor: Tensor) -> np.ndarray:
+    """Which elements hold what unwritten memory holds."""
+    raw = tensor.raw()
+    if tensor.dtype.kind == "float":
+        return np.isnan(raw.astype(np.float32, copy=False))
+    return raw == sentinel(tensor.dtype)
+
+
+def holds_sentinel(tensor: Tensor) -> bool:
+    return bool(marks(tensor).any())
+
+
+class _Origins:
+    """For every element of every allocation, which allocation's unwritten elements it depends on.
+
+    A dependence is followed element by element where an instruction's operands have one shape, row
+    by row where they have the same partitions, and as a whole otherwise.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.maps: dict[int, np.ndarray] = {}
+        self.program = program
+
+    def map_of(self, storage: Storage) -> np.ndarray:
+        """(elements,) int32: the number of an allocation, or -1."""
+        found = self.maps.get(storage.index)
+        if found is None:
+            written_before = storage.argument or storage in self.program.constants
+            start = CLEAN if written_before else storage.index
+            found = np.full(storage.partitions * storage.row, start, np.int32)
+            self.maps[storage.index] = found
+        return found
+
+    def view(self, tensor: Tensor) -> np.ndarray:
+        """The entries of a view's elements; of the whole allocation where they are not known."""
+        flags = self.map_of(tensor.storage)
+        if tensor.indirect is not None or tensor.itemsize != tensor.storage.dtype.itemsize:
+            return flags
+        strides = tuple(stride * flags.itemsize for stride in tensor.strides)
+        return np.ndarray(
+            tensor.shape, flags.dtype, flags.data, tensor.offset * flags.itemsize, strides
+        )
+
+    def follow(self, instruction: Instruction) -> None:
+        spec, args = instruction.checked.spec, instruction.args
+        sources = [each for name in spec.inputs for each in _tensors(args[name])]
+        if _adds_to_products(instruction):
+            sources = [each for each in sources if each is not args["dst"]]
+        found = [self.view(each) for each in sources]
+        tainted = [each for each in found if (each != CLEAN).any()]
+        whole = spec.name in FULL
+        for name in spec.outputs:
+            for dst in _tensors(args[name]):
+                self._mark(dst, tainted, whole)
+
+    def _mark(self, dst: Tensor, tainted: list[np.ndarray], whole: bool) -> None:
+        target = self.view(dst)
+        if target.shape != dst.shape:
+            target[...] = max((int(each.max()) for each in tainted), default=CLEAN)
+            return
+        made = np.full(dst.shape, CLEAN, np.int32)
+        for each in tainted:
+            if each.size == made.size and not whole:
+                np.maximum(made, each.reshape(made.shape), out=made)
+            elif each.shape[0] == made.shape[0] and not whole:
+                rows = each.reshape(each.shape[0], -1).max(axis=1)
+                np.maximum(made, rows.reshape(-1, *(1,) * (made.ndim - 1)), out=made)
+            else:
+                np.maximum(made, int(each.max()), out=made)
+        target[...] = made
+
+    def of_sentinels(self, tensor: Tensor) -> list[int]:
+        """The allocations whose unwritten bytes reach elements of `tensor` that show it."""
+        entries = self.view(tensor)
+        found = np.unique(entries[marks(tensor)] if entries.shape == tensor.shape else entries)
+        return [int(each) for each in found if each != CLEAN]
+
+
+def _adds_to_products(instruction: Instruction) -> bool:
+    return "accumulate" in instruction.args and instruction.args["accumulate"] is not True
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    return [each for each in value if isinstance(each, Tensor)] if type(value) is list else []
+
+
+def _say(program: Program, storage: Storage, tensor: Tensor) -> None:
+    same = storage is tensor.storage
+    value = "NaN" if tensor.dtype.kind == "float" else str(int(sentinel(tensor.dtype)))
+    what = "a part of it was never written" if same else f"it was computed from {storage!r}"
+    doubt(
+        f"result {tensor!r}: it holds {value} because {what}"
+        + ("." if same else ", of which a part was read that nothing had written."),
+        f"memory starts with arbitrary bits on the device; here with {value} so that it shows.",
+        "write every element first: is the last tile of the loop partial? otherwise nisa.memset.",
+        storage.line,
+    )
