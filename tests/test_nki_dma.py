@@ -168,6 +168,16 @@ def test_transfers_start_at_any_partition():
 
     assert np.array_equal(run(kernel, array).results, np.arange(20).reshape(5, 4))
 
+    def transposing_there(x):
+        tile = nl.ndarray((128, 5), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_transpose(dst=tile[9:13], src=x)
+        out = nl.ndarray((4, 5), dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=tile[9:13])
+        return out
+
+    half = array.astype(np.float16)
+    assert np.array_equal(run(transposing_there, half).results, half.T)
+
 
 # ---- indices known at run time -------------------------------------------------------------------
 

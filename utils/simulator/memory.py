@@ -159,9 +159,15 @@ def _fits(
     bytes_per_partition = math.prod(shape[1:]) * dtype.itemsize
     limit = usable_bytes(target, buffer)
     if bytes_per_partition > limit:
+        bank = target.psum_bank_bytes
+        banks = (
+            f" ({math.ceil(bytes_per_partition / bank)} banks of {target.psum_banks})"
+            if buffer is MemoryRegion.psum
+            else ""
+        )
         raise refuse(
-            f"{called}: {shape} {dtype!r} takes {bytes_per_partition} bytes in each partition, "
-            f"{buffer.value} of {target.name} has {limit}.",
+            f"{called}: {shape} {dtype!r} takes {bytes_per_partition} bytes in each partition"
+            f"{banks}, {buffer.value} of {target.name} has {limit}.",
             "a tile lies in one piece in every partition.",
             "make the tile smaller and loop, or choose a smaller data type.",
         )

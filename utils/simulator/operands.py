@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from utils.simulator.enums import ON_CHIP, MemoryRegion
+from utils.simulator.enums import ON_CHIP, MemoryRegion, engine
 from utils.simulator.errors import refuse
 from utils.simulator.tensor import Tensor
 
@@ -89,7 +89,7 @@ class Operand:
                 "the partition and four free dimensions are what an instruction can encode.",
                 "merge dimensions with reshape or flatten_dims, or loop over one.",
             )
-        if tensor.buffer in ON_CHIP and self.memory is not DMA_MEMORY:
+        if tensor.buffer in ON_CHIP and use.spec.engine is not engine.dma:
             _check_start(spec, name, tensor)
         if self.column:
             _check_column(use, name, tensor)
@@ -111,15 +111,14 @@ def _wrong_memory(use: "Use", name: str, tensor: Tensor, operand: Operand) -> tu
             f"nisa.dma_copy between HBM and an SBUF tile, and use the tile as {name}.",
         )
     if tensor.buffer is PSUM:
-        engine = getattr(use.spec.engine, "name", "")
         why = {
-            "dma": "the DMA engines cannot reach PSUM.",
-            "tensor": "the Tensor Engine takes its operands from SBUF and only writes PSUM.",
-            "gpsimd": "GpSimd has no path to PSUM.",
+            engine.dma: "the DMA engines cannot reach PSUM.",
+            engine.tensor: "the Tensor Engine takes its operands from SBUF and only writes PSUM.",
+            engine.gpsimd: "GpSimd has no path to PSUM.",
         }
         return (
             what,
-            why.get(engine, f"here {spec} reaches {allowed} only."),
+            why.get(use.spec.engine, f"here {spec} reaches {allowed} only."),
             "nisa.tensor_copy it to an SBUF tile first (Vector or Scalar Engine).",
         )
     fix = (
