@@ -61,6 +61,8 @@ def token(name: str):
 def test_tensor_tensor(shape, type1, type2, to, at1, at2, at, op, seed) -> None:
     if at1 == at2 == "psum":
         at2 = "plain"
+    elif "shifted" in (at1, at2) and "psum" not in (at1, at2):
+        at1 = at2 = "shifted"
     a, b = drawn(seed, shape, type1), drawn(seed + 1, shape, type2)
 
     def call():
@@ -372,7 +374,7 @@ def test_memset(name: str) -> None:
         assert (read(dst) == int(value)).all()
 
 
-def test_fills_take_turns_and_psum_is_filled_by_the_vector_engine() -> None:
+def test_fills_take_turns_and_psum_is_filled_by_gpsimd() -> None:
     def call():
         for _ in range(3):
             nisa.memset(empty((2, 4), "float32"), 0)
@@ -383,7 +385,7 @@ def test_fills_take_turns_and_psum_is_filled_by_the_vector_engine() -> None:
     for _ in range(2):
         program, _ = issued(call)
         assert [i.engine.name for i in program.instructions] == [
-            "vector", "gpsimd", "vector", "vector", "gpsimd", "gpsimd",
+            "vector", "gpsimd", "vector", "gpsimd", "gpsimd", "gpsimd",
         ]  # fmt: skip
 
 
@@ -483,6 +485,13 @@ def test_tensor_tensor_broadcasts_nothing() -> None:
     refused(lambda: call((4, 8), (4, 8), at1="psum", engine=nisa.engine.gpsimd), "psum", "gpsimd")
     issued(lambda: call((4, 8), (4, 8), op=nl.abs_max), "trn3")
     warned(lambda: call((4, 8), (4, 8), op=nl.divide), "nl.divide", "fail")
+
+
+def test_inputs_at_different_partitions_are_doubted() -> None:
+    def call():
+        nisa.tensor_tensor(dst=t(), data1=t(at="shifted"), data2=t(), op=nl.add)
+
+    warned(call, "data1 starts at partition 32, data2 at 0", values=False)
 
 
 def test_tensor_copy_engines() -> None:
