@@ -1,6 +1,6 @@
 """The named choices of the NKI language: engines, memories, modes. Numbers are those of NKI 0.6."""
 
-from enum import Enum
+from enum import Enum, IntEnum
 
 
 class engine(Enum):  # noqa: N801 (NKI's own spelling, as for all of this module)
@@ -48,8 +48,8 @@ class matmul_perf_mode(Enum):  # noqa: N801
     double_row = "double_row"
 
 
-class nc_version(Enum):  # noqa: N801
-    """Generations of NeuronCore: Trn1/Inf2, Trn2, Trn3."""
+class nc_version(IntEnum):  # noqa: N801
+    """Generations of NeuronCore: Trn1/Inf2, Trn2, Trn3. Kernels ask for `>= nc_version.gen3`."""
 
     gen2 = 2
     gen3 = 3

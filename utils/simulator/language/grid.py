@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 from utils.simulator.errors import refuse
@@ -75,7 +76,8 @@ def refuse_loop_in_order(loop: str) -> None:
 
 class NKIObject:
     """Base of the classes that a kernel may use. Without an __init__ of its own, a class takes its
-    annotated fields in order, with defaults from the class, and then calls __post_init__.
+    annotated fields in order, with defaults from the class, and then calls __post_init__. Where a
+    class annotates nothing, all its plain attributes are fields, also for @dataclass.
 
     >>> class Size(NKIObject):
     ...     rows: int
@@ -83,6 +85,16 @@ class NKIObject:
     >>> Size(128).columns, Size(rows=64, columns=1).rows
     (512, 64)
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not vars(cls).get("__annotations__"):
+            no_fields = (FunctionType, property, classmethod, staticmethod, list, dict, set)
+            cls.__annotations__ = {
+                name: Any
+                for name, value in vars(cls).items()
+                if not name.startswith("_") and not isinstance(value, no_fields)
+            }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         classes = reversed(type(self).__mro__)
