@@ -97,6 +97,17 @@ def pair_engine(use: Use) -> engine:
     return engine.vector
 
 
+def same_start(use: Use) -> None:
+    """Two inputs from SBUF in different partitions cross lanes."""
+    first, second = use.data1, use.data2
+    if first.buffer is second.buffer and first.partition != second.partition:
+        use.doubt(
+            f"data1 starts at partition {first.partition}, data2 at {second.partition}.",
+            "the notes of AWS's kernel library ask for inputs that start at the same partition.",
+            "place both at one partition, for example with nisa.dma_copy.",
+        )
+
+
 @instruction(
     engine=pair_engine,
     cost=two_inputs,
@@ -109,6 +120,7 @@ def pair_engine(use: Use) -> engine:
         numbers("data1", "data2", "dst"),
         same_size("data1", "data2", "dst"),
         not_both_in_psum("data1", "data2"),
+        same_start,
         integers_for_bits("op", "data1", "data2", "dst"),
         gpsimd_without_psum,
     ),
