@@ -1,0 +1,356 @@
+"""Index patterns, masks and selections: values against NumPy loops, every rule broken, costs."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.nki_bench import (
+    cycles,
+    drawn,
+    empty,
+    floats,
+    issued,
+    layouts,
+    placed,
+    read,
+    refused,
+    same,
+    seeds,
+    shapes,
+    stored,
+    types,
+)
+
+import nki.isa as nisa  # isort: skip
+import nki.language as nl  # isort: skip
+
+LOWEST = float(np.finfo(np.float32).min)
+COMPARE = {
+    "equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b, "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b, "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+}  # fmt: skip
+on_sbuf = layouts.filter(lambda layout: layout != "psum")
+patterns = st.lists(
+    st.tuples(st.integers(-300, 300), st.integers(1, 5)), min_size=1, max_size=4
+).map(lambda pairs: [list(pair) for pair in pairs])
+starts = st.integers(-(2**31), 2**31 - 1)
+small = st.integers(-1000, 1000)
+partitions = st.sampled_from((1, 5, 32, 128))
+
+
+def index(pattern, offset: int, multiplier: int, rows: int) -> np.ndarray:
+    """The index of every element, by the loops of the documentation, wrapped to 32 bits."""
+    steps = [step for step, _ in pattern]
+    counts = [range(count) for _, count in pattern]
+    values = [
+        [
+            offset + row * multiplier + sum(i * s for i, s in zip(each, steps, strict=True))
+            for each in itertools.product(*counts)
+        ]
+        for row in range(rows)
+    ]
+    return (np.array(values, np.int64) + 2**31) % 2**32 - 2**31
+
+
+@settings(deadline=None, max_examples=60)
+@given(patterns, starts, small, partitions, types)
+def test_iota_writes_the_pattern(pattern, offset, multiplier, rows, dtype) -> None:
+    shape = (rows, *(count for _, count in pattern))
+    _, tile = issued(
+        lambda: _into(nisa.iota, shape, dtype, pattern, offset, channel_multiplier=multiplier)
+    )
+    wanted = index(pattern, offset, multiplier, rows)
+    if dtype in ("int32", "int8", "uint16"):
+        limits = np.iinfo(dtype)
+        wanted = np.clip(wanted, limits.min, limits.max)
+    else:
+        wanted = stored(wanted.astype(np.float32), dtype)
+    same(read(tile), wanted.reshape(shape))
+
+
+def _into(call, shape, dtype, *args, layout="plain", **options):
+    dst = empty(shape, dtype, layout)
+    call(dst, *args, **options)
+    return dst
+
+
+def test_iota_keeps_integers_that_fp32_does_not() -> None:
+    _, tile = issued(lambda: _into(nisa.iota, (2, 3), "int32", [[1, 3]], 2**24))
+    assert read(tile).tolist() == [[2**24, 2**24 + 1, 2**24 + 2]] * 2
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, patterns, small, st.integers(-9, 9), partitions, floats, floats, st.data())
+def test_affine_select_keeps_where_the_index_compares(
+    seed, pattern, offset, multiplier, rows, dtype, into, data
+) -> None:
+    name = data.draw(st.sampled_from(sorted(COMPARE)))
+    value = data.draw(st.sampled_from((0.0, -9984.0, LOWEST)))
+    shape = (rows, math.prod(count for _, count in pattern))
+    values = drawn(seed, shape, dtype)
+
+    def call():
+        tile = placed(values, dtype, data.draw(on_sbuf))
+        return _into(
+            nisa.affine_select, shape, into, pattern, multiplier, tile, value,
+            cmp_op=getattr(nl, name), offset=offset,
+        )  # fmt: skip
+
+    _, tile = issued(call)
+    kept = COMPARE[name](index(pattern, offset, multiplier, rows), 0)
+    same(read(tile), stored(np.where(kept, values, np.float32(value)), into))
+
+
+def test_a_causal_mask_in_one_line_of_numpy() -> None:
+    values = drawn(3, (128, 64), "float32")
+    _, tile = issued(
+        lambda: _into(
+            nisa.affine_select,
+            (128, 64),
+            "float32",
+            [[-1, 64]],
+            1,
+            placed(values, "float32"),
+            -9984.0,
+            cmp_op=nl.greater_equal,
+        )  # fmt: skip
+    )
+    rows, columns = np.ogrid[:128, :64]
+    same(read(tile), np.where(rows >= columns, values, np.float32(-9984.0)))
+
+
+BAD_PATTERNS = [
+    (dict(pattern=[[1, 3]]), "3 elements", "8"),
+    (dict(pattern=[]), "1 to 4 pairs"),
+    (dict(pattern=[[1, 2], [1, 2], [1, 2], [1, 1], [1, 1]]), "1 to 4 pairs"),
+    (dict(pattern=[[1.5, 8]]), "integers"),
+    (dict(pattern=[[1, 0]]), "counts of 1"),
+    (dict(pattern=[[1, 8]], offset=0.5), "offset is 0.5"),
+    (dict(pattern=[[1, 8]], offset=2**31), "32 bits"),
+    (dict(pattern=[[1, 8]], channel_multiplier="2"), "channel_multiplier"),
+]
+
+
+@pytest.mark.parametrize("options, words", [(each[0], each[1:]) for each in BAD_PATTERNS])
+def test_patterns_that_do_not_fit_are_refused(options, words) -> None:
+    refused(lambda: nisa.iota(empty((4, 8), "int32"), **options), *words)
+    masked = {"channel_multiplier": 1, "on_true_tile": None, "on_false_value": 0.0, **options}
+    refused(
+        lambda: nisa.affine_select(
+            empty((4, 8), "float32"), **{**masked, "on_true_tile": empty((4, 8), "float32")}
+        ),
+        *words,
+    )
+
+
+def test_gpsimd_reaches_no_psum_and_asks_for_plain_types() -> None:
+    psum = lambda: empty((4, 8), "float32", "psum")  # noqa: E731
+    tile = lambda dtype="float32": empty((4, 8), dtype)  # noqa: E731
+    refused(lambda: nisa.iota(psum(), [[1, 8]]), "PSUM", "GpSimd")
+    refused(lambda: nisa.affine_select(tile(), [[1, 8]], 0, psum(), 0.0), "on_true_tile", "PSUM")
+    refused(lambda: nisa.iota(tile("float8_e5m2_x4"), [[1, 8]]), "float8_e5m2_x4", "allowed")
+    refused(
+        lambda: nisa.affine_select(tile(), [[1, 8]], 0, empty((4, 9), "float32"), 0.0),
+        "(4, 9)", "(4, 8)",
+    )  # fmt: skip
+    refused(
+        lambda: nisa.affine_select(tile(), [[1, 8]], 0, tile(), 0.0, cmp_op=nl.add), "nl.greater"
+    )
+    refused(
+        lambda: nisa.affine_select(tile(), [[1, 8]], 0, tile(), tile()), "on_false_value", "number"
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, shapes, floats, layouts, st.data())
+def test_range_select_and_its_maximum(seed, shape, dtype, layout, data) -> None:
+    first, second = (data.draw(st.sampled_from(sorted(set(COMPARE) - {"not_equal"}))) for _ in "12")
+    start = data.draw(st.sampled_from((0, 7, 2**20)))
+    rng = np.random.default_rng(seed)
+    n = math.prod(shape[1:])
+    values = drawn(seed, shape, dtype)
+    low, high = (rng.integers(start - 2, start + n + 2, (shape[0], 1)) for _ in "12")
+
+    def call():
+        dst, maximum = empty(shape, dtype), empty((shape[0], 1), "float32")
+        nisa.range_select(
+            dst, placed(values, dtype, layout), getattr(nl, first), getattr(nl, second),
+            placed(low, "float32"), placed(high, "float32"), reduce_res=maximum, range_start=start,
+        )  # fmt: skip
+        return dst, maximum
+
+    _, (dst, maximum) = issued(call)
+    columns = start + np.arange(n)
+    kept = COMPARE[first](columns, low) & COMPARE[second](columns, high)
+    wanted = np.where(kept, values.reshape(shape[0], n), np.float32(LOWEST))
+    with np.errstate(over="ignore"):
+        same(read(dst), stored(wanted, dtype).reshape(shape))
+    same(read(maximum), wanted.max(axis=1, keepdims=True))
+
+
+def test_range_select_is_refused() -> None:
+    def call(**options):
+        args = dict(
+            dst=empty((4, 8), "float32"), on_true_tile=empty((4, 8), "float32"),
+            comp_op0=nl.greater_equal, comp_op1=nl.less,
+            bound0=empty((4, 1), "float32"), bound1=empty((4, 1), "float32"),
+        )  # fmt: skip
+        made = {k: v() if isinstance(v, type(call)) else v for k, v in options.items()}
+        nisa.range_select(**{**args, **made})
+
+    refused(lambda: call(), "trn1", "trn2", target="trn1")
+    refused(lambda: call(on_false_value=0.0), "-3.4028", "on_false_value")
+    refused(lambda: call(bound0=lambda: empty((4, 1), "bfloat16")), "bound0", "float32")
+    refused(lambda: call(bound1=lambda: empty((4, 2), "float32")), "bound1", "one value")
+    refused(lambda: call(comp_op0=nl.not_equal), "comp_op0", "nl.less_equal")
+    refused(lambda: call(range_start=-1), "range_start", "2**24")
+    refused(lambda: call(range_start=2**24), "range_start", "16777208")
+    refused(lambda: call(reduce_op=nl.add), "nl.maximum")
+    refused(lambda: call(on_true_tile=lambda: empty((4, 8), "int32")), "on_true_tile is int32")
+    refused(
+        lambda: call(
+            reduce_cmd=nisa.reduce_cmd.idle, reduce_res=lambda: empty((4, 1), "float32")
+        ),
+        "reduce_res", "idle",
+    )  # fmt: skip
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, shapes, types, st.sampled_from(("uint8", "uint16", "uint32")), layouts, st.booleans())
+def test_tensor_copy_predicated_leaves_the_rest(seed, shape, dtype, mask, layout, reverse) -> None:
+    before, new = drawn(seed, shape, dtype), drawn(seed + 1, shape, dtype)
+    holds = np.random.default_rng(seed).integers(0, 3, shape)
+
+    def call():
+        dst = placed(before, dtype, layout)
+        nisa.tensor_copy_predicated(
+            dst, placed(new, dtype), placed(holds, mask), reverse_pred=reverse
+        )
+        return dst
+
+    _, dst = issued(call)
+    same(read(dst), np.where((holds != 0) != reverse, new, before))
+
+
+def test_predicates_and_numbers() -> None:
+    tile = lambda dtype="float32", where="plain": empty((4, 8), dtype, where)  # noqa: E731
+
+    def call():
+        dst = placed(np.ones((4, 8)), "bfloat16")
+        nisa.tensor_copy_predicated(dst, 0.3, placed(np.tri(4, 8), "uint8"))
+        return dst
+
+    _, dst = issued(call)
+    same(read(dst), np.where(np.tri(4, 8), stored(np.float32(0.3), "bfloat16"), np.float32(1)))
+    copy = nisa.tensor_copy_predicated
+    refused(lambda: copy(tile(), tile("bfloat16"), tile("uint8")), "bfloat16", "float32")
+    refused(lambda: copy(tile(), tile(), tile("int32")), "predicate is int32", "uint8")
+    refused(lambda: copy(tile(), tile(where="psum"), tile("uint8", "psum")), "both in PSUM")
+    refused(lambda: copy(tile(), tile(), empty((4, 7), "uint8")), "(4, 7)")
+    assert cycles(lambda: copy(tile(), tile(), tile("uint8"))) == ("vector", 64)
+    wide = lambda where="plain": empty((4, 512), "float32", where)  # noqa: E731
+    mask = lambda: empty((4, 512), "uint8")  # noqa: E731
+    assert cycles(lambda: copy(wide(), wide(), mask())) == ("vector", 1024)
+    assert cycles(lambda: copy(wide(), wide("psum"), mask())) == ("vector", 512)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, shapes, floats, floats, layouts, st.booleans(), st.booleans())
+def test_select_reduce(seed, shape, dtype, into, layout, reverse, by_row) -> None:
+    values = drawn(seed, shape, dtype)
+    holds = np.random.default_rng(seed).integers(0, 3, shape)
+    other = drawn(seed + 1, (shape[0], 1), "float32") if by_row else np.float32(-1.5)
+
+    def call():
+        dst, most = empty(shape, into), empty((shape[0], 1), "float32")
+        nisa.select_reduce(
+            dst, placed(holds, "uint8"), placed(values, dtype, layout),
+            placed(other, "float32") if by_row else -1.5,
+            reduce_res=most, reduce_cmd=nisa.reduce_cmd.reset_reduce, reverse_pred=reverse,
+        )  # fmt: skip
+        return dst, most
+
+    _, (dst, most) = issued(call)
+    flat = np.where(
+        ((holds != 0) != reverse).reshape(shape[0], -1), values.reshape(shape[0], -1), other
+    )
+    same(read(dst), stored(flat, into).reshape(shape))
+    same(read(most), flat.max(axis=1, keepdims=True))
+
+
+def test_the_maximum_goes_on_over_calls() -> None:
+    """Aliasing of accumulators: two instructions share them, and only a reset forgets."""
+
+    def call():
+        most = empty((2, 1), "float32")
+        ones = placed(np.ones((2, 4)), "uint8")
+        for values, command in (([[9], [1]], "reset_reduce"), ([[2], [3]], "reduce")):
+            nisa.select_reduce(
+                empty((2, 4), "float32"), ones, placed(np.repeat(values, 4, 1), "float32"), 0.0,
+                reduce_res=most, reduce_cmd=getattr(nisa.reduce_cmd, command),
+            )  # fmt: skip
+        return most
+
+    assert read(issued(call)[1]).tolist() == [[9], [3]]
+
+
+def test_select_reduce_is_refused() -> None:
+    tile = lambda dtype="float32", where="plain": empty((4, 8), dtype, where)  # noqa: E731
+    call = nisa.select_reduce
+    refused(lambda: call(tile(), tile("float32"), tile(), 0.0), "predicate is float32")
+    refused(lambda: call(tile(), tile("uint8"), tile("int32"), 0.0), "on_true is int32")
+    refused(
+        lambda: call(tile(), tile("uint8"), tile(), empty((4, 2), "float32")), "on_false", "(4, 1)"
+    )
+    refused(lambda: call(tile(), tile("uint8", "psum"), tile(where="psum"), 0.0), "both in PSUM")
+    refused(lambda: call(tile(), tile("uint8"), tile(), 0.0, reduce_op=nl.add), "nl.maximum")
+    refused(
+        lambda: call(tile(), tile("uint8"), tile(), 0.0, reduce_cmd=nisa.reduce_cmd.reset),
+        "reduce_cmd",
+    )
+
+
+@settings(deadline=None, max_examples=30)
+@given(seeds, shapes, floats, st.sampled_from(("add", "maximum")))
+def test_partition_reduce(seed, shape, dtype, name) -> None:
+    values = drawn(seed, shape, dtype)
+
+    def call():
+        dst = empty((1, math.prod(shape[1:])), "float32")
+        nisa.tensor_partition_reduce(dst, getattr(nl, name), placed(values, dtype))
+        return dst
+
+    found = read(issued(call)[1])
+    wide = values.astype(np.float64).reshape(shape[0], -1)
+    wanted = wide.sum(0) if name == "add" else wide.max(0)
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_partition_reduce_is_refused_with_a_faster_way() -> None:
+    call, tile = nisa.tensor_partition_reduce, empty
+    refused(lambda: call(tile((2, 8), "float32"), nl.add, tile((4, 8), "float32")), "ones", "(1, 8")
+    refused(lambda: call(tile((1, 8), "float32"), nl.multiply, tile((4, 8), "float32")), "nl.max")
+    refused(
+        lambda: call(tile((1, 8), "float32"), nl.bitwise_or, tile((4, 8), "float32")), "integer"
+    )
+    _, dst = issued(
+        lambda: _into(
+            nisa.tensor_partition_reduce,
+            (1, 2),
+            "int32",
+            nl.bitwise_or,
+            placed([[1, 2], [4, 2]], "int32"),
+        )  # fmt: skip
+    )
+    assert read(dst).tolist() == [[5, 2]]
+
+
+def test_costs_are_those_of_the_pages() -> None:
+    wide = lambda: empty((4, 512), "float32")  # noqa: E731
+    assert cycles(lambda: nisa.iota(wide(), [[1, 512]])) == ("gpsimd", 150 + 512)
+    assert cycles(lambda: nisa.affine_select(wide(), [[1, 512]], 0, wide(), 0.0))[1] == 150 + 512
