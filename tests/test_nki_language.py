@@ -1,5 +1,6 @@
 """The conveniences of nki.language against NumPy, and the modules that kernels import."""
 
+import dataclasses
 import importlib
 import math
 import os
@@ -666,6 +667,14 @@ def test_classes_of_kernels() -> None:
     assert Sizes(3).area == 12 and Sizes(rows=2, columns=2, more=1).more == 1
     with pytest.raises(TypeError, match="has the fields rows, columns"):
         Sizes(1, 2, 3)
+
+    @dataclasses.dataclass
+    class Plain(nl.NKIObject):
+        rows = None
+        columns = 4
+
+    assert (Plain(rows=3).rows, Plain().columns) == (3, 4)
+    assert nisa.nc_version.gen2 < nisa.nc_version.gen3 <= nisa.nc_version.gen4
 
 
 def test_what_is_outside_or_old_says_so() -> None:

@@ -8,16 +8,15 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/migration/index.html
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
 from utils.simulator.enums import MemoryRegion
 from utils.simulator.errors import Line, refuse, shown
 from utils.simulator.memory import Storage, usable_bytes
-from utils.simulator.program import Core, Instruction, Program
+from utils.simulator.program import Core, Program
 from utils.simulator.target import Target
-from utils.simulator.tensor import Tensor
+from utils.simulator.uses import storages_of
 
 SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
 NAMED_TILES = 3
@@ -49,27 +48,14 @@ def lives(program: Program, core: int = 0) -> list[Life]:
     first: dict[Storage, int] = {}
     last: dict[Storage, int] = {}
     for instruction in program.cores[core].instructions:
-        index = instruction.index
-        for storage in _used(instruction):
-            if storage not in first:
-                first[storage] = index
-            last[storage] = index
+        index, args = instruction.index, instruction.args
+        for name in instruction.checked.spec.operands:
+            for storage in storages_of(args[name]):
+                if storage.on_chip:
+                    first.setdefault(storage, index)
+                    last[storage] = index
     target = program.target
     return [Life(tile, begun, last[tile], _bytes(tile, target)) for tile, begun in first.items()]
-
-
-def _used(instruction: Instruction) -> Iterator[Storage]:
-    """The tiles on chip that an instruction touches."""
-    args = instruction.args
-    for name in instruction.checked.spec.operands:
-        value = args[name]
-        for each in value if isinstance(value, (list, tuple)) else (value,):
-            if type(each) is not Tensor:
-                continue
-            if each.storage.on_chip:
-                yield each.storage
-            if each.indirect is not None and each.indirect.tile is not None:
-                yield each.indirect.tile.storage
 
 
 def _bytes(tile: Storage, target: Target) -> int:
