@@ -4,10 +4,9 @@ product, the order in which a view reads.
 Sizes of the memories come from the facts; everything else comes in as arguments.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from utils.draw.hardware import EDGE, PALE
 from utils.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
@@ -151,26 +150,27 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
 
     Args:
         patterns: name of a view to its free dimensions [[stride, count], ...], outermost first.
-            What the two innermost dimensions read in one step of the others has one colour.
+            What the inner half of them reads in one step of the others has one colour.
     """
     orders = {name: _offsets(pattern) for name, pattern in patterns.items()}
-    width = 1 + max(max(each) for each in orders.values())
+    width = max(16, 1 + max(max(each) for each in orders.values()))
     axes = _blank(8, 0.55 * len(orders) + 0.55, (-3.4, width), (-len(orders) - 0.1, 0.8))
     for place in range(width):
         axes.text(place + 0.5, 0.15, str(place), ha="center", fontsize=7, color="0.4")
     axes.text(-0.3, 0.15, "element", ha="right", fontsize=8, color="0.4")
     for row, (name, order) in enumerate(orders.items()):
-        group = np.prod([count for _, count in patterns[name][-2:]]) if len(order) > 4 else 1
+        inner = patterns[name][-max(1, len(patterns[name]) // 2) :]
+        together = math.prod(count for _, count in inner)
         axes.text(-0.3, -row - 0.5, name, ha="right", va="center", fontsize=8)
-        when = {place: time for time, place in enumerate(order)}
         for place in range(width):
-            time = when.get(place)
-            part = 0 if time is None else int(time // group) % len(ROWS)
-            color = "white" if time is None else ROWS[part]
-            _box(axes, (place + 0.04, -row - 0.9), 0.92, 0.8, color=color, hatch=HATCHES[part])
-            if time is not None:
-                axes.text(place + 0.5, -row - 0.5, str(time + 1), ha="center", va="center",
-                          fontsize=8, bbox=LABEL)  # fmt: skip
+            times = [time for time, each in enumerate(order) if each == place]
+            part = times[0] // together % len(ROWS) if times else 0
+            _box(axes, (place + 0.04, -row - 0.9), 0.92, 0.8, hatch=HATCHES[part],
+                 color=ROWS[part] if times else "white")  # fmt: skip
+            if times:
+                axes.text(place + 0.5, -row - 0.5, "\n".join(str(time + 1) for time in times),
+                          ha="center", va="center", fontsize=8 if len(times) == 1 else 6,
+                          linespacing=0.9, bbox=LABEL)  # fmt: skip
     return finished(axes.figure, caption, diagram=True)
 
 

@@ -60,7 +60,7 @@ QUIZ = {
         "BF16 tiles a, b, c; you want a * b + c. How many roundings to BF16 at least?",
         {
             "a": ("none", "The result is a BF16 tile, so it is rounded when it is written."),
-            "b": ("one", "With an FP32 tile between the two instructions, or one that does both."),
+            "b": ("one", "When the result is written; an FP32 tile holds the product."),
             "c": ("two", "Only if the product is written to a BF16 tile."),
             "d": ("three", "Reading rounds nothing, nor do operations by themselves."),
         },
