@@ -131,8 +131,9 @@ def test_free_dimensions_are_flattened():
 def test_double_row_contracts_over_partitions_and_pairs():
     a = whole_numbers(64, 2, 8, dtype=ml_dtypes.float8_e4m3)
     b = whole_numbers(64, 2, 12, dtype=ml_dtypes.float8_e5m2)
-    found = product(a, b, perf_mode=nisa.matmul_perf_mode.double_row)
-    assert np.array_equal(found, np.einsum("kpm,kpn->mn", a.astype(float), b.astype(float)))
+    for mode in (nisa.matmul_perf_mode.double_row, "double_row"):
+        found = product(a, b, perf_mode=mode)
+        assert np.array_equal(found, np.einsum("kpm,kpn->mn", a.astype(float), b.astype(float)))
 
 
 def test_a_part_of_the_array_makes_the_same_product():
@@ -327,6 +328,7 @@ def test_a_host_array_is_no_operand():
         (tiles((8, 8), (8, 8), (8, 8), into="bfloat16"), ("dst is bfloat16", "generation 3", "4")),
         (tiles((8, 8), (8, 8), (8, 8), of="float8_e4m3fn"), ("float8_e4m3fn", "generation 4")),
         (tiles((8, 8), (8, 8), (8, 8), accumulate=1), ("accumulate=1", "None, True and False")),
+        (tiles((8, 8), (8, 8), (8, 8), perf_mode="fast"), ("perf_mode='fast'", "double_row")),
         (tiles((8, 8), (8, 8), (8, 8), tile_position=(0, 0)), ("tile_size=()", "pairs")),
         (
             tiles((8, 8), (8, 8), (8, 8), tile_position=(0, 0), tile_size=(16, 128)),

@@ -4,6 +4,8 @@ Source of every rule: AWS, nisa.nc_matmul and nisa.nc_transpose,
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.isa.nc_matmul.html
 """
 
+from typing import Any
+
 from utils.simulator.enums import engine, matmul_perf_mode
 from utils.simulator.instruction import Use
 from utils.simulator.tensor import Tensor
@@ -15,8 +17,13 @@ TILES = {2: (64, 128), 3: (32, 64, 128), 4: (32, 64, 128)}
 """Sizes of the parts into which the array's rows or columns can be divided, by generation."""
 
 
+def doubles(mode: Any) -> bool:
+    """Whether a `perf_mode` asks for double_row; published kernels write its name, too."""
+    return mode in (matmul_perf_mode.double_row, matmul_perf_mode.double_row.value)
+
+
 def is_double(use: Use) -> bool:
-    return use.perf_mode is matmul_perf_mode.double_row
+    return doubles(use.perf_mode)
 
 
 def columns(use: Use, tensor: Tensor) -> int:
@@ -158,6 +165,13 @@ def result_type(use: Use) -> None:
 
 def double_row(use: Use) -> None:
     """FP8 at twice the rate: two rows of K in each partition."""
+    modes = (*matmul_perf_mode, *(each.value for each in matmul_perf_mode))
+    if use.perf_mode not in modes:
+        raise use.refuse(
+            f"perf_mode={use.perf_mode!r}; allowed are {', '.join(map(str, matmul_perf_mode))}.",
+            "the array has these modes.",
+            "leave it out, or pass perf_mode=nisa.matmul_perf_mode.double_row.",
+        )
     if not is_double(use):
         return
     generation = use.target.generation

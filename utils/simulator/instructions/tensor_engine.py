@@ -16,7 +16,7 @@ from utils.simulator.dtypes import widen
 from utils.simulator.enums import engine, matmul_perf_mode
 from utils.simulator.errors import refuse
 from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.matmul_rules import MATMUL_RULES, columns, one_bank
+from utils.simulator.instructions.matmul_rules import MATMUL_RULES, columns, doubles, one_bank
 from utils.simulator.instructions.rules import FEWEST_CYCLES
 from utils.simulator.operands import PSUM, SBUF, result, tile
 from utils.simulator.tensor import Tensor
@@ -79,7 +79,7 @@ def nc_matmul(
         _transposed(dst, stationary, _order(moving), array=True)
         return
     rows = stationary.shape[0]
-    if perf_mode is matmul_perf_mode.double_row:
+    if doubles(perf_mode):
         rows *= 2
     a = stationary.get().reshape(rows, -1)
     b = moving.get().reshape(rows, -1)
