@@ -128,13 +128,13 @@ class Profile:
         graph, spent = self.schedule.graph, dict.fromkeys(ENGINES, 0.0)
         issuing: dict[int, float] = {}
         for node, work in enumerate(graph.works):
-            held = self.schedule.stop[node] - self.schedule.start[node]
+            held = self.schedule.times.stop[node] - self.schedule.times.start[node]
             if work.transfer is not None:
                 spent["dma"] += work.transfer.busy / self.schedule.constants.dma_engines
                 issuing[graph.queue[node]] = issuing.get(graph.queue[node], 0.0) + held
             if work.queue <= GPSIMD:
                 spent[QUEUES[work.queue]] += held
-        for start, stop, _ in self.schedule.loads:
+        for start, stop, _ in self.schedule.times.loads:
             spent["scalar"] += stop - start
         cores = graph.cores
         rings = [t for queue, t in issuing.items() if queue % len(QUEUES) > SYNC]
@@ -163,14 +163,14 @@ class Profile:
         graph, plan, made = self.schedule.graph, self.schedule, []
         for node, work in enumerate(graph.works):
             file, number, _ = source(graph.instructions[node].line)
-            start, end = plan.start[node], plan.stop[node]
+            start, end = plan.times.start[node], plan.times.stop[node]
             if work.transfer is not None:
-                start, end = plan.first[node], plan.end[node] - plan.constants.dma_done
+                start, end = plan.times.first[node], plan.times.end[node] - plan.constants.dma_done
             core = graph.queue[node] // len(QUEUES)
             name = graph.instructions[node].name or work.name
             engine = engine_of(plan, node)
             made.append(Interval(core, engine, start * NANO, end * NANO, name, f"{file}:{number}"))
-        for start, stop, node in plan.loads:
+        for start, stop, node in plan.times.loads:
             core = graph.queue[node] // len(QUEUES)
             made.append(Interval(core, "scalar", start * NANO, stop * NANO, "load table", ""))
         return made
@@ -183,7 +183,7 @@ class Profile:
         for node, work in enumerate(plan.graph.works):
             if work.name == name:
                 moved = work.transfer
-                took = moved.longest if moved else plan.end[node] - plan.start[node]
+                took = moved.longest if moved else plan.times.end[node] - plan.times.start[node]
                 longest = max(longest, took)
         return longest * NANO
 

@@ -7,49 +7,46 @@
     rotation    where tiles lie, and who must be done before a place is used again
     graph       who waits for whom
     array       the warm-up of the Tensor Engine
-    queues      engines, rings and ports in time
+    machine     engines, rings and ports of one core in time
+    queues      which instruction goes next
 
 All times are nanoseconds from the start of the kernel, and estimates.
 """
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from utils.simulator.program import Program
 from utils.simulator.timing.constants import Constants, constants
 from utils.simulator.timing.graph import Graph, build
+from utils.simulator.timing.machine import Times
 from utils.simulator.timing.queues import Run
 
-__all__ = ["SCHEDULES", "Schedule", "schedule"]
+__all__ = ["SCHEDULES", "Schedule", "schedule", "without_collecting"]
 
 SCHEDULES = ("list", "as written")
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """When each instruction runs. Lists are by node, in program order, core after core.
+    """When each instruction runs. Nodes are numbered in program order, core after core.
 
-    start, stop: when it holds its queue. end: when its result can be read. first: the first byte of
-    a DMA. cause, why: the node it waited for last, and why (see `queues`). loads: tables of
-    functions, (start, stop, node). seconds: from the start to the last result.
+    kind: one of `SCHEDULES`. rotation: whether tiles took fresh places while there were any.
     """
 
     program: Program
     graph: Graph
     constants: Constants
+    times: Times
     kind: str
-    start: list[float]
-    stop: list[float]
-    end: list[float]
-    first: list[float]
-    cause: list[int]
-    why: list[int]
-    loads: list[tuple[float, float, int]]
-    peak: dict[Any, int]
+    rotation: bool
 
     @property
     def nanoseconds(self) -> float:
-        return max(self.end, default=0.0)
+        """From the start to the last result."""
+        return max(self.times.end, default=0.0)
 
 
 def schedule(
@@ -68,11 +65,20 @@ def schedule(
     if kind not in SCHEDULES:
         raise ValueError(f"schedule is {kind!r}; there are {', '.join(map(repr, SCHEDULES))}")
     of = constants(program.target.name)
-    graph = build(program, of, rotation)
     window = of.window if kind == "list" else 1
-    run = Run(graph, of, window, warm_up is None or warm_up)
-    run.run()
-    return Schedule(
-        program, graph, of, kind, run.start, run.stop, run.end, run.first, run.cause, run.why,
-        run.loads, graph.peak,
-    )  # fmt: skip
+    with without_collecting():
+        graph = build(program, of, rotation)
+        times = Run(graph, of, window, warm_up is None or warm_up).run()
+    return Schedule(program, graph, of, times, kind, rotation)
+
+
+@contextmanager
+def without_collecting() -> Iterator[None]:
+    """No search for cycles meanwhile: it would go through all instructions again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

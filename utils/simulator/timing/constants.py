@@ -41,7 +41,6 @@ class Constants:
     semaphore: dict[engine, float]
     fast_weight_load: float
     table_load: float
-    dynamic_offset_cycles: float
     warm_up: float
     cold_rate: float
     cold_below: float
@@ -94,7 +93,6 @@ def constants(name: str) -> Constants:
         clock=clock,
         latency=latency,
         semaphore={which: value("semaphore") / rate for which, rate in clock.items()},
-        dynamic_offset_cycles=value("dynamic_offset"),
         dma_engines=on.dma_engines,
         dma_rate=on.dma_bytes_per_s / GIGA,
         dma_start=start,

@@ -1,19 +1,24 @@
 """Which instruction waits for which: reads after writes, writes after reads and writes, by region.
 
 Nodes are numbered core after core, in program order. An edge goes from a node to a later one of the
-same core; cores wait for each other only at barriers.
+same core. Cores wait for each other only where they meet: at barriers and exchanges.
 """
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from utils.simulator.memory import Storage
 from utils.simulator.program import Core, Instruction, Program
+from utils.simulator.registers import VirtualRegister
+from utils.simulator.tensor import Tensor
 from utils.simulator.timing.constants import Constants
 from utils.simulator.timing.regions import WHOLE, Layout
-from utils.simulator.timing.rotation import Users, memories
+from utils.simulator.timing.rotation import Place, Users, memories
 from utils.simulator.timing.work import QUEUES, SYNC, Work, work_of
 
-BARRIERS = frozenset(("core_barrier", "sendrecv"))
+MEETINGS = frozenset(("core_barrier", "sendrecv"))
+UNTRACKED = None
+"""The state of an argument that the kernel never writes: nothing has to wait for its readers."""
 
 
 @dataclass
@@ -22,161 +27,177 @@ class Graph:
 
     after: for each node the nodes that wait for its end; `~n` waits only for its place in the order
     of an engine. waits: how many edges come in. queue: the number of its queue, of all cores.
+    meets: nodes of two cores that wait for each other. places: the tiles of each core on chip.
     """
 
+    cores: int
     instructions: list[Instruction] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
     queue: list[int] = field(default_factory=list)
     after: list[list[int]] = field(default_factory=list)
     waits: list[int] = field(default_factory=list)
-    meetings: dict[int, int] = field(default_factory=dict)
-    peak: dict[Any, int] = field(default_factory=dict)
-    cores: int = 1
-
-
-class _State:
-    """Who wrote and read the regions of one allocation: number -> [writer, readers]."""
-
-    __slots__ = ("entries", "layout")
-
-    def __init__(self, layout: Layout, users: Users) -> None:
-        self.layout = layout
-        self.entries: dict[int, list[Any]] = {WHOLE: [-1, users]} if users else {}
+    meets: dict[int, int] = field(default_factory=dict)
+    places: list[list[Place]] = field(default_factory=list)
 
 
 def build(program: Program, constants: Constants, rotation: bool) -> Graph:
     """The graph of all instructions of all cores."""
-    graph = Graph(cores=len(program.cores))
+    graph = Graph(len(program.cores))
+    meetings: dict[Any, list[int]] = {}
     layouts: dict[Any, Layout] = {}
-    waiting: dict[Any, list[int]] = {}
     for core in program.cores:
-        _Builder(program, core, constants, graph, layouts, waiting, rotation).build()
-    for arrivals in waiting.values():
-        for node in arrivals:
-            graph.meetings[node] = max(arrivals) if node != max(arrivals) else min(arrivals)
+        builder = _Builder(program, core, constants, graph, rotation)
+        builder.layouts = layouts
+        builder.build()
+        met: dict[str, int] = {}
+        for node in builder.meeting:
+            name = graph.works[node].name
+            met[name] = met.get(name, 0) + 1
+            meetings.setdefault((name, met[name]), []).append(node)
+    for nodes in meetings.values():
+        if len(nodes) == 2:
+            graph.meets[nodes[0]], graph.meets[nodes[1]] = nodes[1], nodes[0]
     return graph
 
 
 class _Builder:
-    """Adds the nodes of one core."""
+    """Adds the nodes of one core.
+
+    states: for each allocation who wrote and read its regions last, {region: [writer, readers]},
+    and its layout. The edges of a region are complete: what a write replaces is forgotten.
+    """
 
     def __init__(
-        self,
-        program: Program,
-        core: Core,
-        constants: Constants,
-        graph: Graph,
-        layouts: dict[Any, Layout],
-        waiting: dict[Any, list[int]],
-        rotation: bool,
+        self, program: Program, core: Core, constants: Constants, graph: Graph, rotation: bool
     ) -> None:
         self.program, self.core, self.constants, self.graph = program, core, constants, graph
-        self.layouts, self.waiting = layouts, waiting
-        self.places = memories(program.target, rotation)
-        self.states: dict[int, _State] = {}
-        self.written: set[Any] = set()
-        self.barriers = 0
+        self.layouts: dict[Any, Layout] = {}
+        self.memories = memories(program.target, rotation)
+        self.states: dict[Storage, tuple[dict[int, list[Any]], Layout] | None] = {}
+        self.registers: dict[int, int] = {}
+        self.meeting: list[int] = []
 
     def build(self) -> None:
         graph, first = self.graph, len(self.graph.works)
         offset = self.core.index * len(QUEUES)
-        accesses, last = self._accesses()
-        ending: dict[int, list[Any]] = {}
-        for storage, position in last.items():
-            ending.setdefault(position, []).append(storage)
-        count = len(accesses)
+        accesses, ending = self._accesses()
         graph.instructions += self.core.instructions
-        graph.works += [each[0] for each in accesses]
+        graph.works += [work for work, _, _ in accesses]
         graph.queue += [work.queue + offset for work, _, _ in accesses]
-        graph.after += [[] for _ in range(count)]
-        graph.waits += [0] * count
+        graph.after += [[] for _ in accesses]
+        graph.waits += [0] * len(accesses)
         for position, (work, reads, writes) in enumerate(accesses):
             node = first + position
             for tensor in reads:
-                self._read(node, work, tensor)
+                self._read(node, tensor)
             for tensor in writes:
-                self._write(node, work, tensor)
+                self._write(node, tensor)
             instruction = self.core.instructions[position]
             for other in instruction.after:
-                if other is not instruction:
+                if other.index < position:
                     self._edge(first + other.index, node)
-            if work.name in BARRIERS:
-                self._meet(node)
-            for storage in ending.get(position, ()):
-                self._retire(storage)
-        for buffer, places in self.places.items():
-            graph.peak[buffer] = max(places.peak, graph.peak.get(buffer, 0))
+            if work.registers:
+                self._registers(node, work, instruction.args)
+            if work.name in MEETINGS:
+                self.meeting.append(node)
+            if position in ending:
+                for storage in ending[position]:
+                    self._retire(storage)
+        graph.places.append([p for memory in self.memories.values() for p in memory.given])
 
-    def _accesses(self) -> tuple[list[tuple[Work, list[Any], list[Any]]], dict[Any, int]]:
-        """What each instruction reads and writes, and the last use of each tile on chip."""
-        made = []
-        last: dict[Any, int] = {}
+    def _accesses(
+        self,
+    ) -> tuple[list[tuple[Work, list[Tensor], list[Tensor]]], dict[int, list[Storage]]]:
+        """What each instruction reads and writes, and which tiles nobody uses after it."""
         on, constants = self.program.target, self.constants
+        made = []
+        last: dict[Storage, int] = {}
+        written = set()
         for position, instruction in enumerate(self.core.instructions):
             checked, args = instruction.checked, instruction.args
             work = checked.memo
             if work is None:
                 work = checked.memo = work_of(instruction, on, constants)
-            if work.lists or work.indices:
-                reads, writes = _tensors(work, args)
-            else:
+            if work.plain:
                 reads = [args[name] for name in work.reads]
                 writes = [args[name] for name in work.writes]
+            else:
+                reads, writes = _tensors(work, args)
             for tensor in reads:
-                if tensor.storage.on_chip:
-                    last[tensor.storage] = position
+                last[tensor.storage] = position
             for tensor in writes:
                 storage = tensor.storage
-                if storage.on_chip:
-                    last[storage] = position
-                self.written.add(storage)
+                last[storage] = position
+                written.add(storage)
             made.append((work, reads, writes))
-        return made, last
+        ending: dict[int, list[Storage]] = {}
+        for storage, position in last.items():
+            if storage.on_chip:
+                ending.setdefault(position, []).append(storage)
+            elif storage not in written:
+                self.states[storage] = UNTRACKED
+        return made, ending
 
     def _edge(self, before: int, node: int) -> None:
-        self.graph.after[before].append(node)
-        self.graph.waits[node] += 1
+        graph = self.graph
+        others = graph.after[before]
+        if not others or others[-1] != node:
+            others.append(node)
+            graph.waits[node] += 1
 
     def _order(self, before: int, node: int) -> None:
-        """Wait for another node's end; on one engine its place in the order is enough."""
+        """Wait for another node's end; on the same engine its place in the order is enough."""
         graph = self.graph
         queue = graph.queue[node]
-        if graph.queue[before] == queue and queue % len(QUEUES) <= SYNC:
-            if graph.works[before].transfer is None:
-                graph.after[before].append(~node)
+        if (
+            graph.queue[before] == queue
+            and queue % len(QUEUES) <= SYNC
+            and graph.works[before].transfer is None
+        ):
+            others = graph.after[before]
+            if not others or (others[-1] != node and others[-1] != ~node):
+                others.append(~node)
                 graph.waits[node] += 1
-                return
-        self._edge(before, node)
+        else:
+            self._edge(before, node)
 
-    def _state(self, storage: Any) -> _State:
-        state = self.states.get(storage.index)
-        if state is None:
-            shape = (storage.shape, storage.dtype, storage.buffer)
-            layout = self.layouts.get(shape)
-            if layout is None:
-                bank = self.program.target.psum_bank_bytes
-                layout = self.layouts[shape] = Layout(storage, bank)
-            users: Users = []
-            if storage.on_chip and storage.address is None:
-                users = self.places[storage.buffer].take(storage)
-            state = self.states[storage.index] = _State(layout, users)
-        return state
+    def _state(self, storage: Storage) -> tuple[dict[int, list[Any]], Layout]:
+        """A new state: the first write of a tile waits for the users of its place before."""
+        shape = (storage.shape, storage.dtype, storage.buffer)
+        layout = self.layouts.get(shape)
+        if layout is None:
+            bank = self.program.target.psum_bank_bytes
+            layout = self.layouts[shape] = Layout(storage, bank)
+        entries: dict[int, list[Any]] = {}
+        if storage.on_chip and storage.address is None:
+            users = self.memories[storage.buffer].take(storage)
+            if users:
+                entries[WHOLE] = [-1, users]
+        made = self.states[storage] = (entries, layout)
+        return made
 
-    def _retire(self, storage: Any) -> None:
-        if storage.address is None:
-            users: Users = []
-            for writer, readers in self.states[storage.index].entries.values():
+    def _retire(self, storage: Storage) -> None:
+        if storage.address is not None:
+            return
+        state = self.states[storage]
+        users: Users = []
+        if state is not UNTRACKED:
+            for writer, readers in state[0].values():
                 if writer >= 0:
                     users.append(writer)
                 users += readers
-            self.places[storage.buffer].give_up(storage, users)
+        self.memories[storage.buffer].give_up(storage, users)
 
-    def _read(self, node: int, work: Work, tensor: Any) -> None:
-        if tensor.storage not in self.written and not tensor.storage.on_chip:
-            return  # an argument that the kernel leaves alone
-        state = self._state(tensor.storage)
-        entries, layout = state.entries, state.layout
-        number = layout.number(tensor)
+    def _read(self, node: int, tensor: Tensor) -> None:
+        storage = tensor.storage
+        try:
+            state = self.states[storage]
+        except KeyError:
+            state = self._state(storage)
+        if state is UNTRACKED:
+            return
+        entries, layout = state
+        number = WHOLE if tensor.shape is storage.shape else layout.number(tensor)
         entry = entries.get(number)
         if entry is None:
             entry = entries[number] = [-1, []]
@@ -184,20 +205,23 @@ class _Builder:
             self._edge(entry[0], node)
         entry[1].append(node)
         if len(entries) > 1:
-            near = layout.near[number]
-            for other in near:
+            for other in layout.near[number]:
                 entry = entries.get(other)
                 if entry is not None and entry[0] >= 0 and entry[0] != node:
                     self._edge(entry[0], node)
 
-    def _write(self, node: int, work: Work, tensor: Any) -> None:
-        state = self._state(tensor.storage)
-        entries, layout = state.entries, state.layout
-        number = layout.number(tensor)
+    def _write(self, node: int, tensor: Tensor) -> None:
+        storage = tensor.storage
+        try:
+            state = self.states[storage]
+        except KeyError:
+            state = self._state(storage)
+        entries, layout = state
+        number = WHOLE if tensor.shape is storage.shape else layout.number(tensor)
         entry = entries.get(number)
         if entry is not None:
             self._replace(node, entry)
-        if len(entries) > 1 or entry is None:
+        if len(entries) > 1 or (entry is None and entries):
             inside = layout.inside[number]
             for other in layout.near[number]:
                 entry = entries.get(other)
@@ -215,21 +239,25 @@ class _Builder:
             if reader != node:
                 self._order(reader, node)
 
-    def _meet(self, node: int) -> None:
-        self.waiting.setdefault(self.barriers, []).append(node)
-        self.barriers += 1
+    def _registers(self, node: int, work: Work, args: dict[str, Any]) -> None:
+        """A register is read after it was loaded."""
+        for name in work.registers:
+            value = args[name]
+            register = value if isinstance(value, VirtualRegister) else value.indirect.index
+            loaded = self.registers.get(id(register))
+            if loaded is not None:
+                self._edge(loaded, node)
+            if name == "dst" and value is register:
+                self.registers[id(register)] = node
 
 
-def _tensors(work: Work, args: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+def _tensors(work: Work, args: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
     """Operands that are lists, and the indices of operands found at run time, included."""
-    reads: list[Any] = []
-    writes: list[Any] = []
+    reads: list[Tensor] = []
+    writes: list[Tensor] = []
     for names, found in ((work.reads, reads), (work.writes, writes)):
         for name in names:
             value = args[name]
-            found += [t for t in value if t is not None] if name in work.lists else [value]
-    for name in work.indices:
-        tile = args[name].indirect.tile
-        if tile is not None:
-            reads.append(tile)
+            found += [t for t in value if isinstance(t, Tensor)] if name in work.lists else [value]
+    reads += [args[name].indirect.tile for name in work.indices]
     return reads, writes

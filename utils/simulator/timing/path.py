@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from utils.simulator.errors import Line
-from utils.simulator.timing.queues import DATA, DMA, GENERATOR, PORT, TABLE, TURN, WEIGHTS
+from utils.simulator.timing.machine import DATA, DMA, GENERATOR, PORT, TABLE, TURN, WEIGHTS
 from utils.simulator.timing.work import QUEUES
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def engine_of(schedule: "Schedule", node: int) -> str:
 
 def critical_path(schedule: "Schedule") -> tuple[Step, ...]:
     """The steps in the order of time."""
-    end = schedule.end
+    end = schedule.times.end
     if not end:
         return ()
     node = max(range(len(end)), key=end.__getitem__)
@@ -63,17 +63,21 @@ def critical_path(schedule: "Schedule") -> tuple[Step, ...]:
     seen = set()
     while node >= 0 and node not in seen:
         seen.add(node)
-        cause = schedule.cause[node]
+        cause = schedule.times.cause[node]
         since = 0.0
         if cause >= 0:
-            since = end[cause] if schedule.why[node] in (DATA, WEIGHTS) else schedule.stop[cause]
+            since = (
+                end[cause]
+                if schedule.times.why[node] in (DATA, WEIGHTS)
+                else schedule.times.stop[cause]
+            )
             since = min(since, until)
         file, line, text = source(schedule.graph.instructions[node].line)
         steps.append(
             Step(
                 schedule.graph.works[node].name,
                 engine_of(schedule, node),
-                schedule.start[node] / 1e9,
+                schedule.times.start[node] / 1e9,
                 end[node] / 1e9,
                 (until - since) / 1e9,
                 _waited(schedule, node, cause),
@@ -89,7 +93,7 @@ def critical_path(schedule: "Schedule") -> tuple[Step, ...]:
 def _waited(schedule: "Schedule", node: int, cause: int) -> str:
     if cause < 0:
         return "nothing"
-    why = schedule.why[node]
+    why = schedule.times.why[node]
     works = schedule.graph.works
     if why in REASONS and why not in (WEIGHTS, TURN):
         return REASONS[why]

@@ -25,14 +25,14 @@ def events(schedule: "Schedule") -> list[dict[str, Any]]:
         core, kind = divmod(graph.queue[node], len(QUEUES))
         args = _args(instruction, work)
         name = instruction.name or work.name
-        start, stop = schedule.start[node], schedule.stop[node]
+        start, stop = schedule.times.start[node], schedule.times.stop[node]
         if work.transfer is None:
-            made.append(_event(name, core, kind, start, max(stop, schedule.end[node]), args))
+            made.append(_event(name, core, kind, start, max(stop, schedule.times.end[node]), args))
         else:
             made.append(_event(f"{name} issue", core, kind, start, stop, args))
-            done = schedule.end[node] - schedule.constants.dma_done
-            made.append(_event(name, core, DATA_TRACK, schedule.first[node], done, args))
-    for start, stop, node in schedule.loads:
+            done = schedule.times.end[node] - schedule.constants.dma_done
+            made.append(_event(name, core, DATA_TRACK, schedule.times.first[node], done, args))
+    for start, stop, node in schedule.times.loads:
         core = graph.queue[node] // len(QUEUES)
         args = {"table": graph.works[node].table}
         made.append(_event("load table", core, TABLES, start, stop, args))

@@ -10,6 +10,7 @@ from typing import Any
 from utils.simulator.enums import MemoryRegion, dge_mode, engine
 from utils.simulator.operators import Operator
 from utils.simulator.program import Instruction
+from utils.simulator.registers import VirtualRegister
 from utils.simulator.target import Target
 from utils.simulator.tensor import Tensor
 from utils.simulator.timing.constants import Constants
@@ -36,7 +37,8 @@ class Work:
     weights: time to load a stationary matrix. ports: shared ports that it holds while busy.
     transfer: what DMA engines do for it; start: from the end of `busy` to the first byte.
     generator: the hardware descriptor generator it occupies, or None. reads, writes: names of its
-    tensor operands; those in `lists` are lists of tensors.
+    tensor operands. Those in `lists` are lists of tensors, those in `indices` are found by a tile
+    of indices; `registers` names registers and what is found by one. plain: no lists, no indices.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Work:
     writes: tuple[str, ...]
     lists: frozenset[str] = frozenset()
     indices: tuple[str, ...] = ()
+    registers: tuple[str, ...] = ()
+    plain: bool = True
     table: str = ""
     weights: float = 0.0
     ports: tuple[int, ...] = ()
@@ -69,18 +73,24 @@ def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
 
     reads, writes = tensors(spec.inputs), tensors(spec.outputs)
     names = tuple(dict.fromkeys((*reads, *writes)))
-    operands = {"reads": reads, "writes": writes}
-    operands["lists"] = frozenset(n for n in names if not isinstance(args[n], Tensor))
-    operands["indices"] = tuple(
-        n for n in names
-        if isinstance(args[n], Tensor) and args[n].indirect is not None
-    )  # fmt: skip
+    if spec.name == "core_barrier":
+        writes = reads  # what comes after it reads what the other core wrote
+    found = {n: args[n].indirect for n in names if getattr(args[n], "indirect", None)}
+    operands: dict[str, Any] = {
+        "reads": reads,
+        "writes": writes,
+        "lists": frozenset(n for n in names if not isinstance(args[n], Tensor)),
+        "indices": tuple(n for n, how in found.items() if how.tile is not None),
+        "registers": (
+            *(n for n, how in found.items() if how.tile is None),
+            *(n for n, value in args.items() if isinstance(value, VirtualRegister)),
+        ),
+    }
+    operands["plain"] = not operands["lists"] and not operands["indices"]
     if checked.engine is engine.dma:
         return _dma(instruction, on, constants, operands)
     which = checked.engine if checked.engine in constants.latency else engine.sync
     cycles = checked.cycles
-    if operands["indices"]:
-        cycles = max(cycles, constants.dynamic_offset_cycles)
     clock = constants.clock[which]
     options: dict[str, Any] = {}
     if which is engine.scalar:
@@ -171,6 +181,8 @@ def _in_software(
     constants: Constants,
 ) -> bool:
     """Descriptors that GpSimd writes: on request, for indices, for casts (a generator has none)."""
-    if args.get("dge_mode") is dge_mode.swdge or operands["indices"]:
+    if args.get("dge_mode") is dge_mode.swdge:
+        return True
+    if any(args[name].indirect.by_row for name in operands["indices"]):
         return True
     return constants.has_generators and any(s.dtype != t.dtype for s, t in pairs)

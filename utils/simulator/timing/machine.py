@@ -1,0 +1,147 @@
+"""One core in time: when an instruction that may go now begins and ends, and what that leaves."""
+
+from utils.simulator.enums import engine
+from utils.simulator.timing.array import Array
+from utils.simulator.timing.constants import Constants
+from utils.simulator.timing.work import QUEUES, SCALAR, TENSOR, Work
+
+DATA, TURN, DMA, TABLE, PORT, GENERATOR, WEIGHTS, MEETING = range(8)
+"""What an instruction waited for last: another's result, its turn on the engine, the DMA engines,
+a table of functions, a shared port, a descriptor generator, the weights of the array, a core."""
+
+
+class Times:
+    """What a schedule says of each node, in ns: lists by node.
+
+    start: when it is issued. stop: when its queue is free again. end: when its result can be read.
+    first: of a DMA, its first byte. cause, why: what it waited for last. loads: of tables of
+    functions, (start, stop, node).
+    """
+
+    def __init__(self, count: int) -> None:
+        self.start = [0.0] * count
+        self.stop = [0.0] * count
+        self.end = [0.0] * count
+        self.first = [0.0] * count
+        self.cause = [-1] * count
+        self.why = [DATA] * count
+        self.loads: list[tuple[float, float, int]] = []
+
+
+class Machine:
+    """The state of one core. free: when each queue can issue again. lanes: when each DMA engine is
+    done; as long as all are done at the same time `even` says it alone.
+    """
+
+    def __init__(self, constants: Constants, warm_up: bool, times: Times) -> None:
+        self.constants, self.times = constants, times
+        self.free = [0.0] * len(QUEUES)
+        self.last = [-1] * len(QUEUES)
+        self.ports = [(0.0, -1), (0.0, -1)]
+        self.generators = [(0.0, -1), (0.0, -1)]
+        self.table = ""
+        self.array = Array(constants, warm_up)
+        self.product = 0.0
+        self.even = 0.0
+        self.lanes: list[float] | None = None
+        self.transfer = -1
+
+    def run(self, kind: int, node: int, work: Work, now: float, ready: float) -> None:
+        """Issue a node on the queue `kind` at `now`; its operands are there since `ready`."""
+        times = self.times
+        start, busy = now, work.busy
+        if self.last[kind] >= 0 and self.free[kind] >= ready:
+            times.cause[node], times.why[node] = self.last[kind], TURN
+        if kind == TENSOR:
+            loaded = max(ready, self.product) + work.weights
+            if loaded > start:
+                start, times.why[node] = loaded, WEIGHTS
+            self.product = start
+            busy = self.array.run(start, busy)
+        elif kind == SCALAR and work.table and work.table != self.table:
+            start = self._load_table(node, work, start)
+        if work.ports:
+            start = self._wait_for_ports(node, work, start)
+        if work.transfer is not None:
+            self._transfer(kind, node, work, start)
+            return
+        stop = start + busy
+        for port in work.ports:
+            self.ports[port] = (stop, node)
+        times.start[node] = start
+        times.stop[node] = self.free[kind] = stop
+        times.end[node] = stop + work.latency
+        self.last[kind] = node
+
+    def _load_table(self, node: int, work: Work, start: float) -> float:
+        """A table is loaded as soon as the Scalar Engine is free, before the operands are there."""
+        times, free = self.times, self.free[SCALAR]
+        loaded = free + self.constants.table_load
+        times.loads.append((free, loaded, node))
+        self.table = work.table
+        if loaded <= start:
+            return start
+        times.cause[node], times.why[node] = self.last[SCALAR], TABLE
+        return loaded
+
+    def _wait_for_ports(self, node: int, work: Work, start: float) -> float:
+        times = self.times
+        for port in work.ports:
+            until, user = self.ports[port]
+            if until > start:
+                start = until
+                times.cause[node], times.why[node] = user, PORT
+        return start
+
+    def _transfer(self, kind: int, node: int, work: Work, start: float) -> None:
+        """Descriptors, then the data phase on the DMA engines, then the consumer's semaphore."""
+        times, constants = self.times, self.constants
+        generator = work.generator
+        if generator is not None:
+            until, user = self.generators[generator]
+            if until > start:
+                start = until
+                times.cause[node], times.why[node] = user, GENERATOR
+        issued = start + work.busy
+        if generator is not None:
+            self.generators[generator] = (issued, node)
+        times.start[node] = start
+        stop = issued
+        if kind == SCALAR:  # its sequencer goes on while the generator works
+            stop = start + constants.semaphore[engine.scalar]
+        times.stop[node] = self.free[kind] = stop
+        self.last[kind] = node
+        last = self._move(node, work, issued + work.start)
+        spread = work.transfer.spread * constants.dma_stagger
+        times.end[node] = last + spread + constants.dma_done
+        self.transfer = node
+
+    def _move(self, node: int, work: Work, at: float) -> float:
+        """The data phase, from `at` on wherever an engine is free; returns when the last ends."""
+        times, moved = self.times, work.transfer
+        if moved.even and self.lanes is None:
+            begin = at
+            if self.even > at:
+                begin = self.even
+                times.cause[node], times.why[node] = self.transfer, DMA
+            times.first[node] = begin
+            self.even = begin + moved.even
+            return self.even
+        if self.lanes is None:
+            self.lanes = [self.even] * self.constants.dma_engines
+        lanes = self.lanes
+        begins = [max(at, until) for until in lanes]
+        ends = [begin + share for begin, share in zip(begins, moved.shares, strict=True)]
+        taking = [i for i, share in enumerate(moved.shares) if share]
+        for i in taking:
+            lanes[i] = ends[i]
+        if not taking:
+            times.first[node] = at
+            return at
+        slowest = max(taking, key=ends.__getitem__)
+        if begins[slowest] > at:
+            times.cause[node], times.why[node] = self.transfer, DMA
+        times.first[node] = min(begins[i] for i in taking)
+        if len(taking) == len(lanes) and min(lanes) == max(lanes):
+            self.even, self.lanes = lanes[0], None
+        return ends[slowest]
