@@ -30,6 +30,7 @@ class Operand:
     memory: where it may lie. column: one value for each partition, shape (P, 1).
     number: a Python number is allowed instead. optional: so is None.
     dtypes: the allowed types; empty for all. many: a list of tensors.
+    anywhere: the row's own rules say at which partition it begins.
     """
 
     reads: bool = True
@@ -40,6 +41,7 @@ class Operand:
     optional: bool = False
     dtypes: frozenset[str] = frozenset()
     many: bool = False
+    anywhere: bool = False
 
     def check(self, use: "Use", name: str, value: Any) -> None:
         if isinstance(value, Tensor):
@@ -89,7 +91,7 @@ class Operand:
                 "the partition and four free dimensions are what an instruction can encode.",
                 "merge dimensions with reshape or flatten_dims, or loop over one.",
             )
-        if tensor.buffer in ON_CHIP and use.spec.engine is not engine.dma:
+        if tensor.buffer in ON_CHIP and use.spec.engine is not engine.dma and not self.anywhere:
             _check_start(spec, name, tensor)
         if self.column:
             _check_column(use, name, tensor)

@@ -17,7 +17,7 @@ from utils.simulator.instruction import Use, instruction
 from utils.simulator.instructions.gpsimd import SBUF_ONLY
 from utils.simulator.instructions.rules import FEWEST_CYCLES
 from utils.simulator.instructions.select import generation
-from utils.simulator.operands import DMA_MEMORY, PSUM, SBUF, Rule, result, tile
+from utils.simulator.operands import PSUM, Rule, result, tile
 from utils.simulator.tensor import Tensor
 
 ELEMENTS = {
@@ -73,10 +73,10 @@ def scales(name: str, data: str) -> Rule:
         needed = int(scale_rows(partitions)[-1]) + 1 if partitions >= BLOCK else 1
         wanted = use.args[data].elements
         start = tensor.partition % QUADRANT
-        if tensor.buffer is not SBUF or start not in STARTS:
+        if start not in STARTS:
             raise use.refuse(
-                f"{name} begins at partition {tensor.partition} in {tensor.buffer.value}; scales "
-                f"lie in SBUF at an offset of {', '.join(map(str, STARTS))} in a quadrant.",
+                f"{name} begins at partition {tensor.partition}; scales begin at an offset of "
+                f"{', '.join(map(str, STARTS))} in a quadrant.",
                 "the engines read the scales of a block from its own quadrant.",
                 f"slice one tile of scales as {name}[4:, :] for a second tensor.",
             )
@@ -114,7 +114,7 @@ def four_to_one(use: Use) -> None:
     since="0.2",
     dst=result(memory=SBUF_ONLY, dtypes=PACKED_FP8),
     src=tile(memory=SBUF_ONLY, dtypes=frozenset({"float16", "bfloat16"})),
-    dst_scale=result(memory=DMA_MEMORY, dtypes=SCALES),
+    dst_scale=result(memory=SBUF_ONLY, dtypes=SCALES, anywhere=True),
     rules=(generation(4), quadrants("src"), four_to_one, scales("dst_scale", "dst")),
 )
 def quantize_mx(dst, src, dst_scale):
@@ -206,8 +206,8 @@ def _row_tile(use: Use) -> None:
     dst=result(memory=frozenset({PSUM}), dtypes=frozenset({"float32", "bfloat16"})),
     stationary=tile(memory=SBUF_ONLY, dtypes=PACKED),
     moving=tile(memory=SBUF_ONLY, dtypes=PACKED),
-    stationary_scale=tile(memory=DMA_MEMORY, dtypes=SCALES),
-    moving_scale=tile(memory=DMA_MEMORY, dtypes=SCALES),
+    stationary_scale=tile(memory=SBUF_ONLY, dtypes=SCALES, anywhere=True),
+    moving_scale=tile(memory=SBUF_ONLY, dtypes=SCALES, anywhere=True),
     rules=(
         generation(4),
         quadrants("stationary", "moving"),
