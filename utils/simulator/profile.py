@@ -18,9 +18,11 @@ from utils import roofline
 from utils.hardware import machine
 from utils.simulator.launch import run
 from utils.simulator.program import Program
-from utils.simulator.timing import Schedule, schedule
+from utils.simulator.timing import Schedule, schedule, without_collecting, words
 from utils.simulator.timing.constants import table
+from utils.simulator.timing.lines import LineTime, line_times
 from utils.simulator.timing.measures import Measures, measures
+from utils.simulator.timing.occupancy import occupancy
 from utils.simulator.timing.path import Step, critical_path, engine_of, source
 from utils.simulator.timing.trace import events
 from utils.simulator.timing.work import GPSIMD, QUEUES, SYNC
@@ -48,7 +50,9 @@ class Profile:
     """
 
     schedule: Schedule
-    rotation: bool
+
+    def __repr__(self) -> str:
+        return self.table()
 
     @property
     def program(self) -> Program:
@@ -141,6 +145,14 @@ class Profile:
         spent["dma"] = max(spent["dma"] / cores, *rings, 0.0) * cores
         return {name: time * NANO / cores for name, time in spent.items()}
 
+    @functools.cached_property
+    def moving(self) -> float:
+        """Share of the time for which DMA engines move bytes, the mean of all engines."""
+        graph, total = self.schedule.graph, self.seconds
+        spent = sum(work.transfer.busy for work in graph.works if work.transfer is not None)
+        lanes = self.schedule.constants.dma_engines * graph.cores
+        return spent * NANO / lanes / total if total else 0.0
+
     @property
     def utilisation(self) -> dict[str, float]:
         """Share of the time for which each engine is busy; for DMA, moving data or beginning to."""
@@ -151,6 +163,37 @@ class Profile:
     def busiest(self) -> str:
         """The engine with most work."""
         return max(self.busy, key=self.busy.__getitem__)
+
+    @property
+    def why(self) -> str:
+        """Why the kernel takes as long as it does, in a sentence."""
+        return words.reason(self) if self.program.instructions else "It does nothing."
+
+    @functools.cached_property
+    def occupancy(self) -> dict[str, list[tuple[float, int]]]:
+        """How full "sbuf" and "psum" are: (seconds, bytes per partition from then on)."""
+        return occupancy(self.schedule)
+
+    @property
+    def sbuf_peak(self) -> int:
+        """The most bytes per partition that tiles take in SBUF."""
+        return max(level for _, level in self.occupancy["sbuf"])
+
+    @property
+    def psum_peak(self) -> int:
+        """The most bytes per partition that tiles take in PSUM, in whole banks."""
+        return max(level for _, level in self.occupancy["psum"])
+
+    def lines(self) -> list[LineTime]:
+        """Time by line of source."""
+        return line_times(self.schedule, self.critical_path)
+
+    def table(self) -> str:
+        """All of it as text."""
+        return words.table(self)
+
+    def _repr_markdown_(self) -> str:
+        return words.markdown(self)
 
     @functools.cached_property
     def critical_path(self) -> tuple[Step, ...]:
@@ -230,7 +273,8 @@ def profile(
     """
 
     def profiled(*args: Any, **kwargs: Any) -> Profile:
-        program = run(kernel, args, kwargs, values=values, target=target)
+        with without_collecting():
+            program = run(kernel, args, kwargs, values=values, target=target)
         return profile_of(program, schedule=schedule, rotation=rotation, warm_up=warm_up)
 
     return profiled
@@ -244,7 +288,7 @@ def profile_of(
     warm_up: bool | None = None,
 ) -> Profile:
     """The profile of a program that was recorded before; options as for `profile`."""
-    return Profile(_schedule(program, schedule, rotation=rotation, warm_up=warm_up), rotation)
+    return Profile(_schedule(program, schedule, rotation=rotation, warm_up=warm_up))
 
 
 _schedule = schedule
