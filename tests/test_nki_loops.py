@@ -1,0 +1,275 @@
+"""Registers and the loops of the device: what runs, how often, and what Python may not ask."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.nki_bench import empty, issued, placed, read, refused, warned
+from utils.simulator import launch
+from utils.simulator.arrays import Shape
+from utils.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.simulator.registers import VirtualRegister
+
+import nki  # isort: skip
+import nki.isa as nisa  # isort: skip
+import nki.language as nl  # isort: skip
+
+pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+
+
+def loaded(value: int):
+    """A register that was loaded from a tile."""
+    register = nisa.register_alloc()
+    nisa.register_load(register, placed([[value]], "int32"))
+    return register
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 6), st.integers(0, 12), st.integers(1, 4), st.booleans(), st.booleans())
+def test_fori_loop_counts_like_range(lower, upper, step, from_register, in_tile) -> None:
+    seen = []
+
+    def call():
+        bounds = [lower, upper]
+        if from_register:
+            bounds = [loaded(each) if in_tile else nisa.register_alloc(each) for each in bounds]
+        nl.fori_loop(*bounds, lambda i: seen.append(i.value), step=step)
+
+    issued(call)
+    assert seen == list(range(lower, upper, step))
+
+
+def test_dynamic_range_yields_registers_and_says_that_it_is_old() -> None:
+    def call():
+        for i in nl.dynamic_range(nisa.register_alloc(2), 8, 3):
+            assert isinstance(i, VirtualRegister) and i.is_register
+            nisa.register_store(out[0:1, i.value : i.value + 1], i)
+
+    out = None
+
+    def kernel():
+        nonlocal out
+        out = placed(np.zeros((1, 8)), "int32")
+        call()
+
+    with pytest.warns(DoubtfulKernel, match="deprecated since NKI 0.6"):
+        launch.run(kernel, (), {})
+    assert out.raw().tolist() == [[0, 0, 2, 0, 0, 5, 0, 0]]
+
+
+def test_loops_with_known_bounds_need_no_numbers() -> None:
+    def kernel(x, copies):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        tile = empty((1, 4), "float32")
+
+        def body(i):
+            nisa.dma_copy(tile, x.select(0, i))
+            nisa.dma_copy(out.select(0, i), tile)
+
+        nl.fori_loop(0, copies, body)
+        nl.fori_loop(0, nisa.register_alloc(2), body)
+        return out
+
+    program = launch.run(kernel, (Shape((8, 1, 4)), 3), {})
+    assert program.count("dma_copy") == 10 and program.results == Shape((8, 1, 4), nl.float32)
+
+
+def test_a_count_in_a_tensor_needs_numbers() -> None:
+    def kernel(n):
+        tile = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+        nisa.dma_copy(tile, n)
+        register = nisa.register_alloc()
+        nisa.register_load(register, tile)
+        nl.fori_loop(0, register, lambda i: nisa.memset(tile, 1) and None)
+
+    program = launch.run(kernel, (np.array([[5]], np.int32),), {})
+    assert program.count("memset") == 5
+    with pytest.raises(NkiValidationError, match="only shapes are simulated(.|\n)*Python int"):
+        launch.run(kernel, (Shape((1, 1), "int32"),), {})
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 9))
+def test_while_loop_looks_before_it_runs(count) -> None:
+    """Termination was a bug once: zero at the start means not at all."""
+
+    def call():
+        left, done = placed([[count]], "int32"), placed([[0]], "int32")
+        one = placed([[1]], "int32")
+        register = nisa.register_alloc()
+        nisa.register_load(register, left)
+
+        def body(r):
+            nisa.tensor_tensor(left, left, one, nl.subtract)
+            nisa.tensor_tensor(done, done, one, nl.add)
+            nisa.register_load(r, left)
+            return r
+
+        nl.while_loop(register, body)
+        return register, done
+
+    _, (register, done) = issued(call)
+    assert read(done).tolist() == [[count]] and register.value == count  # passed by value
+
+
+def test_an_endless_loop_ends(monkeypatch) -> None:
+    monkeypatch.setattr("utils.simulator.loops.MOST_ITERATIONS", 50)
+    refused(lambda: nl.while_loop(nisa.register_alloc(1), lambda r: r), "50 iterations", "return r")
+    refused(lambda: nl.fori_loop(0, 51, lambda i: None), "51 iterations")
+
+
+def test_registers_move_store_and_load() -> None:
+    def call():
+        a, b = nisa.register_alloc(7), nisa.register_alloc()
+        nisa.register_move(b, a)
+        nisa.register_move(a, -3)
+        tile = empty((1, 2), "int32")
+        nisa.register_store(tile[:, 0:1], a)
+        nisa.register_store(tile[:, 1:2], b)
+        nisa.register_load(a, tile[:, 1:2])
+        return tile, a
+
+    _, (tile, a) = issued(call)
+    assert read(tile).tolist() == [[-3, 7]] and a.value == 7 and "7" in repr(a)
+
+
+PYTHON = {
+    "nl.ds": lambda r: nl.ds(r, 4),
+    "range": range,
+    "int()": int,
+    "float()": float,
+    "*": lambda r: 128 * r,
+    "+": lambda r: r + 1,
+    "-": lambda r: -r,
+    "<": lambda r: r < 3,
+    "comparison": lambda r: r == 3,
+    "index": lambda r: [1, 2, 3][r],
+    "//": lambda r: r // 2,
+}
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_python_cannot_compute_with_a_register(name) -> None:
+    refused(lambda: PYTHON[name](nisa.register_alloc(1)), "only known at run time", "scalar_offset")
+
+
+def test_a_register_is_no_index_but_can_be_compared_with_none() -> None:
+    refused(
+        lambda: empty((4, 8), "float32")[:, nisa.register_alloc(1)], "run time", "scalar_offset"
+    )
+
+    def call():
+        register = nisa.register_alloc(1)
+        assert register != None and not register == None  # noqa: E711
+        with pytest.raises(TypeError):
+            hash(register)
+
+    issued(call)
+
+
+def test_while_of_python_works_with_numbers_and_is_doubted() -> None:
+    def call():
+        register = nisa.register_alloc(2)
+        while register:
+            nisa.register_move(register, register.value - 1)
+
+    warned(call, "nl.while_loop")
+
+
+def test_misuse_of_registers_and_loops_is_refused() -> None:
+    tile = lambda *shape, dtype="int32": empty(shape, dtype)  # noqa: E731
+    reg = nisa.register_alloc
+    refused(lambda: reg(1.5), "1.5", "32 bits")
+    refused(lambda: reg(2**32), "32 bits")
+    refused(lambda: nisa.register_load(3, tile(1, 1)), "register_alloc")
+    refused(lambda: nisa.register_load(reg(), tile(1, 2)), "2 elements")
+    refused(lambda: nisa.register_load(reg(), tile(1, 1, dtype="float32")), "float32")
+    refused(lambda: nisa.register_store(tile(1, 1), 4), "register")
+    refused(lambda: nisa.register_move(reg(), 0.5), "0.5")
+    refused(lambda: nisa.register_move(reg(), reg()), "never set")
+    refused(lambda: nl.fori_loop(0, reg(), lambda i: None), "never set")
+    refused(lambda: nl.fori_loop(0, 4, lambda i: None, step=0), "step is 0")
+    refused(lambda: nl.fori_loop(0, 4, lambda i: None, step=reg(1)), "Python int")
+    refused(lambda: nl.fori_loop(0, 4.0, lambda i: None), "4.0")
+    refused(lambda: nl.fori_loop(0, 4, None), "body_fun")
+    refused(lambda: nl.while_loop(3, lambda r: r), "register is needed")
+    refused(lambda: nl.while_loop(reg(1), lambda r: None), "body returned None")
+
+    def ordered():
+        with nl.no_reorder():
+            nl.fori_loop(0, 2, lambda i: None)
+
+    refused(ordered, "no_reorder", "body of the loop")
+    warned(lambda: nl.fori_loop(0, 1, lambda i: nisa.register_move(i, 5) and None), "counts a loop")
+
+
+def test_order_can_be_asked_for_inside_one_loop_only() -> None:
+    def fill():
+        return nisa.memset(empty((1, 1), "float32"), 0.0)
+
+    program, second = issued(lambda: fill() and fill().depends_on(program_first()))
+    assert [each.name for each in second.after] == [None]
+
+    def across():
+        kept = []
+        nl.fori_loop(0, 1, lambda i: kept.append(fill()))
+        fill().depends_on(kept[0])
+
+    refused(across, "across a loop", "earlier")
+    refused(lambda: fill().depends_on(3), "3")
+
+    def backwards():
+        first, later = fill(), fill()
+        first.depends_on(later)
+
+    refused(backwards, "later")
+
+    def outward():
+        before = fill()
+        nl.fori_loop(0, 1, lambda i: fill().depends_on(before) and None)
+
+    issued(outward)
+
+
+def program_first():
+    from utils.simulator.program import running
+
+    return running("a test").instructions[0]
+
+
+def test_nothing_runs_outside_of_a_kernel() -> None:
+    with pytest.raises(NkiValidationError, match="no kernel is running"):
+        nisa.register_alloc(1)
+    with pytest.raises(NkiValidationError, match="no kernel is running"):
+        nl.fori_loop(0, 1, lambda i: None)
+
+
+def test_the_documented_loop_over_tiles() -> None:
+    @nki.jit
+    def kernel(x, bounds):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        tile = nl.ndarray((1, 2), dtype=nl.int32, buffer=nl.sbuf)
+        nisa.dma_copy(tile, bounds)
+        start, stop = nisa.register_alloc(), nisa.register_alloc()
+        nisa.register_load(start, tile[:, 0:1])
+        nisa.register_load(stop, tile[:, 1:2])
+        rows = [[64, 128], [1, 64]]
+
+        def body(i):
+            piece = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(piece, x.ap(rows, scalar_offset=i))
+            nisa.tensor_scalar(piece, piece, op0=nl.add, operand0=2.0)
+            nisa.dma_copy(out.ap(rows, scalar_offset=i), piece)
+
+        nl.fori_loop(start, stop, body, step=128)
+        return out
+
+    x = np.random.default_rng(0).standard_normal((512, 64)).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rows outside the bounds stay unwritten
+        found = nki.simulate(kernel)(x, np.array([[128, 384]], np.int32))
+    np.testing.assert_array_equal(found[128:384], x[128:384] + np.float32(2))
+    assert np.isnan(found[:128]).all() and np.isnan(found[384:]).all()
