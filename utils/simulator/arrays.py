@@ -16,6 +16,7 @@ from utils.simulator.program import Program
 from utils.simulator.tensor import Tensor, whole
 
 DEEPEST = 16
+NARROWER = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Arrays:
         if id(value) in self.seen:
             return self.seen[id(value)]
         self.torch |= is_torch(value)
-        dtype, shape = dtype_of(value.dtype), tuple(value.shape)
+        dtype, shape = _supported(value), tuple(value.shape)
         if not shape or 0 in shape:
             raise refuse(
                 f"an argument is an array of shape {shape}.",
@@ -188,6 +189,20 @@ def check_returnable(tensor: Tensor) -> None:
         )
 
 
+def _supported(array: Any) -> DType:
+    """The NKI type of a host array; of 64-bit types, NumPy's defaults, it says what to do."""
+    name = str(array.dtype).removeprefix("torch.")
+    if name not in NARROWER:
+        return dtype_of(array.dtype)
+    other = NARROWER[name]
+    converted = f"x.to(torch.{other})" if is_torch(array) else f"x.astype(np.{other})"
+    raise refuse(
+        f"an argument of shape {tuple(array.shape)} is {name}.",
+        "a NeuronCore has no numbers of 64 bits; they are NumPy's defaults.",
+        f"convert to {other} first: {converted}.",
+    )
+
+
 def _numpy(tensor: Any) -> np.ndarray:
     """The elements of a torch tensor; NumPy has no BF16 and FP8 of its own, so by their bits."""
     import torch
@@ -201,9 +216,12 @@ def _numpy(tensor: Any) -> np.ndarray:
 
 
 def _torch(array: np.ndarray, dtype: DType) -> Any:
+    """The same bits as a torch tensor; `array` itself where torch has no such type."""
     import torch
 
     made = getattr(torch, str(dtype), None)
+    if made is None:
+        return array
     if dtype == "bfloat16" or dtype.is_fp8:
         bits = np.int16 if dtype.itemsize == 2 else np.uint8
         return torch.from_numpy(np.ascontiguousarray(array).view(bits)).view(made)
