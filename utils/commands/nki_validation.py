@@ -27,8 +27,12 @@ def main(arguments: list[str]) -> int:
     except LookupError as error:
         print(error.args[0], file=sys.stderr)
         return 1
-    report = nki_validation.compare(rows)
+    report = nki_validation.compare(rows, before=_say)
     print(report)
     if report.failures:
         print("\nnot met:", *report.failures, sep="\n  ")
     return 1 if report.failures else 0
+
+
+def _say(it: nki_validation.Measurement) -> None:
+    print(f"{it.id} ...", file=sys.stderr, flush=True)

@@ -11,7 +11,7 @@ by their class (`LIMITS`), steps of a ladder by their order, and which engine is
 'matmul.hoisted'
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from utils.nki_validation.estimates import estimate
 from utils.nki_validation.measurements import CLASSES, Measurement, chosen, measurements
@@ -40,10 +40,16 @@ __all__ = [
 ]
 
 
-def compare(rows: Iterable[Measurement] | None = None) -> Report:
-    """Estimates all measurements, or those given, and compares.
+def compare(
+    rows: Iterable[Measurement] | None = None,
+    before: Callable[[Measurement], object] = lambda it: None,
+) -> Report:
+    """Estimates all measurements, or those given, and compares; calls `before` with each first.
 
     Whole matrix products are traced at their full size, so all rows together take minutes.
     """
-    given = list(measurements().values() if rows is None else rows)
-    return Report(tuple(Comparison(each, estimate(each)) for each in given))
+    made = []
+    for it in measurements().values() if rows is None else rows:
+        before(it)
+        made.append(Comparison(it, estimate(it)))
+    return Report(tuple(made))
