@@ -24,6 +24,7 @@ import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
 
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16)
+pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
 some = settings(deadline=None, max_examples=12)
 SIZES = st.tuples(st.integers(1, 128), st.integers(1, 40))
 
@@ -511,6 +512,39 @@ def test_no_device_loop_inside_no_reorder() -> None:
         return tile
 
     applied(kept, numbers((1, 1), 0))
+
+
+def recorded_edges(kernel) -> set[tuple[str, str]]:
+    issued = run(kernel, (numbers((4, 4), 0),), {}, values=False).instructions
+    return {(each.name, before.name) for each in issued for before in each.after}
+
+
+def test_order_inside_no_reorder_and_by_a_schedule() -> None:
+    @nki.jit
+    def kernel(x, ordered=False):
+        tile = nl.load(x)
+        for name in ("first", "second", "third"):
+            if ordered:
+                with nl.no_reorder():
+                    nisa.reciprocal(dst=nl.empty_like(tile), data=tile, name=name)
+                    nisa.memset(dst=nl.empty_like(tile), value=0.0, name="fill " + name)
+            else:
+                nisa.reciprocal(dst=nl.empty_like(tile), data=tile, name=name)
+
+    assert recorded_edges(kernel) == set()
+    scheduled = kernel.with_schedule([("second", "first"), ("third", ["first", "second"])])
+    wanted = {("second", "first"), ("third", "first"), ("third", "second")}
+    assert recorded_edges(scheduled) == wanted == recorded_edges(scheduled[1])
+    with pytest.raises(NkiValidationError, match="no instruction has the name 'fourth'"):
+        recorded_edges(kernel.with_schedule([("first", "fourth")]))
+    with pytest.raises(NkiValidationError, match="'first' waits for 'third', which comes after"):
+        recorded_edges(kernel.with_schedule([("first", "third")]))
+
+    def ordered(x):
+        return kernel(x, ordered=True)
+
+    inside = {(f"fill {name}", name) for name in ("first", "second", "third")}
+    assert recorded_edges(ordered) == inside
 
 
 def test_the_grid() -> None:

@@ -5,14 +5,15 @@ import inspect
 import os
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
-from utils.simulator import accumulation, capacity, cores, progress, sentinels
+from utils.simulator import accumulation, capacity, cores, progress, schedules, sentinels
 from utils.simulator.arrays import Arrays, any_shape
 from utils.simulator.errors import refuse
 from utils.simulator.program import Core, Program, active
+from utils.simulator.schedules import Edges
 from utils.simulator.target import chosen
 
 MOST_CORES = 2
@@ -25,9 +26,10 @@ class Kernel:
     a device it is simulated, and says so once.
     """
 
-    def __init__(self, function: Callable[..., Any], grid: int = 1) -> None:
+    def __init__(self, function: Callable[..., Any], grid: int = 1, edges: Edges = ()) -> None:
         self.function = function
         self.grid = grid
+        self.edges = edges
         functools.update_wrapper(self, function)
 
     def __getitem__(self, grid: Any) -> "Kernel":
@@ -38,7 +40,11 @@ class Kernel:
                 "a logical core consists of one or two physical cores (LNC 1 or 2).",
                 "launch kernel[2](...), and loop over more work inside the kernel.",
             )
-        return Kernel(self.function, size)
+        return Kernel(self.function, size, self.edges)
+
+    def with_schedule(self, schedule: Iterable[tuple[str, Any]]) -> "Kernel":
+        """The kernel with more order between its named instructions: [(later, earlier), ...]."""
+        return Kernel(self.function, self.grid, schedules.edges_of(schedule))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if active() is not None:
@@ -129,6 +135,7 @@ def run(
 
     with progress.shown(program):
         program.returned = cores.run_all(program, body)
+    schedules.apply(program, launched.edges)
     accumulation.warn(program)
     capacity.check(program)
     program.results = arrays.given_back(program, program.returned)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from types import FunctionType
 from typing import Any
 
@@ -55,13 +56,16 @@ sequential_range = static_range = affine_range
 
 @contextmanager
 def no_reorder() -> Iterator[None]:
-    """Instructions inside keep their order. The simulator never changes the order of values."""
+    """Each instruction inside waits for the one before it."""
     core = running("nl.no_reorder")
+    first = len(core.instructions)
     core.registers[no_reorder] = core.registers.get(no_reorder, 0) + 1
     try:
         yield
     finally:
         core.registers[no_reorder] -= 1
+    for earlier, later in pairwise(core.instructions[first:]):
+        later.depends_on(earlier)
 
 
 def refuse_loop_in_order(loop: str) -> None:
