@@ -1,0 +1,48 @@
+"""Records what a learner's kernel would do, without any numbers: for observers.
+
+The kernel gets shapes, so nothing can be computed in NumPy; its instructions are the answer. A
+judge replays them with numbers of its own (`replayed`).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from utils.exercises import Facts, limit
+from utils.exercises.closed import closed
+from utils.exercises.plain import describe
+
+OURS = ("utils.kernels",)
+"""The course's own kernels refuse to be called while an answer runs."""
+
+Sizes = tuple[tuple[int, ...], str]
+"""Shape and data type of an argument."""
+
+
+def recorded(
+    exercise_id: str,
+    kernel: Callable[..., Any],
+    *arguments: Sizes | float,
+    target: str = "trn2",
+    also_closed: tuple[str, ...] = (),
+) -> Facts:
+    """The program of a kernel called with arrays of these sizes, or with these numbers.
+
+    Returns {"program": plain data, "kind": what the kernel returned, "stopped": whether it took
+    too long}. Raises what the kernel raises, a broken hardware rule above all.
+    """
+    from utils import simulator
+
+    simulator.use()
+    from utils.simulator import launch, replay
+    from utils.simulator.arrays import Shape
+
+    taken = [Shape(*each) if isinstance(each, tuple) else each for each in arguments]
+    with closed(exercise_id, *OURS, *also_closed):
+        program, stopped = limit.within(
+            lambda: launch.run(kernel, tuple(taken), {}, values=False, target=target)
+        )
+    if stopped:
+        return {"program": None, "kind": "", "stopped": True}
+    returned = program.results
+    kind = "a tensor" if isinstance(returned, Shape) else describe(returned)
+    return {"program": replay.to_plain(program), "kind": kind, "stopped": False}

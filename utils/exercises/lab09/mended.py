@@ -1,0 +1,90 @@
+"""The cases and the judgement of four mended kernels, exercise 6 of lab 09."""
+
+import random
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion
+from utils.exercises.lab09.observe import BROKEN
+from utils.exercises.lab09.rows import drawn
+from utils.exercises.replayed import farthest, generator, replayed
+
+BROKEN_RULE = {"a": "partitions", "b": "dma-psum", "c": "broadcast", "d": "columns"}
+ARGUMENTS = {
+    "a": [((256, 64), "float32")],
+    "b": [((128, 128), "bfloat16"), ((128, 256), "bfloat16")],
+    "c": [((128, 256), "float32"), ((1, 256), "float32")],
+    "d": [((64, 128), "bfloat16"), ((64, 1024), "bfloat16")],
+}
+RIGHT = {
+    "a": lambda x: 2 * x,
+    "b": lambda x, y: x.T @ y,
+    "c": lambda x, y: x + y,
+    "d": lambda x, y: x.T @ y,
+}
+TOLERANCE = 2e-6
+"""Products of BF16 are exact in FP32; sums of 128 of them lose less than 1e-6 of the largest."""
+
+
+def cases(rng: random.Random) -> list[Facts]:
+    return [{"arguments": {n: [[list(s), t] for s, t in a] for n, a in ARGUMENTS.items()}}]
+
+
+def judge(case: Facts, facts: Facts) -> list[Criterion]:
+    if facts["kind"] != f"a dict of {len(BROKEN)}":
+        fault = (
+            f"`mended` returned {facts['kind']}: return a dict of four, "
+            '{"a": (rule, kernel), "b": ...}'
+        )
+        return [
+            criterion(f"{part} {name}", 1, False, "", "", fault if not place else "")
+            for place, name in enumerate(BROKEN)
+            for part in ("rule", "kernel")
+        ]
+    made = []
+    for name in BROKEN:
+        found = facts["kernels"].get(name, {"pair": "None"})
+        made += [_named(name, found), _mended(name, case, found)]
+    return made
+
+
+def _named(name: str, found: Facts) -> Criterion:
+    from utils.exercises.lab09.broken import RULES
+
+    said = found.get("rule", "")
+    message = (
+        f"kernel {name} does not break the rule you name: run it, and read what the error says"
+    )
+    if found["pair"] != "a tuple of 2":
+        message = f"for kernel {name} there is {found['pair']}: give the rule and the mended kernel"
+    elif said not in RULES:
+        message = f"the rule of kernel {name} is none of the list: {', '.join(RULES)}"
+    return criterion(
+        f"rule {name}", 1, said == BROKEN_RULE[name], "named" if said in RULES else "", "", message
+    )
+
+
+def _mended(name: str, case: Facts, found: Facts) -> Criterion:
+    label = f"kernel {name}"
+    if found["pair"] != "a tuple of 2":
+        return criterion(label, 1, False, "", "", "")
+    if "error" in found:
+        return criterion(label, 1, False, "", "", f"kernel {name} still fails: {found['error']}")
+    rng = generator(found)
+    inputs = tuple(
+        drawn(rng, {"rows": shape[0], "columns": shape[1], "dtype": dtype})
+        for shape, dtype in case["arguments"][name]
+    )
+    run = replayed(found, inputs, f"kernel {name}")
+    if run.fault:
+        return criterion(label, 1, False, "", "", run.fault)
+    right = RIGHT[name](*(each.astype(np.float64) for each in inputs))
+    output = run.outputs[0]
+    off = farthest(output, right) if output.shape == right.shape else float("inf")
+    message = f"kernel {name} runs, but its result is not what its docstring says"
+    if output.shape != right.shape:
+        message = f"the result of kernel {name} has another shape than before"
+    return criterion(
+        label, 1, off <= TOLERANCE, f"off by {off:.2g}", f"off by at most {TOLERANCE:.2g}", message
+    )

@@ -1,0 +1,69 @@
+"""What the kernels of lab 09 do, recorded without numbers. Judges nothing."""
+
+from typing import Any
+
+from utils.exercises import Facts, Observer
+from utils.exercises.kernels import recorded
+from utils.exercises.plain import describe
+from utils.exercises.watch import Answer
+
+READY_MADE = tuple(f"utils.simulator.language.reductions.{n}" for n in ("softmax", "rms_norm"))
+"""What would be a whole answer; it refuses to be called while one runs."""
+
+BROKEN = ("a", "b", "c", "d")
+
+
+def observe_two(answer: Answer, case: Facts) -> Facts:
+    sizes = (case["rows"], case["columns"]), case["dtype"]
+    return recorded("lab09.ex1", answer, sizes, sizes)
+
+
+def observe_transpose(answer: Answer, case: Facts) -> Facts:
+    return recorded("lab09.ex2", answer, ((case["rows"], case["columns"]), case["dtype"]))
+
+
+def observe_softmax(answer: Answer, case: Facts) -> Facts:
+    sizes = (case["rows"], case["columns"]), case["dtype"]
+    return recorded("lab09.ex3", answer, sizes, also_closed=READY_MADE)
+
+
+def observe_norm(answer: Answer, case: Facts) -> Facts:
+    x = (case["rows"], case["columns"]), case["dtype"]
+    weight = (case["columns"],), "float32"
+    return recorded("lab09.ex4", answer, x, weight, case["epsilon"], also_closed=READY_MADE)
+
+
+def observe_sums(answer: Answer, case: Facts) -> Facts:
+    return recorded("lab09.ex5", answer, ((case["rows"], case["columns"]), "float32"))
+
+
+def observe_mended(answer: Answer, case: Facts) -> Facts:
+    """What was said of each broken kernel, and what its mended form does."""
+    said = answer()
+    seen: dict[str, Any] = {"kind": describe(said), "kernels": {}}
+    if not isinstance(said, dict):
+        return seen
+    for name in BROKEN:
+        pair = said.get(name)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            seen["kernels"][name] = {"pair": describe(pair)}
+            continue
+        rule, kernel = pair
+        found: Facts = {"pair": "a tuple of 2", "rule": rule if isinstance(rule, str) else ""}
+        try:
+            arguments = [(tuple(shape), dtype) for shape, dtype in case["arguments"][name]]
+            found |= recorded("lab09.ex6", kernel, *arguments)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (judged like any other answer)
+            found["error"] = f"{type(error).__name__}: {error}"[:300]
+        seen["kernels"][name] = found
+    return seen
+
+
+OBSERVERS = {
+    "ex1": Observer("add_rows", observe_two),
+    "ex2": Observer("transpose", observe_transpose),
+    "ex3": Observer("softmax", observe_softmax),
+    "ex4": Observer("rms_norm", observe_norm),
+    "ex5": Observer("column_sums", observe_sums),
+    "ex6": Observer("mended", observe_mended),
+}

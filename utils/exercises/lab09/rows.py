@@ -1,0 +1,233 @@
+"""The cases and the judgement of the kernels that go over rows, exercises 1 to 3 of lab 09."""
+
+import random
+
+import ml_dtypes
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion
+from utils.exercises.replayed import (
+    Replayed,
+    few_bytes,
+    generator,
+    nothing,
+    replayed,
+    right_values,
+)
+
+ONCE = 1.0
+"""Every byte of the operands moved once."""
+
+TOLERANCE = 2e-6
+"""How far a value may lie from the one in float64, relative to the largest; a BF16 result may be
+off by one rounding besides.
+
+Derivation: in FP32, sums of 2,048 terms, exp and reciprocal stay below 1e-6 in any order of the
+sum; one step in BF16 on the way is off by more than 1e-4. The tests measure both.
+"""
+
+TILE = 128
+
+
+def sizes(rng: random.Random) -> list[Facts]:
+    """One tile, several with a rest, BF16 with a rest."""
+    return [
+        {"rows": TILE, "columns": rng.choice((64, 96, 160)), "dtype": "float32"},
+        {
+            "rows": rng.choice((2, 3)) * TILE + rng.randrange(8, 120, 8),
+            "columns": rng.choice((200, 320)),
+            "dtype": "float32",
+        },
+        {"rows": TILE + rng.randrange(8, 120, 8), "columns": 256, "dtype": "bfloat16"},
+    ]
+
+
+def words(case: Facts) -> str:
+    return f"[{case['rows']}, {case['columns']}] {case['dtype']}"
+
+
+def drawn(rng: np.random.Generator, case: Facts, scale: float = 1.0) -> np.ndarray:
+    """Standard normal numbers, times `scale`, in the type of the case."""
+    dtype = ml_dtypes.bfloat16 if case["dtype"] == "bfloat16" else np.float32
+    return (scale * rng.standard_normal((case["rows"], case["columns"]))).astype(dtype)
+
+
+# Exercise 1: add
+
+ADD_WEIGHTS = {"values": 4, "HBM traffic": 2}
+
+
+def judge_add(case: Facts, facts: Facts) -> list[Criterion]:
+    rng = generator(facts)
+    a, b = drawn(rng, case), drawn(rng, case)
+    run = replayed(facts, (a, b), "add_rows")
+    if run.fault:
+        return nothing(ADD_WEIGHTS, run.fault)
+    right = a.astype(np.float64) + b.astype(np.float64)
+    values = right_values(run, right, case["dtype"], TOLERANCE, 4, _add_advice(run, a, b))
+    return [
+        values,
+        few_bytes(
+            run,
+            ONCE,
+            2,
+            "rows are loaded or stored more than once: each tile needs two loads and one store",
+        ),
+    ]
+
+
+def _add_advice(run: Replayed, a: np.ndarray, b: np.ndarray) -> str:
+    found, right = run.outputs[0], a.astype(np.float64) + b.astype(np.float64)
+    if found.shape != right.shape:
+        return ""
+    rows = len(right) // TILE * TILE
+    near = abs(found.astype(np.float64) - right).max(axis=1) <= 2**-6 * abs(right).max()
+    if near[:TILE].all() and not near[TILE:].any() and len(right) > TILE:
+        return f"only the first {TILE} rows are right: loop over all tiles of rows"
+    if near[:rows].all() and not near[rows:].any():
+        return f"the last {len(right) - rows} rows are missing: the last tile has fewer rows"
+    return "which rows of a, b and the result does one turn of the loop belong to?"
+
+
+# Exercise 2: transpose
+
+TRANSPOSE_WEIGHTS = {"values": 4, "descriptors": 2}
+SMALLEST_RUN = 64
+"""Bytes of the shortest contiguous run that a transfer of this exercise may be made of. Rows of a
+tile have 16 times as many and more; single elements have 2 or 4."""
+
+
+def transpose_sizes(rng: random.Random) -> list[Facts]:
+    return [
+        {"rows": TILE, "columns": TILE, "dtype": "float32"},
+        {"rows": 2 * TILE, "columns": 3 * TILE, "dtype": "bfloat16"},
+        {
+            "rows": TILE + rng.choice((32, 64, 96)),
+            "columns": 2 * TILE + rng.choice((32, 64, 96)),
+            "dtype": "float32",
+        },
+    ]
+
+
+def judge_transpose(case: Facts, facts: Facts) -> list[Criterion]:
+    x = drawn(generator(facts), case)
+    run = replayed(facts, (x,), "transpose")
+    if run.fault:
+        return nothing(TRANSPOSE_WEIGHTS, run.fault)
+    right = x.T.astype(np.float64)
+    advice = "not x transposed: which block of the result does block (i, j) of x become?"
+    found = run.outputs[0]
+    if found.shape == right.shape and case["rows"] > TILE and _blocks_in_place(found, x):
+        advice = "each block is transposed where it was: block (i, j) goes to place (j, i)"
+    values = right_values(run, right, case["dtype"], 0.0, 4, advice)
+    shortest = run.shortest_run
+    return [
+        values,
+        criterion(
+            "descriptors",
+            2,
+            shortest >= SMALLEST_RUN,
+            f"runs of {shortest} bytes",
+            f"runs of {SMALLEST_RUN} bytes or more",
+            "a transfer is cut into single elements, and each costs a descriptor of its own: turn "
+            "the tile on chip, with nisa.nc_transpose, or in a nisa.dma_transpose",
+        ),
+    ]
+
+
+def _blocks_in_place(found: np.ndarray, x: np.ndarray) -> bool:
+    """Whether the first block is right and the second along a row is where x had it."""
+    first = np.array_equal(found[:TILE, :TILE], x[:TILE, :TILE].T)
+    return first and np.array_equal(found[:TILE, TILE : 2 * TILE], x[:TILE, TILE : 2 * TILE].T)
+
+
+# Exercise 3: softmax
+
+SOFTMAX_WEIGHTS = {"values": 4, "large inputs": 2, "HBM traffic": 1, "passes": 1}
+PASSES = 3.5
+"""Times that engines may go over a tile: maximum, exponential with its sum, product. A fourth pass
+is one too many; columns, one value for each row, count next to nothing."""
+
+
+def judge_softmax(case: Facts, facts: Facts) -> list[Criterion]:
+    x = drawn(generator(facts), case, 2.0)
+    run = replayed(facts, (x,), "softmax")
+    if run.fault:
+        return nothing(SOFTMAX_WEIGHTS, run.fault)
+    right = softmax(x)
+    limit = TOLERANCE
+    values = right_values(run, right, case["dtype"], limit, 4, _softmax_advice(run, x))
+    high = (x.astype(np.float32) * 0.5 + 300).astype(x.dtype)
+    moved = replayed(facts, (high,), "softmax")
+    large = right_values(
+        moved,
+        softmax(high),
+        case["dtype"],
+        limit,
+        2,
+        "exp of a large number is infinite in FP32: subtract the row's maximum before",
+    )
+    passes = engine_passes(run, case)
+    return [
+        values,
+        criterion(
+            "large inputs",
+            2,
+            large.passed and values.passed,
+            large.measured,
+            large.target,
+            large.message if values.passed else "",
+        ),
+        few_bytes(run, ONCE, 1, "a tile is stored and loaded again on the way: keep it in SBUF"),
+        criterion(
+            "passes",
+            1,
+            passes <= PASSES,
+            f"{passes:.2g}",
+            f"at most {PASSES:g}",
+            "engines go over the tile more often than needed: nisa.activation subtracts (bias), "
+            "exponentiates and sums the row (reduce_op, reduce_res) in one instruction",
+        ),
+    ]
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    """Along the rows, in float64."""
+    wide = x.astype(np.float64)
+    e = np.exp(wide - wide.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def engine_passes(run: Replayed, case: Facts) -> float:
+    """Elements that the compute engines wrote or reduced, over the elements of x."""
+    from utils.simulator.enums import engine
+    from utils.simulator.tensor import Tensor
+
+    work = 0
+    for each in run.program.instructions:
+        if each.engine is not engine.dma:
+            work += max((t.size for t in each.args.values() if isinstance(t, Tensor)), default=0)
+    return work / (case["rows"] * case["columns"])
+
+
+def _softmax_advice(run: Replayed, x: np.ndarray) -> str:
+    found, wide = run.outputs[0].astype(np.float64), x.astype(np.float64)
+    if found.shape != wide.shape or not np.isfinite(found).all():
+        return "exp of x minus the row's maximum, over the sum of the row"
+    right = softmax(x)
+    if _near(found, right):
+        return (
+            "close, but a value on the way was rounded to BF16: keep the exponentials and sums in "
+            "FP32 tiles, and let the last instruction write BF16"
+        )
+    if np.allclose(found / found.sum(axis=1, keepdims=True), right, atol=0.01):
+        return "the rows do not sum to 1: multiply by 1 / (sum of the row's exponentials)"
+    if np.allclose(found, np.exp(wide) / np.exp(wide).sum(), atol=1e-4):
+        return "the whole array sums to 1, each row has to"
+    return "exp of x minus the row's maximum, over the sum of the row"
+
+
+def _near(found: np.ndarray, right: np.ndarray) -> bool:
+    """Whether values are off by some roundings to BF16, not more."""
+    return bool(abs(found - right).max() <= 2**-6 * abs(right).max())

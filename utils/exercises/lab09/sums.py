@@ -1,0 +1,95 @@
+"""The cases and the judgement of the sum over rows, exercise 5 of lab 09."""
+
+import random
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion
+from utils.exercises.lab09.rows import TILE, drawn
+from utils.exercises.replayed import (
+    Replayed,
+    generator,
+    nothing,
+    replayed,
+    right_values,
+)
+
+WEIGHTS = {"values": 3, "engine": 2, "evictions": 1}
+TOLERANCE = 2e-6
+"""Relative to the largest sum: FP32 sums of 700 rows in any order stay below 1e-6, operands that
+were rounded to BF16 lie above 1e-4. The tests measure both."""
+COLUMNS = 512
+"""Of one product: a bank of PSUM."""
+
+
+def cases(rng: random.Random) -> list[Facts]:
+    return [
+        {"rows": TILE, "columns": rng.choice((100, 300)), "dtype": "float32"},
+        {"rows": 3 * TILE, "columns": COLUMNS, "dtype": "float32"},
+        {
+            "rows": rng.choice((2, 4)) * TILE + rng.randrange(8, 120, 8),
+            "columns": rng.choice((2, 3)) * COLUMNS + rng.randrange(16, 400, 16),
+            "dtype": "float32",
+        },
+    ]
+
+
+def judge(case: Facts, facts: Facts) -> list[Criterion]:
+    x = drawn(generator(facts), case)
+    run = replayed(facts, (x,), "column_sums")
+    if run.fault:
+        return nothing(WEIGHTS, run.fault)
+    right = x.astype(np.float64).sum(axis=0, keepdims=True)
+    values = right_values(run, right, "float32", TOLERANCE, 3, _advice(run, x))
+    products, others = run.count("nc_matmul"), _other_engines(run)
+    blocks = -(-case["columns"] // COLUMNS)
+    evictions = run.count("tensor_copy", "activation", "tensor_tensor", "tensor_scalar")
+    return [
+        values,
+        criterion(
+            "engine",
+            2,
+            products > 0 and not others,
+            f"{products} products" + (f", {others} slow steps" if others else ""),
+            "products only",
+            "the Tensor Engine adds over partitions: multiply by a column of ones. "
+            "nisa.tensor_partition_reduce and transposes of the whole tile take many times longer",
+        ),
+        criterion(
+            "evictions",
+            1,
+            evictions <= blocks,
+            f"{evictions}",
+            f"at most {blocks}",
+            "partial sums leave PSUM before they are complete: let the products of all row tiles "
+            "add up in one PSUM tile, and copy that once",
+        ),
+    ]
+
+
+def _other_engines(run: Replayed) -> int:
+    return run.count(
+        "tensor_partition_reduce", "nc_transpose", "dma_transpose", "tensor_reduce", "dma_compute"
+    )
+
+
+def _advice(run: Replayed, x: np.ndarray) -> str:
+    found, wide = run.outputs[0].astype(np.float64), x.astype(np.float64)
+    general = "one number for each column: the sum of all its rows"
+    if found.shape != (1, x.shape[1]):
+        return general
+    close = {"atol": 1e-3 * float(abs(wide).sum(axis=0).max())}
+    starts = range(0, len(x), TILE)
+    tiles = [wide[start : start + TILE].sum(axis=0) for start in starts]
+    if len(tiles) > 1 and np.allclose(found[0], tiles[-1], **close):
+        return "only the last tile of rows is in the result: accumulate over the tiles"
+    if len(tiles) > 1 and np.allclose(found[0], sum(tiles[:-1]), **close):
+        return "the last tile of rows is missing: it has fewer rows than the others"
+    if len(tiles) > 1 and np.allclose(found[0], tiles[0], **close):
+        return "only the first tile of rows is in the result: accumulate over the tiles"
+    if np.allclose(found[0], wide.mean(axis=0), **close):
+        return "this is the mean of each column"
+    if np.allclose(found[0], wide.sum(axis=0), **close):
+        return "close, but a step on the way has fewer bits: keep x, the ones and the sums in FP32"
+    return general

@@ -1,0 +1,175 @@
+"""What a recorded kernel computes, and what it costs: for judges.
+
+The numbers that a kernel is judged with are drawn here, from the record itself: whatever a kernel
+writes down beforehand cannot have been computed from them.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A record that was run again with `inputs`. `fault` says why there is nothing to judge."""
+
+    fault: str
+    inputs: tuple[np.ndarray, ...] = ()
+    outputs: tuple[np.ndarray, ...] = ()
+    program: Any = None
+
+    @cached_property
+    def profile(self) -> Any:
+        """The estimate of its time, and its traffic."""
+        from utils.simulator.profile import profile_of
+
+        return profile_of(self.program)
+
+    def count(self, *names: str) -> int:
+        """How many instructions have one of these names."""
+        return sum(self.program.count(name) for name in names)
+
+    @property
+    def traffic(self) -> float:
+        """Bytes moved to and from HBM over the least: each input read once, each output written
+        once."""
+        return self.profile.hbm_ratio
+
+    def bytes_read_of(self, argument: int) -> int:
+        """Bytes that transfers read of one argument."""
+        storage = self.program.inputs[argument]
+        return sum(
+            view.size * view.itemsize
+            for view in self._transferred(inputs=True)
+            if view.storage is storage
+        )
+
+    @property
+    def shortest_run(self) -> int:
+        """Bytes of the shortest contiguous run that a transfer reads or writes in HBM: what one
+        descriptor can move."""
+        from utils.simulator.operands import HBM
+        from utils.simulator.timing.transfers import run_length
+
+        views = [v for side in (True, False) for v in self._transferred(side) if v.buffer in HBM]
+        return min((run_length(view) * view.itemsize for view in views), default=0)
+
+    def _transferred(self, inputs: bool) -> Iterator[Any]:
+        """The views that DMA instructions read, or those that they write."""
+        from utils.simulator.enums import engine
+        from utils.simulator.tensor import Tensor
+
+        for each in self.program.instructions:
+            if each.engine is engine.dma:
+                spec = each.checked.spec
+                for name in spec.inputs if inputs else spec.outputs:
+                    if isinstance(each.args[name], Tensor):
+                        yield each.args[name]
+
+
+def generator(facts: Facts) -> np.random.Generator:
+    """A generator of random numbers that depends on everything a kernel recorded."""
+    text = json.dumps(facts["program"], sort_keys=True)
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16]))
+
+
+def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Replayed:
+    """Run a record with numbers. `answer` is the name of the learner's function, for messages."""
+    from utils.simulator import replay
+    from utils.simulator.errors import NkiValidationError
+
+    if facts["stopped"]:
+        return Replayed("the check stopped the kernel after some seconds: does a loop end?")
+    if facts["kind"] in ("None", ""):
+        return Replayed(
+            f"`{answer}` returned nothing: allocate the result with buffer=nl.shared_hbm, write it "
+            "with nisa.dma_copy, and return it"
+        )
+    if facts["kind"] != "a tensor":
+        return Replayed(f"`{answer}` returned {facts['kind']}: return one tensor in shared HBM")
+    try:
+        program = replay.from_plain(facts["program"], "trn2")
+        outputs = replay.replay(program, inputs)
+    except (replay.BadProgram, NkiValidationError) as refused:
+        return Replayed(f"the record of the kernel is not a valid program: {refused}")
+    return Replayed("", inputs, tuple(np.asarray(each) for each in outputs), program)
+
+
+def nothing(weights: dict[str, int], fault: str) -> list[Criterion]:
+    """All criteria failed for one reason, said by the first."""
+    return [
+        criterion(name, weight, False, "", "", "" if place else fault)
+        for place, (name, weight) in enumerate(weights.items())
+    ]
+
+
+def half_step(values: np.ndarray) -> np.ndarray:
+    """How far one rounding to BF16 may move a value: half of the distance of its neighbours.
+
+    >>> half_step(np.array([1.0, 1.9, 2.0]))
+    array([0.00390625, 0.00390625, 0.0078125 ])
+    """
+    _, exponent = np.frexp(values)
+    return np.ldexp(1.0, exponent - 9)
+
+
+def farthest(found: np.ndarray, right: np.ndarray, rounded: bool = False) -> float:
+    """The largest distance, relative to the largest right value; nan and infinity count as inf.
+
+    rounded: one rounding of each value to BF16 does not count.
+    """
+    with np.errstate(all="ignore"):
+        off = abs(found.astype(np.float64) - right) - (half_step(right) if rounded else 0.0)
+    return float(max(off.max(), 0.0) / abs(right).max()) if np.isfinite(off).all() else float("inf")
+
+
+def right_values(
+    run: Replayed, right: np.ndarray, dtype: str, tolerance: float, weight: int, advice: str
+) -> Criterion:
+    """Whether the one result has the right shape, type and values.
+
+    tolerance: how far a value may lie from the right one, relative to the largest right value, not
+    counting one rounding if the result is BF16.
+    advice: what to look at if the values are wrong; a fault in shape or type goes first.
+    """
+    found = run.outputs[0]
+    short = dtype == "bfloat16"
+    off, message = float("inf"), advice
+    if found.shape != right.shape:
+        message = f"the result has the shape {list(found.shape)}, not {list(right.shape)}"
+    elif str(found.dtype) != dtype:
+        message = f"the result is {found.dtype}: allocate it with dtype={dtype}, as asked"
+    else:
+        off = farthest(found, right, short and tolerance > 0)
+        if not np.isfinite(off):
+            message = (
+                "the result holds nan or infinity: a part of it was never written, or memory was "
+                f"read that nothing had written. {advice}"
+            )
+    target = f"off by at most {tolerance:.2g}" if tolerance else "equal in every bit"
+    if short and tolerance:
+        target += " and a rounding"
+    passed = off <= tolerance
+    measured = target if passed else f"off by {off:.2g}" + " more than a rounding" * short
+    return criterion("values", weight, passed, measured, target, message)
+
+
+def few_bytes(run: Replayed, limit: float, weight: int, advice: str) -> Criterion:
+    """Whether the traffic with HBM is at most `limit` times the least."""
+    traffic = run.traffic
+    return criterion(
+        "HBM traffic",
+        weight,
+        traffic <= limit,
+        f"{traffic:.3g} times the least",
+        f"at most {limit:g} times the least",
+        advice,
+    )
