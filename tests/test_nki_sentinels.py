@@ -1,0 +1,161 @@
+"""Memory that nobody wrote: computing with it is legal, a result that shows it is traced back."""
+
+import inspect
+import re
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+from utils import simulator
+from utils.simulator import launch
+from utils.simulator.errors import DoubtfulKernel
+
+simulator.use()
+
+import nki  # noqa: E402
+import nki.isa as nisa  # noqa: E402
+import nki.language as nl  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+X = np.random.default_rng(3).standard_normal((100, 64)).astype(np.float32)
+
+
+tile = partial(nl.ndarray, dtype=nl.float32, buffer=nl.sbuf)
+result = partial(nl.ndarray, dtype=nl.float32, buffer=nl.shared_hbm)
+
+
+def doubts(kernel, *arrays, grid=1):
+    """(the results, the warnings' texts)."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = nki.simulate(nki.jit(kernel)[grid])(*arrays)
+    texts = [str(each.message) for each in caught if each.category is DoubtfulKernel]
+    return found, texts
+
+
+def line_of(kernel, text: str) -> int:
+    lines, first = inspect.getsourcelines(kernel)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+def test_a_padded_tile_is_legal() -> None:
+    """As published kernels do: rows that nobody loaded are computed with, and not stored."""
+
+    def kernel(x):
+        a, b = tile((128, 64)), tile((128, 64))
+        nisa.dma_copy(a[0:100], x)
+        nisa.tensor_tensor(b, a, a, nl.add)
+        out = result((100, 64))
+        nisa.dma_copy(out, b[0:100])
+        return out
+
+    found, texts = doubts(kernel, X)
+    assert texts == []
+    np.testing.assert_array_equal(found, X + X)
+
+
+def test_a_result_that_shows_it_names_the_allocation() -> None:
+    def kernel(x):
+        a = tile((128, 64))  # here
+        b = tile((128, 64))
+        nisa.dma_copy(a[0:90], x[0:90])
+        nisa.tensor_tensor(b, a, a, nl.add)
+        out = result((100, 64))
+        nisa.dma_copy(out, b[0:100])
+        return out
+
+    found, texts = doubts(kernel, X)
+    assert np.isnan(found[90:]).all() and not np.isnan(found[:90]).any()
+    (text,) = texts
+    assert "NaN" in text and "was read that nothing had written" in text
+    assert text.endswith(f"{__file__}:{line_of(kernel, '# here')}")
+    assert "\nWhy: " in text and "\nFix: " in text
+
+
+def test_a_result_that_was_not_written_names_itself() -> None:
+    for dtype, value in ((nl.float32, "NaN"), (nl.int32, "4"), (nl.bfloat16, "NaN")):
+
+        def kernel(dtype=dtype):
+            out = result((8, 4), dtype=dtype)  # here
+            a = tile((8, 4), dtype=dtype)
+            nisa.memset(a, 1)
+            nisa.dma_copy(out[0:5], a[0:5])
+            return out
+
+        _, (text,) = doubts(kernel)
+        assert "never written" in text and f"holds {value}" in text
+        assert text.endswith(str(line_of(kernel, "# here")))
+
+
+def test_fours_and_nans_that_were_computed_are_no_matter() -> None:
+    def kernel(x):
+        a, b, c = tile((8, 4)), tile((8, 4), dtype=nl.int32), tile((8, 4))
+        nisa.dma_copy(a, x)
+        nisa.memset(b, 4)
+        nisa.tensor_tensor(c, a, a, nl.subtract)
+        one, two = result((8, 4)), result((8, 4), dtype=nl.int32)
+        nisa.dma_copy(one, c)
+        nisa.dma_copy(two, b)
+        return one, two
+
+    (one, two), texts = doubts(kernel, np.full((8, 4), np.inf, np.float32))
+    assert np.isnan(one).all() and (two == 4).all() and texts == []
+
+
+def test_it_goes_through_a_product_and_a_reduction() -> None:
+    def kernel(x):
+        a = tile((64, 32))  # here
+        nisa.dma_copy(a[0:60], x[0:60, 0:32])
+        product = nl.ndarray((32, 32), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(product, a, a)
+        rows = tile((32, 1))
+        nisa.tensor_reduce(rows, nl.add, product, axis=1)
+        out = result((32, 1))
+        nisa.dma_copy(out, rows)
+        return out
+
+    _, (text,) = doubts(kernel, X)
+    assert text.endswith(str(line_of(kernel, "# here")))
+
+
+def test_an_argument_that_was_written_with_it() -> None:
+    def kernel(x):
+        a = tile((4, 64))  # here
+        nisa.dma_copy(x[0:4], a)
+
+    x = X.copy()
+    _, (text,) = doubts(kernel, x)
+    assert np.isnan(x[:4]).all() and text.endswith(str(line_of(kernel, "# here")))
+
+
+def test_what_another_core_left_out() -> None:
+    def kernel(x):
+        half = nl.ndarray((2, 8), dtype=nl.float32, buffer=nl.shared_hbm)  # here
+        out = result((2, 8))
+        me = nl.program_id(0)
+        a = tile((1, 8))
+        nisa.memset(a, 1.0)
+        if me == 0:
+            nisa.dma_copy(half[0:1], a)
+        nisa.core_barrier(half, (0, 1))
+        nisa.dma_copy(out[nl.ds(me, 1)], half[nl.ds(1 - me, 1)])
+        return out
+
+    found, (text,) = doubts(kernel, X, grid=2)
+    assert np.isnan(found[0]).all() and (found[1] == 1).all()
+    assert text.endswith(str(line_of(kernel, "# here")))
+
+
+def test_nothing_is_followed_where_nothing_shows(monkeypatch) -> None:
+    from utils.simulator import sentinels
+
+    monkeypatch.setattr(sentinels, "_Origins", None)
+    assert doubts(lambda: None)[1] == []
+    launch.run(lambda: result((100, 64)), (), {}, values=False)
+
+
+def test_the_message_fits_its_purpose() -> None:
+    _, (text,) = doubts(lambda: result((2, 2)))
+    assert re.search(r"partial\?|memset", text)
