@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from utils.draw.hardware import EDGE, PALE
-from utils.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
+from utils.draw.picture import COLORS, Picture, finished, new_figure
 from utils.facts import figure as fact
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
         for place in range(width):
             times = [time for time, each in enumerate(order) if each == place]
             part = times[0] // together % len(ROWS) if times else 0
-            _box(axes, (place + 0.04, -row - 0.9), 0.92, 0.8, hatch=HATCHES[part],
-                 color=ROWS[part] if times else "white")  # fmt: skip
+            color = ROWS[part] if times else "white"
+            _box(axes, (place + 0.04, -row - 0.9), 0.92, 0.8, color=color)
             if times:
                 axes.text(place + 0.5, -row - 0.5, "\n".join(str(time + 1) for time in times),
                           ha="center", va="center", fontsize=8 if len(times) == 1 else 6,
@@ -200,14 +200,11 @@ def _box(
     height: float,
     kind: str = "",
     color: str = "",
-    hatch: str = "",
 ) -> None:
     from matplotlib.patches import Rectangle
 
     face, edge = (PALE[kind], EDGE[kind]) if kind else (color, "0.3")
-    axes.add_patch(
-        Rectangle(corner, width, height, facecolor=face, edgecolor=edge, linewidth=0.8, hatch=hatch)
-    )
+    axes.add_patch(Rectangle(corner, width, height, facecolor=face, edgecolor=edge, linewidth=0.8))
 
 
 def _arrow(axes: "Axes", start: tuple[float, float], end: tuple[float, float], style: str) -> None:
