@@ -4,12 +4,12 @@ The table is `utils/data/nki_api.yaml`. A module of the package asks `outside` f
 does not have; the answer raises as soon as it is used, and says where the name is documented, or
 how it is spelled now:
 
->>> outside("nki.isa", "rng")(dst=None)  # doctest: +ELLIPSIS
+>>> outside("nki.isa", "rand2")(dst=None)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-utils.simulator.errors.NotInSubset: nki.isa.rng (NKI 0.2) is not in the course's simulator.
-Documented at: https://awsdocs-neuron.readthedocs-hosted.com/...nki.isa.rng.html
-Here instead: numbers drawn with NumPy and passed to the kernel as an input, or nl.rand...
+utils.simulator.errors.NotInSubset: nki.isa.rand2 (NKI 0.2) is not in the course's simulator.
+Documented at: https://awsdocs-neuron.readthedocs-hosted.com/...nki.isa.rand2.html
+Here instead: numbers drawn with NumPy and passed to the kernel as an input, or nisa.rng...
 """
 
 import difflib
