@@ -24,6 +24,8 @@ from tests.nki_bench import (
     types,
     warned,
 )
+from utils.simulator import launch
+from utils.simulator.operators import OPERATORS
 
 import nki.isa as nisa  # isort: skip
 import nki.language as nl  # isort: skip
@@ -676,3 +678,48 @@ def filled(value, type_, **options):
 ])  # fmt: skip
 def test_cycles_of_the_others(call, target: str, wanted: float) -> None:
     assert cycles(call, target)[1] == wanted
+
+
+# ---- infinities, NaN, and what is almost too large or too small --------------------------------
+
+EXTREME = np.array(
+    [[np.nan, np.inf, -np.inf, 3.4e38, -3.4e38, 1e-45, 0, -0.0, 1e30, -1e30, 5e9, 2.5]], np.float32
+)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::utils.simulator.errors.DoubtfulKernel")
+@pytest.mark.parametrize("to", ("float32", "tfloat32", "bfloat16", "float16", "float8_e4m3",
+                                "float8_e4m3fn", "int32", "uint8"))  # fmt: skip
+def test_extreme_values_pass_without_a_warning_of_numpy(to: str) -> None:
+    def each_operator(op, a, dst, one):
+        if op.is_activation:
+            nisa.activation(
+                dst=dst, op=op, data=a, scale=1e39, bias=1e39, reduce_op=nl.add,
+                reduce_cmd=nisa.reduce_cmd.reset_reduce, reduce_res=one,
+            )  # fmt: skip
+        if op.kind == "arithmetic":
+            nisa.tensor_tensor(dst=dst, data1=a, data2=a, op=op)
+            nisa.tensor_scalar(
+                dst=dst, data=a, op0=op, operand0=1e39, op1=op, operand1=float("-inf")
+            )
+            nisa.tensor_tensor_scan(dst=dst, data0=a, data1=a, initial=1e39, op0=op, op1=op)
+            if op.reduces:
+                nisa.tensor_reduce(dst=one, data=a, op=op, axis=1, negate=True)
+
+    def call():
+        a, dst, one = placed(EXTREME, "float32"), empty(EXTREME.shape, to), empty((1, 1), "float32")
+        for op in OPERATORS.values():
+            each_operator(op, a, dst, one)
+        nisa.tensor_copy(dst=dst, src=a)
+        nisa.reciprocal(dst=dst, data=a)
+        six, two = empty((1, 6), "float32"), empty((1, 2), "float32")
+        nisa.bn_stats(dst=six, data=a)
+        nisa.bn_aggr(dst=two, data=six)
+        nisa.tensor_scalar_reduce(
+            dst=dst, data=a, op0=nl.multiply, operand0=1e38, reduce_op=nl.add, reduce_res=one
+        )
+        for value in (0, 1e39, float("nan")) if to not in ("int32", "uint8") else (0,):
+            nisa.memset(dst=dst, value=value)
+
+    launch.run(call, (), {}, target="trn3")

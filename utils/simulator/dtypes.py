@@ -120,7 +120,8 @@ def narrow(values: np.ndarray, dtype: DType, storage: np.dtype) -> np.ndarray:
     saturate, and NaN becomes 0. A float whose `storage` is FP32 is not rounded (NKI_PRECISE_FP=0).
     """
     if values.dtype != np.float32:
-        values = values.astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = values.astype(np.float32)
     if dtype.kind == "float":
         if dtype == "tfloat32":
             return _tf32(values)

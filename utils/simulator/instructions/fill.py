@@ -73,7 +73,7 @@ def representable(use: Use) -> None:
                 "use a wider type, or a number in this range.",
             )
     elif dtype.kind == "float" and math.isfinite(value):
-        stored = narrow(np.array([value], np.float32), dtype, dtype.numpy).astype(np.float32)[0]
+        stored = narrow(np.array([value], np.float64), dtype, dtype.numpy).astype(np.float32)[0]
         if not math.isfinite(stored):
             use.doubt(
                 f"value is {value}, which {dtype} cannot hold; it becomes {stored}.",
@@ -94,7 +94,7 @@ def memset(dst, value, engine=engine.unknown):
     """Fill a tile with a number known at compile time."""
     array = dst.array()
     if dst.dtype.kind == "float":
-        array[...] = narrow(np.array([value], np.float32), dst.dtype, array.dtype)[0]
+        array[...] = narrow(np.array([value], np.float64), dst.dtype, array.dtype)[0]
     else:
         array[...] = array.dtype.type(int(value))
     dst.storage.written = True

@@ -166,12 +166,13 @@ def bn_stats(dst, data):
     for parity in (0, 1):
         half = x[:, parity::2]
         if half.shape[1]:
-            mean = half.mean(axis=1)
-            about = ((half - mean[:, None]) ** 2).sum(axis=1)
+            with np.errstate(all="ignore"):
+                mean = half.mean(axis=1)
+                about = ((half - mean[:, None]) ** 2).sum(axis=1)
             made[:, TRIPLE * parity : TRIPLE * (parity + 1)] = np.stack(
                 [np.full(len(x), half.shape[1]), mean, about], axis=1
             )
-    dst.put(made.astype(np.float32))
+    dst.put(made)
 
 
 def whole_triples(use: Use) -> None:
@@ -204,4 +205,4 @@ def bn_aggr(dst, data):
         total = count.sum(axis=1)
         joint = (count * mean).sum(axis=1) / total
         spread = (about + count * (mean - joint[:, None]) ** 2).sum(axis=1) / total
-    dst.put(np.stack([joint, spread], axis=1).astype(np.float32))
+    dst.put(np.stack([joint, spread], axis=1))

@@ -16,7 +16,10 @@ def rows(tensor: Tensor) -> np.ndarray:
 
 def column_of(operand: Any) -> Any:
     """A number as FP32, or a column (partitions, 1) of them."""
-    return rows(operand) if isinstance(operand, Tensor) else np.float32(operand)
+    if isinstance(operand, Tensor):
+        return rows(operand)
+    with np.errstate(over="ignore"):
+        return np.float32(operand)
 
 
 def applied(op: Operator, left: np.ndarray, operand: Any, reverse: bool) -> np.ndarray:
