@@ -261,6 +261,15 @@ def test_a_kernel_is_linted_at_its_first_call() -> None:
         launch.simulate(kernel)(array)
 
 
+def test_a_list_at_the_call_is_found_there() -> None:
+    def kernel(x, order):
+        return x
+
+    with pytest.warns(MayNotCompile, match=r"takes no list, and `order=\[1, 0\]`") as caught:
+        launch.simulate(kernel)(np.zeros((1, 1), np.float32), order=[1, 0])
+    assert [each.filename for each in caught] == [__file__]
+
+
 def test_a_function_without_source_has_no_findings() -> None:
     space: dict = {}
     exec("def kernel(x):\n    return x is None", space)

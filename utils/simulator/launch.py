@@ -88,13 +88,13 @@ def simulate(kernel: Any) -> Callable[..., Any]:
 _linted: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 
 
-def _lint_once(function: Callable[..., Any]) -> None:
+def _lint_once(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Warn, at the first call of a kernel, of what may not compile."""
     if isinstance(function, FunctionType) and function not in _linted:
         from utils.simulator import lint
 
         _linted.add(function)
-        lint.warn(function)
+        lint.warn(function, arguments)
 
 
 def run(
@@ -117,8 +117,8 @@ def run(
             "call the other kernel directly: y = other(x).",
         )
     launched = jit(kernel)
-    _lint_once(launched.function)
     given = _bound(launched.function, args, kwargs)
+    _lint_once(launched.function, given.arguments)
     arrays = Arrays()
     program = Program(
         chosen(target),

@@ -6,12 +6,14 @@ import sys
 import textwrap
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from utils.simulator.errors import learner_line
 from utils.simulator.lint.rules import RULES, Finding
 from utils.simulator.lint.scope import World, world_of
 from utils.simulator.lint.statements import Reader
+from utils.simulator.lint.syntax import SHOWN
 
 SPACES = ("nki", "nki.language", "nki.isa", "nki.collectives", "numpy", "math")
 
@@ -49,10 +51,22 @@ def lint_source(text: str, path: str = "<source>") -> list[Finding]:
     return sorted(findings)
 
 
-def warn(kernel: Callable[..., Any]) -> None:
-    """Show the findings of a kernel as warnings at the lines where they were found."""
-    for each in lint(kernel):
+def warn(kernel: Callable[..., Any], arguments: Mapping[str, Any] | None = None) -> None:
+    """Show the findings of a kernel as warnings at the lines where they were found.
+
+    arguments: those of a call, by name; a list among them is shown at the line of the caller.
+    """
+    for each in (*lint(kernel), *_lists(arguments or {})):
         warnings.warn_explicit(str(each), MayNotCompile, each.path, each.line)
+
+
+def _lists(arguments: Mapping[str, Any]) -> Iterator[Finding]:
+    line = learner_line()
+    rule = RULES["list-argument"]
+    for name, value in arguments.items() if line else ():
+        if isinstance(value, list):
+            text = rule.says.format(what=f"{name}={value!r}"[:SHOWN])
+            yield Finding(line[0].co_filename, line[1], 1, rule.id, text, rule.fix)
 
 
 def _findings(

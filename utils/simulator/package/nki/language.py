@@ -64,9 +64,8 @@ sbuf, psum, hbm = MemoryRegion.sbuf, MemoryRegion.psum, MemoryRegion.hbm
 private_hbm, shared_hbm = MemoryRegion.private_hbm, MemoryRegion.shared_hbm
 
 # Types, and operators, which are also functions of tiles.
-globals().update(
-    {("bool_" if name == "bool" else name): each for name, each in _dtypes.ALL.items()}
-)
+_DTYPES = {("bool_" if name == "bool" else name): each for name, each in _dtypes.ALL.items()}
+globals().update(_DTYPES)
 globals().update({**_COMPOSED, **_OPERATORS})
 for _name, _each in list(globals().items()):
     if isinstance(_each, _FunctionType):
@@ -127,7 +126,7 @@ __all__ = [
     "while_loop",
     "zeros",
     "zeros_like",
-    *sorted({**_COMPOSED, **_OPERATORS}),
+    *sorted({**_COMPOSED, **_OPERATORS, **_DTYPES}),
 ]
 
 
