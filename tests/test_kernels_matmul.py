@@ -62,6 +62,7 @@ LADDER = [
     pytest.param(matmul.tiled, {}, id="tiled"),
     pytest.param(matmul.hoisted, {}, id="hoisted"),
     pytest.param(matmul.blocked, {"block_m": 2, "block_n": 1}, id="blocked"),
+    pytest.param(matmul.blocked, {"keep": False}, id="blocked-anew"),
     pytest.param(matmul.blocked_k, BY_BLOCKS, id="blocked_k"),
     pytest.param(
         matmul.grouped, {"group_m": 2, "group_n": 1, "load_m": 1, "load_n": 1}, id="grouped"

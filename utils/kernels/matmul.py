@@ -53,8 +53,12 @@ def hoisted(lhs_t, rhs):
 
 
 @nki.jit
-def blocked(lhs_t, rhs, block_m=2, block_n=2):
-    """What is fetched serves block_m x block_n tiles of the result."""
+def blocked(lhs_t, rhs, block_m=2, block_n=2, keep=True):
+    """What is fetched serves block_m x block_n tiles of the result.
+
+    With keep=False the columns of rhs come anew for each row of a block, which is what the
+    compiler makes of this kernel where they do not fit into SBUF together.
+    """
     rows, columns, _ = tiles.sizes(lhs_t, rhs, block_m * tiles.M, block_n * tiles.N)
     result = nl.ndarray((rows, columns), dtype=lhs_t.dtype, buffer=nl.shared_hbm)
     for m0 in range(0, rows, block_m * tiles.M):
@@ -63,12 +67,14 @@ def blocked(lhs_t, rhs, block_m=2, block_n=2):
             lefts.append(tiles.load_panel(lhs_t, m0 + i * tiles.M, tiles.M))
         for n0 in range(0, columns, block_n * tiles.N):
             rights = []
-            for j in range(block_n):
+            for j in range(block_n * keep):
                 rights.append(tiles.load_panel(rhs, n0 + j * tiles.N, tiles.N))
             for i in range(block_m):
                 for j in range(block_n):
-                    total = tiles.evicted(tiles.product(lefts[i], rights[j]), result.dtype)
-                    tiles.store(result, m0 + i * tiles.M, n0 + j * tiles.N, total)
+                    n = n0 + j * tiles.N
+                    right = rights[j] if keep else tiles.load_panel(rhs, n, tiles.N)
+                    total = tiles.product(lefts[i], right)
+                    tiles.store(result, m0 + i * tiles.M, n, tiles.evicted(total, result.dtype))
     return result
 
 
