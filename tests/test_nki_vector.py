@@ -79,6 +79,23 @@ def test_tensor_tensor(shape, type1, type2, to, at1, at2, at, op, seed) -> None:
     same(read(dst), stored(wanted, to))
 
 
+def test_a_column_repeated_by_a_view_and_a_tile_that_is_both_input_and_output() -> None:
+    x, column = drawn(0, (4, 6), "float32"), drawn(1, (4, 1), "float32")
+
+    def call():
+        data = placed(x, "float32")
+        repeated = placed(column, "float32").broadcast(1, 6)
+        nisa.tensor_tensor(dst=data, data1=data, data2=repeated, op=nl.subtract)
+        nisa.tensor_scalar(dst=data, data=data, op0=nl.multiply, operand0=data[:, 0:1])
+        nisa.tensor_copy(dst=data[:, 1:6], src=data[:, 0:5])
+        return data
+
+    _, data = issued(call)
+    made = once(x.astype(np.float64) - column)
+    made = once(made * made[:, :1])
+    same(read(data), np.concatenate([made[:, :1], made[:, :5]], axis=1))
+
+
 WHOLE = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
