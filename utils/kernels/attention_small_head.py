@@ -69,7 +69,7 @@ def attention(q, k, v, fused_sum=True, round_later=False, narrow_scores=True, by
         else:
             nisa.activation(dst=power, op=nl.exp, data=scores, bias=shift)
             nisa.tensor_reduce(dst=total, op=nl.add, data=power, axis=1)
-        weights = evict(power, LOW) if round_later else power
+        weights = evict(power, LOW, nisa.engine.scalar) if round_later else power
         inverse = tile((ROWS, 1))
         nisa.reciprocal(dst=inverse, data=total)
         write(output, row, transposed_pieces(weights), values, inverse, by_query)

@@ -56,22 +56,28 @@ def column_of_ones():
     return ones
 
 
-def add_state(total, delta, product, decay, b, c, initial=0.0):
-    """Adds one state's share of the output to total, (128, n), and returns its scan, (128, n).
-
-    decay and initial are columns (128, 1); b and c are rows on all partitions, (128, n).
-    """
-    factor, driven, scan, share = (
-        tile(delta.shape), tile(delta.shape), tile(delta.shape), tile(delta.shape)
-    )  # fmt: skip
-    nisa.activation(dst=factor, op=nl.exp, data=delta, scale=decay)
+def driven_by(product, b):
+    """What comes into the state at each position, delta u B, (128, n)."""
+    driven = tile(product.shape)
     nisa.tensor_tensor(dst=driven, data1=product, data2=b, op=nl.multiply)
+    return driven
+
+
+def scan_of(delta, driven, decay, initial=0.0):
+    """The states, (128, n); decay and initial are columns (128, 1)."""
+    factor, scan = tile(delta.shape), tile(delta.shape)
+    nisa.activation(dst=factor, op=nl.exp, data=delta, scale=decay)
     nisa.tensor_tensor_scan(
         dst=scan, data0=factor, data1=driven, initial=initial, op0=nl.multiply, op1=nl.add
     )
+    return scan
+
+
+def add_share(total, scan, c):
+    """Adds one state's share of the output to total, (128, n)."""
+    share = tile(scan.shape)
     nisa.tensor_tensor(dst=share, data1=scan, data2=c, op=nl.multiply)
     nisa.tensor_tensor(dst=total, data1=total, data2=share, op=nl.add)
-    return scan
 
 
 @nki.jit
@@ -98,7 +104,7 @@ def states_outer(delta, u, A, B, C, rows_in_channel_loop=False):
                 delta_tile = load(delta[batch, channel, :])
                 decay = load(A[channel, here])
                 product = product_of(delta_tile, load(u[batch, channel, :]))
-                add_state(totals[index], delta_tile, product, decay, b, c)
+                add_share(totals[index], scan_of(delta_tile, driven_by(product, b), decay), c)
         for index in range(len(totals)):
             here = nl.ds(index * CHANNELS, CHANNELS)
             nisa.dma_copy(dst=output[batch, here, :], src=totals[index])
@@ -124,7 +130,7 @@ def channels_outer(delta, u, A, B, C, decays_at_once=False):
                 decay = decays[:, here] if decays_at_once else load(A[channel, here])
                 b = spread(load(B[batch, here, :]), ones, size <= BANK)
                 c = spread(load(C[batch, here, :]), ones, size <= BANK)
-                add_state(total, delta_tile, product, decay, b, c)
+                add_share(total, scan_of(delta_tile, driven_by(product, b), decay), c)
             nisa.dma_copy(dst=output[batch, channel, :], src=total)
     return output
 
@@ -149,10 +155,11 @@ def channels_outer_reloading(delta, u, A, B, C):
             for state in range(A.shape[1]):
                 here = slice(state, state + 1)
                 b = spread(load(B[batch, here, :]), ones, in_psum=False)
-                c = spread(load(C[batch, here, :]), ones, in_psum=False)
+                driven = driven_by(load(products[batch, channel, :]), b)
                 delta_tile = load(delta[batch, channel, :])
-                again = load(products[batch, channel, :])
-                add_state(total, delta_tile, again, load(A[channel, here]), b, c)
+                scan = scan_of(delta_tile, driven, load(A[channel, here]))
+                c = spread(load(C[batch, here, :]), ones, in_psum=False)
+                add_share(total, scan, c)
             nisa.dma_copy(dst=output[batch, channel, :], src=total)
     return output
 
@@ -177,9 +184,9 @@ def sequence_tiled(delta, u, A, B, C, width=BANK):
                     part = nl.ds(first, width)
                     b = spread(load(B[batch, here, part]), ones, in_psum=True)
                     c = spread(load(C[batch, here, part]), ones, in_psum=True)
-                    scan = add_state(
-                        total[:, part], delta_tile[:, part], product[:, part], decay, b, c, carried
-                    )
+                    driven = driven_by(product[:, part], b)
+                    scan = scan_of(delta_tile[:, part], driven, decay, carried)
+                    add_share(total[:, part], scan, c)
                     carried = tile((CHANNELS, 1))
                     nisa.tensor_copy(dst=carried, src=scan[:, nl.ds(width - 1, 1)])
             nisa.dma_copy(dst=output[batch, channel, :], src=total)
@@ -229,9 +236,9 @@ def chunked(delta, u, A, B, C, rows_in_psum=False, ping_pong=False, load_chunks=
                     b = spread(rows[0], ones, rows_in_psum)
                     c = spread(rows[1], ones, rows_in_psum)
                     here = nl.ds(state, 1)
-                    scan = add_state(
-                        total, delta_part, product, decays[:, here], b, c, carried[:, here]
-                    )
+                    driven = driven_by(product, b)
+                    scan = scan_of(delta_part, driven, decays[:, here], carried[:, here])
+                    add_share(total, scan, c)
                     nisa.tensor_copy(dst=carried[:, here], src=scan[:, nl.ds(width - 1, 1)])
                 finished = tile((CHANNELS, width))
                 nisa.tensor_copy(dst=finished, src=total, engine=nisa.engine.vector)
