@@ -30,7 +30,7 @@ from utils.simulator.registers import HIGHEST, LOWEST, VirtualRegister
 from utils.simulator.target import chosen
 from utils.simulator.tensor import Tensor
 
-MOST = 1_000_000
+MOST = 400_000
 """Most instructions, allocations or views of a program, each."""
 LARGEST = 2**40
 """Largest number in a shape, a stride or an offset."""
@@ -233,7 +233,7 @@ class _Reader:
         ((kind, what),) = _dict(plain).items()
         if kind == "slot":
             rows = self.views if what == "tensor" else self.registers
-            return rows[_int(next(slots))]
+            return rows[_int(next(slots, None))]
         if kind == "float":
             return float(_text(what))
         if kind == "dtype":

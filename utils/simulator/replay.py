@@ -17,12 +17,12 @@ import numpy as np
 
 from utils.simulator.arrays import array_of, fill
 from utils.simulator.dtypes import dtype_of
-from utils.simulator.errors import DoubtfulKernel, refuse
+from utils.simulator.errors import DoubtfulKernel, NkiValidationError, refuse
 from utils.simulator.indirect import Indirect
 from utils.simulator.memory import Storage
 from utils.simulator.plain import BadProgram, to_plain
 from utils.simulator.plain_reader import from_plain
-from utils.simulator.program import Core, Program, activate, active
+from utils.simulator.program import Core, Instruction, Program, activate, active
 from utils.simulator.registers import VirtualRegister
 from utils.simulator.tensor import Tensor, whole
 from utils.simulator.uses import last_uses, returned_tensors
@@ -166,13 +166,21 @@ class _Again:
                 if self.meeting.waiting:
                     self.meeting.check(core.index)
                 args = {name: self.value(each) for name, each in instruction.args.items()}
-                instruction.checked.spec.body(**args)
+                self._execute(instruction, args)
                 if place in last:
                     self._give_back(last[place])
             for core in self.live.cores:
                 self.meeting.check(core.index)
         finally:
             activate(before)
+
+    def _execute(self, instruction: Instruction, args: dict[str, Any]) -> None:
+        try:
+            instruction.checked.spec.body(**args)
+        except (BadProgram, NkiValidationError, MemoryError):
+            raise
+        except Exception as error:  # a record that somebody made up
+            raise BadProgram(f"{instruction!r}: {type(error).__name__}: {error}") from error
 
     def _give_back(self, done: list[Storage]) -> None:
         for recorded in done:
