@@ -62,6 +62,7 @@ def line_of(text: str) -> str:
         (((), nl.float32), ("()",)),
         (((4, USABLE), nl.bfloat16), (f"{USABLE * 2} bytes", f"has {USABLE}")),
         (((4, 4097), nl.float32, nl.psum), ("16388 bytes", "9 banks of 8", "has 16384")),
+        (((128, 16, 2048), nl.float32, nl.psum), ("131072 bytes", "64 banks of 8", "16384")),
         (((4, 4), np.float64), ("float64", "float32")),
     ],
 )
