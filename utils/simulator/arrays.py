@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -205,7 +206,7 @@ def _supported(array: Any) -> DType:
 
 def _numpy(tensor: Any) -> np.ndarray:
     """The elements of a torch tensor; NumPy has no BF16 and FP8 of its own, so by their bits."""
-    import torch
+    torch = sys.modules["torch"]  # a tensor was given, so it is there; nothing here imports it
 
     plain = tensor.detach().cpu()
     dtype = dtype_of(plain.dtype)
@@ -217,7 +218,7 @@ def _numpy(tensor: Any) -> np.ndarray:
 
 def _torch(array: np.ndarray, dtype: DType) -> Any:
     """The same bits as a torch tensor; `array` itself where torch has no such type."""
-    import torch
+    torch = sys.modules["torch"]
 
     made = getattr(torch, str(dtype), None)
     if made is None:
