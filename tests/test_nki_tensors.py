@@ -1,18 +1,22 @@
 """Views of tensors against NumPy: every view reads and writes the elements that NumPy's would."""
 
+import warnings
+
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
 from utils.simulator import dtypes
 from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import NkiValidationError
+from utils.simulator.errors import DoubtfulKernel, NkiValidationError
 from utils.simulator.memory import Storage
 from utils.simulator.program import Program
 from utils.simulator.target import target
 from utils.simulator.tensor import Tensor, whole
+
+pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.errors.DoubtfulKernel")
 
 HBM, SBUF, PSUM = MemoryRegion.hbm, MemoryRegion.sbuf, MemoryRegion.psum
 BUFFERS = st.sampled_from((HBM, SBUF, PSUM))
@@ -265,9 +269,18 @@ def test_patterns_are_strides_over_the_storage(data, shape, buffer, dtype):
     same(view, expected)
     assert view.get_pattern() == pairs
     assert view.ap(pairs).offset == offset
-    inner = t[..., -1:]
-    assume(inner.offset + offset + sum(s * (n - 1) for s, n in pairs) < t.size and buffer is HBM)
-    assert inner.ap(pairs, offset=offset).offset == inner.offset + offset
+
+
+def test_a_pattern_on_a_view_begins_there_and_is_doubted():
+    t, _ = tensor((4, 8), HBM)
+    inner = t[1:3, 2:4]
+    with pytest.warns(DoubtfulKernel, match=r"element 10 of its tensor(.|\n)*offset=13"):
+        assert inner.ap([[8, 2], [1, 2]], offset=3).offset == 13
+    with pytest.warns(DoubtfulKernel, match="element 10"):
+        assert inner.ap([[8, 2], [1, 2]]).offset == 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert t[:2, :3].ap([[8, 2], [1, 2]], offset=3).offset == 3
 
 
 @settings(deadline=None)

@@ -1,8 +1,9 @@
 """Access patterns: `t.ap([[stride, count], ...])` and reading the same bytes as another type.
 
 A pattern counts elements of the storage, not of the view, as the hardware does: the view that it is
-called on gives only where to begin. On chip every partition does the same, so the first pair steps
-from one partition to the next, and the others stay inside a partition. (AWS, NKI access patterns:
+called on gives only where to begin (and not even that according to the guides, which contradict the
+API reference here: such calls are doubted). On chip every partition does the same, so the first pair
+steps from one partition to the next, and the others stay inside a partition. (AWS, access patterns:
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/deep-dives/nki-aps.html)
 """
 
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from utils.simulator.dtypes import DType, dtype_of
-from utils.simulator.errors import refuse
+from utils.simulator.errors import doubt, refuse
 
 if TYPE_CHECKING:
     from utils.simulator.tensor import Tensor
@@ -106,7 +107,15 @@ def _start(tensor: "Tensor", offset: Any, made: DType) -> int:
             "an element begins at a multiple of its size.",
             "call ap on the whole tensor and count the offset in the new type.",
         )
-    return begin // made.itemsize + int(offset or 0)
+    start = begin // made.itemsize + int(offset or 0)
+    if begin:
+        doubt(
+            f"ap: called on a view that begins at element {tensor.offset} of its tensor.",
+            "the API reference lets the pattern begin where the view does, as here; two guides of "
+            "the same release say that the view's offset is ignored.",
+            f"call ap on the whole tensor, with offset={start}.",
+        )
+    return start
 
 
 def _inside_partitions(tensor: "Tensor", view: "Tensor", pairs: Pairs) -> None:
