@@ -1,9 +1,10 @@
 """Access patterns: `t.ap([[stride, count], ...])` and reading the same bytes as another type.
 
 A pattern counts elements of the storage, not of the view, as the hardware does: the view that it is
-called on gives only where to begin (and not even that according to the guides, which contradict the
-API reference here: such calls are doubted). On chip every partition does the same, so the first pair
-steps from one partition to the next, and the others stay inside a partition. (AWS, access patterns:
+called on gives only where to begin (and not even that according to the guides, which contradict
+the API reference here: such calls are doubted). On chip every partition does the same, so the first
+pair steps from one partition to the next, and the others stay inside a partition. (AWS, access
+patterns:
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/deep-dives/nki-aps.html)
 """
 
