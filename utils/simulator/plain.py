@@ -17,12 +17,9 @@ from utils.simulator.operators import Operator
 from utils.simulator.program import Program
 from utils.simulator.registers import VirtualRegister
 from utils.simulator.tensor import Tensor
+from utils.simulator.untrusted import BadProgram
 
 FORMAT = 1
-
-
-class BadProgram(ValueError):
-    """Plain data that is no program, or a program that cannot be plain data."""
 
 
 class _Numbers:

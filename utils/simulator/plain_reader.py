@@ -24,16 +24,13 @@ from utils.simulator.indirect import INDEX_TYPES, Indirect
 from utils.simulator.instruction import TABLE, Spec, verdict
 from utils.simulator.memory import Storage, allocate
 from utils.simulator.operators import OPERATORS
-from utils.simulator.plain import FORMAT, BadProgram
+from utils.simulator.plain import FORMAT
 from utils.simulator.program import Core, Instruction, Program, activated
 from utils.simulator.registers import HIGHEST, LOWEST, VirtualRegister
 from utils.simulator.target import chosen
 from utils.simulator.tensor import Tensor
+from utils.simulator.untrusted import LARGEST, BadProgram, integer, items, record, text
 
-MOST = 400_000
-"""Most instructions, allocations or views of a program, each."""
-LARGEST = 2**40
-"""Largest number in a shape, a stride or an offset."""
 VIEW_BYTES = 2**31
 """Most bytes that one view reads, counting repetitions."""
 CONSTANT_BYTES = 2**26
@@ -52,7 +49,7 @@ def from_plain(data: Any, target: str) -> Program:
     BadProgram: the data is no program. NkiValidationError: an instruction breaks a rule.
     """
     try:
-        return _Reader(_dict(data), target).program
+        return _Reader(record(data), target).program
     except (BadProgram, NkiValidationError):
         raise
     except (
@@ -62,32 +59,8 @@ def from_plain(data: Any, target: str) -> Program:
         raise BadProgram(f"the data is no program: {type(error).__name__}: {error}") from error
 
 
-def _dict(value: Any) -> dict[str, Any]:
-    if type(value) is not dict:
-        raise BadProgram(f"a record is a {type(value).__name__}, not a dict")
-    return value
-
-
-def _list(value: Any, most: int = MOST, what: str = "a list") -> list[Any]:
-    if type(value) is not list or len(value) > most:
-        raise BadProgram(f"{what} is {type(value).__name__} or longer than {most}")
-    return value
-
-
-def _int(value: Any, low: int = 0, high: int = LARGEST) -> int:
-    if type(value) is not int or not low <= value <= high:
-        raise BadProgram(f"{value!r:.40} is no integer from {low} to {high}")
-    return value
-
-
-def _text(value: Any) -> str:
-    if type(value) is not str or len(value) > 200:
-        raise BadProgram(f"{value!r:.40} is no short text")
-    return value
-
-
 def _dtype(value: Any) -> DType:
-    return ALL[_text(value)]
+    return ALL[text(value)]
 
 
 class _Reader:
@@ -99,24 +72,24 @@ class _Reader:
         if type(data["precise"]) is not bool:
             raise BadProgram("precise is neither true nor false")
         self.program = Program(
-            chosen(target), values=False, precise=data["precise"], kernel=_text(data["kernel"])
+            chosen(target), values=False, precise=data["precise"], kernel=text(data["kernel"])
         )
-        code = _list(data["code"], 2, "code")
+        code = items(data["code"], 2, "code")
         self.program.cores = [Core(self.program, i, max(1, len(code))) for i in range(len(code))]
         if not self.program.cores:
             raise BadProgram("a program has one core or two")
-        self._storages(_list(data["storages"]), _list(data["inputs"]))
-        self._constants(_list(data["constants"]))
-        self.registers = [self._register(each) for each in _list(data["registers"])]
+        self._storages(items(data["storages"]), items(data["inputs"]))
+        self._constants(items(data["constants"]))
+        self.registers = [self._register(each) for each in items(data["registers"])]
         self.views: list[Tensor] = []
-        for each in _list(data["views"]):
+        for each in items(data["views"]):
             self.views.append(self._view(each))
-        self.forms = [self._form(each) for each in _list(data["forms"])]
-        self._code(code, _list(data["lines"], len(code)), _list(data["turns"]))
-        for core, index, producers in _list(data["after"]):
-            own = self.program.cores[_int(core)].instructions
-            own[_int(index)].after = tuple(
-                own[_int(each, 0, index - 1)] for each in _list(producers)
+        self.forms = [self._form(each) for each in items(data["forms"])]
+        self._code(code, items(data["lines"], len(code)), items(data["turns"]))
+        for core, index, producers in items(data["after"]):
+            own = self.program.cores[integer(core)].instructions
+            own[integer(index)].after = tuple(
+                own[integer(each, 0, index - 1)] for each in items(producers)
             )
         self.program.returned = self._result(data["results"])
         self.program.results = shapes_of(self.program.returned)
@@ -125,12 +98,12 @@ class _Reader:
     # ---- memory ----------------------------------------------------------------------------------
 
     def _storages(self, rows: list[Any], inputs: list[Any]) -> None:
-        arguments = {_int(each, 0, len(rows) - 1) for each in inputs}
+        arguments = {integer(each, 0, len(rows) - 1) for each in inputs}
         grid = len(self.program.cores)
         for number, (shape, dtype, buffer, owner, name, address) in enumerate(rows):
-            sizes = tuple(_int(n, 1) for n in _list(shape, DIMENSIONS))
-            region = MemoryRegion[_text(buffer)]
-            core = self.program.cores[max(0, _int(owner, -1, grid - 1))]
+            sizes = tuple(integer(n, 1) for n in items(shape, DIMENSIONS))
+            region = MemoryRegion[text(buffer)]
+            core = self.program.cores[max(0, integer(owner, -1, grid - 1))]
             if math.prod(sizes) > LARGEST:
                 raise BadProgram(f"an allocation of {sizes}")
             if number in arguments:
@@ -141,10 +114,10 @@ class _Reader:
                 continue
             place = None
             if address is not None:
-                partition, byte = _list(address, 2)
-                place = (_int(partition), _int(byte))
+                partition, byte = items(address, 2)
+                place = (integer(partition), integer(byte))
             with activated(core):
-                storage = allocate(core, sizes, _dtype(dtype), region, _text(name), place)
+                storage = allocate(core, sizes, _dtype(dtype), region, text(name), place)
             if storage.index != number:
                 raise BadProgram(f"allocation {number} is one that exists already")
         self.program.inputs = [self.program.storages[each] for each in inputs]
@@ -152,7 +125,7 @@ class _Reader:
     def _constants(self, rows: list[Any]) -> None:
         left = CONSTANT_BYTES
         for number, packed in rows:
-            storage = self.program.storages[_int(number)]
+            storage = self.program.storages[integer(number)]
             wanted = storage.size_bytes
             left -= wanted
             if left < 0:
@@ -166,18 +139,18 @@ class _Reader:
     def _register(self, row: Any) -> VirtualRegister:
         initial, loop = row
         return VirtualRegister(
-            None if initial is None else _int(initial, LOWEST, HIGHEST), loop is True
+            None if initial is None else integer(initial, LOWEST, HIGHEST), loop is True
         )
 
     def _view(self, row: Any) -> Tensor:
         number, dtype, shape, strides, offset, moved = row
-        storage = self.program.storages[_int(number)]
+        storage = self.program.storages[integer(number)]
         kind = _dtype(dtype)
-        sizes = tuple(_int(n, 1) for n in _list(shape, DIMENSIONS))
-        steps = tuple(_int(n) for n in _list(strides, DIMENSIONS))
+        sizes = tuple(integer(n, 1) for n in items(shape, DIMENSIONS))
+        steps = tuple(integer(n) for n in items(strides, DIMENSIONS))
         if len(sizes) != len(steps) or not sizes or storage.row_bytes % kind.itemsize:
             raise BadProgram(f"a view of {sizes} with strides {steps} as {kind}")
-        made = Tensor(storage, kind, sizes, steps, _int(offset))
+        made = Tensor(storage, kind, sizes, steps, integer(offset))
         if made.size * kind.itemsize > VIEW_BYTES:
             raise BadProgram(f"a view of {sizes} elements")
         first = 1 if storage.on_chip or (moved is not None and moved[4] is True) else 0
@@ -197,9 +170,9 @@ class _Reader:
         kind, number, scale, size, by_row = moved
         index: Tensor | VirtualRegister
         if kind == "register":
-            index = self.registers[_int(number)]
+            index = self.registers[integer(number)]
         else:
-            index = self.views[_int(number)]
+            index = self.views[integer(number)]
             if (
                 index.indirect is not None
                 or index.dtype not in INDEX_TYPES
@@ -211,15 +184,15 @@ class _Reader:
             raise BadProgram(f"{count} indices for {view!r}")
         if by_row is True and view.storage.on_chip:
             raise BadProgram("rows of a tile are not found at run time")
-        found = Indirect(index, _int(scale), _int(size, 1), by_row is True)
+        found = Indirect(index, integer(scale), integer(size, 1), by_row is True)
         return view.again(view.shape, view.strides, indirect=found)
 
     # ---- instructions ----------------------------------------------------------------------------
 
     def _form(self, row: Any) -> tuple[Spec, dict[str, Any]]:
         name, args = row
-        spec = TABLE[_text(name)]
-        if _dict(args).keys() != spec.defaults.keys():
+        spec = TABLE[text(name)]
+        if record(args).keys() != spec.defaults.keys():
             raise BadProgram(f"{spec.name} with the arguments {sorted(args)}")
         return spec, args
 
@@ -227,34 +200,34 @@ class _Reader:
         if plain is None or type(plain) in (bool, float):
             return plain
         if type(plain) is int:
-            return _int(plain, -LARGEST)
+            return integer(plain, -LARGEST)
         if type(plain) is str:
-            return _text(plain)
-        ((kind, what),) = _dict(plain).items()
+            return text(plain)
+        ((kind, what),) = record(plain).items()
         if kind == "slot":
             rows = self.views if what == "tensor" else self.registers
-            return rows[_int(next(slots, None))]
+            return rows[integer(next(slots, None))]
         if kind == "float":
-            return float(_text(what))
+            return float(text(what))
         if kind == "dtype":
             return _dtype(what)
         if kind == "operator":
-            return OPERATORS[_text(what)]
+            return OPERATORS[text(what)]
         if kind == "choice":
-            return CHOICES[_text(what[0])][_text(what[1])]
+            return CHOICES[text(what[0])][text(what[1])]
         if kind in ("list", "tuple") and depth < 4:
-            made = [self._value(each, slots, depth + 1) for each in _list(what, 4096)]
+            made = [self._value(each, slots, depth + 1) for each in items(what, 4096)]
             return made if kind == "list" else tuple(made)
         raise BadProgram(f"an argument of the kind {kind!r:.40}")
 
     def _code(self, code: list[Any], lines: list[Any], turns: list[Any]) -> None:
         fixed = functools.cache(self._fixed)
         for core, rows, numbers in zip(self.program.cores, code, lines, strict=True):
-            if len(_list(rows)) != len(_list(numbers)):
+            if len(items(rows)) != len(items(numbers)):
                 raise BadProgram("instructions and line numbers do not agree")
             with activated(core):
                 for row, line in zip(rows, numbers, strict=True):
-                    spec, args = self.forms[_int(row[0])]
+                    spec, args = self.forms[integer(row[0])]
                     slots = iter(row[1:])
                     constant, moving = fixed(row[0])
                     bound = {**constant}
@@ -262,10 +235,10 @@ class _Reader:
                         bound[name] = self._value(args[name], slots)
                     if next(slots, None) is not None:
                         raise BadProgram(f"{spec.name} with operands that nothing names")
-                    core.instructions.append(self._issued(core, spec, bound, _int(line)))
+                    core.instructions.append(self._issued(core, spec, bound, integer(line)))
         for core_index, until in turns:
-            core = self.program.cores[_int(core_index)]
-            _int(until, 0, len(core.instructions))
+            core = self.program.cores[integer(core_index)]
+            integer(until, 0, len(core.instructions))
         self.program.turns = [(core_index, until) for core_index, until in turns]
 
     def _fixed(self, form: int) -> tuple[dict[str, Any], list[str]]:
@@ -291,14 +264,14 @@ class _Reader:
     def _result(self, plain: Any, depth: int = 0) -> Any:
         if plain is None or type(plain) in (int, float, str):
             return plain
-        ((kind, what),) = _dict(plain).items()
+        ((kind, what),) = record(plain).items()
         if kind == "view":
-            tensor = self.views[_int(what)]
+            tensor = self.views[integer(what)]
             check_returnable(tensor)
             return tensor
         if kind in ("list", "tuple") and depth < 8:
-            made = [self._result(each, depth + 1) for each in _list(what, 4096)]
+            made = [self._result(each, depth + 1) for each in items(what, 4096)]
             return made if kind == "list" else tuple(made)
         if kind == "dict" and depth < 8:
-            return {_text(k): self._result(v, depth + 1) for k, v in _list(what, 4096)}
+            return {text(k): self._result(v, depth + 1) for k, v in items(what, 4096)}
         raise BadProgram(f"a result of the kind {kind!r:.40}")

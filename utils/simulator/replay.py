@@ -20,11 +20,12 @@ from utils.simulator.dtypes import dtype_of
 from utils.simulator.errors import DoubtfulKernel, NkiValidationError, refuse
 from utils.simulator.indirect import Indirect
 from utils.simulator.memory import Storage
-from utils.simulator.plain import BadProgram, to_plain
+from utils.simulator.plain import to_plain
 from utils.simulator.plain_reader import from_plain
 from utils.simulator.program import Core, Instruction, Program, activate, active
 from utils.simulator.registers import VirtualRegister
 from utils.simulator.tensor import Tensor, whole
+from utils.simulator.untrusted import BadProgram
 from utils.simulator.uses import last_uses, returned_tensors
 
 __all__ = ["BadProgram", "from_plain", "replay", "replay_all", "to_plain"]
