@@ -1,7 +1,9 @@
 """One NKI kernel and its check: the same file here, with AWS's tools and on a chip (lesson 09).
 
-    python nki_gelu.py             in whatever simulator `import nki` finds
+    python nki_gelu.py             in the simulator that `import nki` finds
     python nki_gelu.py --device    compiled and run on the chip of this machine
+
+The course's simulator is found with PYTHONPATH=utils/simulator/package.
 """
 
 import sys

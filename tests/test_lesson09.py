@@ -1,0 +1,46 @@
+"""Kernels of lesson 09 keep to what compiles, and its script runs where only its path is set."""
+
+import os
+import re
+import subprocess
+import sys
+
+from utils import catalog, simulator
+from utils.catalog import ROOT
+from utils.simulator.lint import lint_source
+
+SCRIPT = ROOT / "notebooks" / "scripts" / "nki_gelu.py"
+ON_THE_HOST = {"warned", "explore_view"}
+ON_PURPOSE = {"careless"}
+
+
+def kernels() -> str:
+    """All cells of the lesson in which NKI is spoken, as one file."""
+    notebook = catalog.read_notebook(ROOT / "notebooks" / "09_nki_basics.ipynb")
+    cells = [catalog.text(each) for each in notebook["cells"] if each["cell_type"] == "code"]
+    imports = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n"
+    return "\n".join([imports, *(each for each in cells if re.search(r"\b(nisa|nl)\.", each))])
+
+
+def test_kernels_of_the_lesson_would_compile_as_far_as_the_lint_knows() -> None:
+    source = kernels()
+    assert source.count("@nki.jit") >= 14
+    lines = source.splitlines()
+    found: dict[str, list[str]] = {}
+    for each in lint_source(source):
+        inside = [line for line in lines[: each.line] if line.startswith("def ")][-1]
+        found.setdefault(inside[4 : inside.index("(")], []).append(str(each))
+    assert found.keys() - ON_THE_HOST == ON_PURPOSE, found
+
+
+def test_the_script_is_clean_and_right_to_a_few_roundings() -> None:
+    assert lint_source(SCRIPT.read_text(encoding="utf-8")) == []
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT)],
+        env=os.environ | {"PYTHONPATH": str(simulator.PACKAGE)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    error = re.search(r"the largest error is ([\d.]+) roundings of FP32", done.stdout)
+    assert error and 0 < float(error[1]) <= 4, done.stdout
