@@ -25,6 +25,8 @@ from utils.nki_validation import (
 )
 from utils.nki_validation.estimates import QUANTITIES, SECONDS, kernel_of
 from utils.nki_validation.measurements import FILE
+from utils.simulator.arrays import Shape
+from utils.simulator.launch import run
 
 ROOT = Path(__file__).resolve().parent.parent
 EVERY = list(measurements().values())
@@ -167,6 +169,22 @@ def test_rows_are_chosen_by_name_number_ladder_kernel_and_chip() -> None:
 @pytest.mark.parametrize("it", [it for it in EVERY if it.row in (6, 7)], ids=lambda it: it.id)
 def test_the_smallest_kernels_are_estimated_as_well_as_claimed(it: Measurement) -> None:
     assert compare([it]).failures == []
+
+
+@pytest.mark.parametrize("name", ["add-columns-1000", "add-columns-2000", "bench-transpose-matmul"])
+def test_a_kernel_moves_the_bytes_that_the_profiler_counted(name: str) -> None:
+    """Where the compiler spilled nothing: so our kernel fetches what the measured one did."""
+    it = measurements()[name]
+    inputs = tuple(Shape(*each) for each in it.shapes())
+    program = run(kernel_of(it.kernel), inputs, it.arguments, values=False, target=it.target)
+    moved = {"read": 0, "written": 0}
+    for instruction in program.instructions:
+        if instruction.checked.spec.name == "dma_copy":
+            for name, way in (("src", "read"), ("dst", "written")):
+                tensor = instruction.args[name]
+                if not tensor.storage.on_chip:
+                    moved[way] += tensor.size * tensor.dtype.itemsize
+    assert moved == pytest.approx(it.hbm, rel=1e-3)
 
 
 def test_the_rate_of_transfers_rises_with_the_length_of_rows() -> None:
