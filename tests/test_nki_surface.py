@@ -3,12 +3,17 @@
 import importlib
 import sys
 
+import numpy as np
 import pytest
 
-import utils.simulator.instructions  # noqa: F401 (fills the table)
-from utils.simulator import surface
-from utils.simulator.errors import NkiValidationError, NotInSubset
+from utils import simulator
+from utils.simulator import launch, surface
+from utils.simulator.errors import DoubtfulKernel, NkiValidationError, NotInSubset
 from utils.simulator.instruction import TABLE
+
+simulator.use()
+import nki.isa as nisa  # noqa: E402
+import nki.language as nl  # noqa: E402
 
 LEFTOVERS = surface.leftovers()
 NAMES = [key for key in LEFTOVERS if "(" not in key and key != "neuronxcc.nki"]
@@ -123,3 +128,15 @@ def test_the_old_namespace_says_the_new_imports(name: str) -> None:
     with pytest.raises(ModuleNotFoundError, match=r"import nki\.language as nl") as caught:
         importlib.import_module(name)
     assert caught.value.name == "neuronxcc"
+
+
+@pytest.mark.parametrize(("given", "named"), [(3, "none"), (2, "hwdge"), (0, "unknown")])
+def test_a_choice_by_its_number_is_taken_and_named(given: int, named: str) -> None:
+    def kernel(x):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=x, dge_mode=given)
+        return out
+
+    with pytest.warns(DoubtfulKernel, match=rf"write dge_mode=nisa\.dge_mode\.{named}"):
+        program = launch.run(kernel, (np.zeros((2, 2), np.float32),), {})
+    assert program.instructions[0].args["dge_mode"] is nisa.dge_mode[named]

@@ -5,6 +5,7 @@ import numpy as np
 from utils.simulator import indirect
 from utils.simulator.enums import dge_mode, engine, oob_mode
 from utils.simulator.instruction import Use, instruction
+from utils.simulator.instructions.choices import by_value
 from utils.simulator.instructions.dma_rules import (
     AXES,
     as_many_elements,
@@ -31,6 +32,7 @@ def by_bytes(use: Use) -> float:
     dst=result(memory=DMA_MEMORY),
     src=tile(memory=DMA_MEMORY),
     rules=(as_many_elements, conversion, hardware_generator, quality),
+    resolve=by_value,
 )
 def dma_copy(
     dst,
@@ -61,6 +63,7 @@ def dma_copy(
     dst=result(memory=frozenset({SBUF})),
     src=tile(memory=DMA_MEMORY),
     rules=(transpose_shapes, transpose_generator, quality),
+    resolve=by_value,
 )
 def dma_transpose(
     dst,
