@@ -49,8 +49,9 @@ class VirtualRegister:
                 f"{doing} needs the value of a register that was loaded from a tensor, and only "
                 "shapes are simulated.",
                 "without numbers nobody knows what the register holds.",
-                "simulate with arrays (nki.simulate(kernel)(arrays)), or use a Python int, which "
-                "is known when the kernel is compiled.",
+                "simulate with arrays: nki.simulate(kernel)(arrays), nki.profile(kernel, "
+                "values=True)(arrays); or use a Python int, which is known when the kernel is "
+                "compiled.",
             )
         return self.value
 
