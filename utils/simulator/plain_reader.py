@@ -43,13 +43,14 @@ CHOICES = {
 NOWHERE = compile("", "<recorded kernel>", "exec")
 
 
-def from_plain(data: Any, target: str) -> Program:
+def from_plain(data: Any, target: str, precise: bool | None = True) -> Program:
     """The program that `to_plain` wrote, checked again for `target`; it has shapes only.
 
+    precise: whether writes are rounded when it runs; None: as where it was recorded.
     BadProgram: the data is no program. NkiValidationError: an instruction breaks a rule.
     """
     try:
-        return _Reader(record(data), target).program
+        return _Reader(record(data), target, precise).program
     except (BadProgram, NkiValidationError):
         raise
     except (
@@ -66,13 +67,16 @@ def _dtype(value: Any) -> DType:
 class _Reader:
     """Builds a program from its parts, in the order in which they depend on each other."""
 
-    def __init__(self, data: dict[str, Any], target: str) -> None:
+    def __init__(self, data: dict[str, Any], target: str, precise: bool | None) -> None:
         if data["format"] != FORMAT:
             raise BadProgram(f"format {data['format']!r:.40}, this reads {FORMAT}")
         if type(data["precise"]) is not bool:
             raise BadProgram("precise is neither true nor false")
         self.program = Program(
-            chosen(target), values=False, precise=data["precise"], kernel=text(data["kernel"])
+            chosen(target),
+            values=False,
+            precise=data["precise"] if precise is None else precise,
+            kernel=text(data["kernel"]),
         )
         code = items(data["code"], 2, "code")
         self.program.cores = [Core(self.program, i, max(1, len(code))) for i in range(len(code))]
