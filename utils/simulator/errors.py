@@ -34,10 +34,11 @@ def refuse(what: str, why: str, fix: str, line: Line | None = None) -> NkiValida
     line: where, if not where the learner's code is now.
 
     >>> print(refuse("dma_copy: src has 8 elements, dst has 4.", "A DMA moves as many elements "
-    ...     "as it reads.", "slice src to 4 elements.").args[0])
+    ...     "as it reads.", "slice src to 4 elements.").args[0])  # doctest: +ELLIPSIS
     dma_copy: src has 8 elements, dst has 4.
     Why: A DMA moves as many elements as it reads.
     Fix: slice src to 4 elements.
+    At: ...
     """
     line = line or learner_line()
     at = f"\nAt: {shown(line)}" if line else ""
@@ -65,9 +66,14 @@ def learner_line() -> Line | None:
 
 
 def shown(line: Line) -> str:
-    """`file:line`; in a notebook the cell by its number, as IPython's own traceback has it."""
+    """A place in the source, for messages."""
     code, number = line
+    return place(code.co_filename, number)
+
+
+def place(path: str, number: int) -> str:
+    """`file:line`; in a notebook the cell by its number, as IPython's own traceback has it."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
-    cell = shell.compile.format_code_name(code.co_filename) if shell else None
-    return f"{' '.join(cell)}, line {number}" if cell else f"{code.co_filename}:{number}"
+    cell = shell.compile.format_code_name(path) if shell else None
+    return f"{' '.join(cell)}, line {number}" if cell else f"{path}:{number}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from utils.simulator import surface
+from utils.simulator.errors import place
 
 CERTAINTIES = ("refused", "different", "deprecated", "doubtful")
 
@@ -56,6 +57,6 @@ class Finding:
             "doubtful": "may not compile",
         }[self.about.certainty]
         return (
-            f"{self.path}:{self.line}: {about}: {self.text}.\nFix: {self.fix}.\n"
+            f"{place(self.path, self.line)}: {about}: {self.text}.\nFix: {self.fix}.\n"
             f"See: {self.about.page}"
         )
