@@ -10,13 +10,12 @@ package index; `use()` makes the import work where it is missing, with the packa
 >>> nl.tile_size.pmax
 128
 
-One call of a kernel passes through these modules:
-
-`launch` turns arrays into `tensor`s in HBM (`memory`) and runs the kernel's Python. Every call of an
-instruction is checked against its declaration (`instruction`, `operands`; the table is the
-folder `instructions`), recorded in a `program`, and executed in NumPy. `timing` schedules the recorded
-instructions on the engines of a `target`, and `profile` shows the estimate. Nothing here imports
-torch.
+One call of a kernel passes through these modules. `launch` turns arrays into tensors in HBM
+(`memory`, `tensor`) and runs the kernel's Python. Every call of an instruction is checked against
+its declaration (`instruction`, `operands`; the table is the folder `instructions`), recorded in a
+`program`, and executed in NumPy if there are numbers. `timing` schedules the recorded instructions
+on the engines of a `target`, and `profile` shows the estimate. A program can be sent elsewhere as
+plain data and replayed there (`replay`). Nothing here imports torch.
 """
 
 import importlib.machinery

@@ -6,7 +6,6 @@ import numpy as np
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion
-from utils.exercises.lab09.observe import BROKEN
 from utils.exercises.lab09.rows import drawn
 from utils.exercises.replayed import farthest, generator, replayed
 
@@ -32,18 +31,18 @@ def cases(rng: random.Random) -> list[Facts]:
 
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
-    if facts["kind"] != f"a dict of {len(BROKEN)}":
+    if facts["kind"] != f"a dict of {len(ARGUMENTS)}":
         fault = (
             f"`mended` returned {facts['kind']}: return a dict of four, "
             '{"a": (rule, kernel), "b": ...}'
         )
         return [
             criterion(f"{part} {name}", 1, False, "", "", fault if not place else "")
-            for place, name in enumerate(BROKEN)
+            for place, name in enumerate(ARGUMENTS)
             for part in ("rule", "kernel")
         ]
     made = []
-    for name in BROKEN:
+    for name in ARGUMENTS:
         found = facts["kernels"].get(name, {"pair": "None"})
         made += [_named(name, found), _mended(name, case, found)]
     return made
