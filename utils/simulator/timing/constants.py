@@ -40,6 +40,8 @@ class Constants:
     latency: dict[engine, float]
     semaphore: dict[engine, float]
     fast_weight_load: float
+    weight_gap: float
+    fp32_loads: float
     table_load: float
     warm_up: float
     cold_rate: float
@@ -98,6 +100,8 @@ def constants(name: str) -> Constants:
         dma_start=start,
         barrier=value("barrier") / clock[engine.gpsimd],
         window=int(value("window")),
+        weight_gap=value("weight_gap") / clock[engine.tensor],
+        fp32_loads=value("fp32_loads"),
         has_generators=has_generators,
         shared_ports=not has_generators,
         **{key: value(key) for key in same},

@@ -64,7 +64,7 @@ class _Builder:
     """Adds the nodes of one core.
 
     states: for each allocation who wrote and read its regions last, {region: [writer, readers]},
-    and its layout. The edges of a region are complete: what a write replaces is forgotten.
+    its layout, and the users of its place before. What a write replaces is forgotten.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class _Builder:
         self.program, self.core, self.constants, self.graph = program, core, constants, graph
         self.layouts: dict[Any, Layout] = {}
         self.memories = memories(program.target, rotation)
-        self.states: dict[Storage, tuple[dict[int, list[Any]], Layout] | None] = {}
+        self.states: dict[Storage, tuple[dict[int, list[Any]], Layout, Users] | None] = {}
         self.registers: dict[int, int] = {}
         self.meeting: list[int] = []
 
@@ -161,31 +161,30 @@ class _Builder:
         else:
             self._edge(before, node)
 
-    def _state(self, storage: Storage) -> tuple[dict[int, list[Any]], Layout]:
-        """A new state: the first write of a tile waits for the users of its place before."""
+    def _state(self, storage: Storage) -> tuple[dict[int, list[Any]], Layout, Users]:
+        """A new state: writes of a tile wait for the users of its place before."""
         shape = (storage.shape, storage.dtype, storage.buffer)
         layout = self.layouts.get(shape)
         if layout is None:
             bank = self.program.target.psum_bank_bytes
             layout = self.layouts[shape] = Layout(storage, bank)
-        entries: dict[int, list[Any]] = {}
+        before: Users = []
         if storage.on_chip and storage.address is None:
-            users = self.memories[storage.buffer].take(storage)
-            if users:
-                entries[WHOLE] = [-1, users]
-        made = self.states[storage] = (entries, layout)
+            before = self.memories[storage.buffer].take(storage)
+        made = self.states[storage] = ({}, layout, before)
         return made
 
     def _retire(self, storage: Storage) -> None:
         if storage.address is not None:
             return
-        state = self.states[storage]
+        entries, _, before = self.states[storage] or ({}, None, [])
         users: Users = []
-        if state is not UNTRACKED:
-            for writer, readers in state[0].values():
-                if writer >= 0:
-                    users.append(writer)
-                users += readers
+        for writer, readers in entries.values():
+            if writer >= 0:
+                users.append(writer)
+            users += readers
+        if all(writer < 0 for writer, _ in entries.values()):
+            users += before  # nothing was written that has waited for them
         self.memories[storage.buffer].give_up(storage, users)
 
     def _read(self, node: int, tensor: Tensor) -> None:
@@ -196,7 +195,7 @@ class _Builder:
             state = self._state(storage)
         if state is UNTRACKED:
             return
-        entries, layout = state
+        entries, layout, _ = state
         number = WHOLE if tensor.shape is storage.shape else layout.number(tensor)
         entry = entries.get(number)
         if entry is None:
@@ -216,8 +215,12 @@ class _Builder:
             state = self.states[storage]
         except KeyError:
             state = self._state(storage)
-        entries, layout = state
+        entries, layout, before = state
         number = WHOLE if tensor.shape is storage.shape else layout.number(tensor)
+        for user in before:
+            self._order(user, node)
+        if number == WHOLE:
+            before.clear()
         entry = entries.get(number)
         if entry is not None:
             self._replace(node, entry)

@@ -10,12 +10,17 @@ unit: engines take turns on one.
 import math
 from typing import Any
 
+import numpy as np
+
 from utils.simulator.enums import MemoryRegion
 from utils.simulator.memory import Storage
 from utils.simulator.tensor import Tensor
 
 WHOLE = 0
 """The number of the region that is the whole allocation."""
+
+FEWEST = 16
+"""Room for regions is doubled, and begins with this many."""
 
 Range = tuple[int, int, int]
 """First and last index, and the step between them (0 for a single one)."""
@@ -75,6 +80,8 @@ class Layout:
             strides[i] = strides[i + 1] * sizes[i + 1]
         self.grid = tuple(zip(strides, sizes, strict=True))
         self.numbers: dict[Any, int] = {}
+        self.known: dict[Any, int] = {}
+        self.lows = self.highs = np.empty(0, np.int64)
         self.regions: list[Region] = []
         self.near: list[list[int]] = []
         self.inside: list[set[int]] = []
@@ -91,13 +98,19 @@ class Layout:
         return found
 
     def _add(self, region: Region) -> int:
-        number = len(self.regions)
-        for i, other in enumerate(self.regions):
-            if region.rows == other.rows and (region.low, region.high, region.grid, region.box) == (
-                other.low, other.high, other.grid, other.box
-            ):  # fmt: skip
-                return i
-        near = [i for i, other in enumerate(self.regions) if region.overlaps(other)]
+        """The number of a region, a new one if there is none that is the same."""
+        same = (region.rows, region.low, region.high, region.grid, region.box)
+        found = self.known.get(same)
+        if found is not None:
+            return found
+        number = self.known[same] = len(self.regions)
+        if number == len(self.lows):
+            self.lows = np.concatenate([self.lows, np.empty(number + FEWEST, np.int64)])
+            self.highs = np.concatenate([self.highs, np.empty(number + FEWEST, np.int64)])
+        lows, highs = self.lows[:number], self.highs[:number]
+        (perhaps,) = np.nonzero((lows <= region.high) & (highs >= region.low))
+        near = [i for i in perhaps.tolist() if region.overlaps(self.regions[i])]
+        self.lows[number], self.highs[number] = region.low, region.high
         self.regions.append(region)
         self.near.append(near)
         self.inside.append({i for i in near if region.contains(self.regions[i])})

@@ -48,10 +48,10 @@ class Memory:
         before = len(self.unused)
         found = None if self.rotation else self._same_site(storage)
         if found is not None:
-            users = found.users
+            users = list(found.users)
         else:
             while self.used + size > self.capacity and (old := self._oldest()) is not None:
-                users = users + old.users
+                users += old.users
                 self.used -= old.size
                 spare = min(old.size, self.capacity - self.used - size)
                 if spare > 0:  # what the new tile leaves of the place keeps the old users

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from utils.simulator.enums import MemoryRegion, dge_mode, engine
+from utils.simulator.instructions.rules import FEWEST_CYCLES
 from utils.simulator.operators import Operator
 from utils.simulator.program import Instruction
 from utils.simulator.registers import VirtualRegister
@@ -95,15 +96,19 @@ def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
     options: dict[str, Any] = {}
     if which is engine.scalar:
         options["table"] = _table(args)
+    busy = cycles / clock
     if which is engine.tensor:
-        columns = args["stationary"].elements if "stationary" in args else _columns(args)
-        options["weights"] = columns / constants.fast_weight_load / clock
+        weights = args["stationary"] if "stationary" in args else args["data"]
+        options["weights"] = weights.elements / constants.fast_weight_load / clock
+        if cycles > FEWEST_CYCLES:  # in shorter ones the turnaround hides it
+            loads = constants.fp32_loads if weights.dtype == "float32" else 1
+            busy += constants.weight_gap * loads
     if constants.shared_ports:
         options["ports"] = _ports(which, [args[n] for n in names if isinstance(args[n], Tensor)])
     return Work(
         spec.name,
         _OF_ENGINE[which],
-        cycles / clock,
+        busy,
         constants.latency[which],
         **operands,
         **options,
@@ -115,12 +120,6 @@ def _table(args: dict[str, Any]) -> str:
     if not isinstance(op, Operator):
         return ""
     return "" if op.table in NO_TABLE else op.table
-
-
-def _columns(args: dict[str, Any]) -> int:
-    """Columns of the stationary matrix of a transpose: the data's."""
-    data = args.get("data")
-    return data.elements if isinstance(data, Tensor) else 0
 
 
 def _ports(which: engine, tensors: list[Tensor]) -> tuple[int, ...]:
