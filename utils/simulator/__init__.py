@@ -1,11 +1,12 @@
 """NKI on any CPU: an interpreter of Trainium kernels and a model of the time they take.
 
-A kernel is ordinary Python that imports `nki`. AWS's own package of that name is not on the public
-package index; `use()` makes the import work where it is missing, with the package in this folder:
+A kernel is ordinary Python that imports `nki`. AWS's own package of that name is not on the
+public package index; `use()` makes the import work where it is missing, with the package in this
+folder:
 
 >>> from utils import simulator
->>> simulator.use()  # doctest: +ELLIPSIS
-'...'
+>>> print(simulator.use())  # doctest: +ELLIPSIS
+nki ...
 >>> import nki.language as nl
 >>> nl.tile_size.pmax
 128
