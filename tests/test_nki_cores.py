@@ -1,5 +1,6 @@
 """Two cores: what they share, how they meet, and what is said when they cannot."""
 
+import signal
 import threading
 import traceback
 
@@ -174,6 +175,23 @@ def test_an_interrupt_ends_both_cores() -> None:
         with pytest.raises(KeyboardInterrupt):
             on_two(kernel, X)
         assert active() is None and threading.active_count() == threads
+    np.testing.assert_array_equal(on_two(swapped, X).results[0], X[::-1])
+
+
+@pytest.mark.parametrize("first_ends", [True, False])
+def test_a_signal_ends_both_cores_while_the_second_runs(first_ends) -> None:
+    def kernel(x):
+        if nl.program_id(0) == 0:
+            return None if first_ends else nisa.core_barrier(x, (0, 1)) and None
+        threading.Timer(
+            0.1, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        ).start()
+        while True:
+            nl.num_programs()
+
+    with pytest.raises(KeyboardInterrupt):
+        on_two(kernel, X)
+    assert active() is None and threading.current_thread() is threading.main_thread()
     np.testing.assert_array_equal(on_two(swapped, X).results[0], X[::-1])
 
 
