@@ -1,0 +1,122 @@
+"""Figures of profiles: small, every engine where it belongs, loads counted where they were."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.test_repo import FIGURE_BYTES
+from utils import draw, simulator
+from utils.draw import kernels as drawing
+from utils.draw.picture import Picture
+from utils.simulator.traffic import moved
+
+simulator.use()
+
+import nki  # noqa: E402
+import nki.isa as nisa  # noqa: E402
+import nki.language as nl  # noqa: E402
+
+from utils.kernels import matmul, norms  # noqa: E402
+
+SQUARE = nki.Shape((1024, 1024), "bfloat16")
+OTHER = nki.Shape((1024, 1024), "bfloat16")
+
+
+@pytest.fixture(scope="module")
+def tiled() -> Any:
+    return nki.profile(matmul.tiled)(SQUARE, OTHER)
+
+
+@pytest.fixture(scope="module")
+def softmax() -> Any:
+    return nki.profile(norms.softmax)(nki.Shape((512, 512), "float32"))
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    figures: list[Any] = []
+
+    def keep(figure: Any, caption: str, diagram: bool = False) -> Picture:
+        figure.draw_without_rendering()
+        figures.append(figure)
+        return Picture(b"", caption)
+
+    monkeypatch.setattr(drawing, "finished", keep)
+    return figures
+
+
+def test_figures_are_small_and_say_what_they_show(tiled: Any, softmax: Any) -> None:
+    pictures = [
+        draw.kernel_timeline({"one": tiled, "two": softmax}),
+        draw.kernel_timeline({"one": tiled}, span=(0.0, tiled.seconds / 10)),
+        draw.occupancy(tiled),
+        draw.hbm_loads({"tiled": tiled}, ("left", "right")),
+    ]
+    for picture in pictures:
+        assert picture.png.startswith(b"\x89PNG") and len(picture.png) < FIGURE_BYTES
+    assert "stimated" in pictures[0].caption and "one takes about" in pictures[0].caption
+    assert "tiled loads left 2 times; tiled loads right 8 times" in pictures[3].caption
+
+
+def test_a_lane_for_each_engine_with_work_and_no_other(drawn: list[Any], softmax: Any) -> None:
+    draw.kernel_timeline({"softmax": softmax})
+    (axes,) = drawn[0].axes
+    lanes = [label.get_text().split()[0] for label in axes.get_yticklabels()]
+    assert lanes == ["Vector", "Scalar", "DMA"]
+    assert len(axes.collections) >= len(lanes)
+
+
+def test_bars_lie_in_the_span_and_do_not_overlap(tiled: Any) -> None:
+    start, end = tiled.seconds / 4, tiled.seconds / 2
+    for lane in ("tensor", "dma"):
+        bars = drawing._bars(tiled, lane, start, end)
+        assert bars
+        for (left, width), (after, _) in itertools.pairwise(bars):
+            assert left + width <= after * (1 + 1e-9)
+        assert bars[0][0] >= start and sum(bars[-1]) <= end * (1 + 1e-3)
+
+
+def test_busy_time_in_the_figure_is_that_of_the_profile(tiled: Any) -> None:
+    bars = drawing._bars(tiled, "tensor", 0.0, tiled.seconds)
+    assert sum(width for _, width in bars) == pytest.approx(tiled.busy["tensor"], rel=0.05)
+
+
+def test_loads_are_counted_where_they_are() -> None:
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+        tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+        for _ in range(3):
+            nisa.dma_copy(dst=tile, src=x[0:128, 64:128])
+        nisa.dma_copy(dst=tile, src=x[128:256, 0:64])
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    program = nki.profile(kernel)(nki.Shape((256, 128), "float32")).program
+    found = moved(program, program.inputs[0])
+    assert found.rows == (0, 128, 256) and found.columns == (0, 64, 128)
+    assert np.array_equal(found.times, [[0, 3], [1, 0]])
+    assert found.most == 3 and found.mean == 1.0
+    assert moved(program, program.inputs[0], reads=False).most == 0
+
+
+def test_loads_agree_with_the_bytes_of_the_profile(tiled: Any) -> None:
+    program = tiled.program
+    read = sum(moved(program, each).mean * each.size_bytes for each in program.inputs)
+    assert read == tiled.hbm_read
+
+
+def test_a_view_of_three_dimensions_counts_by_rows() -> None:
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.shared_hbm)
+        tile = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[1])
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    program = nki.profile(kernel)(nki.Shape((2, 128, 32), "float32")).program
+    found = moved(program, program.inputs[0])
+    assert found.rows == (0, 128, 256) and np.array_equal(found.times, [[0], [1]])
