@@ -271,6 +271,20 @@ def test_a_record_is_held_to_the_rules_of_the_target_that_is_asked_for() -> None
         replay.from_plain(data, "trn2")
 
 
+def test_errors_name_the_recorded_line() -> None:
+    def late(table, index):
+        tile = nl.zeros((1, 8), dtype=nl.float32)
+        nisa.dma_copy(tile, table.vector_select(0, sbuf(index)))  # here
+
+    program = launch.run(late, (Shape((4, 8)), Shape((1, 1), "int32")), {})
+    arrays = (drawn(4, 8), np.array([[4]], np.int32))
+    line = late.__code__.co_firstlineno + 2
+    with pytest.raises(NkiValidationError, match=f"index 4(?s:.)*test_nki_replay.py:{line}"):
+        replay.replay(program, arrays)
+    with pytest.raises(NkiValidationError, match=f"index 4(?s:.)*recorded kernel>:{line}"):
+        replay.replay(travelled(program, "trn2"), arrays)
+
+
 def test_what_is_no_plain_data_is_not_written() -> None:
     program = launch.run(lambda x: nisa.memset(sbuf(x), 1.0) and None, (Shape((2, 4)),), {})
     program.instructions[-1].args["value"] = object()

@@ -77,3 +77,9 @@ def place(path: str, number: int) -> str:
     shell = ipython.get_ipython() if ipython else None
     cell = shell.compile.format_code_name(path) if shell else None
     return f"{' '.join(cell)}, line {number}" if cell else f"{path}:{number}"
+
+
+def said_of(error: NkiValidationError, line: Line) -> NkiValidationError:
+    """The same error, about another place than the one on the stack: that of a recorded line."""
+    what = str(error).partition("\nAt: ")[0]
+    return NkiValidationError(f"{what}\nAt: {shown(line)}")

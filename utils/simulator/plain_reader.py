@@ -19,7 +19,7 @@ from utils.simulator import capacity, enums
 from utils.simulator.arrays import check_returnable, shapes_of
 from utils.simulator.dtypes import ALL, DType
 from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import NkiValidationError
+from utils.simulator.errors import NkiValidationError, said_of
 from utils.simulator.indirect import INDEX_TYPES, Indirect
 from utils.simulator.instruction import TABLE, Spec, verdict
 from utils.simulator.memory import Storage, allocate
@@ -262,7 +262,10 @@ class _Reader:
             for each in value if isinstance(value, (list, tuple)) else (value,):
                 if isinstance(each, Tensor) and each.storage.core not in (None, core.index):
                     raise BadProgram(f"core {core.index} uses {each!r} of the other core")
-        checked = verdict(spec, bound, self.program.target)
+        try:
+            checked = verdict(spec, bound, self.program.target)
+        except NkiValidationError as error:
+            raise said_of(error, (NOWHERE, line)) from None
         return Instruction(checked, bound, None, (NOWHERE, line), len(core.instructions))
 
     def _result(self, plain: Any, depth: int = 0) -> Any:

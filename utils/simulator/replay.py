@@ -17,7 +17,7 @@ import numpy as np
 
 from utils.simulator.arrays import array_of, fill
 from utils.simulator.dtypes import dtype_of
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError, refuse
+from utils.simulator.errors import DoubtfulKernel, NkiValidationError, refuse, said_of
 from utils.simulator.indirect import Indirect
 from utils.simulator.memory import Storage
 from utils.simulator.plain import to_plain
@@ -178,7 +178,9 @@ class _Again:
     def _execute(self, instruction: Instruction, args: dict[str, Any]) -> None:
         try:
             instruction.checked.spec.body(**args)
-        except (BadProgram, NkiValidationError, MemoryError):
+        except NkiValidationError as error:
+            raise said_of(error, instruction.line) from None
+        except (BadProgram, MemoryError):
             raise
         except Exception as error:  # a record that somebody made up
             raise BadProgram(f"{instruction!r}: {type(error).__name__}: {error}") from error
