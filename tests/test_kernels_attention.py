@@ -13,6 +13,7 @@ from utils.kernels import (
     norms,
     pointwise,
 )
+from utils.simulator.profile import profile
 
 import nki  # isort: skip  (found once the kernels are imported)
 
@@ -135,3 +136,30 @@ def test_depthwise_convolution():
     expected = sum(padded[:, :, i : i + 32] * filters[:, i, None] for i in range(3))
     result = nki.simulate(convolution.depthwise)(images, filters)
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+MATRIX = nki.Shape((256, 1024))
+HALF = nki.Shape((256, 1024), "bfloat16")
+WEIGHTS = nki.Shape((1024, 512), "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("fused", "unfused", "inputs", "saved"),
+    [
+        (norms.softmax, norms.softmax_in_three_passes, (MATRIX,), 4 * 4 * 256 * 1024),
+        (pointwise.silu_multiply, pointwise.silu_then_multiply, (HALF, HALF), 2 * 2 * 256 * 1024),
+        (norms.rmsnorm_matmul, norms.rmsnorm_then_matmul, (HALF, WEIGHTS), 2 * 2 * 256 * 1024),
+    ],
+)
+def test_fusing_saves_the_transfers_of_what_lies_between(fused, unfused, inputs, saved):
+    one, two = (profile(kernel)(*inputs) for kernel in (fused, unfused))
+    assert two.hbm_read + two.hbm_written - one.hbm_read - one.hbm_written == saved
+    assert one.seconds < two.seconds
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_moves_only_its_inputs_and_its_result(causal):
+    size = 2048
+    head = [nki.Shape((128, size), "bfloat16")] * 2 + [nki.Shape((size, 128), "bfloat16")]
+    found = profile(attention.flash_attention)(*head, causal=causal)
+    assert (found.hbm_read, found.hbm_written) == (3 * 2 * 128 * size, 2 * 128 * size)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from utils.kernels import mamba
+from utils.simulator.profile import profile
 
 import nki  # isort: skip  (found once the kernels are imported)
 
@@ -51,3 +52,17 @@ def test_batches_do_not_mix(version):
     inputs = arguments(2, 128, 512)
     result = nki.simulate(kernel)(*inputs, **options)
     np.testing.assert_allclose(result, recurrence(*inputs), rtol=1e-5)
+
+
+def test_what_the_versions_load():
+    """Version 1 brings delta and u in for every state, version 2 once."""
+    shapes = [
+        nki.Shape(shape) for shape in ((1, 256, 512),) * 2 + ((256, 16),) + ((1, 16, 512),) * 2
+    ]
+    every, once = (
+        profile(kernel, target="trn1")(wide, wide, column, row, row).hbm_read
+        for kernel in (mamba.states_outer, mamba.channels_outer)
+    )
+    tensor, rows, columns = 4 * 256 * 512, 2 * 4 * 16 * 512, 4 * 256 * 16
+    assert every == 2 * 16 * tensor + rows + columns
+    assert once == 2 * tensor + 2 * rows + columns
