@@ -1,8 +1,8 @@
 """Running the graph: which instruction of each in-order queue goes next, and when.
 
 A queue may issue an instruction once everything that it waits for is scheduled. "As written" only
-the first of a queue may go; a list schedule takes the first that is ready among the next ones of
-the queue (`window`), as a compiler that reorders independent instructions does.
+the first of a queue may go; a list schedule takes the one that is ready earliest among the next
+ones of the queue (`window`), as a compiler that reorders independent instructions does.
 """
 
 from heapq import heappop, heappush
@@ -23,8 +23,8 @@ class Run:
     """One schedule in the making; `times` is the result.
 
     order: the nodes of each queue. head: how many of them are issued without a gap; `window` from
-    there on may go. coming: those of them that wait only for time, (ready, node); here: those
-    that are ready. events: (time, queue) at which a queue may issue, if that is still the plan.
+    there on may go. coming: those of them that wait only for time, (ready, node). events: (time,
+    queue) at which a queue may issue, if that is still the plan.
     """
 
     def __init__(self, graph: Graph, constants: Constants, window: int, warm_up: bool) -> None:
@@ -44,7 +44,6 @@ class Run:
         self.head = [0] * size
         self.issued = bytearray(count)
         self.coming: list[list[tuple[float, int]]] = [[] for _ in range(size)]
-        self.here: list[list[int]] = [[] for _ in range(size)]
         self.events: list[tuple[float, int]] = []
         self.planned = [NEVER] * size
         self.arrived: dict[int, int] = {}
@@ -61,10 +60,7 @@ class Run:
             if now != planned[queue]:
                 continue
             planned[queue] = NEVER
-            coming, here = self.coming[queue], self.here[queue]
-            while coming and coming[0][0] <= now:
-                heappush(here, heappop(coming)[1])
-            node = heappop(here)
+            _, node = heappop(self.coming[queue])
             core, kind = divmod(queue, kinds)
             self.machines[core].run(kind, node, works[node], now, self.ready[node])
             left -= 1
@@ -85,13 +81,10 @@ class Run:
     def _plan(self, queue: int) -> None:
         """The next time at which the queue can issue."""
         core, kind = divmod(queue, len(QUEUES))
-        at = self.machines[core].free[kind]
-        if not self.here[queue]:
-            coming = self.coming[queue]
-            if not coming:
-                return
-            if coming[0][0] > at:
-                at = coming[0][0]
+        coming = self.coming[queue]
+        if not coming:
+            return
+        at = max(self.machines[core].free[kind], coming[0][0])
         if at < self.planned[queue]:
             self.planned[queue] = at
             heappush(self.events, (at, queue))

@@ -154,23 +154,21 @@ def _own_grid(tensor: Tensor, grid: tuple[tuple[int, int], ...]) -> tuple[tuple[
 def _box(
     offset: int, shape: tuple[int, ...], strides: tuple[int, ...], grid: tuple[tuple[int, int], ...]
 ) -> tuple[Range, ...] | None:
-    """The range of each dimension of the grid, or None if the view runs across dimensions."""
+    """The range of each dimension of the grid, or None if the view does not fit it."""
     box = []
     left = [(s, n) for s, n in zip(strides, shape, strict=True) if n > 1 and s > 0]
+    left.sort(reverse=True)
     for stride, size in grid:
         first, offset = divmod(offset, stride)
-        last, step = first, 0
-        rest = []
-        for s, n in left:
-            if s >= stride:
-                if s % stride:
-                    return None
-                last += (n - 1) * (s // stride)
-                step = math.gcd(step, s // stride)
-            else:
-                rest.append((s, n))
-        left = rest
+        here = [(s // stride, n) for s, n in left if s >= stride]
+        if any(s % stride for s, _ in left[: len(here)]):
+            return None
+        left = left[len(here) :]
+        last = first + sum((n - 1) * s for s, n in here)
         if last >= size:
             return None
-        box.append((first, last, step))
-    return None if left else tuple(box)
+        for (outer, _), (inner, n) in zip(here, here[1:], strict=False):
+            if outer != inner * n:
+                return None  # together they make no range with one step
+        box.append((first, last, here[-1][0] if here else 0))
+    return tuple(box)
