@@ -1,0 +1,93 @@
+"""How fast the simulator is: `python -m utils.simulator.bench` prints two figures, as ratios.
+
+    values   a BF16 matmul of 2048 x 2048 x 2048 in the simulator, over the same products of tiles
+             in NumPy (float32): the goal is 3 at most
+    shapes   small instructions per second where only shapes are known, over 100,000: for recording
+             alone, and with the schedule; the goal is 1 at least
+
+Times are processor time of this process, the best of a few runs.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from utils import simulator
+from utils.simulator import launch
+from utils.simulator.arrays import Shape
+from utils.simulator.timing import schedule, without_collecting
+
+SIZE = 2048
+RUNS = 3
+SMALL = 20_000
+GOAL_PER_SECOND = 100_000
+GOAL_RATIO = 3.0
+
+
+def main() -> None:
+    simulator.use()
+    ratio = values_ratio()
+    print(f"values: {ratio:.2f} times NumPy's products of tiles (goal: {GOAL_RATIO:g} at most)")
+    record, both = shapes_per_second()
+    for name, rate in (("recorded", record), ("recorded and scheduled", both)):
+        share = rate / GOAL_PER_SECOND
+        print(f"shapes: {rate:,.0f} instructions a second {name}, {share:.2f} of the goal")
+
+
+def best(call: Callable[[], Any]) -> float:
+    """Processor seconds of the fastest of a few runs."""
+    taken = []
+    for _ in range(RUNS):
+        begun = time.process_time()
+        call()
+        taken.append(time.process_time() - begun)
+    return min(taken)
+
+
+def values_ratio() -> float:
+    """Time of the simulated product over that of NumPy's products of the same tiles."""
+    from utils.kernels import matmul, tiles
+
+    random = np.random.default_rng(0)
+    lhs_t, rhs = (random.standard_normal((SIZE, SIZE)).astype(ml_dtypes.bfloat16) for _ in range(2))
+
+    def simulated() -> None:
+        launch.run(matmul.blocked, (lhs_t, rhs), {"block_m": 4, "block_n": 2})
+
+    left, right = lhs_t.astype(np.float32), rhs.astype(np.float32)
+    result = np.zeros((SIZE, SIZE), np.float32)
+
+    def products() -> None:
+        for m in range(0, SIZE, tiles.M):
+            for n in range(0, SIZE, tiles.N):
+                total = result[m : m + tiles.M, n : n + tiles.N]
+                for k in range(0, SIZE, tiles.K):
+                    part = left[k : k + tiles.K, m : m + tiles.M]
+                    total += part.T @ right[k : k + tiles.K, n : n + tiles.N]
+
+    products()
+    return best(simulated) / best(products)
+
+
+def shapes_per_second() -> tuple[float, float]:
+    """Instructions per second that are recorded, and that are recorded and scheduled."""
+    from utils.kernels.small import ROWS, small
+
+    rows = SMALL // 5 * ROWS
+    kept: list[Any] = []
+
+    def record() -> None:
+        with without_collecting():
+            kept[:] = [launch.run(small, (Shape((rows, 64)),), {}, values=False)]
+
+    recording = best(record)
+    count = len(kept[0].instructions)
+    both = recording + best(lambda: schedule(kept[0]))
+    return count / recording, count / both
+
+
+if __name__ == "__main__":
+    main()
