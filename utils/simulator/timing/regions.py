@@ -82,6 +82,7 @@ class Layout:
         self.numbers: dict[Any, int] = {}
         self.known: dict[Any, int] = {}
         self.lows = self.highs = np.empty(0, np.int64)
+        self.top = -1  # the last byte of all regions but the whole
         self.regions: list[Region] = []
         self.near: list[list[int]] = []
         self.inside: list[set[int]] = []
@@ -107,9 +108,14 @@ class Layout:
         if number == len(self.lows):
             self.lows = np.concatenate([self.lows, np.empty(number + FEWEST, np.int64)])
             self.highs = np.concatenate([self.highs, np.empty(number + FEWEST, np.int64)])
-        lows, highs = self.lows[:number], self.highs[:number]
-        (perhaps,) = np.nonzero((lows <= region.high) & (highs >= region.low))
-        near = [i for i in perhaps.tolist() if region.overlaps(self.regions[i])]
+        if region.low > self.top:
+            perhaps = [WHOLE] if number else []
+        else:
+            lows, highs = self.lows[:number], self.highs[:number]
+            perhaps = np.nonzero((lows <= region.high) & (highs >= region.low))[0].tolist()
+        if number:
+            self.top = max(self.top, region.high)
+        near = [i for i in perhaps if region.overlaps(self.regions[i])]
         self.lows[number], self.highs[number] = region.low, region.high
         self.regions.append(region)
         self.near.append(near)
@@ -136,10 +142,13 @@ class Layout:
             return self._banks(low, high - 1)
         rows = (first, last - 1)
         if tensor.dtype.itemsize == self.item:
-            for grid in (self.grid, _own_grid(tensor, self.grid)):
+            grid = self.grid
+            box = _box(tensor.offset, tensor.shape, tensor.strides, grid)
+            if box is None:
+                grid = _own_grid(tensor, grid)
                 box = _box(tensor.offset, tensor.shape, tensor.strides, grid)
-                if box is not None:
-                    return Region(rows, low, high - 1, grid, box)
+            if box is not None:
+                return Region(rows, low, high - 1, grid, box)
         return Region(rows, low, high - 1, None, ())
 
 
@@ -155,20 +164,20 @@ def _box(
     offset: int, shape: tuple[int, ...], strides: tuple[int, ...], grid: tuple[tuple[int, int], ...]
 ) -> tuple[Range, ...] | None:
     """The range of each dimension of the grid, or None if the view does not fit it."""
-    box = []
     left = [(s, n) for s, n in zip(strides, shape, strict=True) if n > 1 and s > 0]
-    left.sort(reverse=True)
+    left.sort()
+    box = []
     for stride, size in grid:
         first, offset = divmod(offset, stride)
-        here = [(s // stride, n) for s, n in left if s >= stride]
-        if any(s % stride for s, _ in left[: len(here)]):
-            return None
-        left = left[len(here) :]
-        last = first + sum((n - 1) * s for s, n in here)
+        last, step = first, 0
+        while left and left[-1][0] >= stride:
+            s, n = left.pop()
+            inner, rest = divmod(s, stride)
+            if rest or (step and step != inner * n):
+                return None  # together they make no range with one step
+            last += (n - 1) * inner
+            step = inner
         if last >= size:
             return None
-        for (outer, _), (inner, n) in zip(here, here[1:], strict=False):
-            if outer != inner * n:
-                return None  # together they make no range with one step
-        box.append((first, last, here[-1][0] if here else 0))
+        box.append((first, last, step))
     return tuple(box)
