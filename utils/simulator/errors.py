@@ -1,5 +1,6 @@
 """What a learner reads when a kernel breaks a rule: what, numbers, why, fix, and the line."""
 
+import functools
 import sys
 import warnings
 from pathlib import Path
@@ -60,9 +61,28 @@ def doubt(what: str, why: str, fix: str, line: Line | None = None) -> None:
 def learner_line() -> Line | None:
     """The innermost line on the stack that is not the simulator's own."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith((*HERE, "<")):
+    while frame is not None and (ours(file := frame.f_code.co_filename) or file.startswith("<")):
         frame = frame.f_back
-    return None if frame is None else (frame.f_code, frame.f_lineno)
+    return None if frame is None else line_of(frame)
+
+
+@functools.cache
+def ours(file: str) -> bool:
+    """Whether a file is a part of the simulator."""
+    return file.startswith(HERE)
+
+
+_lines: dict[tuple[int, int], Line] = {}
+
+
+def line_of(frame: FrameType) -> Line:
+    """Where a frame is. Kept, because Python counts lines from the beginning of a function."""
+    code = frame.f_code
+    place = id(code), frame.f_lasti
+    line = _lines.get(place)
+    if line is None:
+        line = _lines[place] = code, frame.f_lineno
+    return line
 
 
 def shown(line: Line) -> str:

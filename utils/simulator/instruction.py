@@ -18,7 +18,7 @@ from typing import Any
 
 from utils.simulator import program as programs
 from utils.simulator.enums import engine as engines
-from utils.simulator.errors import HERE, doubt, refuse
+from utils.simulator.errors import doubt, line_of, ours, refuse
 from utils.simulator.operands import Operand, Rule
 from utils.simulator.program import Instruction
 from utils.simulator.target import Target
@@ -166,18 +166,26 @@ class Spec:
 
 
 def _key(value: Any) -> Any:
-    if type(value) is list:
+    if type(value) in (list, tuple):
         return tuple(_key(each) for each in value)
-    return value.key if hasattr(value, "key") else value
+    return type(value), (value.key if hasattr(value, "key") else value)
 
 
 def verdict(spec: Spec, bound: dict[str, Any], target: Target) -> Checked:
-    """What the table says of a call with these arguments; looked up for a layout known before."""
-    key = (target.name, *[v.key if type(v) is Tensor else v for v in bound.values()])
+    """What the table says of a call with these arguments; looked up for a layout known before.
+
+    The key has the types too: 7 and 7.0 are equal, but not the same to a bitwise operator.
+    """
+    values = bound.values()
+    key = (
+        target.name,
+        *[v._key or v.key if type(v) is Tensor else v for v in values],
+        *map(type, values),
+    )
     try:
         checked = spec.checked.get(key)
     except TypeError:  # lists and arrays have no hash
-        key = tuple(_key(each) for each in key)
+        key = (target.name, *[_key(each) for each in values])
         try:
             checked = spec.checked.get(key)
         except TypeError:
@@ -193,10 +201,9 @@ def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruct
     """Check, record and, where there are values, execute one instruction."""
     core = programs._active or programs.running(f"nisa.{spec.name}")
     name = kwargs.pop("name", None)
-    if args or not (spec.required <= kwargs.keys() <= spec.defaults.keys()):
+    bound = {**spec.defaults, **kwargs}
+    if args or len(bound) > len(spec.names) or not spec.required.issubset(kwargs):
         bound = spec.bind(args, kwargs)
-    else:
-        bound = {**spec.defaults, **kwargs}
     program = core.program
     if spec.resolve is not None:
         spec.resolve(core, bound)
@@ -204,11 +211,9 @@ def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruct
     for each in checked.doubts:
         doubt(*each)
     frame = sys._getframe(2)
-    while frame.f_code.co_filename.startswith(HERE) and frame.f_back is not None:
+    while ours(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back
-    record = Instruction(
-        checked, bound, name, (frame.f_code, frame.f_lineno), len(core.instructions)
-    )
+    record = Instruction(checked, bound, name, line_of(frame), len(core.instructions))
     core.instructions.append(record)
     if program.values or spec.always:
         spec.body(**bound)

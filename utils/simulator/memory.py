@@ -9,6 +9,7 @@ from utils.simulator import surface
 from utils.simulator.dtypes import DType, sentinel
 from utils.simulator.enums import ON_CHIP, MemoryRegion
 from utils.simulator.errors import Line, refuse
+from utils.simulator.forms import form_of
 from utils.simulator.program import Core, Program
 from utils.simulator.target import Target
 
@@ -17,12 +18,12 @@ class Storage:
     """One allocation. On chip, `row` elements of `dtype` in each of `partitions` partitions.
 
     `data` holds the bytes, row after row, or is None where only shapes are simulated. In HBM there
-    is one row.
+    is one row. row_bytes: of a row, as the hardware stores it.
     """
 
     __slots__ = (
-        "address", "argument", "buffer", "core", "data", "dtype", "index", "line", "name", "numpy",
-        "on_chip", "partitions", "products", "row", "shape", "written",
+        "address", "argument", "buffer", "core", "data", "dtype", "form", "index", "line", "name",
+        "numpy", "on_chip", "partitions", "products", "row", "row_bytes", "shape", "written",
     )  # fmt: skip
 
     def __init__(
@@ -39,24 +40,18 @@ class Storage:
     ) -> None:
         self.index = len(program.storages)
         self.shape, self.dtype, self.buffer = shape, dtype, buffer
-        self.on_chip = buffer in ON_CHIP
-        self.partitions = shape[0] if self.on_chip else 1
-        self.row = math.prod(shape[1:] if self.on_chip else shape)
+        self.form = form = form_of(shape, dtype, buffer)
+        self.on_chip, self.partitions = form.on_chip, form.partitions
+        self.row, self.row_bytes = form.row, form.row_bytes
         self.name, self.line, self.address, self.core = name, line, address, core
         self.written = False
         self.argument = False
         self.products: Any = None
-        low_precision = dtype.kind == "float" and dtype.itemsize < 4
-        self.numpy = dtype.numpy if program.precise or not low_precision else np.dtype(np.float32)
+        self.numpy = dtype.numpy if program.precise else _unrounded(dtype)
         self.data: np.ndarray | None = None
         if program.values:
             self.data = _unwritten(self.partitions * self.row, dtype, self.numpy)
         program.storages.append(self)
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes per partition (of the whole tensor in HBM), as the hardware stores them."""
-        return self.row * self.dtype.itemsize
 
     def numpy_of(self, dtype: DType) -> np.dtype:
         """How elements are kept that are written through a view of type `dtype`."""
@@ -69,6 +64,11 @@ class Storage:
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
         return f"<{self.buffer.value}{name} {self.shape} {self.dtype}>"
+
+
+def _unrounded(dtype: DType) -> np.dtype:
+    """How elements are kept where nothing is rounded: small floats in 32 bits."""
+    return np.dtype(np.float32) if dtype.kind == "float" and dtype.itemsize < 4 else dtype.numpy
 
 
 def _unwritten(elements: int, dtype: DType, numpy: np.dtype) -> np.ndarray:
@@ -94,8 +94,11 @@ def allocate(
     program = core.program
     if buffer is MemoryRegion.hbm:
         buffer = MemoryRegion.private_hbm if core.grid > 1 else MemoryRegion.hbm
-    if buffer in ON_CHIP:
-        _fits(core, sizes, dtype, buffer, name)
+    kind = (sizes, dtype, buffer)
+    if kind not in program.fitting:
+        if buffer in ON_CHIP:
+            _fits(core, *kind, name)
+        program.fitting.add(kind)
     if address is not None:
         _addressed(core, sizes, dtype, buffer, address)
     if buffer is MemoryRegion.shared_hbm and core.grid > 1:

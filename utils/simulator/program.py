@@ -84,10 +84,10 @@ class Program:
 
     values: whether tensors hold numbers; without them only shapes, rules and times are known.
     precise: round at every write; otherwise (NKI_PRECISE_FP=0) floats keep 32 bits.
-    inputs: the storages of array arguments. constants: contents of storages that the kernel's text
-    gives. returned: what the kernel returned; results: the same as arrays. meetings: where two
-    cores wait for each other. turns: pairs of a core and how many instructions it had issued when
-    it let the other one go on.
+    inputs: the storages of array arguments. fitting: shapes, types and memories that fit alone.
+    constants: contents of storages that the kernel's text gives. returned: what the kernel
+    returned; results: the same as arrays. meetings: where two cores wait for each other. turns:
+    pairs of a core and how many instructions it had issued when it let the other one go on.
     """
 
     target: Target
@@ -98,6 +98,7 @@ class Program:
     cores: list["Core"] = field(default_factory=list)
     shared: list["Storage"] = field(default_factory=list)
     inputs: list["Storage"] = field(default_factory=list)
+    fitting: set[Any] = field(default_factory=set)
     returned: Any = None
     results: Any = None
     warned: set[Any] = field(default_factory=set)

@@ -191,12 +191,13 @@ def unknown_argument(function: str, argument: str, allowed: Iterable[str]) -> Nk
 def explained(module: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, which explains a keyword that it does not have."""
     names = tuple(inspect.signature(function).parameters)
+    known = frozenset(names)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for argument in kwargs:
-            if argument not in names:
-                raise unknown_argument(f"{module}.{name}", argument, names)
+        if not kwargs.keys() <= known:
+            argument = next(each for each in kwargs if each not in known)
+            raise unknown_argument(f"{module}.{name}", argument, names)
         return function(*args, **kwargs)
 
     return call

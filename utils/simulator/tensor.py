@@ -13,6 +13,7 @@ import numpy as np
 from utils.simulator.dtypes import DType, narrow, widen
 from utils.simulator.enums import MemoryRegion
 from utils.simulator.errors import refuse
+from utils.simulator.forms import number_of
 from utils.simulator.memory import Storage
 from utils.simulator.views import Views
 
@@ -157,9 +158,9 @@ class Tensor(Views):
         return 0, 1, self.offset * item, (self.offset + span) * item
 
     @property
-    def key(self) -> Any:
-        """Everything that rules and costs may depend on, hashable; not the place in a row of SBUF
-        or HBM, and on chip not the size of the row."""
+    def key(self) -> int:
+        """A number for everything that rules and costs may depend on; not the place in a row of
+        SBUF or HBM, and on chip not the size of the row."""
         made = self._key
         if made is None:
             storage = self.storage
@@ -175,9 +176,9 @@ class Tensor(Views):
                 start = self.bank_byte if storage.buffer is MemoryRegion.psum else 0
             else:
                 partition = start = 0
-            made = self._key = (
-                storage.buffer, self.dtype, self.shape, strides, partition, start, where,
-            )  # fmt: skip
+            made = self._key = number_of(
+                (storage.buffer, self.dtype, self.shape, strides, partition, start, where)
+            )
         return made
 
     def again(
@@ -251,7 +252,7 @@ class Tensor(Views):
 
 def whole(storage: Storage) -> Tensor:
     """The view of everything in an allocation."""
-    strides = [1]
-    for size in reversed(storage.shape[1:]):
-        strides.append(strides[-1] * size)
-    return Tensor(storage, storage.dtype, storage.shape, tuple(reversed(strides)))
+    made = Tensor(storage, storage.dtype, storage.shape, storage.form.strides)
+    if storage.address is None:
+        made._key = storage.form.key
+    return made

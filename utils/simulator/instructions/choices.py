@@ -11,8 +11,7 @@ CHOICES = {"dge_mode": dge_mode, "oob_mode": oob_mode}
 def by_value(core: Any, args: dict[str, Any]) -> None:
     """Put the named member in the place of its number, and say how it is written."""
     for name, kind in CHOICES.items():
-        value = args.get(name)
-        if type(value) is int and value in {each.value for each in kind}:
+        if type(value := args.get(name)) is int and value in {each.value for each in kind}:
             member = args[name] = kind(value)
             doubt(
                 f"{name}={value!r}: a choice by its number.",
