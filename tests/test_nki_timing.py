@@ -212,6 +212,27 @@ def test_the_array_warms_up_and_cools_down() -> None:
     assert twice == pytest.approx(2 * C.warm_up * (1 - C.cold_rate))
 
 
+def test_parts_of_the_array_work_side_by_side() -> None:
+    def kernel(*positions):
+        def body():
+            a, b = sbuf(64, rows=64, dtype=nl.bfloat16), sbuf(rows=64, dtype=nl.bfloat16)
+            for position in positions:
+                total = nl.ndarray((64, 512), dtype=nl.float32, buffer=nl.psum)
+                part = {"tile_position": position, "tile_size": (64, 64)}
+                nisa.nc_matmul(dst=total, stationary=a, moving=b, **part)
+
+        return body
+
+    apart = timed(kernel((0, 0), (0, 64), (64, 0)), warm_up=False)
+    starts = [start for start, _, _ in ns(apart, "nc_matmul")]
+    clock = C.clock[engine.tensor]
+    busy = 512 / clock + C.weight_gap
+    assert starts[2] - starts[0] < busy, "three parts at once"
+    again = timed(kernel((0, 0), (0, 0)), warm_up=False)
+    first, second = ns(again, "nc_matmul")
+    assert second[0] == pytest.approx(first[0] + busy)
+
+
 def test_engines_take_turns_on_a_bank_of_psum() -> None:
     def kernel(apart):
         def body():

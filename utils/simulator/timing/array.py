@@ -35,7 +35,7 @@ class Array:
         if cold > 0:
             work = cold * self.rate
             duration = duration / self.rate if duration <= work else cold + duration - work
-        self.busy[-1][1] = start + duration
+        self.busy[-1][1] = max(self.busy[-1][1], start + duration)
         return duration
 
     def _was_idle(self, now: float) -> bool:

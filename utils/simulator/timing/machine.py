@@ -3,7 +3,7 @@
 from utils.simulator.enums import engine
 from utils.simulator.timing.array import Array
 from utils.simulator.timing.constants import Constants
-from utils.simulator.timing.work import QUEUES, SCALAR, TENSOR, Work
+from utils.simulator.timing.work import QUEUES, SCALAR, TENSOR, Part, Work
 
 DATA, TURN, DMA, TABLE, PORT, GENERATOR, WEIGHTS, MEETING = range(8)
 """What an instruction waited for last: another's result, its turn on the engine, the DMA engines,
@@ -42,6 +42,7 @@ class Machine:
         self.table = ""
         self.array = Array(constants, warm_up)
         self.product = 0.0
+        self.parts: dict[Part, float] = {}
         self.even = 0.0
         self.lanes: list[float] | None = None
         self.transfer = -1
@@ -56,8 +57,10 @@ class Machine:
             loaded = max(ready, self.product) + work.weights
             if loaded > start:
                 start, times.why[node] = loaded, WEIGHTS
+            start = self._wait_for_parts(node, work, start)
             self.product = start
             busy = self.array.run(start, busy)
+            self._take_part(work, start + busy)
         elif kind == SCALAR and work.table and work.table != self.table:
             start = self._load_table(node, work, start)
         if work.ports:
@@ -65,13 +68,33 @@ class Machine:
         if work.transfer is not None:
             self._transfer(kind, node, work, start)
             return
-        stop = start + busy
+        done = stop = start + busy
         for port in work.ports:
             self.ports[port] = (stop, node)
+        if work.part is not None:  # the rest of the array is free sooner
+            stop = start + min(busy, work.turnaround)
         times.start[node] = start
         times.stop[node] = self.free[kind] = stop
-        times.end[node] = stop + work.latency
+        times.end[node] = done + work.latency
         self.last[kind] = node
+
+    def _wait_for_parts(self, node: int, work: Work, start: float) -> float:
+        """Products in parts of the array run side by side; one that overlaps them waits."""
+        if not self.parts:
+            return start
+        until = max(
+            (done for part, done in self.parts.items() if _overlap(part, work.part)), default=0.0
+        )
+        if until > start:
+            self.times.cause[node], self.times.why[node] = self.last[TENSOR], TURN
+            start = until
+        if work.part is None:
+            self.parts.clear()
+        return start
+
+    def _take_part(self, work: Work, done: float) -> None:
+        if work.part is not None:
+            self.parts[work.part] = done
 
     def _load_table(self, node: int, work: Work, start: float) -> float:
         """A table is loaded as soon as the Scalar Engine is free, before the operands are there."""
@@ -145,3 +168,10 @@ class Machine:
         if len(taking) == len(lanes) and min(lanes) == max(lanes):
             self.even, self.lanes = lanes[0], None
         return ends[slowest]
+
+
+def _overlap(one: Part, other: Part | None) -> bool:
+    """Whether two parts of the array share rows and columns; None is all of it."""
+    if other is None:
+        return True
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]

@@ -26,7 +26,7 @@ _OF_ENGINE = {
     engine.sync: SYNC, engine.dma: IN, engine.unknown: SYNC,
 }  # fmt: skip
 SBUF_PORT, PSUM_PORT = 0, 1
-NO_TABLE = frozenset(("", "copy", "identity"))
+Part = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,9 @@ class Work:
     transfer: what DMA engines do for it; start: from the end of `busy` to the first byte.
     generator: the hardware descriptor generator it occupies, or None. reads, writes: names of its
     tensor operands. Those in `lists` are lists of tensors, those in `indices` are found by a tile
-    of indices; `registers` names registers and what is found by one. plain: no lists, no indices.
+    of indices; `registers` names registers and what is found by one. plain: no lists, no
+    indices. part: rows and columns of the array (from, to) that a product keeps to; another part
+    may begin `turnaround` after it.
     """
 
     name: str
@@ -58,6 +60,8 @@ class Work:
     transfer: Transfer | None = None
     start: float = 0.0
     generator: int | None = None
+    part: Part | None = None
+    turnaround: float = 0.0
 
 
 def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
@@ -103,6 +107,8 @@ def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
         if cycles > FEWEST_CYCLES:  # in shorter ones the turnaround hides it
             loads = constants.fp32_loads if weights.dtype == "float32" else 1
             busy += constants.weight_gap * loads
+        options["part"] = _part(args)
+        options["turnaround"] = min(busy, FEWEST_CYCLES / clock)
     if constants.shared_ports:
         options["ports"] = _ports(which, [args[n] for n in names if isinstance(args[n], Tensor)])
     return Work(
@@ -117,9 +123,16 @@ def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
 
 def _table(args: dict[str, Any]) -> str:
     op = args.get("op")
-    if not isinstance(op, Operator):
-        return ""
-    return "" if op.table in NO_TABLE else op.table
+    return op.table if isinstance(op, Operator) else ""
+
+
+def _part(args: dict[str, Any]) -> Part | None:
+    """The part of the array that `tile_position` and `tile_size` name."""
+    position, size = tuple(args.get("tile_position") or ()), tuple(args.get("tile_size") or ())
+    if not position or not size:
+        return None
+    (row, column), (rows, columns) = position, size
+    return row, row + rows, column, column + columns
 
 
 def _ports(which: engine, tensors: list[Tensor]) -> tuple[int, ...]:
