@@ -32,7 +32,8 @@ def recorded(
     """
     from utils import simulator
 
-    simulator.use()
+    if not simulator.is_ours():
+        raise RuntimeError(simulator.use())
     from utils.simulator import launch, replay
     from utils.simulator.arrays import Shape
 

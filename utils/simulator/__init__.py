@@ -20,12 +20,16 @@ plain data and replayed there (`replay`). Nothing here imports torch.
 """
 
 import importlib.machinery
+import os
 import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent / "package"
 VERSION = "0.6.0+course"
+CHOICE = "COURSE_NKI"
+"""Environment variable: "course" takes this simulator even where the official package is."""
 
+OURS = f"nki {VERSION}: the course's simulator; its times are estimates"
 PLACEHOLDER = (
     "A package called nki is installed, but it is the empty placeholder of the public package "
     "index and holds no code. The course's simulator is used instead; pip uninstall nki removes "
@@ -36,20 +40,30 @@ PLACEHOLDER = (
 def use() -> str:
     """Make `import nki` find an implementation, and say which.
 
-    The official package wins where it is installed; otherwise, also when the installed `nki` is the
-    empty placeholder of the public index, this course's simulator is put on the path.
+    The official package wins where it is installed, unless COURSE_NKI=course is set; otherwise,
+    also when the installed `nki` is the empty placeholder of the public index, this course's
+    simulator is put on the path.
     """
     if "nki" in sys.modules and hasattr(sys.modules["nki"], "jit"):
         return _found(sys.modules["nki"].__file__ or "")
     here = str(PACKAGE)
     elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() != PACKAGE]
     found = importlib.machinery.PathFinder.find_spec("nki", elsewhere)
-    if found is not None and _is_official(found):
+    if found is not None and _is_official(found) and os.environ.get(CHOICE) != "course":
         return _found(found.origin or "")
     sys.modules.pop("nki", None)
     if here not in sys.path:
         sys.path.insert(0, here)
-    return (PLACEHOLDER + "\n" if found is not None else "") + _found(here)
+    placeholder = found is not None and not _is_official(found)
+    return (PLACEHOLDER + "\n" if placeholder else "") + _found(here)
+
+
+def is_ours() -> bool:
+    """Whether the `nki` that is imported, or would be, is the course's simulator."""
+    imported = sys.modules.get("nki")
+    if imported is None:
+        return use().endswith(OURS)
+    return Path(imported.__file__ or "").resolve().is_relative_to(PACKAGE)
 
 
 def _is_official(found: "importlib.machinery.ModuleSpec") -> bool:
@@ -62,5 +76,8 @@ def _is_official(found: "importlib.machinery.ModuleSpec") -> bool:
 
 def _found(origin: str) -> str:
     if Path(origin).resolve().is_relative_to(PACKAGE):
-        return f"nki {VERSION}: the course's simulator; its times are estimates"
-    return f"nki: the official package, {origin}"
+        return OURS
+    return (
+        f"nki: the official package, {origin}. Profiles, and the checks of labs 09 and 10, need "
+        f"the course's simulator: set {CHOICE}=course before Python starts."
+    )
