@@ -7,6 +7,7 @@ adding, whatever other instructions wrote to it meanwhile. (AWS, nisa.nc_matmul:
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.isa.nc_matmul.html)
 """
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,16 +15,12 @@ import numpy as np
 
 from utils.simulator.enums import MemoryRegion, engine
 from utils.simulator.errors import doubt
+from utils.simulator.instruction import Checked
 from utils.simulator.program import Core, Instruction, Program
 from utils.simulator.tensor import Tensor
 
 Box = tuple[int, int, int, int]
 GENERATION_THAT_ADDS_TO_VALUES = 4
-
-
-def place_of(dst: Tensor) -> Any:
-    """The elements of a view, as something that can be looked up."""
-    return dst.offset, dst.shape, dst.strides, dst.dtype
 
 
 def meet(a: Box, b: Box) -> bool:
@@ -45,7 +42,7 @@ class Products:
 
     def at(self, dst: Tensor) -> bool | np.ndarray:
         """Whether `dst` holds products: all of it, nothing of it, or a mask of its elements."""
-        if place_of(dst) in self.boxes:
+        if dst.key in self.boxes:  # in PSUM a key has the place in its allocation
             return True
         box = dst.box()
         if not any(meet(box, other) for other, _ in self.boxes.values()):
@@ -59,9 +56,8 @@ class Products:
 
     def add(self, dst: Tensor) -> None:
         """Note that `dst` holds a product now."""
-        place = place_of(dst)
-        if place not in self.boxes:
-            self.boxes[place] = dst.box(), dst
+        if dst.key not in self.boxes:
+            self.boxes[dst.key] = dst.box(), dst
             if self.written is not None:
                 self._bytes(dst)[...] = True
 
@@ -117,37 +113,53 @@ def warn(program: Program) -> None:
 
 
 def _warn(program: Program, core: Core) -> None:
-    psum = MemoryRegion.psum
-    tiles: dict[int, _Tile] = {}
+    tiles: dict[int, _Tile] = defaultdict(_Tile)
+    touched: dict[Checked, tuple[list[str], list[str]]] = {}
     for instruction in core.instructions:
-        if instruction.engine is engine.dma:
-            continue
-        spec, args = instruction.checked.spec, instruction.args
-        for name in spec.inputs:
-            read = args[name]
-            if type(read) is Tensor and read.storage.buffer is psum:
-                _read(tiles.setdefault(read.storage.index, _Tile()), read.box())
-        for name in spec.outputs:
+        checked, args = instruction.checked, instruction.args
+        if checked not in touched:
+            touched[checked] = _in_psum(checked, args)
+        inputs, outputs = touched[checked]
+        for name in inputs:
+            _read(tiles[args[name].storage.index], args[name])
+        for name in outputs:
             made = args[name]
-            if type(made) is not Tensor or made.storage.buffer is not psum:
-                continue
-            tile = tiles.setdefault(made.storage.index, _Tile())
+            tile = tiles[made.storage.index]
             if "accumulate" not in args:
                 tile.filled.append(made.box())
             elif not args.get("is_transpose"):
                 _product(program, tile, made, instruction)
 
 
-def _read(tile: _Tile, box: Box) -> None:
-    for product in tile.products.values():
+def _in_psum(checked: Checked, args: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The inputs and outputs that are tiles of PSUM: the same for all calls of one layout."""
+    here = [
+        name
+        for name, value in args.items()
+        if type(value) is Tensor and value.buffer is MemoryRegion.psum
+    ]
+    if checked.engine is engine.dma:
+        return [], []
+    spec = checked.spec
+    return [n for n in spec.inputs if n in here], [n for n in spec.outputs if n in here]
+
+
+def _read(tile: _Tile, view: Tensor) -> None:
+    products = tile.products
+    if len(products) == 1 and view.key in products:
+        products[view.key][1] = True
+        return
+    box = view.box()
+    for product in products.values():
         if meet(product[0], box):
             product[1] = True
 
 
 def _product(program: Program, tile: _Tile, dst: Tensor, instruction: Instruction) -> None:
-    place, box = place_of(dst), dst.box()
+    place = dst.key
     accumulate = instruction.args["accumulate"]
     known = tile.products.get(place)
+    box = known[0] if known is not None else dst.box()
     begun = known is not None or any(meet(box, each[0]) for each in tile.products.values())
     refilled = any(meet(box, each) for each in tile.filled)
     name = instruction.checked.spec.name

@@ -8,22 +8,23 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/migration/index.html
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
 
 from utils.simulator.enums import MemoryRegion
 from utils.simulator.errors import Line, refuse, shown
 from utils.simulator.memory import Storage, usable_bytes
 from utils.simulator.program import Core, Program
 from utils.simulator.target import Target
-from utils.simulator.uses import storages_of
+from utils.simulator.uses import uses
 
 SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
 NAMED_TILES = 3
 
 
-@dataclass(frozen=True)
-class Life:
+class Life(NamedTuple):
     """A tile from the first to the last instruction (indices of one core) that uses it.
 
     row_bytes: what it takes in each partition, in PSUM whole banks.
@@ -35,8 +36,7 @@ class Life:
     row_bytes: int
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """From instruction `index` on, live tiles take `row_bytes` in each partition."""
 
     index: int
@@ -45,17 +45,21 @@ class Step:
 
 def lives(program: Program, core: int = 0) -> list[Life]:
     """The tiles that a core uses, in the order of their first use."""
-    first: dict[Storage, int] = {}
-    last: dict[Storage, int] = {}
-    for instruction in program.cores[core].instructions:
-        index, args = instruction.index, instruction.args
-        for name in instruction.checked.spec.operands:
-            for storage in storages_of(args[name]):
-                if storage.on_chip:
-                    first.setdefault(storage, index)
-                    last[storage] = index
-    target = program.target
-    return [Life(tile, begun, last[tile], _bytes(tile, target)) for tile, begun in first.items()]
+    return _lives(program.target, *_spans(program.cores[core]))
+
+
+def _spans(core: Core) -> tuple[dict[Storage, int], dict[Storage, int]]:
+    """The first and the last use of each allocation, the latter in the order of first uses."""
+    used = uses(core.instructions)
+    return dict(reversed(used)), dict(used)
+
+
+def _lives(target: Target, first: dict[Storage, int], last: dict[Storage, int]) -> list[Life]:
+    return [
+        Life(tile, first[tile], end, _bytes(tile, target))
+        for tile, end in last.items()
+        if tile.on_chip
+    ]
 
 
 def _bytes(tile: Storage, target: Target) -> int:
@@ -93,24 +97,38 @@ def peak(program: Program, buffer: MemoryRegion = SBUF, core: int = 0) -> int:
 def check(program: Program) -> None:
     """Raise where tiles do not fit, or where two with an address take the same bytes."""
     for core in program.cores:
-        tiles = lives(program, core.index)
+        first, last = _spans(core)
         for buffer in (SBUF, PSUM):
-            here = [life for life in tiles if life.storage.buffer is buffer]
-            _fits(program, core, buffer, here)
-            _apart(core, [life for life in here if life.storage.address is not None])
+            tiles = [tile for tile in last if tile.buffer is buffer]
+            sizes = [_bytes(tile, program.target) for tile in tiles]
+            levels = _levels([first[tile] for tile in tiles], [last[tile] for tile in tiles], sizes)
+            over = np.flatnonzero(levels > usable_bytes(program.target, buffer))
+            if over.size:
+                index = int(over[0])
+                here = _lives(program.target, first, {tile: last[tile] for tile in tiles})
+                raise _too_full(program, core, buffer, here, Step(index, int(levels[index])))
+            placed = {tile: last[tile] for tile in tiles if tile.address is not None}
+            _apart(core, _lives(program.target, first, placed))
 
 
-def _fits(program: Program, core: Core, buffer: MemoryRegion, tiles: list[Life]) -> None:
+def _levels(first: list[int], last: list[int], row_bytes: list[int]) -> np.ndarray:
+    """Bytes per partition that are taken at each instruction."""
+    count = max(last, default=0) + 2
+    begun = np.bincount(np.array(first, np.intp), row_bytes, count)
+    used = np.bincount(np.array(last, np.intp), row_bytes, count)
+    return np.cumsum(begun) - np.cumsum(used) + used
+
+
+def _too_full(
+    program: Program, core: Core, buffer: MemoryRegion, tiles: list[Life], over: Step
+) -> Exception:
     target = program.target
     limit = usable_bytes(target, buffer)
-    over = next((step for step in _steps(tiles) if step.row_bytes > limit), None)
-    if over is None:
-        return
     at = core.instructions[over.index]
     live = [life for life in tiles if life.first <= over.index <= life.last]
     bank = target.psum_bank_bytes
     banks = f", {over.row_bytes // bank} banks of {target.psum_banks}" if buffer is PSUM else ""
-    raise refuse(
+    return refuse(
         f"{program.kernel}: at instruction {over.index} ({at.checked.spec.name}) its live tiles "
         f"take {over.row_bytes} bytes in each partition of {buffer.value}{banks}; {target.name} "
         f"has {limit}. Largest: {_largest(live)}.",

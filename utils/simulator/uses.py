@@ -3,6 +3,7 @@
 from typing import Any
 
 from utils.simulator.arrays import is_tensor, mapped
+from utils.simulator.instruction import Checked
 from utils.simulator.memory import Storage
 from utils.simulator.program import Core, Instruction, Program
 from utils.simulator.tensor import Tensor
@@ -20,6 +21,33 @@ def storages_of(value: Any) -> list[Storage]:
     return []
 
 
+def uses(instructions: list[Instruction]) -> list[tuple[Storage, int]]:
+    """The allocations that instructions touch, each with the place of the instruction in the list.
+
+    Which operands are tensors is the same for all instructions of one layout.
+    """
+    tensors: dict[Checked, tuple[str, ...] | None] = {}
+    found: list[tuple[Storage, int]] = []
+    for place, instruction in enumerate(instructions):
+        checked, args = instruction.checked, instruction.args
+        if checked not in tensors:
+            tensors[checked] = _direct(args)
+        names = tensors[checked]
+        if names is None:
+            found += [(each, place) for value in args.values() for each in storages_of(value)]
+        else:
+            for name in names:
+                found.append((args[name].storage, place))
+    return found
+
+
+def _direct(args: dict[str, Any]) -> tuple[str, ...] | None:
+    """The names of tensors, or None where there are lists of them or some found at run time."""
+    names = tuple(name for name, value in args.items() if storages_of(value))
+    plain = all(type(args[name]) is Tensor and args[name].indirect is None for name in names)
+    return names if plain else None
+
+
 def returned_tensors(program: Program) -> list[Tensor]:
     """The tensors that a kernel returned, in order, however they are packed."""
     found: list[Tensor] = []
@@ -32,14 +60,9 @@ def last_uses(program: Program, order: list[tuple[Core, Instruction]]) -> dict[i
 
     Arguments and results of the kernel are not among them.
     """
-    uses: dict[Storage, int] = {}
-    for place, (_, instruction) in enumerate(order):
-        for value in instruction.args.values():
-            for storage in storages_of(value):
-                uses[storage] = place
     kept = {*program.inputs, *(each.storage for each in returned_tensors(program))}
     ends: dict[int, list[Storage]] = {}
-    for storage, place in uses.items():
+    for storage, place in dict(uses([instruction for _, instruction in order])).items():
         if storage not in kept:
             ends.setdefault(place, []).append(storage)
     return ends
