@@ -34,11 +34,13 @@ class Constants:
 
     clock: cycles per ns of each engine. latency: from the end of an instruction on an engine until
     its result can be read. semaphore: more of it where the reader, which counts, is another engine.
+    vector_access: what the Vector Engine needs to begin to read, where it is published.
     """
 
     clock: dict[engine, float]
     latency: dict[engine, float]
     semaphore: dict[engine, float]
+    vector_access: float
     fast_weight_load: float
     weight_gap: float
     fp32_loads: float
@@ -72,6 +74,8 @@ def constants(name: str) -> Constants:
     """
     on: Target = target(name)
 
+    access = figure(f"{on.chip}.on_chip.sbuf_latency_cycles")
+
     def value(key: str) -> float:
         found = table()[key]["value"]
         return found[on.name] if isinstance(found, dict) else found
@@ -100,6 +104,7 @@ def constants(name: str) -> Constants:
         dma_start=start,
         barrier=value("barrier") / clock[engine.gpsimd],
         window=int(value("window")),
+        vector_access=(access.value or 0) / clock[engine.vector],
         weight_gap=value("weight_gap") / clock[engine.tensor],
         fp32_loads=value("fp32_loads"),
         has_generators=has_generators,

@@ -101,6 +101,8 @@ def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
     if which is engine.scalar:
         options["table"] = _table(args)
     busy = cycles / clock
+    if which is engine.vector and cycles > FEWEST_CYCLES:
+        busy += constants.vector_access
     if which is engine.tensor:
         weights = args["stationary"] if "stationary" in args else args["data"]
         options["weights"] = weights.elements / constants.fast_weight_load / clock
