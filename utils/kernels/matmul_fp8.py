@@ -62,7 +62,8 @@ def double_row(lhs, rhs_pairs, rhs_scale, block_m=2, block_k=16):
 def _quantised(tile):
     """A tile (128, K) in FP8, and the step of each row, (128, 1): tile is about step * FP8."""
     size = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.sbuf)
-    largest = nl.ndarray((tiles.M, 1), dtype=nl.float32, buffer=nl.sbuf)
+    # One of the tile's own numbers, so its data type holds it exactly.
+    largest = nl.ndarray((tiles.M, 1), dtype=tile.dtype, buffer=nl.sbuf)
     step = nl.ndarray((tiles.M, 1), dtype=nl.float32, buffer=nl.sbuf)
     inverse = nl.ndarray((tiles.M, 1), dtype=nl.float32, buffer=nl.sbuf)
     small = nl.ndarray(tile.shape, dtype=nl.float8_e4m3, buffer=nl.sbuf)
