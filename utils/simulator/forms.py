@@ -28,10 +28,10 @@ class Form:
 
     row_bytes: bytes per partition (of the whole tensor in HBM), as the hardware stores them.
     strides: of everything, row-major, in elements. key: the `Tensor.key` of everything where no
-    address says otherwise.
+    address says otherwise; keys: those of views.
     """
 
-    __slots__ = ("key", "on_chip", "partitions", "row", "row_bytes", "strides")
+    __slots__ = ("key", "keys", "on_chip", "partitions", "row", "row_bytes", "strides")
 
     def __init__(self, shape: tuple[int, ...], dtype: DType, buffer: MemoryRegion) -> None:
         self.on_chip = buffer in ON_CHIP
@@ -42,6 +42,7 @@ class Form:
         step = (self.strides[0] // self.row,) if self.on_chip else self.strides[:1]
         strides = (*step, *self.strides[1:])
         self.key = number_of((buffer, dtype, shape, strides, 0, 0, None))
+        self.keys: dict[Any, int] = {}
 
 
 @functools.cache

@@ -29,7 +29,7 @@ class Indexing:
         new_strides: list[int] = []
         last = None
         for dimension, each in enumerate(keys):
-            size = shape[dimension]
+            size, stride = shape[dimension], strides[dimension]
             kind = type(each)
             if kind is slice or kind is range:
                 start, stop, step = each.start, each.stop, each.step
@@ -37,25 +37,26 @@ class Indexing:
                     start = 0
                 if stop is None:
                     stop = size
-                if step is None:
-                    step = 1
                 if not (type(start) is int and type(stop) is int and 0 <= start < stop <= size):
                     start, stop = self._bounds(dimension, start, stop)
-                if type(step) is not int or step < 1:
+                offset += start * stride
+                if step is None:
+                    new_shape.append(stop - start)
+                    new_strides.append(stride)
+                else:
                     step = self._step(dimension, each)
-                offset += start * strides[dimension]
-                new_shape.append((stop - start + step - 1) // step)
-                new_strides.append(strides[dimension] * step)
+                    new_shape.append((stop - start + step - 1) // step)
+                    new_strides.append(stride * step)
                 continue
             if each is Ellipsis:
                 return self[self._spread(keys)]
             index = self._integer(dimension, each)
-            offset += index * strides[dimension]
+            offset += index * stride
             if on_chip and dimension == 0:
                 new_shape.append(1)
-                new_strides.append(strides[0])
+                new_strides.append(stride)
             else:
-                last = strides[dimension]
+                last = stride
         minimum = 2 if on_chip else 1
         if len(new_shape) < minimum:
             new_shape.append(1)

@@ -13,6 +13,8 @@ from utils.simulator.forms import form_of
 from utils.simulator.program import Core, Program
 from utils.simulator.target import Target
 
+HBM, PRIVATE, SHARED = MemoryRegion.hbm, MemoryRegion.private_hbm, MemoryRegion.shared_hbm
+
 
 class Storage:
     """One allocation. On chip, `row` elements of `dtype` in each of `partitions` partitions.
@@ -92,33 +94,41 @@ def allocate(
     """
     sizes = _sizes(shape)
     program = core.program
-    if buffer is MemoryRegion.hbm:
-        buffer = MemoryRegion.private_hbm if core.grid > 1 else MemoryRegion.hbm
-    kind = (sizes, dtype, buffer)
-    if kind not in program.fitting:
-        if buffer in ON_CHIP:
+    if buffer in ON_CHIP:
+        kind = sizes, dtype, buffer
+        if kind not in program.fitting:
             _fits(core, *kind, name)
-        program.fitting.add(kind)
+            program.fitting.add(kind)
+    elif buffer is HBM and core.grid > 1:
+        buffer = PRIVATE
     if address is not None:
         _addressed(core, sizes, dtype, buffer, address)
-    if buffer is MemoryRegion.shared_hbm and core.grid > 1:
-        made = core.shared_made
-        core.shared_made += 1
-        if made < len(program.shared):
-            there = program.shared[made]
-            if (there.shape, there.dtype) != (sizes, dtype):
-                raise refuse(
-                    f"ndarray: shared tensor {made} is {there.shape} {there.dtype!r} on core 0 "
-                    f"and {sizes} {dtype!r} on core {core.index}.",
-                    "both cores of a grid allocate the same shared_hbm in the same order.",
-                    "allocate shared tensors outside of branches on nl.program_id(0).",
-                )
-            return there
+        address = tuple(address)
+    if buffer is SHARED and core.grid > 1 and (there := _shared(core, sizes, dtype)) is not None:
+        return there
     storage = Storage(program, sizes, dtype, buffer, name=name, line=line, address=address)
-    storage.core = None if buffer is MemoryRegion.shared_hbm else core.index
-    if buffer is MemoryRegion.shared_hbm:
+    if buffer is SHARED:
         program.shared.append(storage)
+    else:
+        storage.core = core.index
     return storage
+
+
+def _shared(core: Core, shape: tuple[int, ...], dtype: DType) -> Storage | None:
+    """The tensor that the other core has allocated already."""
+    made, program = core.shared_made, core.program
+    core.shared_made += 1
+    if made >= len(program.shared):
+        return None
+    there = program.shared[made]
+    if (there.shape, there.dtype) != (shape, dtype):
+        raise refuse(
+            f"ndarray: shared tensor {made} is {there.shape} {there.dtype!r} on core 0 "
+            f"and {shape} {dtype!r} on core {core.index}.",
+            "both cores of a grid allocate the same shared_hbm in the same order.",
+            "allocate shared tensors outside of branches on nl.program_id(0).",
+        )
+    return there
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:

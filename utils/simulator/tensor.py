@@ -164,22 +164,23 @@ class Tensor(Views):
         made = self._key
         if made is None:
             storage = self.storage
+            at = self.offset if storage.on_chip else 0
             where = None if self.indirect is None else self.indirect.key
-            strides = self.strides
-            if storage.on_chip:
-                row = self.row
-                partition, start = divmod(self.offset, row)
-                strides = (strides[0] // row, *strides[1:])
-                address = storage.address
-                if address is not None:
-                    partition += address[0]
-                start = self.bank_byte if storage.buffer is MemoryRegion.psum else 0
-            else:
-                partition = start = 0
-            made = self._key = number_of(
-                (storage.buffer, self.dtype, self.shape, strides, partition, start, where)
-            )
+            view = (self.dtype, self.shape, self.strides, at, storage.address, where)
+            known = storage.form.keys
+            made = known.get(view)
+            if made is None:
+                made = known[view] = number_of(self._layout(where))
+            self._key = made
         return made
+
+    def _layout(self, where: Any) -> tuple[Any, ...]:
+        storage, strides = self.storage, self.strides
+        partition = start = 0
+        if storage.on_chip:
+            partition, strides = self.partition, (strides[0] // self.row, *strides[1:])
+            start = self.bank_byte if storage.buffer is MemoryRegion.psum else 0
+        return storage.buffer, self.dtype, self.shape, strides, partition, start, where
 
     def again(
         self,
