@@ -120,6 +120,22 @@ def test_a_dependent_instruction_waits_for_the_latency_and_on_another_engine_for
     assert last[2] - last[0] == pytest.approx(512 / SCALAR + C.latency[engine.scalar])
 
 
+def test_a_second_tile_begins_later_where_that_is_published() -> None:
+    def kernel():
+        a, b, column = sbuf(), sbuf(), sbuf(1)
+        add(sbuf(), a, b)
+        nisa.tensor_scalar(dst=b, data=a, op0=nl.add, operand0=column)
+
+    of = constants("trn1")
+    plan = timed(kernel, on="trn1")
+    start, stop, _ = ns(plan, "tensor_tensor")[0]
+    clock = of.clock[engine.vector]
+    assert stop - start == pytest.approx(2 * 512 / clock + of.vector_access)
+    start, stop, _ = ns(plan, "tensor_scalar")[0]
+    assert stop - start == pytest.approx(512 / clock), "a column is no tile"
+    assert of.vector_access > 0 and C.vector_access == 0
+
+
 def test_depends_on_orders_what_shares_no_data() -> None:
     def kernel():
         a, b, c, d = sbuf(), sbuf(), sbuf(), sbuf()

@@ -34,7 +34,8 @@ class Constants:
 
     clock: cycles per ns of each engine. latency: from the end of an instruction on an engine until
     its result can be read. semaphore: more of it where the reader, which counts, is another engine.
-    vector_access: what the Vector Engine needs to begin to read, where it is published.
+    vector_access: what the Vector Engine needs to begin to read a second tile, where AWS publishes
+    the time of an access (trn1 only); the first one's is hidden.
     """
 
     clock: dict[engine, float]
