@@ -1,6 +1,7 @@
 """What a learner reads when a kernel breaks a rule: what, numbers, why, fix, and the line."""
 
 import functools
+import linecache
 import sys
 import warnings
 from pathlib import Path
@@ -64,6 +65,15 @@ def learner_line() -> Line | None:
     while frame is not None and (ours(file := frame.f_code.co_filename) or file.startswith("<")):
         frame = frame.f_back
     return None if frame is None else line_of(frame)
+
+
+def repeats() -> bool:
+    """Whether the learner's line is a `while`, which would never end on what is always true."""
+    line = learner_line()
+    if line is None:
+        return False
+    code, number = line
+    return linecache.getline(code.co_filename, number).lstrip().startswith("while ")
 
 
 @functools.cache

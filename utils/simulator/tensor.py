@@ -12,7 +12,7 @@ import numpy as np
 
 from utils.simulator.dtypes import DType, narrow, widen
 from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import refuse
+from utils.simulator.errors import doubt, refuse, repeats
 from utils.simulator.forms import number_of
 from utils.simulator.memory import Storage
 from utils.simulator.views import Views
@@ -79,7 +79,17 @@ class Tensor(Views):
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
-        raise self._no_value("an if, a while or a not")
+        """True, because it is there: libraries write `if bias:` of an argument that may be None."""
+        if repeats():
+            raise self._no_value("a while")
+        doubt(
+            f"{self.buffer.value} tensor: an if, an and or a not asks whether it is true, and it "
+            "is: it is not None.",
+            "a kernel is compiled before there are numbers, so Python cannot ask what it holds.",
+            "write tensor != None; for control that depends on data use nisa.select_reduce, "
+            "nl.where, or a register with nl.fori_loop.",
+        )
+        return True
 
     def __int__(self) -> int:
         raise self._no_value("int()")
