@@ -76,9 +76,12 @@ class _Builder:
         self.states: dict[Storage, tuple[dict[int, list[Any]], Layout, Users] | None] = {}
         self.registers: dict[int, int] = {}
         self.meeting: list[int] = []
+        self.after, self.waits, self.queue = graph.after, graph.waits, graph.queue
+        self.in_order: list[bool] = []
+        self.first = len(graph.works)
 
     def build(self) -> None:
-        graph, first = self.graph, len(self.graph.works)
+        graph, first = self.graph, self.first
         offset = self.core.index * len(QUEUES)
         accesses, ending = self._accesses()
         graph.instructions += self.core.instructions
@@ -86,6 +89,7 @@ class _Builder:
         graph.queue += [work.queue + offset for work, _, _ in accesses]
         graph.after += [[] for _ in accesses]
         graph.waits += [0] * len(accesses)
+        self.in_order = [w.transfer is None and w.queue <= SYNC for w, _, _ in accesses]
         for position, (work, reads, writes) in enumerate(accesses):
             node = first + position
             for tensor in reads:
@@ -139,25 +143,18 @@ class _Builder:
         return made, ending
 
     def _edge(self, before: int, node: int) -> None:
-        graph = self.graph
-        others = graph.after[before]
+        others = self.after[before]
         if not others or others[-1] != node:
             others.append(node)
-            graph.waits[node] += 1
+            self.waits[node] += 1
 
     def _order(self, before: int, node: int) -> None:
         """Wait for another node's end; on the same engine its place in the order is enough."""
-        graph = self.graph
-        queue = graph.queue[node]
-        if (
-            graph.queue[before] == queue
-            and queue % len(QUEUES) <= SYNC
-            and graph.works[before].transfer is None
-        ):
-            others = graph.after[before]
+        if self.queue[before] == self.queue[node] and self.in_order[before - self.first]:
+            others = self.after[before]
             if not others or (others[-1] != node and others[-1] != ~node):
                 others.append(~node)
-                graph.waits[node] += 1
+                self.waits[node] += 1
         else:
             self._edge(before, node)
 
