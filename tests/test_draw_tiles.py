@@ -71,3 +71,10 @@ def test_a_view_reads_in_the_order_that_numpy_gives_it(drawn: list[Any]) -> None
         when[place] = time
     numbers = [int(each) for each in words(drawn) if re.fullmatch(r"\d+", each)]
     assert numbers == [*range(16), *when]
+
+
+def test_an_element_that_is_read_often_gets_the_room_for_all_its_numbers(drawn: list[Any]) -> None:
+    for count in (1, 4):
+        draw.access_order({"windows": [[1, 4], [1, count]]}, "c")
+    assert {"4\n7\n10\n13", "16"} <= {text.get_text() for text in drawn[1].axes[0].texts}
+    assert drawn[1].get_size_inches()[1] > 1.4 * drawn[0].get_size_inches()[1]

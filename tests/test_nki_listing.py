@@ -45,6 +45,24 @@ def test_equal_neighbours_share_a_line() -> None:
     assert "tensor_copy x 2" in lines[3] and lines[3].count("sbuf (4, 8)") == 2
 
 
+def test_a_shuffle_reads_its_source_and_not_what_it_writes() -> None:
+    @nki.jit
+    def turned(x):
+        tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+        other = nl.ndarray((x.shape[0], x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=tile, src=x)
+        nisa.nc_stream_shuffle(dst=other, src=tile, shuffle_mask=[*range(31, -1, -1)])
+        nisa.dma_copy(dst=out, src=other)
+        return out
+
+    x = np.arange(64, dtype=np.float32).reshape(32, 2)
+    program = listed(turned, x)
+    assert np.array_equal(program.results, x[::-1])
+    (shuffle,) = [line for line in str(program).splitlines() if "nc_stream_shuffle" in line]
+    assert shuffle.count("sbuf (32, 2)") == 2
+
+
 def test_a_long_listing_says_how_much_is_left() -> None:
     lines = str(listed(doubled, np.ones((4, 8), np.float32), 50)).splitlines()
     assert len(lines) == LINES + 2 and lines[-1] == f"... and {102 - LINES} lines more"

@@ -154,10 +154,13 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
     """
     orders = {name: _offsets(pattern) for name, pattern in patterns.items()}
     width = max(16, 1 + max(max(each) for each in orders.values()))
-    axes = _blank(8, 0.55 * len(orders) + 0.55, (-3.4, width), (-len(orders) - 0.1, 0.8))
+    # An element that is read several times holds several numbers, one below the other.
+    most = max(order.count(each) for order in orders.values() for each in set(order))
+    height = 0.4 + 0.15 * most
+    axes = _blank(8, height * len(orders) + 0.55, (-3.4, width), (-len(orders) - 0.1, 0.5 / height))
     for place in range(width):
-        axes.text(place + 0.5, 0.15, str(place), ha="center", fontsize=7, color="0.4")
-    axes.text(-0.3, 0.15, "element", ha="right", fontsize=8, color="0.4")
+        axes.text(place + 0.5, 0.08 / height, str(place), ha="center", fontsize=7, color="0.4")
+    axes.text(-0.3, 0.08 / height, "element", ha="right", fontsize=8, color="0.4")
     for row, (name, order) in enumerate(orders.items()):
         inner = patterns[name][-max(1, len(patterns[name]) // 2) :]
         together = math.prod(count for _, count in inner)
@@ -169,8 +172,8 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
             _box(axes, (place + 0.04, -row - 0.9), 0.92, 0.8, color=color)
             if times:
                 axes.text(place + 0.5, -row - 0.5, "\n".join(str(time + 1) for time in times),
-                          ha="center", va="center", fontsize=8 if len(times) == 1 else 6,
-                          linespacing=0.9, bbox=LABEL)  # fmt: skip
+                          ha="center", va="center", fontsize=8, linespacing=1.0,
+                          bbox=LABEL)  # fmt: skip
     return finished(axes.figure, caption, diagram=True)
 
 

@@ -75,9 +75,11 @@ def listed(kernel: Callable[..., Any], *arguments: Any, **named: Any) -> Listing
 
 def _row(instruction: Instruction) -> tuple[str, str, str, str]:
     spec, args = instruction.checked.spec, instruction.args
+    # What an instruction may leave of its output, as a shuffle does, is not a tile that it reads.
+    sources = [name for name in spec.inputs if name not in spec.outputs]
     writes, reads = (
         ", ".join(_said(args[name]) for name in names if isinstance(args[name], Tensor))
-        for names in (spec.outputs, spec.inputs)
+        for names in (spec.outputs, sources)
     )
     return instruction.engine.name, spec.name, writes, reads
 
