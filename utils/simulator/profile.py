@@ -72,7 +72,9 @@ class Profile:
 
     @property
     def uncertainty(self) -> float:
-        """Share of the estimate: what most published measurements stay within."""
+        """Share of the estimate, either way, that four of five published measurements stay within
+        to which nothing was fitted (`uncertainty` in utils/data/nki_timing.yaml).
+        """
         return table()["uncertainty"]["value"]
 
     @property
