@@ -329,3 +329,21 @@ def test_4_bytes_are_doubted(values):
         warnings.simplefilter("error", DoubtfulKernel)
         run(transposing((4, 6), (6, 4)), values=values)
         run(transposing((4, 16, 8), (8, 16, 4), **HARDWARE), values=values)
+
+
+def test_a_pattern_that_no_instruction_takes_may_lie_outside():
+    """Published kernels make the pattern of the next step, and then ask whether there is one."""
+
+    def kernel(x, steps):
+        out = nl.ndarray((4, 12), nl.float32, buffer=nl.shared_hbm)
+        tile = nl.load(x)
+        for step in range(3):
+            columns = tile.ap([[8, 4], [1, 4]], offset=step * 4)
+            if step < steps:
+                nisa.dma_copy(out[:, step * 4 : step * 4 + 4], columns)
+        return out
+
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    assert (nki.simulate(kernel)(x, 2)[:, :8] == x).all()
+    with pytest.raises(NkiValidationError, match="4 partitions from partition 1; the tile has 4"):
+        nki.simulate(kernel)(x, 3)

@@ -8,6 +8,7 @@ import numpy as np
 
 from utils.simulator.enums import ON_CHIP, MemoryRegion, engine
 from utils.simulator.errors import refuse
+from utils.simulator.patterns import Outside
 from utils.simulator.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Operand:
 
     def _check_tensor(self, use: "Use", name: str, tensor: Tensor) -> None:
         spec = use.spec.name
+        if isinstance(tensor, Outside):
+            raise tensor.error
         if tensor.buffer not in self.memory:
             raise refuse(*_wrong_memory(use, name, tensor, self))
         if self.dtypes and tensor.dtype not in self.dtypes:

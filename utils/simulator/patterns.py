@@ -8,32 +8,51 @@ patterns:
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/deep-dives/nki-aps.html)
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from utils.simulator.dtypes import DType, dtype_of
-from utils.simulator.errors import doubt, refuse
-
-if TYPE_CHECKING:
-    from utils.simulator.tensor import Tensor
+from utils.simulator.errors import NkiValidationError, doubt, refuse
+from utils.simulator.tensor import Tensor
 
 Pairs = list[tuple[int, int]]
 
 
+class Outside(Tensor):
+    """A pattern that leaves its storage: it may be written down, but no instruction takes it.
+
+    Published kernels make the pattern of the next step and then ask whether there is one.
+    """
+
+    __slots__ = ("error",)
+    error: NkiValidationError
+
+    @property
+    def key(self) -> int:
+        raise self.error
+
+    def again(self, *args: Any, **kwargs: Any) -> Tensor:
+        raise self.error
+
+    def array(self) -> np.ndarray:
+        raise self.error
+
+
 def pattern_view(
-    tensor: "Tensor",
+    tensor: Tensor,
     pattern: Any,
     offset: int | None,
     scalar_offset: Any,
     vector_offset: Any,
     indirect_dim: int,
     dtype: Any,
-) -> "Tensor":
+) -> Tensor:
     """The view of `tensor`'s storage that a pattern describes. See `Tensor.ap`.
 
     pattern: pairs (stride, count) in elements of `dtype`, outermost first. offset: elements of
-    `dtype` from where `tensor` begins. Raises where an element lies outside of the storage.
+    `dtype` from where `tensor` begins. Where an element lies outside of the storage, the
+    instruction that is given the view raises.
     """
     made = _type(tensor, dtype)
     pairs = _pairs(tensor, pattern)
@@ -42,11 +61,18 @@ def pattern_view(
         tuple(count for _, count in pairs), tuple(stride for stride, _ in pairs), start, made
     )
     moves = scalar_offset is not None or vector_offset is not None
-    if tensor.storage.on_chip:
-        _inside_partitions(tensor, view, pairs)
-    else:
-        # Each index brings its own row, so the first pair does not say how far the rows reach.
-        _inside_hbm(view, pairs[1:] if vector_offset is not None else pairs)
+    try:
+        if tensor.storage.on_chip:
+            _inside_partitions(tensor, view, pairs)
+        else:
+            # Each index brings its own row: the first pair does not say how far the rows reach.
+            _inside_hbm(view, pairs[1:] if vector_offset is not None else pairs)
+    except NkiValidationError as error:
+        if moves:
+            raise
+        outside = Outside(view.storage, made, view.shape, view.strides, start)
+        outside.error = error
+        return outside
     if not moves:
         return view
     from utils.simulator.indirect import moved
@@ -54,7 +80,7 @@ def pattern_view(
     return moved(view, scalar_offset, vector_offset, indirect_dim, tensor)
 
 
-def _type(tensor: "Tensor", dtype: Any) -> DType:
+def _type(tensor: Tensor, dtype: Any) -> DType:
     if tensor.indirect is not None:
         raise refuse(
             f"ap of {tensor!r}, whose elements are found at run time.",
@@ -73,7 +99,7 @@ def _type(tensor: "Tensor", dtype: Any) -> DType:
     return made
 
 
-def _pairs(tensor: "Tensor", pattern: Any) -> Pairs:
+def _pairs(tensor: Tensor, pattern: Any) -> Pairs:
     pairs = [tuple(each) if isinstance(each, (list, tuple)) else (each,) for each in pattern]
     whole = all(
         len(pair) == 2
@@ -92,7 +118,7 @@ def _pairs(tensor: "Tensor", pattern: Any) -> Pairs:
     return [(int(stride), int(count)) for stride, count in pairs]
 
 
-def _start(tensor: "Tensor", offset: Any, made: DType) -> int:
+def _start(tensor: Tensor, offset: Any, made: DType) -> int:
     """Where the pattern begins, in elements of its type."""
     if isinstance(offset, bool) or not isinstance(offset, (int, np.integer, type(None))):
         raise refuse(
@@ -119,7 +145,7 @@ def _start(tensor: "Tensor", offset: Any, made: DType) -> int:
     return start
 
 
-def _inside_partitions(tensor: "Tensor", view: "Tensor", pairs: Pairs) -> None:
+def _inside_partitions(tensor: Tensor, view: Tensor, pairs: Pairs) -> None:
     row, partitions = view.row, view.storage.partitions
     stride, count = pairs[0]
     if count > 1 and stride != row:
@@ -147,7 +173,7 @@ def _inside_partitions(tensor: "Tensor", view: "Tensor", pairs: Pairs) -> None:
         )
 
 
-def _inside_hbm(view: "Tensor", pairs: Pairs) -> None:
+def _inside_hbm(view: Tensor, pairs: Pairs) -> None:
     last = view.offset + _span(pairs)
     if view.offset < 0 or last >= view.row:
         raise refuse(
@@ -163,7 +189,7 @@ def _span(pairs: Pairs) -> int:
     return sum(stride * (count - 1) for stride, count in pairs)
 
 
-def reinterpreted(tensor: "Tensor", dtype: Any) -> "Tensor":
+def reinterpreted(tensor: Tensor, dtype: Any) -> Tensor:
     """The same bytes as another type; the last dimension grows or shrinks. See `Tensor.view`.
 
     Raises where the last dimension is strided, or the bytes do not divide.
