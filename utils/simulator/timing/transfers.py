@@ -1,10 +1,11 @@
 """What a DMA does: its descriptors, and the time each of the DMA engines takes for its share.
 
-A descriptor is one contiguous run of HBM; on chip it may go on in the next partition, because a
-copy of 128 rows of 256 bytes shows one piece of 2 KiB for each engine (AWS, Introduction to DMA
-with NKI: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/get-started/about/nki-dma-overview.html).
+A descriptor is one contiguous run of HBM; on chip it may go on in the next partition: in a printed
+profile a contiguous copy to all partitions shows one piece for each engine (AWS, Introduction to
+DMA with NKI:
+https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/get-started/about/nki-dma-overview.html).
 Between two places on chip no descriptor is longer than a row. Each engine serves neighbouring
-partitions, eight of 128 with 16 engines.
+partitions.
 """
 
 from dataclasses import dataclass

@@ -31,8 +31,8 @@ def time(seconds: float) -> str:
 
 def size(count: float) -> str:
     """
-    >>> size(8388608)
-    '8.39 MB'
+    >>> size(12)
+    '12 B'
     """
     scale, unit = next(((s, u) for s, u in BYTES if count >= s), BYTES[-1])
     return f"{count / scale:.3g} {unit}"

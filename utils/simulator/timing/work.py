@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from utils.simulator.enums import MemoryRegion, dge_mode, engine
-from utils.simulator.instructions.rules import FEWEST_CYCLES
+from utils.simulator.instructions.costs import FEWEST_CYCLES
 from utils.simulator.operators import Operator
 from utils.simulator.program import Instruction
 from utils.simulator.registers import VirtualRegister
