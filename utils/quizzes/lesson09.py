@@ -7,12 +7,13 @@ from utils.quiz import ClaimQuestion, Question
 
 CLAIMS = {
     "c1": ClaimQuestion(
-        "A-109",
+        "A-108",
         {
-            "confirmed": "NumPy adds up over the second axis of the first operand. Over which axis"
-            " does the array of section 6?",
-            "outdated": "The array has been fed in the same way since its first generation.",
-            "unverifiable": "Section 6 has the layout with its source.",
+            "confirmed": "How many partitions has a tile, and how many columns may the moving"
+            " operand have? Sections 2, 3 and 6.",
+            "outdated": "Has a chip or a release before had longer tiles? Section 6 names the"
+            " page: it is that of the first generation.",
+            "unverifiable": "Section 6 has the limits with their source.",
         },
     ),
     "c2": ClaimQuestion(
