@@ -1,17 +1,23 @@
 """Lab 09: right answers pass however they are written, and a record cannot hold its result."""
 
+import base64
 import json
+import zlib
+from functools import partial
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.cells import answer_from, cases_of, names_of, verdict_of
-from tests.wrong_answers.lab09 import ADD, NORM, SOFTMAX, SUMS, TRANSPOSE, changed
-from utils.exercises import judge, observe_case
+from tests.wrong_answers.lab09 import ADD, MENDED, NORM, SOFTMAX, SUMS, TRANSPOSE, WRONG, changed
+from utils import check
+from utils.exercises import judge, limit, observe_case
 from utils.exercises.lab09 import norm, rows, sums
 from utils.exercises.lab09.observe import OBSERVERS
+from utils.exercises.packed import packed, unpacked
 from utils.exercises.replayed import farthest, generator
+from utils.grading import shown
 
 EXERCISES = [f"lab09.{name}" for name in OBSERVERS]
 
@@ -73,6 +79,148 @@ def add_rows(a, b):
         "lab09.ex4",
         changed(NORM, ("bias=offset[0:size]", "bias=epsilon")),
     ),
+    "blocks of 32 by the Vector Engine": (
+        "lab09.ex2",
+        """
+@nki.jit
+def transpose(x):
+    rows, columns = x.shape
+    out = nl.ndarray((columns, rows), dtype=x.dtype, buffer=nl.shared_hbm)
+    for row in range(0, rows, 32):
+        for column in range(0, columns, 32):
+            block = nl.ndarray((32, 32), dtype=x.dtype, buffer=nl.sbuf)
+            turned = nl.ndarray((32, 32), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=block, src=x[nl.ds(row, 32), nl.ds(column, 32)])
+            nisa.nc_transpose(dst=turned, data=block, engine=nisa.engine.vector)
+            nisa.dma_copy(dst=out[nl.ds(column, 32), nl.ds(row, 32)], src=turned)
+    return out
+""",
+    ),
+    "transposed by DMA": (
+        "lab09.ex2",
+        """
+@nki.jit
+def transpose(x):
+    rows, columns = x.shape
+    out = nl.ndarray((columns, rows), dtype=x.dtype, buffer=nl.shared_hbm)
+    for row in range(0, rows, 128):
+        for column in range(0, columns, 128):
+            high, wide = min(128, rows - row), min(128, columns - column)
+            tile = nl.ndarray((wide, high), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_transpose(dst=tile, src=x[nl.ds(row, high), nl.ds(column, wide)])
+            nisa.dma_copy(dst=out[nl.ds(column, wide), nl.ds(row, high)], src=tile)
+    return out
+""",
+    ),
+    "the last product by the Scalar Engine": (
+        "lab09.ex3",
+        changed(
+            SOFTMAX,
+            (
+                "nisa.tensor_scalar(dst=tile, data=shifted, op0=nl.multiply, operand0=total)",
+                "nisa.activation(dst=tile, op=nl.copy, data=shifted, scale=total)",
+            ),
+        ),
+    ),
+    "the weight spread by a product with ones": (
+        "lab09.ex4",
+        changed(
+            NORM,
+            (
+                "    nisa.dma_copy(dst=weights, src=weight.ap(pattern=[[0, pmax], [1, columns]]))",
+                "    row = nl.ndarray((1, columns), dtype=nl.float32, buffer=nl.sbuf)\n"
+                "    ones = nl.ndarray((1, pmax), dtype=nl.float32, buffer=nl.sbuf)\n"
+                "    spread = nl.ndarray((pmax, columns), dtype=nl.float32, buffer=nl.psum)\n"
+                "    nisa.dma_copy(dst=row, src=weight.reshape((1, columns)))\n"
+                "    nisa.memset(dst=ones, value=1.0)\n"
+                "    nisa.nc_matmul(dst=spread, stationary=ones, moving=row)\n"
+                "    nisa.tensor_copy(dst=weights, src=spread)",
+            ),
+        ),
+    ),
+    "the weight doubled within SBUF": (
+        "lab09.ex4",
+        changed(
+            NORM,
+            (
+                "    nisa.dma_copy(dst=weights, src=weight.ap(pattern=[[0, pmax], [1, columns]]))",
+                "    nisa.dma_copy(dst=weights[0:1], src=weight.reshape((1, columns)))\n"
+                "    for done in (1, 2, 4, 8, 16, 32, 64):\n"
+                "        nisa.dma_copy(dst=weights[done : 2 * done], src=weights[0:done])",
+            ),
+        ),
+    ),
+    "statistics of the squares": (
+        "lab09.ex4",
+        changed(
+            NORM,
+            (
+                "        nisa.activation_reduce(\n"
+                "            dst=squares, op=nl.square, data=tile, reduce_op=nl.add,"
+                " reduce_res=scale\n"
+                "        )\n",
+                "        stats = nl.ndarray((size, 6), dtype=nl.float32, buffer=nl.sbuf)\n"
+                "        both = nl.ndarray((size, 2), dtype=nl.float32, buffer=nl.sbuf)\n"
+                "        nisa.activation(dst=squares, op=nl.square, data=tile)\n"
+                "        nisa.bn_stats(dst=stats, data=squares)\n"
+                "        nisa.bn_aggr(dst=both, data=stats)\n",
+            ),
+            ("data=scale, scale=1 / columns", "data=both[:, 0:1]"),
+        ),
+    ),
+    "x is the stationary operand": (
+        "lab09.ex5",
+        """
+@nki.jit
+def column_sums(x):
+    rows, columns = x.shape
+    out = nl.ndarray((1, columns), dtype=nl.float32, buffer=nl.shared_hbm)
+    ones = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=ones, value=0.0)
+    nisa.tensor_scalar(dst=ones, data=ones, op0=nl.add, operand0=1.0)
+    for left in range(0, columns, 128):
+        wide = min(128, columns - left)
+        total = nl.ndarray((wide, 1), dtype=nl.float32, buffer=nl.psum)
+        result = nl.ndarray((wide, 1), dtype=nl.float32, buffer=nl.sbuf)
+        for start in range(0, rows, 128):
+            size = min(128, rows - start)
+            tile = nl.ndarray((size, wide), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=x[nl.ds(start, size), nl.ds(left, wide)])
+            nisa.nc_matmul(dst=total, stationary=tile, moving=ones[0:size])
+        nisa.tensor_copy(dst=result, src=total)
+        nisa.dma_copy(dst=out.reshape((columns, 1))[nl.ds(left, wide)], src=result)
+    return out
+""",
+    ),
+    "one PSUM tile of several banks": (
+        "lab09.ex5",
+        """
+@nki.jit
+def column_sums(x):
+    rows, columns = x.shape
+    out = nl.ndarray((1, columns), dtype=nl.float32, buffer=nl.shared_hbm)
+    ones = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    total = nl.ndarray((1, columns), dtype=nl.float32, buffer=nl.psum)
+    result = nl.ndarray((1, columns), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=ones, value=1.0)
+    for start in range(0, rows, 128):
+        size = min(128, rows - start)
+        tile = nl.ndarray((size, columns), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[nl.ds(start, size)])
+        for left in range(0, columns, 512):
+            here = nl.ds(left, min(512, columns - left))
+            nisa.nc_matmul(dst=total[:, here], stationary=ones[0:size], moving=tile[:, here])
+    nisa.tensor_copy(dst=result, src=total)
+    nisa.dma_copy(dst=out, src=result)
+    return out
+""",
+    ),
+    "pairs are lists, and two banks are one too many": (
+        "lab09.ex6",
+        changed(
+            MENDED, ('("columns", d)', '["bank", d]'), ('("partitions", a)', '["partitions", a]')
+        ),
+    ),
     "narrower products": (
         "lab09.ex5",
         changed(
@@ -122,10 +270,59 @@ def test_what_is_observed_is_plain_and_small(exercise_id: str, names: dict) -> N
 def test_a_record_that_was_tampered_with_is_refused(names: dict) -> None:
     case = cases_of("lab09.ex1", "public")[0]
     facts = observe_case("lab09.ex1", names["add_rows"], case)["facts"]
-    for spoil in ({}, None, [], {"instructions": 3}):
+    whole, secret = unpacked(facts["program"]), "Hidden714"
+    spoiled = [{}, None, [], {"instructions": 3}, whole | {"kernel": 7}, whole | {"format": secret}]
+    assert judge("lab09.ex1").judge(case, facts | {"program": packed(whole)})[0].passed
+    for spoil in [*spoiled, *map(packed, spoiled), packed(whole)[:-9], "{}", "\ud800"]:
         criteria = judge("lab09.ex1").judge(case, facts | {"program": spoil})
         assert not any(each.passed for each in criteria)
-        assert "not a valid program" in criteria[0].message
+        assert criteria[0].message == "the record of the kernel is not a valid program"
+        assert secret not in shown.measured(criteria[0].measured)
+
+
+def test_a_record_with_more_results_than_one_is_refused(names: dict) -> None:
+    """They would count as bytes that have to be moved."""
+    case = cases_of("lab09.ex1", "public")[0]
+    facts = observe_case("lab09.ex1", names["add_rows"], case)["facts"]
+    whole = unpacked(facts["program"])
+    for result in ({"tuple": [whole["results"]] * 2}, {"tuple": []}, None):
+        forged = facts | {"program": packed(whole | {"results": result})}
+        criteria = judge("lab09.ex1").judge(case, forged)
+        assert not any(each.passed for each in criteria)
+        assert criteria[0].message.startswith("the record of the kernel")
+
+
+def test_a_packed_record_unpacks_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("utils.exercises.packed.MOST_BYTES", 1000)
+    assert unpacked(packed("a" * 900)) == "a" * 900
+    with pytest.raises(ValueError, match="more than 1000 bytes"):
+        unpacked(packed("a" * 1100))
+    nested = base64.b85encode(zlib.compress(b"[" * 900)).decode()
+    with pytest.raises(ValueError, match="not a packed record"):
+        unpacked(nested)
+
+
+def test_a_kernel_that_does_not_end_is_stopped_once(
+    names: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("utils.exercises.limit.SECONDS", 0.1)
+    monkeypatch.setattr(
+        "utils.exercises.limit.within", partial(limit.within, seconds=0.1), raising=True
+    )
+    answer = answer_from("def add_rows(a, b):\n    while True:\n        pass", "lab09.ex1", names)
+    verdict = check.run("lab09.ex1", answer, 6.0, "public")
+    assert verdict.state == "error" and "does each of its loops end?" in verdict.error
+
+
+def test_a_message_keeps_the_names_of_instructions(names: dict) -> None:
+    """The report hides every text of an observation; the record is one text that nobody says."""
+    for exercise_id, _, source, _ in WRONG:
+        case = cases_of(exercise_id, "public")[-1]
+        seen = observe_case(exercise_id, answer_from(source, exercise_id, names), case)
+        for each in judge(exercise_id).judge(case, seen["facts"]) if "facts" in seen else ():
+            if "still fails" not in each.message:
+                assert shown.message(each.message, [seen]) == shown.rounded(each.message)
+            assert shown.known(each.measured), each.measured
 
 
 def test_tolerances_hold_what_they_say() -> None:

@@ -286,6 +286,65 @@ def add_rows(a, b):
         changed(ADD, ("nl.ndarray(a.shape, dtype=a.dtype", "nl.ndarray(a.shape, dtype=nl.float32")),
         "allocate it with dtype=bfloat16",
     ),
+    (
+        "lab09.ex1",
+        "private memory",
+        changed(ADD, ("nl.shared_hbm", "nl.hbm")),
+        "use buffer=nl.shared_hbm",
+    ),
+    (
+        "lab09.ex1",
+        "written over an argument",
+        changed(
+            ADD,
+            ("    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)\n", ""),
+            ("out", "a"),
+        ),
+        "write into a new array",
+    ),
+    (
+        "lab09.ex1",
+        "tiles in BF16",
+        changed(ADD, ("columns), dtype=a.dtype", "columns), dtype=nl.bfloat16")),
+        "rounded to fewer bits",
+    ),
+    (
+        "lab09.ex1",
+        "the first rows of b for every tile",
+        changed(ADD, ("src=b[here]", "src=b[0:size]")),
+        "rows of its own",
+    ),
+    (
+        "lab09.ex1",
+        "stored before it is added",
+        changed(
+            ADD,
+            ("        nisa.tensor_tensor(dst=x, data1=x, data2=y, op=nl.add)\n", ""),
+            (
+                "src=x)\n    return",
+                "src=x)\n"
+                "        nisa.tensor_tensor(dst=x, data1=x, data2=y, op=nl.add)\n"
+                "    return",
+            ),
+        ),
+        "the result is a, without the other one",
+    ),
+    (
+        "lab09.ex1",
+        "an element in each instruction",
+        """
+@nki.jit
+def add_rows(a, b):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    for row in range(a.shape[0]):
+        for column in range(a.shape[1]):
+            x = nl.ndarray((1, 1), dtype=a.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=x, src=a[nl.ds(row, 1), nl.ds(column, 1)])
+            nisa.dma_copy(dst=out[nl.ds(row, 1), nl.ds(column, 1)], src=x)
+    return out
+""",
+        "too many to be judged",
+    ),
     # Exercise 2
     (
         "lab09.ex2",
@@ -332,6 +391,37 @@ def transpose(x):
         "turned in SBUF",
         changed(TRANSPOSE, ("buffer=nl.psum", "buffer=nl.sbuf")),
         "PSUM",
+    ),
+    (
+        "lab09.ex2",
+        "a column of SBUF for each row of the result",
+        """
+@nki.jit
+def transpose(x):
+    rows, columns = x.shape
+    out = nl.ndarray((columns, rows), dtype=x.dtype, buffer=nl.shared_hbm)
+    for row in range(0, rows, 128):
+        size = min(128, rows - row)
+        tile = nl.ndarray((size, columns), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[nl.ds(row, size)])
+        for column in range(columns):
+            place = out[nl.ds(column, 1), nl.ds(row, size)].reshape((size, 1))
+            nisa.dma_copy(dst=place, src=tile[:, nl.ds(column, 1)])
+    return out
+""",
+        "in HBM and in SBUF",
+    ),
+    (
+        "lab09.ex2",
+        "rounded on the way",
+        changed(
+            TRANSPOSE,
+            (
+                "result = nl.ndarray((wide, high), dtype=x.dtype",
+                "result = nl.ndarray((wide, high), dtype=nl.bfloat16",
+            ),
+        ),
+        "rounded to fewer bits",
     ),
     # Exercise 3
     (
@@ -418,6 +508,28 @@ def softmax(x):
 """,
         "belongs to the course",
     ),
+    (
+        "lab09.ex3",
+        "the minimum",
+        changed(SOFTMAX, ("nl.maximum", "nl.minimum")),
+        "subtract the row's maximum",
+    ),
+    (
+        "lab09.ex3",
+        "the logarithm of the sum in the exponent",
+        changed(
+            SOFTMAX,
+            (
+                "        nisa.reciprocal(dst=total, data=total)\n"
+                "        nisa.tensor_scalar("
+                "dst=tile, data=shifted, op0=nl.multiply, operand0=total)\n",
+                "        nisa.activation(dst=total, op=nl.log, data=total)\n"
+                "        nisa.tensor_tensor(dst=total, data1=lowest, data2=total, op=nl.subtract)\n"
+                "        nisa.activation(dst=tile, op=nl.exp, data=tile, bias=total)\n",
+            ),
+        ),
+        "divide afterwards",
+    ),
     # Exercise 4
     (
         "lab09.ex4",
@@ -468,6 +580,93 @@ def softmax(x):
             ("weights[0:size]", "weights"),
         ),
         "shapes",
+    ),
+    (
+        "lab09.ex4",
+        "epsilon outside of the root",
+        changed(
+            NORM,
+            (", bias=offset[0:size]", ""),
+            (
+                "        nisa.scalar_tensor_tensor(",
+                "        nisa.tensor_scalar(\n"
+                "            dst=scale, data=scale, op0=nl.add, operand0=epsilon\n"
+                "        )\n"
+                "        nisa.scalar_tensor_tensor(",
+            ),
+        ),
+        "outside of the root",
+    ),
+    (
+        "lab09.ex4",
+        "epsilon in the sum",
+        changed(
+            NORM,
+            (
+                "        nisa.activation(\n",
+                "        nisa.tensor_scalar(\n"
+                "            dst=scale, data=scale, op0=nl.add, operand0=epsilon\n"
+                "        )\n"
+                "        nisa.activation(\n",
+            ),
+            (", bias=offset[0:size]", ""),
+        ),
+        "added to the sum of squares",
+    ),
+    (
+        "lab09.ex4",
+        "two roundings",
+        changed(
+            NORM,
+            (
+                "        nisa.scalar_tensor_tensor(\n"
+                "            dst=tile, data=tile, op0=nl.multiply, operand0=scale,\n"
+                "            op1=nl.multiply, operand1=weights[0:size],\n"
+                "        )",
+                "        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=scale)\n"
+                "        nisa.tensor_tensor(\n"
+                "            dst=tile, data1=tile, data2=weights[0:size], op=nl.multiply\n"
+                "        )",
+            ),
+        ),
+        "rounded to fewer bits",
+    ),
+    (
+        "lab09.ex4",
+        "the variance",
+        changed(
+            NORM,
+            (
+                "        nisa.activation_reduce(\n"
+                "            dst=squares, op=nl.square, data=tile, reduce_op=nl.add,"
+                " reduce_res=scale\n"
+                "        )\n",
+                "        stats = nl.ndarray((size, 6), dtype=nl.float32, buffer=nl.sbuf)\n"
+                "        both = nl.ndarray((size, 2), dtype=nl.float32, buffer=nl.sbuf)\n"
+                "        nisa.bn_stats(dst=stats, data=tile)\n"
+                "        nisa.bn_aggr(dst=both, data=stats)\n",
+            ),
+            ("data=scale, scale=1 / columns", "data=both[:, 1:2]"),
+        ),
+        "the squares as they are",
+    ),
+    (
+        "lab09.ex4",
+        "multiplied by the root",
+        changed(NORM, ("nl.rsqrt", "nl.sqrt")),
+        "multiplies by the root",
+    ),
+    (
+        "lab09.ex4",
+        "x loaded twice",
+        changed(
+            NORM,
+            (
+                "        nisa.activation_reduce(",
+                "        nisa.dma_copy(dst=tile, src=x[here])\n        nisa.activation_reduce(",
+            ),
+        ),
+        "x is loaded more than once",
     ),
     # Exercise 5
     (
@@ -534,6 +733,52 @@ def column_sums(x):
         changed(SUMS, ("nl.tile_size.gemm_moving_fmax", "1024")),
         "512",
     ),
+    (
+        "lab09.ex5",
+        "one PSUM tile for all blocks",
+        changed(
+            SUMS,
+            (
+                "    for left in range(",
+                "    all_blocks = nl.ndarray((1, fmax), dtype=nl.float32, buffer=nl.psum)\n"
+                "    for left in range(",
+            ),
+            (
+                "nl.ndarray((1, wide), dtype=nl.float32, buffer=nl.psum)",
+                "all_blocks[:, 0:wide]",
+            ),
+        ),
+        "a PSUM tile for each block",
+    ),
+    (
+        "lab09.ex5",
+        "rows added by the Vector Engine",
+        """
+@nki.jit
+def column_sums(x):
+    rows, columns = x.shape
+    out = nl.ndarray((1, columns), dtype=nl.float32, buffer=nl.shared_hbm)
+    ones = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    rest = nl.ndarray((128, columns), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=ones, value=1.0)
+    nisa.memset(dst=rest, value=0.0)
+    for start in range(0, rows, 128):
+        size = min(128, rows - start)
+        tile = nl.ndarray((size, columns), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[nl.ds(start, size)])
+        nisa.tensor_tensor(dst=rest[0:size], data1=rest[0:size], data2=tile, op=nl.add)
+    for left in range(0, columns, 512):
+        wide = min(512, columns - left)
+        here = nl.ds(left, wide)
+        total = nl.ndarray((1, wide), dtype=nl.float32, buffer=nl.psum)
+        result = nl.ndarray((1, wide), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.nc_matmul(dst=total, stationary=ones, moving=rest[:, here])
+        nisa.tensor_copy(dst=result, src=total)
+        nisa.dma_copy(dst=out[:, here], src=result)
+    return out
+""",
+        "before they come to the Tensor Engine",
+    ),
     # Exercise 6
     ("lab09.ex6", "no dict", "def mended():\n    return []\n", "return a dict of four"),
     (
@@ -565,6 +810,18 @@ def column_sums(x):
         "mended by leaving out half",
         changed(MENDED, ("for left in (0, 512):", "for left in (0,):")),
         "kernel d",
+    ),
+    (
+        "lab09.ex6",
+        "a product in another type",
+        changed(
+            MENDED,
+            (
+                "out = nl.ndarray((128, 256), dtype=nl.float32",
+                "out = nl.ndarray((128, 256), dtype=nl.bfloat16",
+            ),
+        ),
+        "that of the given one is float32",
     ),
     (
         "lab09.ex6",

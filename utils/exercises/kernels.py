@@ -9,6 +9,7 @@ from typing import Any
 
 from utils.exercises import Facts, limit
 from utils.exercises.closed import closed
+from utils.exercises.packed import MOST_CHARS, packed
 from utils.exercises.plain import describe
 
 OURS = ("utils.kernels",)
@@ -27,8 +28,9 @@ def recorded(
 ) -> Facts:
     """The program of a kernel called with arrays of these sizes, or with these numbers.
 
-    Returns {"program": plain data, "kind": what the kernel returned, "stopped": whether it took
-    too long}. Raises what the kernel raises, a broken hardware rule above all.
+    Returns {"program": a packed record, "kind": what the kernel returned}. Raises what the kernel
+    raises, a broken hardware rule above all; TimeoutError if it does not end, and ValueError if the
+    record is too long to be judged.
     """
     from utils import simulator
 
@@ -43,7 +45,16 @@ def recorded(
             lambda: launch.run(kernel, tuple(taken), {}, values=False, target=target)
         )
     if stopped:
-        return {"program": None, "kind": "", "stopped": True}
+        raise TimeoutError(
+            f"the check stopped the kernel after {limit.SECONDS:g} s: does each of its loops end?"
+        )
     returned = program.results
     kind = "a tensor" if isinstance(returned, Shape) else describe(returned)
-    return {"program": replay.to_plain(program), "kind": kind, "stopped": False}
+    text = packed(replay.to_plain(program))
+    if len(text) > MOST_CHARS:
+        count = len(program.instructions)
+        raise ValueError(
+            f"the kernel has {count:,} instructions, too many to be judged: let each of them work "
+            "on a larger tile"
+        )
+    return {"program": text, "kind": kind}

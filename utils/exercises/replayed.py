@@ -5,7 +5,7 @@ writes down beforehand cannot have been computed from them.
 """
 
 import hashlib
-import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,13 +15,16 @@ import numpy as np
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion
+from utils.exercises.packed import unpacked
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """A record that was run again with `inputs`. `fault` says why there is nothing to judge."""
+    """A record that was run again with `inputs`. `fault` says why there is nothing to judge, and
+    `detail`, which may quote the record, what was found there."""
 
     fault: str
+    detail: str = ""
     inputs: tuple[np.ndarray, ...] = ()
     outputs: tuple[np.ndarray, ...] = ()
     program: Any = None
@@ -39,9 +42,15 @@ class Replayed:
 
     @property
     def traffic(self) -> float:
-        """Bytes moved to and from HBM over the least: each input read once, each output written
-        once."""
-        return self.profile.hbm_ratio
+        """Bytes moved to and from HBM over the sizes of the inputs that are read and of the
+        outputs. What goes to HBM and back on the way is not needed, wherever it lies there."""
+        read = [each for place, each in enumerate(self.inputs) if self.bytes_read_of(place)]
+        return self.hbm_bytes / sum(each.nbytes for each in (*read, *self.outputs))
+
+    @property
+    def hbm_bytes(self) -> int:
+        """Bytes moved to and from HBM."""
+        return self.profile.measures.hbm
 
     def bytes_read_of(self, argument: int) -> int:
         """Bytes that transfers read of one argument."""
@@ -54,41 +63,47 @@ class Replayed:
 
     @property
     def shortest_run(self) -> int:
-        """Bytes of the shortest contiguous run that a transfer reads or writes in HBM: what one
-        descriptor can move."""
-        from utils.simulator.operands import HBM
+        """Bytes of the shortest contiguous run that a transfer reads or writes, in HBM or within
+        a partition: what one descriptor can move."""
         from utils.simulator.timing.transfers import run_length
 
-        views = [v for side in (True, False) for v in self._transferred(side) if v.buffer in HBM]
-        return min((run_length(view) * view.itemsize for view in views), default=0)
+        views = [view for side in (True, False) for view in self._transferred(side)]
+        runs = (run_length(v, 1 if v.storage.on_chip else 0) * v.itemsize for v in views)
+        return min(runs, default=0)
 
     def _transferred(self, inputs: bool) -> Iterator[Any]:
         """The views that DMA instructions read, or those that they write."""
         from utils.simulator.enums import engine
-        from utils.simulator.tensor import Tensor
 
         for each in self.program.instructions:
             if each.engine is engine.dma:
-                spec = each.checked.spec
-                for name in spec.inputs if inputs else spec.outputs:
-                    if isinstance(each.args[name], Tensor):
-                        yield each.args[name]
+                yield from views_of(each, inputs)
+
+
+def views_of(instruction: Any, inputs: bool) -> Iterator[Any]:
+    """The tensors that an instruction reads, or those that it writes; some take lists of them."""
+    from utils.simulator.tensor import Tensor
+
+    spec = instruction.checked.spec
+    for name in spec.inputs if inputs else spec.outputs:
+        value = instruction.args[name]
+        for each in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(each, Tensor):
+                yield each
 
 
 def generator(facts: Facts) -> np.random.Generator:
     """A generator of random numbers that depends on everything a kernel recorded."""
-    text = json.dumps(facts["program"], sort_keys=True)
-    return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16]))
+    text = str(facts["program"]).encode(errors="replace")
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(text).digest()[:16]))
 
 
 def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Replayed:
     """Run a record with numbers. `answer` is the name of the learner's function, for messages."""
     from utils.simulator import replay
-    from utils.simulator.errors import NkiValidationError
+    from utils.simulator.errors import DoubtfulKernel, NkiValidationError
 
-    if facts["stopped"]:
-        return Replayed("the check stopped the kernel after some seconds: does a loop end?")
-    if facts["kind"] in ("None", ""):
+    if facts["kind"] == "None":
         return Replayed(
             f"`{answer}` returned nothing: allocate the result with buffer=nl.shared_hbm, write it "
             "with nisa.dma_copy, and return it"
@@ -96,17 +111,21 @@ def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Repla
     if facts["kind"] != "a tensor":
         return Replayed(f"`{answer}` returned {facts['kind']}: return one tensor in shared HBM")
     try:
-        program = replay.from_plain(facts["program"], "trn2")
-        outputs = replay.replay(program, inputs)
-    except (replay.BadProgram, NkiValidationError) as refused:
-        return Replayed(f"the record of the kernel is not a valid program: {refused}")
-    return Replayed("", inputs, tuple(np.asarray(each) for each in outputs), program)
+        with warnings.catch_warnings():  # the learner has seen them when the kernel was recorded
+            warnings.simplefilter("ignore", DoubtfulKernel)
+            program = replay.from_plain(unpacked(facts["program"]), "trn2")
+            outputs = replay.replay(program, inputs)
+    except (replay.BadProgram, NkiValidationError, ValueError) as refused:
+        return Replayed("the record of the kernel is not a valid program", str(refused))
+    if len(outputs) != 1:
+        return Replayed("the record of the kernel has not one result")
+    return Replayed("", "", inputs, tuple(np.asarray(each) for each in outputs), program)
 
 
-def nothing(weights: dict[str, int], fault: str) -> list[Criterion]:
-    """All criteria failed for one reason, said by the first."""
+def nothing(weights: dict[str, int], fault: str, detail: str = "") -> list[Criterion]:
+    """All criteria failed for one reason, said by the first. detail: what was found."""
     return [
-        criterion(name, weight, False, "", "", "" if place else fault)
+        criterion(name, weight, False, *(("", "", "") if place else (detail, "", fault)))
         for place, (name, weight) in enumerate(weights.items())
     ]
 
@@ -147,12 +166,14 @@ def right_values(
         message = f"the result has the shape {list(found.shape)}, not {list(right.shape)}"
     elif str(found.dtype) != dtype:
         message = f"the result is {found.dtype}: allocate it with dtype={dtype}, as asked"
+    elif fault := _wrong_place(run.program):
+        message = fault
     else:
         off = farthest(found, right, short and tolerance > 0)
         if not np.isfinite(off):
             message = (
-                "the result holds nan or infinity: a part of it was never written, or memory was "
-                f"read that nothing had written. {advice}"
+                "the result holds nan or infinity: a part of it was never written, memory was "
+                f"read that nothing had written, or a step overflowed. {advice}"
             )
     target = f"off by at most {tolerance:.2g}" if tolerance else "equal in every bit"
     if short and tolerance:
@@ -160,6 +181,24 @@ def right_values(
     passed = off <= tolerance
     measured = target if passed else f"off by {off:.2g}" + " more than a rounding" * short
     return criterion("values", weight, passed, measured, target, message)
+
+
+def _wrong_place(program: Any) -> str:
+    """What is wrong with where the one result lies, or nothing."""
+    from utils.simulator.enums import MemoryRegion
+    from utils.simulator.uses import returned_tensors
+
+    storage = returned_tensors(program)[0].storage
+    if storage.argument:
+        return "the result is one of the arguments: write into a new array, buffer=nl.shared_hbm"
+    if storage.buffer is not MemoryRegion.shared_hbm:
+        return "the result lies in nl.hbm, which a core has for itself: use buffer=nl.shared_hbm"
+    return ""
+
+
+def close_to(found: np.ndarray, right: np.ndarray) -> bool:
+    """Whether finite values are off by some roundings to BF16, not more."""
+    return bool(abs(found.astype(np.float64) - right).max() <= 2**-6 * abs(right).max())
 
 
 def few_bytes(run: Replayed, limit: float, weight: int, advice: str) -> Criterion:

@@ -15,15 +15,15 @@ MOST_NUMBERS = 6
 """In one text."""
 
 _WORDS = frozenset(
-    "a an and at aten begun best bfloat bincount bool bucketize by bytes call calls checked compile"
-    " compiles complex cpu cuda dict dimensions done each equal execution executions false far few"
-    " finding findings fine first float floats for forward function generator graph graphs histc"
-    " idle in inf int item items judged larger last list long loud many map mean median method min"
-    " minimum most ms nan ndarray nodes none nonetype nonzero not number numbers object of off on"
-    " one only other others parameter range read reads row rows run runs s sample samples"
-    " searchsorted second seconds seeds set silent slow sorted step steps str string sum sync syncs"
-    " tensor than the to token tokens too true tuple up value values waiting waits warmup without"
-    " xla".split()
+    "a an and at aten begun best bfloat bincount bit bool bucketize by bytes call calls checked"
+    " columns compile compiles complex cpu cuda dict dimensions done each equal every execution"
+    " executions false far few finding findings fine first float floats for forward function"
+    " generator graph graphs histc idle in inf int item items judged larger last least list long"
+    " loud many map mean median method min minimum more most ms named nan ndarray nodes none"
+    " nonetype nonzero not number numbers object of off on one only other others parameter products"
+    " range read reads rounding row rows run runs s sample samples searchsorted second seconds"
+    " seeds set silent slow sorted step steps str string sum sync syncs tensor than the times to"
+    " token tokens too true tuple up value values waiting waits warmup weight without xla".split()
 )
 _NUMBER = re.compile(r"\d[\d.]*(?:e[+-]?\d+)?")
 _TOKEN = re.compile(r"[^\W\d_]+|[^\x00-\x7f×²µ–]|[_<>&\"'`{}=\\]")
@@ -52,7 +52,7 @@ def measured(text: str) -> str:
 
 def message(text: str, facts: Any) -> str:
     """A judge's message without the texts that it took over from what was observed."""
-    taken = {each for each in _texts(facts) if each and not known(each)}
+    taken = {each for each in _texts(facts) if each and each in text and not known(each)}
     if taken:
         longest_first = sorted(taken, key=lambda each: (-len(each), each))
         pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)"

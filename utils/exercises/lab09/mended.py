@@ -9,7 +9,13 @@ from utils.exercises.criteria import criterion
 from utils.exercises.lab09.rows import drawn
 from utils.exercises.replayed import farthest, generator, replayed
 
-BROKEN_RULE = {"a": "partitions", "b": "dma-psum", "c": "broadcast", "d": "columns"}
+BROKEN_RULE = {
+    "a": ("partitions",),
+    "b": ("dma-psum",),
+    "c": ("broadcast",),
+    "d": ("columns", "bank"),
+}
+"""A row of 512 values in FP32 is a bank: whoever has too many columns is in two banks, too."""
 ARGUMENTS = {
     "a": [((256, 64), "float32")],
     "b": [((128, 128), "bfloat16"), ((128, 256), "bfloat16")],
@@ -22,6 +28,9 @@ RIGHT = {
     "c": lambda x, y: x + y,
     "d": lambda x, y: x.T @ y,
 }
+PAIR = "a pair"
+FIRST = ("rule", "a")
+"""What speaks of a fault of them all."""
 TOLERANCE = 2e-6
 """Products of BF16 are exact in FP32; sums of 128 of them lose less than 1e-6 of the largest."""
 
@@ -37,8 +46,8 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
             '{"a": (rule, kernel), "b": ...}'
         )
         return [
-            criterion(f"{part} {name}", 1, False, "", "", fault if not place else "")
-            for place, name in enumerate(ARGUMENTS)
+            criterion(f"{part} {name}", 1, False, "", "", fault if (part, name) == FIRST else "")
+            for name in ARGUMENTS
             for part in ("rule", "kernel")
         ]
     made = []
@@ -55,18 +64,21 @@ def _named(name: str, found: Facts) -> Criterion:
     message = (
         f"kernel {name} does not break the rule you name: run it, and read what the error says"
     )
-    if found["pair"] != "a tuple of 2":
+    if found["pair"] != PAIR:
         message = f"for kernel {name} there is {found['pair']}: give the rule and the mended kernel"
     elif said not in RULES:
-        message = f"the rule of kernel {name} is none of the list: {', '.join(RULES)}"
+        message = (
+            f"what you name for kernel {name} is none of the list: write a name of the first "
+            'column that is printed above your answer, such as "start"'
+        )
     return criterion(
-        f"rule {name}", 1, said == BROKEN_RULE[name], "named" if said in RULES else "", "", message
+        f"rule {name}", 1, said in BROKEN_RULE[name], "named" if said in RULES else "", "", message
     )
 
 
 def _mended(name: str, case: Facts, found: Facts) -> Criterion:
     label = f"kernel {name}"
-    if found["pair"] != "a tuple of 2":
+    if found["pair"] != PAIR:
         return criterion(label, 1, False, "", "", "")
     if "error" in found:
         return criterion(label, 1, False, "", "", f"kernel {name} still fails: {found['error']}")
@@ -77,13 +89,15 @@ def _mended(name: str, case: Facts, found: Facts) -> Criterion:
     )
     run = replayed(found, inputs, f"kernel {name}")
     if run.fault:
-        return criterion(label, 1, False, "", "", run.fault)
+        return criterion(label, 1, False, run.detail, "", run.fault)
     right = RIGHT[name](*(each.astype(np.float64) for each in inputs))
     output = run.outputs[0]
     off = farthest(output, right) if output.shape == right.shape else float("inf")
     message = f"kernel {name} runs, but its result is not what its docstring says"
     if output.shape != right.shape:
         message = f"the result of kernel {name} has another shape than before"
+    elif output.dtype != np.float32:
+        message = f"the result of kernel {name} is {output.dtype}; that of the given one is float32"
     return criterion(
         label, 1, off <= TOLERANCE, f"off by {off:.2g}", f"off by at most {TOLERANCE:.2g}", message
     )

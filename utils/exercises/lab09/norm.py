@@ -1,15 +1,17 @@
 """The cases and the judgement of RMSNorm, exercise 4 of lab 09."""
 
 import random
+from collections.abc import Iterator
 
 import numpy as np
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion
-from utils.exercises.lab09.rows import TILE, TOLERANCE, drawn, sizes
+from utils.exercises.lab09.rows import CLOSE, ONCE, TILE, TOLERANCE, drawn, sizes
 from utils.exercises.replayed import (
     Replayed,
-    few_bytes,
+    close_to,
+    farthest,
     generator,
     nothing,
     replayed,
@@ -35,19 +37,22 @@ def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
     weight = rng.uniform(0.5, 1.5, case["columns"]).astype(np.float32)
     run = replayed(facts, (x, weight), "rms_norm")
     if run.fault:
-        return nothing(NORM_WEIGHTS, run.fault)
+        return nothing(NORM_WEIGHTS, run.fault, run.detail)
     right = rms_norm(x, weight, case["epsilon"])
     advice = _norm_advice(run, x, weight, case["epsilon"])
     values = right_values(run, right, case["dtype"], TOLERANCE, 5, advice)
     loads = run.bytes_read_of(1) / weight.nbytes
+    traffic = (run.hbm_bytes - run.bytes_read_of(1)) / (x.nbytes + run.outputs[0].nbytes)
     return [
         values,
-        few_bytes(
-            run,
-            1.25 + _spread(case),
+        criterion(
+            "HBM traffic",
             2,
-            "x is loaded more than once, or something is stored on "
-            "the way: one load and one store for each tile",
+            traffic <= ONCE,
+            f"{traffic:.3g} times the least, without the weight",
+            f"at most {ONCE:g} times the least",
+            "x is loaded more than once, or something is stored on the way: one load and one store "
+            "for each tile",
         ),
         criterion(
             "weight loads",
@@ -60,29 +65,45 @@ def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
     ]
 
 
-def _spread(case: Facts) -> float:
-    """What it costs to write the weight into all partitions by DMA, relative to x in and out."""
-    item = 2 if case["dtype"] == "bfloat16" else 4
-    return TILE * 4 / (2 * item * case["rows"])
-
-
 def _norm_advice(run: Replayed, x: np.ndarray, weight: np.ndarray, epsilon: float) -> str:
     found = run.outputs[0].astype(np.float64)
     general = "x / sqrt(mean of the row's squares + epsilon) * weight"
     if found.shape != x.shape or not np.isfinite(found).all():
         return general
-    wide, close = x.astype(np.float64), {"atol": 0.02 * float(abs(found).max() or 1)}
-    if np.allclose(found, rms_norm(x, np.ones_like(weight), epsilon), **close):
-        return "the weight is not in the result"
-    if np.allclose(found, rms_norm(x, weight, 0.0), **close):
-        return "epsilon is missing: it is added to the mean, under the root"
-    total = wide / np.sqrt((wide**2).sum(axis=1, keepdims=True) + epsilon) * weight
-    if np.allclose(found, total, atol=0.02 * float(abs(total).max())):
-        return "this divides by the root of the sum of squares: take their mean"
+    right = rms_norm(x, weight, epsilon)
+    short = run.outputs[0].dtype != np.float32
+    off = {what: farthest(found, one, short) for what, one in _known(x, weight, epsilon)}
+    nearest = min(off, key=lambda what: off[what])
+    if off[nearest] <= 0.3 * farthest(found, right, short) and off[nearest] <= 0.02:
+        return nearest
+    return CLOSE if close_to(found, right) else general
+
+
+def _known(x: np.ndarray, weight: np.ndarray, epsilon: float) -> Iterator[tuple[str, np.ndarray]]:
+    """What is computed by mistake, with the words for it."""
+    wide = x.astype(np.float64)
+    square = (wide**2).mean(axis=1, keepdims=True)
     centred = wide - wide.mean(axis=1, keepdims=True)
-    layer = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + epsilon) * weight
-    if np.allclose(found, layer, **close) and not np.allclose(
-        layer, rms_norm(x, weight, epsilon), **close
-    ):
-        return "this subtracts the mean, as LayerNorm does: RMSNorm does not"
-    return general
+    variance = (centred**2).mean(axis=1, keepdims=True)
+    yield "the weight is not in the result", rms_norm(x, np.ones_like(weight), epsilon)
+    yield "epsilon is missing: it is added to the mean, under the root", rms_norm(x, weight, 0.0)
+    outside = "epsilon is added outside of the root: it belongs to the mean, under the root"
+    yield outside, wide / (np.sqrt(square) + epsilon) * weight
+    yield outside, wide * (1 / np.sqrt(square) + epsilon) * weight
+    yield (
+        "epsilon is added to the sum of squares: it belongs to their mean",
+        rms_norm(x, weight, epsilon / x.shape[1]),
+    )
+    yield (
+        "this divides by the root of the sum of squares: take their mean",
+        wide / np.sqrt(square * x.shape[1] + epsilon) * weight,
+    )
+    yield (
+        "this subtracts the mean, as LayerNorm does: RMSNorm does not",
+        centred / np.sqrt(variance + epsilon) * weight,
+    )
+    yield (
+        "this divides by the standard deviation: RMSNorm takes the mean of the squares as they are",
+        wide / np.sqrt(variance + epsilon) * weight,
+    )
+    yield "this multiplies by the root: divide by it", wide * np.sqrt(square + epsilon) * weight

@@ -43,11 +43,11 @@ def observe_mended(answer: Answer, case: Facts) -> Facts:
         return seen
     for name in case["arguments"]:
         pair = said.get(name)
-        if not isinstance(pair, tuple) or len(pair) != 2:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
             seen["kernels"][name] = {"pair": describe(pair)}
             continue
         rule, kernel = pair
-        found: Facts = {"pair": "a tuple of 2", "rule": rule if isinstance(rule, str) else ""}
+        found: Facts = {"pair": "a pair", "rule": rule if isinstance(rule, str) else ""}
         try:
             arguments = [(tuple(shape), dtype) for shape, dtype in case["arguments"][name]]
             found |= recorded("lab09.ex6", kernel, *arguments)

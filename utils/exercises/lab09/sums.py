@@ -5,14 +5,16 @@ import random
 import numpy as np
 
 from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
+from utils.exercises.criteria import criterion, not_judged
 from utils.exercises.lab09.rows import TILE, drawn
 from utils.exercises.replayed import (
     Replayed,
+    close_to,
     generator,
     nothing,
     replayed,
     right_values,
+    views_of,
 )
 
 WEIGHTS = {"values": 3, "engine": 2, "evictions": 1}
@@ -39,33 +41,65 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     x = drawn(generator(facts), case)
     run = replayed(facts, (x,), "column_sums")
     if run.fault:
-        return nothing(WEIGHTS, run.fault)
+        return nothing(WEIGHTS, run.fault, run.detail)
     right = x.astype(np.float64).sum(axis=0, keepdims=True)
     values = right_values(run, right, "float32", TOLERANCE, 3, _advice(run, x))
     products, others = run.count("nc_matmul"), _other_engines(run)
-    blocks = -(-case["columns"] // COLUMNS)
-    evictions = run.count("tensor_copy", "activation", "tensor_tensor", "tensor_scalar")
+    rows, most = _multiplied(run) // case["columns"], -(-case["columns"] // COLUMNS) * COLUMNS
+    slow = (
+        "the Tensor Engine adds over partitions: multiply by a column of ones. "
+        "nisa.tensor_partition_reduce and transposes of the whole tile take many times longer"
+    )
+    early = (
+        "rows are added up before they come to the Tensor Engine: let the products take all tiles "
+        "of rows, one after the other"
+    )
+    evicted = _evicted(run)
+    evictions = criterion(
+        "evictions",
+        1,
+        evicted <= most,
+        f"{evicted} columns",
+        f"at most {most} columns",
+        "partial sums leave PSUM before they are complete: let the products of all row tiles "
+        "add up in one PSUM tile, and copy that once",
+    )
     return [
         values,
         criterion(
             "engine",
             2,
-            products > 0 and not others,
-            f"{products} products" + (f", {others} slow steps" if others else ""),
-            "products only",
-            "the Tensor Engine adds over partitions: multiply by a column of ones. "
-            "nisa.tensor_partition_reduce and transposes of the whole tile take many times longer",
+            rows >= case["rows"] and not others,
+            f"{products} products of {rows} rows" + (f", {others} slow steps" if others else ""),
+            f"products of {case['rows']} rows only",
+            early if products and not others else slow,
         ),
-        criterion(
-            "evictions",
-            1,
-            evictions <= blocks,
-            f"{evictions}",
-            f"at most {blocks}",
-            "partial sums leave PSUM before they are complete: let the products of all row tiles "
-            "add up in one PSUM tile, and copy that once",
-        ),
+        evictions if products else not_judged(evictions),
     ]
+
+
+def _multiplied(run: Replayed) -> int:
+    """Elements that the products took from the operand that is not the ones."""
+    sizes = 0
+    for each in run.program.instructions:
+        if each.checked.spec.name == "nc_matmul":
+            sizes += max(each.args["stationary"].size, each.args["moving"].size)
+    return sizes
+
+
+def _evicted(run: Replayed) -> int:
+    """Columns of results that engines read from PSUM: a value for each, in whatever partitions."""
+    from utils.simulator.enums import MemoryRegion, engine
+
+    columns = 0
+    for each in run.program.instructions:
+        if each.engine is not engine.tensor:
+            columns += max(
+                (max(v.shape[0], v.size // v.shape[0])
+                 for v in views_of(each, inputs=True) if v.buffer is MemoryRegion.psum),
+                default=0,
+            )  # fmt: skip
+    return columns
 
 
 def _other_engines(run: Replayed) -> int:
@@ -77,7 +111,8 @@ def _other_engines(run: Replayed) -> int:
 def _advice(run: Replayed, x: np.ndarray) -> str:
     found, wide = run.outputs[0].astype(np.float64), x.astype(np.float64)
     general = "one number for each column: the sum of all its rows"
-    if found.shape != (1, x.shape[1]):
+    right = wide.sum(axis=0, keepdims=True)
+    if found.shape != right.shape or not np.isfinite(found).all():
         return general
     close = {"atol": 1e-3 * float(abs(wide).sum(axis=0).max())}
     starts = range(0, len(x), TILE)
@@ -90,6 +125,13 @@ def _advice(run: Replayed, x: np.ndarray) -> str:
         return "only the first tile of rows is in the result: accumulate over the tiles"
     if np.allclose(found[0], wide.mean(axis=0), **close):
         return "this is the mean of each column"
-    if np.allclose(found[0], wide.sum(axis=0), **close):
+    second = right[:, COLUMNS : 2 * COLUMNS]
+    both = second + right[:, : second.shape[1]]
+    if second.size and np.allclose(found[:, COLUMNS : 2 * COLUMNS], both, **close):
+        return (
+            "sums of the first block of columns are in the second: allocate a PSUM tile for each "
+            "block, inside the loop"
+        )
+    if close_to(found, right):
         return "close, but a step on the way has fewer bits: keep x, the ones and the sums in FP32"
     return general
