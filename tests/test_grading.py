@@ -20,7 +20,7 @@ from tests import hostile
 from tests.wrong_answers import lab03 as wrong_answers
 from utils import labgen
 from utils.commands import grade as command
-from utils.exercises import Criterion
+from utils.exercises import Criterion, Verdict
 from utils.grading import (
     batch,
     choose,
@@ -428,6 +428,17 @@ def test_a_message_repeats_no_text_of_an_observation() -> None:
     text = "returned a Hidden714: of the list of 2, item 1 is f, not 3.14159265358979"
     expected = "returned (not shown): of the list of 2, item 1 is (not shown), not 3.141593"
     assert shown.message(text, facts) == expected
+
+
+def test_a_long_text_of_an_observation_is_not_shown_in_part(
+    lab99: lab.Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is cut off at the end, what was taken over is recognised before."""
+    secret = "Hidden714 " * 200
+    found = Criterion("value", 1, False, "1", "2", f"returned {secret}: return a number")
+    monkeypatch.setattr(marking, "decide", lambda *_: Verdict("lab99.ex1", "tried", 0, 4, (found,)))
+    mark = marked(lab99, attempt_of({"facts": {"kind": secret}}))
+    assert mark.criteria[0].message == "returned (not shown): return a number"
 
 
 def test_what_lab_03_measures_is_shown() -> None:

@@ -169,9 +169,12 @@ def _judged(
             exercise, "error", 0.0, (), cause, notes, f"{type(error).__name__}: {error}"[:500]
         )
     private = f"case {verdict.failing_case}; {verdict.error[:2000]}" if verdict.failing_case else ""
-    whole = tuple(map(_short, verdict.criteria))
-    criteria = tuple(_for_the_learner(c, seen) for c in whole)
-    changed = [c for c, published in zip(whole, criteria, strict=True) if c != published]
+    whole = verdict.criteria
+    # Cut afterwards: of a text that is cut nobody knows any more that it was taken over.
+    criteria = tuple(_short(_for_the_learner(c, seen)) for c in whole)
+    changed = [
+        c for c, published in zip(map(_short, whole), criteria, strict=True) if c != published
+    ]
     private += "".join(f"; {c.name}: measured {c.measured!r}, {c.message!r}" for c in changed)
     cause = _raised(verdict.error, cells) if verdict.state == "error" else ""
     return Mark(exercise, verdict.state, verdict.points, criteria, cause, notes, private)
@@ -195,7 +198,8 @@ def _short(c: Criterion) -> Criterion:
 
 
 def _for_the_learner(c: Criterion, seen: list[Facts]) -> Criterion:
-    return replace(c, measured=shown.measured(c.measured), message=shown.message(c.message, seen))
+    measured, message = shown.measured(str(c.measured)), shown.message(str(c.message), seen)
+    return replace(c, measured=measured, message=message)
 
 
 def _raised(error: str, cells: list[Any]) -> str:
