@@ -4,9 +4,15 @@ from enum import Enum, IntEnum
 
 
 class Choice(Enum):
-    """An Enum that is hashed as fast as any object: `Enum` does it in Python, by the name."""
+    """An Enum that is hashed as fast as any object: `Enum` does it in Python, by the name.
+
+    It prints as kernels write it, because messages and signatures quote it.
+    """
 
     __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"nisa.{type(self).__name__}.{self.name}"
 
 
 class engine(Choice):  # noqa: N801 (NKI's own spelling, as for all of this module)

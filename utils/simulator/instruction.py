@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from utils.simulator import program as programs
+from utils.simulator.documentation import details
 from utils.simulator.enums import engine as engines
 from utils.simulator.errors import doubt, line_of, ours, refuse
 from utils.simulator.operands import Operand, Rule
@@ -249,7 +250,7 @@ def instruction(
 
         name = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None)
         call.__name__ = call.__qualname__ = spec.name
-        call.__doc__ = body.__doc__
+        call.__doc__ = details(spec)
         call.__module__ = "nki.isa"
         call.__signature__ = spec.signature.replace(  # type: ignore[attr-defined]
             parameters=[*spec.signature.parameters.values(), name]

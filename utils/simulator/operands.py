@@ -44,6 +44,13 @@ class Operand:
     many: bool = False
     anywhere: bool = False
 
+    @property
+    def places(self) -> str:
+        """The memories in which it may lie, for messages and documentation."""
+        hbm = "shared HBM" if self.memory & HBM == {MemoryRegion.shared_hbm} else "HBM"
+        words = ((hbm, HBM), ("SBUF", {SBUF}), ("PSUM", {PSUM}))
+        return " or ".join(word for word, regions in words if self.memory & regions)
+
     def check(self, use: "Use", name: str, value: Any) -> None:
         if isinstance(value, Tensor):
             self._check_tensor(use, name, value)
@@ -102,11 +109,7 @@ class Operand:
 
 def _wrong_memory(use: "Use", name: str, tensor: Tensor, operand: Operand) -> tuple[str, str, str]:
     spec = use.spec.name
-    allowed = " or ".join(
-        word
-        for word, regions in (("HBM", HBM), ("SBUF", {SBUF}), ("PSUM", {PSUM}))
-        if operand.memory & regions
-    )
+    allowed = operand.places
     where = tensor.buffer.value.replace("_", " ").replace("hbm", "HBM")
     what = f"{spec}: {name} is in {where}, {spec} needs it in {allowed}."
     if tensor.buffer in HBM:

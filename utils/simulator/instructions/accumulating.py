@@ -6,21 +6,15 @@ from utils.simulator.activations import MEANINGS
 from utils.simulator.enums import engine, reduce_cmd
 from utils.simulator.instruction import Use, instruction
 from utils.simulator.instructions.accumulators import accumulate, read_out, registers
-from utils.simulator.instructions.checks import (
-    FP32,
-    command,
-    flag,
-    needs_generation,
-    one_of,
-    operand_of,
-    operator,
-)
+from utils.simulator.instructions.checks import FP32, command, flag, one_of, operand_of, operator
 from utils.simulator.instructions.costs import (
+    FEWEST_CYCLES,
     and_reading_registers,
     charged,
     per_element,
 )
-from utils.simulator.instructions.rules import FEWEST_CYCLES, same_size
+from utils.simulator.instructions.engines import needs_generation
+from utils.simulator.instructions.rules import same_size
 from utils.simulator.instructions.tensor_scalar import scanned
 from utils.simulator.instructions.values import applied, column_of, rows
 from utils.simulator.operands import Operand, column, result, tile
@@ -39,6 +33,7 @@ def _begin(value):  # noqa: ANN001, ANN202
 
 
 def not_reversed(use: Use) -> None:
+    """reverse0 is False."""
     if use.reverse0:
         raise use.refuse(
             "reverse0 is True; allowed: False.",
@@ -48,6 +43,7 @@ def not_reversed(use: Use) -> None:
 
 
 def and_registers(use: Use) -> float:
+    """One cycle for each element of data in a partition, and reading the registers."""
     return per_element("data")(use) + FEWEST_CYCLES
 
 
@@ -146,6 +142,7 @@ PER_CYCLE = 4
 
 
 def four_per_cycle(use: Use) -> float:
+    """One cycle for four elements of src in a partition."""
     return charged(use, use.src.elements / PER_CYCLE)
 
 

@@ -1,76 +1,20 @@
-"""Rules on operators, engines, types and generations that several instructions share."""
+"""Rules on operators, their operands, flags and commands that several instructions share."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from utils.simulator.enums import engine, reduce_cmd
+from utils.simulator.documentation import listed, stated
+from utils.simulator.enums import reduce_cmd
 from utils.simulator.instruction import Use
-from utils.simulator.operands import PSUM, Rule
+from utils.simulator.instructions.engines import CHIPS
+from utils.simulator.operands import Rule
 from utils.simulator.operators import NOT_COMPILED, OPERATORS, Operator
 from utils.simulator.tensor import Tensor
 
 FP32 = frozenset(("float32",))
 INT32 = frozenset(("int32", "uint32"))
-CHIPS = {2: "Trainium1 (gen2)", 3: "Trainium2 (gen3)", 4: "Trainium3 (gen4)"}
-
-
-# ---- engines ---------------------------------------------------------------------------------
-
-
-def asked(use: Use, *allowed: engine) -> engine:
-    """The engine that the call names, or `unknown`; refused if the instruction has no such form."""
-    named = use.args["engine"]
-    if named is engine.unknown or named in allowed:
-        return named
-    names = ", ".join(f"nisa.engine.{each.name}" for each in allowed)
-    raise use.refuse(
-        f"engine is {named!r}; allowed: {names}.",
-        "other engines have no such instruction.",
-        f"pass engine=nisa.engine.{allowed[0].name}, or leave it out.",
-    )
-
-
-def asked_or(default: engine, *others: engine) -> Callable[[Use], engine]:
-    """The engine that the call names, else `default`."""
-
-    def choose(use: Use) -> engine:
-        named = asked(use, default, *others)
-        return default if named is engine.unknown else named
-
-    return choose
-
-
-def gpsimd_without_psum(use: Use) -> None:
-    """GpSimd has no path to PSUM."""
-    if use.engine is not engine.gpsimd:
-        return
-    for name in use.spec.operands:
-        value = use.args[name]
-        if isinstance(value, Tensor) and value.buffer is PSUM:
-            raise use.refuse(
-                f"{name} is in PSUM, and this runs on GpSimd, which reaches SBUF only.",
-                "GpSimd has no read or write path to PSUM.",
-                "use engine=nisa.engine.vector where the instruction has it, or nisa.tensor_copy "
-                f"{name} to an SBUF tile first.",
-            )
-
-
-def needs_generation(least: int) -> Rule:
-    """The instruction exists from this generation on."""
-
-    def rule(use: Use) -> None:
-        here = use.target.generation
-        if here < least:
-            raise use.refuse(
-                f"the target is {CHIPS[here]}, the instruction needs {CHIPS[least]} or later.",
-                "older NeuronCores do not decode it.",
-                f"write it with instructions of {CHIPS[here].split()[0]}, or set "
-                f"NEURON_PLATFORM_TARGET_OVERRIDE=trn{least - 1}.",
-            )
-
-    return rule
 
 
 # ---- operators -------------------------------------------------------------------------------
@@ -85,6 +29,7 @@ def _suggestion(value: Any) -> str:
 def operator(name: str, *kinds: str, optional: bool = False) -> Rule:
     """The argument `name` is an operator of one of these kinds."""
 
+    @stated(f"{name} is one of the {' or '.join(kinds)} operators.")
     def rule(use: Use) -> None:
         value = use.args[name]
         if value is None and optional:
@@ -138,6 +83,7 @@ def generation_of(use: Use, name: str, value: Operator) -> None:
 def one_of(name: str, *names: str, optional: bool = False) -> Rule:
     """The argument `name` is one of these operators."""
 
+    @stated(f"{name} is {' or '.join(f'nl.{each}' for each in names)}.")
     def rule(use: Use) -> None:
         value = use.args[name]
         if value is None and optional:
@@ -156,6 +102,7 @@ def one_of(name: str, *names: str, optional: bool = False) -> Rule:
 def operand_of(op_name: str, name: str) -> Rule:
     """The operand of an operator: there exactly when the operator takes one, and of its type."""
 
+    @stated(f"{name} is there exactly when {op_name} takes an operand; tiles are float32.")
     def rule(use: Use) -> None:
         op, value = use.args[op_name], use.args[name]
         if op is None or op.is_unary:
@@ -204,6 +151,7 @@ def _integer_operand(use: Use, op: Operator, name: str, value: Any) -> None:
 def integers_for_bits(op_name: str, *names: str) -> Rule:
     """Operators on bits take and give integers."""
 
+    @stated(f"{listed(names)} are integers where {op_name} works on bits.")
     def rule(use: Use) -> None:
         op = use.args[op_name]
         if op is None or not op.is_bitwise:
@@ -224,6 +172,7 @@ def integers_for_bits(op_name: str, *names: str) -> Rule:
 def flag(*names: str) -> Rule:
     """These arguments are True or False."""
 
+    @stated(f"{listed(names)}: True or False.")
     def rule(use: Use) -> None:
         for name in names:
             if use.args[name] not in (True, False):
@@ -239,6 +188,7 @@ def flag(*names: str) -> Rule:
 def numbers(*names: str) -> Rule:
     """These tiles hold one number in each element, so not a packed type."""
 
+    @stated(f"{listed(names)}: of a type with one number in each element.")
     def rule(use: Use) -> None:
         for name in names:
             dtype = use.args[name].dtype
@@ -258,6 +208,7 @@ def numbers(*names: str) -> Rule:
 def command(allowed: Iterable[reduce_cmd], *, load: str = "") -> Rule:
     """`reduce_cmd` is one of these; `load` names the argument that load_reduce begins with."""
 
+    @stated(f"reduce_cmd is {' or '.join(each.name for each in allowed)}.")
     def rule(use: Use) -> None:
         found = use.args["reduce_cmd"]
         if found not in allowed:

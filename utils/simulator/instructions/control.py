@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from utils.simulator.documentation import stated
 from utils.simulator.enums import MemoryRegion, dma_engine, engine
 from utils.simulator.errors import doubt, learner_line, refuse
 from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.rules import same_size
-from utils.simulator.instructions.select import generation
+from utils.simulator.instructions.costs import by_bytes
+from utils.simulator.instructions.engines import asked_or, needs_generation
+from utils.simulator.instructions.rules import one_element, same_size, same_types
 from utils.simulator.operands import DMA_MEMORY, SBUF, Rule, result, tile
 from utils.simulator.program import running
 from utils.simulator.registers import VirtualRegister, whole_number
@@ -23,6 +25,7 @@ SEQUENCER_CYCLES = 64
 def a_register(name: str) -> Rule:
     """The named argument is a register."""
 
+    @stated(f"{name} is a register.")
     def rule(use: Use) -> None:
         value = use.args[name]
         if not isinstance(value, VirtualRegister):
@@ -35,22 +38,8 @@ def a_register(name: str) -> Rule:
     return rule
 
 
-def one_element(name: str) -> Rule:
-    """The named tensor has one element."""
-
-    def rule(use: Use) -> None:
-        tensor = use.args[name]
-        if tensor.size != 1:
-            raise use.refuse(
-                f"{name} has {tensor.size} elements {tensor.shape}, it takes one: (1, 1).",
-                "a register holds one number.",
-                f"slice one element: {name}[0:1, 0:1].",
-            )
-
-    return rule
-
-
 def _cycles(use: Use) -> float:
+    """As little as any instruction."""
     return SEQUENCER_CYCLES
 
 
@@ -85,6 +74,7 @@ def register_store(dst, src):
 
 
 def a_register_or_int(use: Use) -> None:
+    """src is a register or a Python int."""
     if not isinstance(use.src, VirtualRegister):
         whole_number(use.src, "register_move: src")
 
@@ -119,6 +109,7 @@ def _counts_a_loop(register: VirtualRegister) -> None:
 
 
 def both_cores(use: Use) -> None:
+    """cores is (0, 1)."""
     cores = use.cores
     if not isinstance(cores, (tuple, list)) or sorted(cores) != [0, 1]:
         raise use.refuse(
@@ -129,13 +120,13 @@ def both_cores(use: Use) -> None:
 
 
 @instruction(
-    engine=lambda use: use.args["engine"],
+    engine=asked_or(engine.gpsimd, engine.vector, engine.scalar, engine.tensor, engine.sync),
     cost=_cycles,
     cost_source=UNPUBLISHED,
     since="0.2",
     always=True,
     data=tile(memory=frozenset({MemoryRegion.shared_hbm})),
-    rules=(generation(3), both_cores),
+    rules=(needs_generation(3), both_cores),
 )
 def core_barrier(data, cores, engine=engine.gpsimd):
     """Wait until the other core is here too, so that what both wrote to `data` can be read."""
@@ -154,6 +145,7 @@ def core_barrier(data, cores, engine=engine.gpsimd):
 
 
 def ranks(use: Use) -> None:
+    """A core exchanges tiles with one other core, 0 or 1."""
     for name in ("send_to_rank", "recv_from_rank"):
         if use.args[name] not in (0, 1):
             raise use.refuse(
@@ -169,16 +161,8 @@ def ranks(use: Use) -> None:
         )
 
 
-def same_types(use: Use) -> None:
-    if use.src.dtype != use.dst.dtype:
-        raise use.refuse(
-            f"src is {use.src.dtype}, dst is {use.dst.dtype}.",
-            "bytes are exchanged as they are.",
-            "give both tiles the same type.",
-        )
-
-
 def small_enough(use: Use) -> None:
+    """The DMA of GpSimd moves at most 256 elements of a partition."""
     limit = 256 * use.src.dtype.itemsize
     found = use.src.elements * use.src.dtype.itemsize
     if use.args["dma_engine"] is dma_engine.gpsimd_dma and found > limit:
@@ -192,13 +176,19 @@ def small_enough(use: Use) -> None:
 
 @instruction(
     engine=engine.dma,
-    cost=lambda use: 0.0,
+    cost=by_bytes,
     cost_source=UNPUBLISHED,
     since="0.2",
     always=True,
     src=tile(memory=frozenset({SBUF})),
     dst=result(memory=frozenset({SBUF})),
-    rules=(generation(3), ranks, same_size("src", "dst"), same_types, small_enough),
+    rules=(
+        needs_generation(3),
+        ranks,
+        same_size("src", "dst"),
+        same_types("src", "dst"),
+        small_enough,
+    ),
 )
 def sendrecv(src, dst, send_to_rank, recv_from_rank, pipe_id, dma_engine=dma_engine.dma):
     """Send `src` to the other core and receive its `src` into `dst`; both cores call it.

@@ -9,15 +9,14 @@ and, on large strides, Trainium1
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/guides/architecture/trainium_inferentia2_arch.html
 """
 
-from collections.abc import Callable
-
+from utils.simulator.documentation import sentence, stated
 from utils.simulator.enums import engine
-from utils.simulator.instruction import Use
-from utils.simulator.instructions.rules import FEWEST_CYCLES
+from utils.simulator.instruction import Cost, Use
 from utils.simulator.operands import PSUM, SBUF
 from utils.simulator.tensor import Tensor
 
-Cost = Callable[[Use], float]
+FEWEST_CYCLES = 64
+"""Least distance between two instructions of one engine, in its cycles (SDK 2.26, ISA pages)."""
 
 NEAR_BYTES = 16
 """A larger step between neighbouring elements halves the bandwidth of SBUF and PSUM."""
@@ -53,9 +52,14 @@ def charged(use: Use, cycles: float) -> float:
     return max(FEWEST_CYCLES, cycles)
 
 
+def _cycles(factor: float) -> str:
+    return "One cycle" if factor == 1 else f"{factor:g} cycles"
+
+
 def per_element(name: str = "data", factor: float = 1.0) -> Cost:
     """`factor` cycles for each element of a partition of the operand `name`."""
 
+    @stated(f"{_cycles(factor)} for each element of {name} in a partition.")
     def cost(use: Use) -> float:
         return charged(use, factor * use.args[name].elements)
 
@@ -81,6 +85,7 @@ def speed_of_one_input(use: Use, read: Tensor) -> int:
 def one_input(name: str) -> Cost:
     """Cost of tensor_copy and tensor_scalar: N, divided by the performance mode."""
 
+    @stated(f"A cycle for each element of {name} in a partition, less in the performance modes.")
     def cost(use: Use) -> float:
         read = use.args[name]
         return charged(use, read.elements / speed_of_one_input(use, read))
@@ -89,7 +94,7 @@ def one_input(name: str) -> Cost:
 
 
 def two_inputs(use: Use) -> float:
-    """Cost of tensor_tensor.
+    """Two cycles for each element of a partition; one with PSUM or BF16, less in faster modes.
 
     The Vector Engine reads SBUF once in two cycles for two operands, unless one comes from PSUM or
     all are BF16 in contiguous rows and the operator is a plain one. From Trainium2 on, tiles of
@@ -113,14 +118,19 @@ def two_inputs(use: Use) -> float:
     return charged(use, cycles)
 
 
+def by_bytes(use: Use) -> float:
+    """By bytes and descriptors, which `timing` charges; DMA engines do not count cycles."""
+    return 0.0
+
+
 def fill(use: Use) -> float:
-    """Cost of memset: half for a zero in a 16-bit float."""
+    """One cycle for each element of a partition, half for a zero in a 16-bit float."""
     zero = use.value == 0 and use.dst.dtype in HALF
     return charged(use, use.dst.elements / (2 if zero else 1))
 
 
 def scalar_and_tensor(use: Use) -> float:
-    """Cost of scalar_tensor_tensor: 2 N, or N for one pattern in BF16."""
+    """Two cycles for each element of a partition, one for subtract and multiply in BF16."""
     n = use.data.elements
     fast = (
         use.data.dtype == "bfloat16"
@@ -132,7 +142,7 @@ def scalar_and_tensor(use: Use) -> float:
 
 
 def reduction(use: Use) -> float:
-    """Cost of tensor_reduce: N, or N / 2 for sums and maxima of BF16 into BF16."""
+    """One cycle for each element of data in a partition, half for sums and maxima in BF16."""
     fast = all(t.dtype == "bfloat16" for t in (use.data, use.dst)) and use.op.name in (
         "add",
         "maximum",
@@ -143,6 +153,7 @@ def reduction(use: Use) -> float:
 def and_reading_registers(cost: Cost) -> Cost:
     """`cost`, and one more instruction where `reduce_res` takes what the accumulators hold."""
 
+    @stated(f"{sentence(cost)[:-1]}; reading reduce_res is one more instruction.")
     def both(use: Use) -> float:
         return cost(use) + (FEWEST_CYCLES if use.reduce_res is not None else 0)
 

@@ -4,8 +4,9 @@ import numpy as np
 
 from utils.simulator import indirect
 from utils.simulator.enums import dge_mode, engine, oob_mode
-from utils.simulator.instruction import Use, instruction
+from utils.simulator.instruction import instruction
 from utils.simulator.instructions.choices import by_value
+from utils.simulator.instructions.costs import by_bytes
 from utils.simulator.instructions.dma_rules import (
     AXES,
     as_many_elements,
@@ -18,11 +19,6 @@ from utils.simulator.instructions.dma_rules import (
 from utils.simulator.operands import DMA_MEMORY, SBUF, result, tile
 
 engines = engine
-
-
-def by_bytes(use: Use) -> float:
-    """DMA engines do not count cycles; `timing` charges bytes and descriptors."""
-    return 0.0
 
 
 @instruction(

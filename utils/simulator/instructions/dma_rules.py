@@ -31,6 +31,7 @@ def pattern(tensor: Tensor) -> str:
 
 
 def as_many_elements(use: Use) -> None:
+    """src and dst have as many elements."""
     src, dst = use.src, use.dst
     if src.size == dst.size:
         return
@@ -51,7 +52,7 @@ def as_many_elements(use: Use) -> None:
 
 
 def conversion(use: Use) -> None:
-    """Types that a DMA can convert through FP32."""
+    """src and dst have types that a DMA can convert through FP32."""
     src, dst = use.src.dtype, use.dst.dtype
     if src != dst and "packed" in (src.kind, dst.kind):
         raise use.refuse(
@@ -63,7 +64,7 @@ def conversion(use: Use) -> None:
 
 
 def hardware_generator(use: Use) -> None:
-    """`dge_mode=hwdge` and the engine that asks for it."""
+    """dge_mode is a named mode; hwdge, and the engine that asks for it, exist from Trainium2 on."""
     mode, asked = use.args["dge_mode"], use.args["engine"]
     if not isinstance(mode, dge_mode):
         raise use.refuse(
@@ -73,7 +74,7 @@ def hardware_generator(use: Use) -> None:
             "leave out dge_mode: the compiler chooses.",
         )
     if mode is dge_mode.hwdge:
-        needs_generation(use)
+        needs_hardware_generator(use)
         if use.src.dtype != use.dst.dtype:
             raise use.refuse(
                 f"dge_mode=hwdge with src {use.src.dtype} and dst {use.dst.dtype}; both have one "
@@ -92,7 +93,7 @@ def hardware_generator(use: Use) -> None:
         )
 
 
-def needs_generation(use: Use, what: str = "dge_mode=hwdge") -> None:
+def needs_hardware_generator(use: Use, what: str = "dge_mode=hwdge") -> None:
     if use.target.generation < HARDWARE_DGE:
         raise use.refuse(
             f"{what} on generation {use.target.generation}; it needs {HARDWARE_DGE} or later.",
@@ -102,7 +103,7 @@ def needs_generation(use: Use, what: str = "dge_mode=hwdge") -> None:
 
 
 def quality(use: Use) -> None:
-    """`priority` and `oob_mode`."""
+    """priority exists from Trainium3 on; oob_mode is error or skip."""
     given, generation = use.priority, use.target.generation
     if given is not None and (generation < WITH_PRIORITY or given not in range(PRIORITIES)):
         raise use.refuse(
@@ -123,6 +124,7 @@ def quality(use: Use) -> None:
 
 
 def transpose_shapes(use: Use) -> None:
+    """dst is src with its first and last dimension exchanged, of the same type."""
     src, dst = use.src, use.dst
     if src.ndim not in AXES:
         raise use.refuse(
@@ -153,7 +155,7 @@ def transpose_shapes(use: Use) -> None:
 
 
 def transpose_generator(use: Use) -> None:
-    """What the two generators of descriptors can transpose."""
+    """dge_mode and the type of src are such that a generator of descriptors can transpose."""
     mode, src = use.args["dge_mode"], use.src
     if src.dtype.itemsize > DGE_BYTES:
         use.doubt(
@@ -180,7 +182,7 @@ def transpose_generator(use: Use) -> None:
     if gathers:
         _gathering(use, src)
     elif mode is dge_mode.hwdge:
-        needs_generation(use)
+        needs_hardware_generator(use)
         _by_hardware(use, src)
 
 
@@ -214,7 +216,7 @@ def _small(use: Use, src: Tensor, what: str) -> None:
 
 def _gathering(use: Use, src: Tensor) -> None:
     what = "a src found at run time"
-    needs_generation(use, what)
+    needs_hardware_generator(use, what)
     _small(use, src, what)
     index, rows = src.indirect.tile, src.shape[0]
     good = src.buffer in HBM and rows % DGE_ROWS == 0

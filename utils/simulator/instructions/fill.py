@@ -8,14 +8,14 @@ import numpy as np
 from utils.simulator.dtypes import narrow
 from utils.simulator.enums import engine
 from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.checks import asked, gpsimd_without_psum
 from utils.simulator.instructions.costs import fill
+from utils.simulator.instructions.engines import asked, gpsimd_without_psum
 from utils.simulator.operands import PSUM, SBUF, result
 from utils.simulator.program import Core
 
 
 def fill_engine(use: Use) -> engine:
-    """The engine that the call names; else GpSimd in PSUM, and both in turn in SBUF (`alternate`).
+    """The engine that the call names; else GpSimd in PSUM, Vector and GpSimd in turn in SBUF.
 
     The compiler gives fills of PSUM to GpSimd, although a call cannot ask for that: in published
     profiles the Vector Engine goes on carrying sums out while GpSimd clears the next accumulator
@@ -28,7 +28,7 @@ def fill_engine(use: Use) -> engine:
 
 
 def not_gpsimd_in_psum_on_request(use: Use) -> None:
-    """What `fill_engine` chooses itself is allowed."""
+    """A call cannot ask for GpSimd in PSUM; what `fill_engine` chooses itself is allowed."""
     if use.args["engine"] is engine.gpsimd:
         gpsimd_without_psum(use)
 

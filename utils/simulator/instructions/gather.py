@@ -4,10 +4,13 @@ import math
 
 import numpy as np
 
+from utils.simulator.documentation import listed, stated
 from utils.simulator.dtypes import narrow
 from utils.simulator.enums import engine, oob_mode
 from utils.simulator.errors import doubt, refuse
 from utils.simulator.instruction import Use, instruction
+from utils.simulator.instructions.costs import by_bytes
+from utils.simulator.instructions.engines import needs_generation
 from utils.simulator.instructions.gpsimd import (
     INT32,
     PLAIN,
@@ -15,7 +18,7 @@ from utils.simulator.instructions.gpsimd import (
     STARTUP_CYCLES,
     startup_and_elements,
 )
-from utils.simulator.instructions.select import generation
+from utils.simulator.instructions.rules import same_types
 from utils.simulator.operands import DMA_MEMORY, Rule, result, tile, update
 from utils.simulator.tensor import Tensor
 
@@ -29,20 +32,8 @@ MOST_SOURCES = 16
 SINGLES = frozenset(("float32", "bfloat16"))
 
 
-def same_types(first: str, second: str) -> Rule:
-    def rule(use: Use) -> None:
-        one, two = use.args[first], use.args[second]
-        if one.dtype != two.dtype:
-            raise use.refuse(
-                f"{first} is {one.dtype}, {second} is {two.dtype}.",
-                "elements are moved as they are, without a conversion.",
-                f"allocate {second} with dtype=nl.{one.dtype}.",
-            )
-
-    return rule
-
-
 def same_partitions(*names: str) -> Rule:
+    @stated(f"{listed(names)} have the same number of partitions.")
     def rule(use: Use) -> None:
         counts = {name: use.args[name].shape[0] for name in names}
         if len(set(counts.values())) > 1:
@@ -56,6 +47,7 @@ def same_partitions(*names: str) -> Rule:
 
 
 def cost_local_gather(use: Use) -> float:
+    """A start-up, and cycles by the number and the length of the runs."""
     e, item = use.num_elem_per_idx, use.src_buffer.dtype.itemsize
     rate = ((28 + 4 * e) / (4 * e)) / min(4 / item, e)
     return STARTUP_CYCLES + _valid(use) * e / rate
@@ -68,6 +60,7 @@ def _valid(use: Use) -> int:
 
 
 def gather_groups(use: Use) -> None:
+    """Groups of 16 partitions gather runs of elements with the indices that they hold."""
     there, valid, run = use.index.elements * LANES, _valid(use), use.num_elem_per_idx
     partitions = use.src_buffer.shape[0]
     if partitions % LANES:
@@ -142,6 +135,7 @@ def _inside(indices: np.ndarray, last: int, where: str) -> None:
 
 
 def gathered_size(use: Use) -> None:
+    """dst has as many elements as indices."""
     if use.dst.elements != use.indices.elements:
         raise use.refuse(
             f"dst has {use.dst.elements} elements per partition, indices has "
@@ -151,9 +145,14 @@ def gathered_size(use: Use) -> None:
         )
 
 
+def cost_n_gather(use: Use) -> float:
+    """A start-up for each 512 elements of a partition, and one cycle for each element."""
+    return STARTUP_CYCLES * math.ceil(use.dst.elements / GROUP) + use.dst.elements
+
+
 @instruction(
     engine=engine.gpsimd,
-    cost=lambda use: STARTUP_CYCLES * math.ceil(use.dst.elements / GROUP) + use.dst.elements,
+    cost=cost_n_gather,
     cost_source="not published; one instruction like iota for each 512 elements",
     since="0.2",
     dst=result(memory=SBUF_ONLY),
@@ -171,6 +170,7 @@ def nc_n_gather(dst, data, indices):
 
 
 def one_more(use: Use) -> None:
+    """dst has one element more than src, for the count."""
     if use.dst.shape[0] != use.src.shape[0] or use.dst.elements != use.src.elements + 1:
         raise use.refuse(
             f"dst is {use.dst.shape}, src is {use.src.shape}; dst has as many partitions and one "
@@ -192,10 +192,10 @@ def one_more(use: Use) -> None:
     engine=engine.gpsimd,
     cost=startup_and_elements,
     cost_source="not published; taken as iota",
-    since="0.3",
+    since="0.2",
     dst=update(memory=SBUF_ONLY, dtypes=frozenset({"int32"})),
     src=tile(memory=SBUF_ONLY, dtypes=frozenset({"float32", "int32"})),
-    rules=(generation(3), one_more),
+    rules=(needs_generation(3), one_more),
 )
 def nonzero_with_count(dst, src, index_offset=0, padding_val=-1):
     """Positions of the elements that are not 0, then padding, then their count.
@@ -216,6 +216,7 @@ COMBINE = {"add": np.add, "maximum": np.maximum}
 
 
 def dma_computes(use: Use) -> None:
+    """1 to 16 sources as large as dst are added or compared, none is scaled."""
     sources = use.srcs
     if not isinstance(sources, (list, tuple)) or not 1 <= len(sources) <= MOST_SOURCES:
         raise use.refuse(
@@ -255,7 +256,7 @@ def dma_computes(use: Use) -> None:
 
 @instruction(
     engine=engine.dma,
-    cost=lambda use: 0.0,
+    cost=by_bytes,
     since="0.2",
     dst=result(memory=DMA_MEMORY, dtypes=PLAIN),
     srcs=tile(memory=DMA_MEMORY, many=True, dtypes=PLAIN),

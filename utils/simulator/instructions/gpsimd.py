@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from utils.simulator.documentation import stated
 from utils.simulator.dtypes import narrow
 from utils.simulator.enums import engine
 from utils.simulator.instruction import Use, instruction
@@ -28,12 +29,14 @@ PLAIN = frozenset(
 
 
 def startup_and_elements(use: Use) -> float:
+    """A start-up, and one cycle for each element of dst in a partition."""
     return STARTUP_CYCLES + use.dst.elements
 
 
 def affine_pattern(*, multiplier: str = "channel_multiplier") -> Rule:
     """`pattern` has up to four [step, count] pairs whose counts make the row of dst."""
 
+    @stated("pattern is up to 4 pairs [step, count], as many values as a row of dst has elements.")
     def rule(use: Use) -> None:
         pattern = use.pattern
         pairs = list(pattern) if isinstance(pattern, (list, tuple)) else []
@@ -106,6 +109,7 @@ def iota(dst, pattern, offset=0, channel_multiplier=0):
 
 
 def a_comparison(use: Use) -> None:
+    """cmp_op is a comparison."""
     op = use.cmp_op
     if getattr(op, "name", None) not in COMPARISONS:
         raise use.refuse(
@@ -119,6 +123,7 @@ def a_comparison(use: Use) -> None:
 def a_number(name: str) -> Rule:
     """The named argument is a plain number."""
 
+    @stated(f"{name} is a plain number.")
     def rule(use: Use) -> None:
         value = use.args[name]
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -186,6 +191,7 @@ REDUCTIONS = {
 
 
 def over_partitions(use: Use) -> None:
+    """op adds, compares, averages or combines bits, and dst has one partition."""
     op = getattr(use.op, "name", None)
     if op not in REDUCTIONS:
         raise use.refuse(
@@ -210,9 +216,14 @@ def over_partitions(use: Use) -> None:
         )
 
 
+def cost_over_partitions(use: Use) -> float:
+    """A start-up, and one cycle for 4 elements of all partitions."""
+    return STARTUP_CYCLES + use.data.elements * use.data.shape[0] / 4
+
+
 @instruction(
     engine=engine.gpsimd,
-    cost=lambda use: STARTUP_CYCLES + use.data.elements * use.data.shape[0] / 4,
+    cost=cost_over_partitions,
     cost_source="not published, called slow; 4 elements per cycle is a guess",
     since="0.2",
     dst=result(memory=SBUF_ONLY, dtypes=PLAIN),

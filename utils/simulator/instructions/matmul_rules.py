@@ -32,7 +32,7 @@ def columns(use: Use, tensor: Tensor) -> int:
 
 
 def types(use: Use) -> None:
-    """The types of the operands, alone and together."""
+    """Both operands are FP32 or TF32, or both are shorter floats; FP8 formats are not mixed."""
     generation = use.target.generation
     allowed = WIDE | NARROW | ({OCP_FP8} if generation >= 4 else set())
     pair = {"stationary": use.stationary, "moving": use.moving}
@@ -125,7 +125,7 @@ def sizes(use: Use) -> None:
 
 
 def one_bank(use: Use) -> None:
-    """A result lies inside one bank of PSUM (before generation 4)."""
+    """dst lies inside one bank of PSUM (before generation 4)."""
     dst, bank = use.dst, use.target.psum_bank_bytes
     spans_banks = use.target.generation >= 4 and use.spec.name == "nc_matmul"
     if use.engine is not engine.tensor or spans_banks:
@@ -147,7 +147,7 @@ def one_bank(use: Use) -> None:
 
 
 def result_type(use: Use) -> None:
-    """PSUM takes FP32; BF16 from generation 4, and the type of the data in transpose mode."""
+    """dst is FP32; BF16 from generation 4, and the type of the data in transpose mode."""
     dst, generation = use.dst, use.target.generation
     if use.is_transpose:
         allowed = {"float32"} if generation < 3 else {str(use.stationary.dtype), "float32"}
@@ -164,7 +164,7 @@ def result_type(use: Use) -> None:
 
 
 def double_row(use: Use) -> None:
-    """FP8 at twice the rate: two rows of K in each partition."""
+    """perf_mode double_row: FP8 at twice the rate, two rows of K in each partition."""
     modes = (*matmul_perf_mode, *(each.value for each in matmul_perf_mode))
     if use.perf_mode not in modes:
         raise use.refuse(
@@ -251,6 +251,7 @@ def parts(use: Use) -> None:
 
 
 def accumulate_flag(use: Use) -> None:
+    """accumulate is None, True or False."""
     if use.accumulate is not None and not isinstance(use.accumulate, bool):
         raise use.refuse(
             f"accumulate={use.accumulate!r}; allowed are None, True and False.",

@@ -12,11 +12,12 @@ import numpy as np
 
 from utils.mx import quantise_tile
 from utils.simulator.accumulation import accumulated
+from utils.simulator.documentation import listed, stated
 from utils.simulator.enums import engine
 from utils.simulator.instruction import Use, instruction
+from utils.simulator.instructions.costs import FEWEST_CYCLES
+from utils.simulator.instructions.engines import needs_generation
 from utils.simulator.instructions.gpsimd import SBUF_ONLY
-from utils.simulator.instructions.rules import FEWEST_CYCLES
-from utils.simulator.instructions.select import generation
 from utils.simulator.operands import PSUM, Rule, result, tile
 from utils.simulator.tensor import Tensor
 
@@ -51,6 +52,7 @@ def scale_rows(partitions: int) -> np.ndarray:
 def quadrants(*names: str) -> Rule:
     """The named tiles have a multiple of 32 partitions."""
 
+    @stated(f"{listed(names)}: a multiple of {QUADRANT} partitions.")
     def rule(use: Use) -> None:
         for name in names:
             count = use.args[name].shape[0]
@@ -68,6 +70,7 @@ def quadrants(*names: str) -> Rule:
 def scales(name: str, data: str) -> Rule:
     """The tile of scales lies in SBUF and has a place for each block of `data`."""
 
+    @stated(f"{name} is in SBUF and has a place for each block of {data}.")
     def rule(use: Use) -> None:
         tensor, partitions = use.args[name], use.args[data].shape[0]
         needed = int(scale_rows(partitions)[-1]) + 1 if partitions >= BLOCK else 1
@@ -93,6 +96,7 @@ def scales(name: str, data: str) -> Rule:
 
 
 def four_to_one(use: Use) -> None:
+    """dst has the partitions of src and a quarter of its elements."""
     src, dst = use.src, use.dst
     if src.elements % NEIGHBOURS or (dst.shape[0], dst.elements) != (
         src.shape[0],
@@ -107,15 +111,20 @@ def four_to_one(use: Use) -> None:
         )
 
 
+def cost_quantize(use: Use) -> float:
+    """One cycle for four neighbours of a partition."""
+    return max(FEWEST_CYCLES, use.src.elements / NEIGHBOURS)
+
+
 @instruction(
     engine=engine.vector,
-    cost=lambda use: max(FEWEST_CYCLES, use.src.elements / NEIGHBOURS),
+    cost=cost_quantize,
     cost_source=GUIDE,
     since="0.2",
     dst=result(memory=SBUF_ONLY, dtypes=PACKED_FP8),
     src=tile(memory=SBUF_ONLY, dtypes=frozenset({"float16", "bfloat16"})),
     dst_scale=result(memory=SBUF_ONLY, dtypes=SCALES, anywhere=True),
-    rules=(generation(4), quadrants("src"), four_to_one, scales("dst_scale", "dst")),
+    rules=(needs_generation(4), quadrants("src"), four_to_one, scales("dst_scale", "dst")),
 )
 def quantize_mx(dst, src, dst_scale):
     """Quantise to MXFP8: four neighbours to one packed element, one scale for 8 partitions by 4.
@@ -148,6 +157,7 @@ def unpacked(data: Tensor, scale: Tensor) -> np.ndarray:
 
 
 def mx_shapes(use: Use) -> None:
+    """Both operands have the same partitions, and the result has the shape of the product."""
     stationary, moving, dst = use.stationary, use.moving, use.dst
     if stationary.shape[0] != moving.shape[0]:
         raise use.refuse(
@@ -198,9 +208,14 @@ def _row_tile(use: Use) -> None:
         )
 
 
+def cost_matmul_mx(use: Use) -> float:
+    """Columns of moving that stream through the array, at least those of stationary up to 64."""
+    return max(min(64, use.stationary.elements), use.moving.elements)
+
+
 @instruction(
     engine=engine.tensor,
-    cost=lambda use: max(min(64, use.stationary.elements), use.moving.elements),
+    cost=cost_matmul_mx,
     cost_source=GUIDE,
     since="0.2",
     dst=result(memory=frozenset({PSUM}), dtypes=frozenset({"float32", "bfloat16"})),
@@ -209,7 +224,7 @@ def _row_tile(use: Use) -> None:
     stationary_scale=tile(memory=SBUF_ONLY, dtypes=SCALES, anywhere=True),
     moving_scale=tile(memory=SBUF_ONLY, dtypes=SCALES, anywhere=True),
     rules=(
-        generation(4),
+        needs_generation(4),
         quadrants("stationary", "moving"),
         mx_shapes,
         scales("stationary_scale", "stationary"),

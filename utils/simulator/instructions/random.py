@@ -3,8 +3,10 @@
 import numpy as np
 
 from utils.simulator.enums import engine
-from utils.simulator.instruction import instruction
-from utils.simulator.instructions.rules import elements
+from utils.simulator.instruction import Use, instruction
+from utils.simulator.instructions.costs import per_element
+from utils.simulator.instructions.engines import asked_or, gpsimd_without_psum, needs_generation
+from utils.simulator.instructions.rules import one_element
 from utils.simulator.operands import result, tile
 from utils.simulator.program import running
 
@@ -22,11 +24,18 @@ def _stream() -> np.random.Generator:
     return registers[STREAM]
 
 
+def gpsimd_from_gen3(use: Use) -> None:
+    """GpSimd draws numbers from Trainium2 on."""
+    if use.engine is engines.gpsimd:
+        needs_generation(3)(use)
+
+
 @instruction(
-    engine=lambda use: use.args["engine"],
-    cost=elements("dst"),
+    engine=asked_or(engine.vector, engine.gpsimd),
+    cost=per_element("dst"),
     since="0.2",
     dst=result(dtypes=INTEGERS),
+    rules=(gpsimd_without_psum, gpsimd_from_gen3),
 )
 def rng(dst, engine=engine.vector):
     """Fill a tile with random bits."""
@@ -36,9 +45,10 @@ def rng(dst, engine=engine.vector):
 
 @instruction(
     engine=engine.vector,
-    cost=elements("src_seeds"),
+    cost=per_element("src_seeds"),
     since="0.2",
     src_seeds=tile(dtypes=WORDS),
+    rules=(one_element("src_seeds"),),
 )
 def set_rng_seed(src_seeds):
     """Begin the random bits of this core anew from a (1, 1) tile."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from utils.simulator.documentation import stated
 from utils.simulator.enums import engine
 from utils.simulator.errors import refuse
 from utils.simulator.instruction import Use, instruction
@@ -17,6 +18,7 @@ from utils.simulator.operators import OPERATORS, Operator
 
 
 def reducing_operator(use: Use) -> None:
+    """op is an operator of two values that can fold a row."""
     op = use.op
     if isinstance(op, Operator) and op.reduces:
         return
@@ -65,6 +67,7 @@ def axes_of(axis: Any, dimensions: int) -> tuple[int, ...]:
 
 
 def reduced_size(use: Use) -> None:
+    """dst has the shape of data without the reduced axes."""
     axes = axes_of(use.axis, use.data.ndim)
     kept = use.data.shape[: axes[0]]
     left = use.data.elements
@@ -120,6 +123,7 @@ TRIPLE = 3
 
 
 def at_most_512(use: Use) -> None:
+    """data has at most 512 elements in each partition."""
     n = use.data.elements
     if n > MOST_STATISTICS:
         raise use.refuse(
@@ -132,6 +136,7 @@ def at_most_512(use: Use) -> None:
 
 
 def _elements(name: str, wanted: int, holds: str) -> Any:
+    @stated(f"{name} has {wanted} elements in each partition.")
     def rule(use: Use) -> None:
         found, data = use.args[name], use.data
         if (found.shape[0], found.elements) != (data.shape[0], wanted):
@@ -176,6 +181,7 @@ def bn_stats(dst, data):
 
 
 def whole_triples(use: Use) -> None:
+    """data holds whole triples, as bn_stats writes them."""
     n = use.data.elements
     if n % TRIPLE:
         raise use.refuse(
@@ -186,6 +192,7 @@ def whole_triples(use: Use) -> None:
 
 
 def cost_bn_aggr(use: Use) -> float:
+    """13 cycles for each triple of a partition."""
     return charged(use, 13 * use.data.elements / TRIPLE)
 
 

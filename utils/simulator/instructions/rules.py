@@ -1,16 +1,15 @@
-"""Rules and costs that several instructions share."""
+"""Rules on the sizes, types and places of operands that several instructions share."""
 
+from utils.simulator.documentation import listed, stated
 from utils.simulator.enums import MemoryRegion
 from utils.simulator.instruction import Use
 from utils.simulator.operands import Rule
-
-FEWEST_CYCLES = 64
-"""Least distance between two instructions of one engine, in its cycles (SDK 2.26, ISA pages)."""
 
 
 def same_size(*names: str) -> Rule:
     """The named tensors have the same partitions and the same elements in each."""
 
+    @stated(f"{listed(names)} have the same partitions and as many elements in each.")
     def rule(use: Use) -> None:
         first = use.args[names[0]]
         for name in names[1:]:
@@ -41,6 +40,7 @@ def _broadcast_hint(a: tuple[int, ...], b: tuple[int, ...]) -> str:
 def not_both_in_psum(first: str, second: str) -> Rule:
     """At most one of two inputs lies in PSUM."""
 
+    @stated(f"At most one of {first} and {second} lies in PSUM.")
     def rule(use: Use) -> None:
         pair = (use.args[first], use.args[second])
         if all(getattr(each, "buffer", None) is MemoryRegion.psum for each in pair):
@@ -53,10 +53,33 @@ def not_both_in_psum(first: str, second: str) -> Rule:
     return rule
 
 
-def elements(name: str = "dst", factor: float = 1.0) -> "callable":  # type: ignore[valid-type]
-    """Cost: one cycle for each element of a partition, times `factor`."""
+def same_types(first: str, second: str) -> Rule:
+    """Two tensors have one type; one of them may be a number instead."""
 
-    def cost(use: Use) -> float:
-        return max(FEWEST_CYCLES, factor * use.args[name].elements)
+    @stated(f"{first} and {second} have the same type.")
+    def rule(use: Use) -> None:
+        types = [each.dtype for name in (first, second) if hasattr(each := use.args[name], "dtype")]
+        if len(set(types)) > 1:
+            raise use.refuse(
+                f"{first} is {types[0]}, {second} is {types[1]}.",
+                "elements are moved bit by bit, without a conversion.",
+                "give both the same type; convert with nisa.tensor_copy.",
+            )
 
-    return cost
+    return rule
+
+
+def one_element(name: str) -> Rule:
+    """The named tensor has one element."""
+
+    @stated(f"{name} has one element.")
+    def rule(use: Use) -> None:
+        tensor = use.args[name]
+        if tensor.size != 1:
+            raise use.refuse(
+                f"{name} has {tensor.size} elements {tensor.shape}, it takes one: (1, 1).",
+                "the instruction takes one number.",
+                f"slice one element: {name}[0:1, 0:1].",
+            )
+
+    return rule

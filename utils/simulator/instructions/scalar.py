@@ -8,16 +8,9 @@ from utils.simulator.enums import engine, reduce_cmd
 from utils.simulator.errors import doubt
 from utils.simulator.instruction import Use, instruction
 from utils.simulator.instructions.accumulators import accumulate, read_out
-from utils.simulator.instructions.checks import (
-    FP32,
-    command,
-    flag,
-    needs_generation,
-    numbers,
-    one_of,
-    operator,
-)
+from utils.simulator.instructions.checks import FP32, command, flag, numbers, one_of, operator
 from utils.simulator.instructions.costs import and_reading_registers, per_element
+from utils.simulator.instructions.engines import needs_generation
 from utils.simulator.instructions.rules import same_size
 from utils.simulator.instructions.values import applied, column_of, rows
 from utils.simulator.operands import Operand, column, result, tile
@@ -39,6 +32,7 @@ def into_column() -> Operand:
 
 
 def bias_of_generation(use: Use) -> None:
+    """bias is a column, from Trainium2 on also a number; nl.reciprocal takes one from there on."""
     bias = use.bias
     if isinstance(bias, Tensor):
         if bias.dtype == "tfloat32":
@@ -63,6 +57,7 @@ def bias_of_generation(use: Use) -> None:
 
 
 def reduces_with_an_operator(use: Use) -> None:
+    """A reduction needs its reduce_op."""
     given = use.args["reduce_cmd"]
     if given in REDUCES and use.reduce_op is None:
         raise use.refuse(
@@ -80,6 +75,7 @@ def reduces_with_an_operator(use: Use) -> None:
 
 
 def not_too_long(use: Use) -> None:
+    """Long rows are reduced in pieces (a warning)."""
     n = use.data.elements
     if n > MOST_REDUCED:
         use.doubt(
@@ -91,6 +87,7 @@ def not_too_long(use: Use) -> None:
 
 
 def slope_of_prelu(use: Use) -> None:
+    """nl.prelu has no slope here (a warning)."""
     if use.op.name == "prelu":
         use.doubt(
             "op is nl.prelu without a slope.",
@@ -218,6 +215,7 @@ PAIRS = (
 
 
 def known_pair(use: Use) -> None:
+    """op0 and op1 are one of the six settings of the stage before the function."""
     pair = tuple(getattr(each, "name", "bypass") for each in (use.op0, use.op1))
     if pair not in PAIRS:
         allowed = "; ".join(f"nl.{a} and nl.{b}" for a, b in PAIRS)

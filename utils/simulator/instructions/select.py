@@ -4,17 +4,16 @@ from typing import Any
 
 import numpy as np
 
+from utils.simulator.documentation import listed, stated
 from utils.simulator.dtypes import narrow
 from utils.simulator.enums import MemoryRegion, engine, reduce_cmd
 from utils.simulator.instruction import Use, instruction
 from utils.simulator.instructions.accumulators import accumulate, read_out
+from utils.simulator.instructions.checks import command
+from utils.simulator.instructions.costs import FEWEST_CYCLES, per_element
+from utils.simulator.instructions.engines import needs_generation
 from utils.simulator.instructions.gpsimd import COMPARISONS, choose
-from utils.simulator.instructions.rules import (
-    FEWEST_CYCLES,
-    elements,
-    not_both_in_psum,
-    same_size,
-)
+from utils.simulator.instructions.rules import not_both_in_psum, same_size, same_types
 from utils.simulator.operands import Rule, column, result, tile, update
 from utils.simulator.operators import OPERATORS, Operator
 from utils.simulator.tensor import Tensor
@@ -28,6 +27,7 @@ SELECTABLE = FLOATS | frozenset(("uint8", "int8", "uint16", "int16", "bool"))
 
 
 def only_maximum(use: Use) -> None:
+    """reduce_op is nl.maximum."""
     if getattr(use.reduce_op, "name", None) != "maximum":
         raise use.refuse(
             f"reduce_op is {use.reduce_op!r}; allowed: nl.maximum.",
@@ -36,26 +36,14 @@ def only_maximum(use: Use) -> None:
         )
 
 
-def commands(*allowed: reduce_cmd) -> Rule:
-    """`reduce_cmd` is one of these, and a result is asked for only where one is made."""
-
-    def rule(use: Use) -> None:
-        command = use.reduce_cmd
-        if command not in allowed:
-            raise use.refuse(
-                f"reduce_cmd is {command!r}; allowed: "
-                f"{', '.join('nisa.reduce_cmd.' + each.name for each in allowed)}.",
-                "these are the ways in which it uses the accumulators of the engine.",
-                "pass nisa.reduce_cmd.reset_reduce for the maximum of this call alone.",
-            )
-        if command is reduce_cmd.idle and use.reduce_res is not None:
-            raise use.refuse(
-                "reduce_res is given with reduce_cmd.idle, which reduces nothing.",
-                "the accumulators hold nothing of this call.",
-                "pass reduce_cmd=nisa.reduce_cmd.reset_reduce, or leave reduce_res out.",
-            )
-
-    return rule
+def no_result_of_idle(use: Use) -> None:
+    """reduce_res is given only where something is reduced."""
+    if use.reduce_cmd is reduce_cmd.idle and use.reduce_res is not None:
+        raise use.refuse(
+            "reduce_res is given with reduce_cmd.idle, which reduces nothing.",
+            "the accumulators hold nothing of this call.",
+            "pass reduce_cmd=nisa.reduce_cmd.reset_reduce, or leave reduce_res out.",
+        )
 
 
 def keep_maximum(
@@ -68,23 +56,8 @@ def keep_maximum(
         read_out(engine.vector, res, first=dst.partition)
 
 
-def generation(least: int) -> Rule:
-    """Only from this generation on."""
-
-    def rule(use: Use) -> None:
-        if use.target.generation < least:
-            raise use.refuse(
-                f"the target is {use.target.name} (NeuronCore-v{use.target.generation}); it exists "
-                f"from NeuronCore-v{least} on, trn{least - 1}.",
-                "older engines lack the circuit.",
-                f"simulate for NEURON_PLATFORM_TARGET_OVERRIDE=trn{least - 1}, or compose it of "
-                "other instructions.",
-            )
-
-    return rule
-
-
 def range_rules(use: Use) -> None:
+    """Comparisons with the bounds are ordered, and columns are counted up to 2**24."""
     for name in ("comp_op0", "comp_op1"):
         op = use.args[name]
         if getattr(op, "name", None) not in BOUND_OPERATORS:
@@ -113,7 +86,7 @@ def range_rules(use: Use) -> None:
 
 @instruction(
     engine=engine.vector,
-    cost=elements("dst"),
+    cost=per_element("dst"),
     since="0.2",
     dst=result(dtypes=SELECTABLE | {"int32", "uint32"}),
     on_true_tile=tile(dtypes=FLOATS),
@@ -121,11 +94,12 @@ def range_rules(use: Use) -> None:
     bound1=column(dtypes=frozenset({"float32"})),
     reduce_res=result(optional=True, column=True, dtypes=FLOATS),
     rules=(
-        generation(3),
+        needs_generation(3),
         same_size("on_true_tile", "dst"),
         range_rules,
         only_maximum,
-        commands(*reduce_cmd),
+        command(reduce_cmd),
+        no_result_of_idle,
     ),
 )
 def range_select(
@@ -153,18 +127,10 @@ def range_select(
     keep_maximum(reduce_cmd, reduce_op, values, dst, reduce_res)
 
 
-def same_type(use: Use) -> None:
-    if isinstance(use.src, Tensor) and use.src.dtype != use.dst.dtype:
-        raise use.refuse(
-            f"src is {use.src.dtype}, dst is {use.dst.dtype}.",
-            "elements are copied bit by bit, without a conversion.",
-            "give both the same type; convert with nisa.tensor_copy.",
-        )
-
-
 def tensors_of_one_size(*names: str) -> Rule:
     """As same_size, for those of the names that are tensors."""
 
+    @stated(f"{listed(names)} have the same size, unless they are numbers.")
     def rule(use: Use) -> None:
         same_size(*(n for n in names if isinstance(use.args[n], Tensor)))(use)
 
@@ -172,6 +138,7 @@ def tensors_of_one_size(*names: str) -> Rule:
 
 
 def cost_predicated(use: Use) -> float:
+    """Two cycles for each element of a partition, one if a tile is in PSUM."""
     tensors = (use.src, use.predicate, use.dst)
     in_psum = any(getattr(each, "buffer", None) is MemoryRegion.psum for each in tensors)
     return max(FEWEST_CYCLES, use.dst.elements * (1 if in_psum else 2))
@@ -185,7 +152,7 @@ def cost_predicated(use: Use) -> float:
     src=tile(number=True),
     predicate=tile(dtypes=PREDICATES),
     rules=(
-        same_type,
+        same_types("src", "dst"),
         tensors_of_one_size("dst", "src", "predicate"),
         not_both_in_psum("src", "predicate"),
     ),
@@ -208,6 +175,7 @@ def truth(predicate: Tensor, reverse: bool) -> np.ndarray:
 
 
 def column_or_number(use: Use) -> None:
+    """on_false is a number or a column."""
     if isinstance(use.on_false, Tensor):
         if use.on_false.elements != 1 or use.on_false.shape[0] != use.on_true.shape[0]:
             raise use.refuse(
@@ -221,7 +189,7 @@ def column_or_number(use: Use) -> None:
 
 @instruction(
     engine=engine.vector,
-    cost=elements("dst"),
+    cost=per_element("dst"),
     cost_source="not published; taken as one element per cycle",
     since="0.2",
     dst=result(),
@@ -234,7 +202,8 @@ def column_or_number(use: Use) -> None:
         same_size("on_true", "predicate", "dst"),
         not_both_in_psum("on_true", "predicate"),
         only_maximum,
-        commands(reduce_cmd.idle, reduce_cmd.reduce, reduce_cmd.reset_reduce),
+        command((reduce_cmd.idle, reduce_cmd.reduce, reduce_cmd.reset_reduce)),
+        no_result_of_idle,
     ),
 )
 def select_reduce(

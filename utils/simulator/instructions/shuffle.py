@@ -15,6 +15,7 @@ KEEP = 255
 
 
 def shuffles(use: Use) -> None:
+    """The 32 entries of shuffle_mask name partitions of one quadrant, or 255 to keep a row."""
     dst, src, mask = use.dst, use.src, use.shuffle_mask
     if dst.dtype != src.dtype:
         raise use.refuse(

@@ -16,8 +16,8 @@ from utils.simulator.dtypes import widen
 from utils.simulator.enums import engine, matmul_perf_mode
 from utils.simulator.errors import refuse
 from utils.simulator.instruction import Use, instruction
+from utils.simulator.instructions.costs import FEWEST_CYCLES
 from utils.simulator.instructions.matmul_rules import MATMUL_RULES, columns, doubles, one_bank
-from utils.simulator.instructions.rules import FEWEST_CYCLES
 from utils.simulator.operands import PSUM, SBUF, result, tile
 from utils.simulator.tensor import Tensor
 
@@ -129,6 +129,7 @@ def which_engine(use: Use) -> engine:
 
 
 def _memories(use: Use) -> None:
+    """The Tensor Engine transposes from SBUF to PSUM; the Vector Engine reaches both."""
     if use.engine not in (engines.tensor, engines.vector):
         raise use.refuse(
             f"engine={use.engine.name}; allowed are tensor and vector.",
@@ -153,6 +154,7 @@ def _memories(use: Use) -> None:
 
 
 def _transpose_shapes(use: Use) -> None:
+    """Partitions and columns change places: up to 128 of each, on the Vector Engine 32."""
     data, dst = use.data, use.dst
     rows, free = data.shape[0], data.elements
     limit = VECTOR_TRANSPOSE if use.engine is engines.vector else use.target.partitions
@@ -179,6 +181,7 @@ def _transpose_shapes(use: Use) -> None:
 
 
 def _transpose_types(use: Use) -> None:
+    """data and dst have the same type."""
     data, dst = use.data, use.dst
     if data.dtype == dst.dtype:
         return
@@ -197,6 +200,9 @@ def _transpose_types(use: Use) -> None:
 
 
 def cost_transpose(use: Use) -> float:
+    """Columns that stream through the array, in several passes for FP32; on the Vector Engine
+    one cycle for each element of a partition.
+    """
     data = use.data
     if use.engine is engines.vector:
         return max(FEWEST_CYCLES, data.elements)

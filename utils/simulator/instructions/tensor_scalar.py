@@ -5,9 +5,7 @@ import numpy as np
 from utils.simulator.enums import engine
 from utils.simulator.instruction import Use, instruction
 from utils.simulator.instructions.checks import (
-    asked,
     flag,
-    gpsimd_without_psum,
     integers_for_bits,
     numbers,
     operand_of,
@@ -19,6 +17,7 @@ from utils.simulator.instructions.costs import (
     per_element,
     scalar_and_tensor,
 )
+from utils.simulator.instructions.engines import asked, gpsimd_without_psum
 from utils.simulator.instructions.rules import not_both_in_psum, same_size
 from utils.simulator.instructions.values import (
     applied,
@@ -82,6 +81,7 @@ def scalar_operand_engine(use: Use) -> engine:
 
 
 def one_kind_of_operator(use: Use) -> None:
+    """op0 and op1 are both operators on numbers, or both on bits."""
     if use.op1 is not None and use.op0.is_bitwise != use.op1.is_bitwise:
         raise use.refuse(
             f"op0 is {use.op0!r} and op1 is {use.op1!r}: one on bits, one on numbers.",
@@ -91,6 +91,10 @@ def one_kind_of_operator(use: Use) -> None:
 
 
 def cost_tensor_scalar(use: Use) -> float:
+    """One cycle for each element of data, less in the performance modes.
+
+    An rsqrt on GpSimd takes longer.
+    """
     if use.engine is engine.gpsimd:
         return charged(use, SLOWER_RSQRT * use.data.elements)
     return one_input("data")(use)
@@ -152,6 +156,7 @@ def _operand(op: Operator, operand):  # noqa: ANN001, ANN202
 
 
 def operands_in_order(use: Use) -> None:
+    """operand0 is the number or the column, operand1 a full tile like data."""
     data, second = use.data, use.operand1
     if data.elements > 1 and second.elements == 1 and second.shape[0] == data.shape[0]:
         raise use.refuse(

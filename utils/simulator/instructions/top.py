@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from utils.simulator.documentation import listed, stated
 from utils.simulator.dtypes import narrow
 from utils.simulator.enums import engine
 from utils.simulator.instruction import Use, instruction
+from utils.simulator.instructions.costs import per_element
 from utils.simulator.instructions.gather import LANES, same_partitions
 from utils.simulator.instructions.gpsimd import PLAIN, SBUF_ONLY, a_number
-from utils.simulator.instructions.rules import elements, same_size
+from utils.simulator.instructions.rules import same_size
 from utils.simulator.operands import Rule, result, tile
 
 EIGHT = 8
@@ -19,6 +21,7 @@ MOST_ACTIVE = 65535
 def eight(*names: str) -> Rule:
     """The named tensors have eight elements in each partition."""
 
+    @stated(f"{listed(names)}: {EIGHT} elements in each partition.")
     def rule(use: Use) -> None:
         for name in names:
             tensor = use.args[name]
@@ -37,6 +40,7 @@ def eight(*names: str) -> Rule:
 def searched(name: str) -> Rule:
     """The tensor that is searched has 8 to 16384 elements in each partition, in 3 dimensions."""
 
+    @stated(f"{name} has {FEWEST} to {MOST} elements in each partition, in at most 3 dimensions.")
     def rule(use: Use) -> None:
         tensor = use.args[name]
         if not FEWEST <= tensor.elements <= MOST or tensor.ndim > 3:
@@ -52,7 +56,7 @@ def searched(name: str) -> Rule:
 
 @instruction(
     engine=engine.vector,
-    cost=elements("src"),
+    cost=per_element("src"),
     since="0.2",
     dst=result(dtypes=PLAIN),
     src=tile(dtypes=PLAIN),
@@ -89,7 +93,7 @@ def put_positions(dst, found: np.ndarray) -> None:
 
 @instruction(
     engine=engine.vector,
-    cost=elements("data"),
+    cost=per_element("data"),
     since="0.2",
     dst=result(dtypes=INDICES),
     data=tile(dtypes=PLAIN),
@@ -107,7 +111,7 @@ def nc_find_index8(dst, data, vals):
 
 @instruction(
     engine=engine.vector,
-    cost=elements("data"),
+    cost=per_element("data"),
     since="0.2",
     dst=result(dtypes=PLAIN),
     data=tile(dtypes=PLAIN),
@@ -142,6 +146,7 @@ def nc_match_replace8(dst, data, vals, imm, dst_idx=None):
 
 
 def snake(use: Use) -> None:
+    """The n elements of a row lie in 16 partitions, and both results have K of them."""
     n, k, source = use.n, use.val_dst.elements, use.src
     if not isinstance(n, (int, np.integer)) or not EIGHT <= n <= MOST_ACTIVE:
         raise use.refuse(
@@ -165,9 +170,14 @@ def snake(use: Use) -> None:
         )
 
 
+def cost_topk(use: Use) -> float:
+    """Four cycles for each of the n elements of a row, and one for each result."""
+    return 4 * use.n + use.val_dst.elements
+
+
 @instruction(
     engine=engine.gpsimd,
-    cost=lambda use: 4 * use.n + use.val_dst.elements,
+    cost=cost_topk,
     cost_source="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/"
     "nki.isa.topk.html",
     since="0.6",

@@ -6,16 +6,9 @@ from utils.simulator import program
 from utils.simulator.dtypes import wrapped
 from utils.simulator.enums import engine
 from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.checks import (
-    INT32,
-    asked,
-    asked_or,
-    gpsimd_without_psum,
-    integers_for_bits,
-    numbers,
-    operator,
-)
+from utils.simulator.instructions.checks import INT32, integers_for_bits, numbers, operator
 from utils.simulator.instructions.costs import one_input, per_element, two_inputs
+from utils.simulator.instructions.engines import asked, asked_or, gpsimd_without_psum
 from utils.simulator.instructions.rules import not_both_in_psum, same_size
 from utils.simulator.instructions.values import (
     applied_to_bits,
@@ -34,6 +27,7 @@ engines = engine
 
 
 def scalar_copies_from_gen3(use: Use) -> None:
+    """The Scalar Engine copies from Trainium2 on."""
     if use.engine is engines.scalar and use.target.generation < 3:
         raise use.refuse(
             "engine is nisa.engine.scalar on Trainium1 (gen2), it needs gen3 or later.",
@@ -80,6 +74,7 @@ def is_exact(dst: Tensor, data1: Tensor, data2: Tensor, op: Operator, asked: eng
 
 
 def pair_engine(use: Use) -> engine:
+    """Vector Engine, or GpSimd on request, for nl.power and for exact 32-bit integers."""
     named = asked(use, engine.vector, engine.gpsimd)
     op = use.op
     if getattr(op, "name", "") == "power":
@@ -162,6 +157,7 @@ def reciprocal(dst, data):
 
 
 def drops(use: Use) -> None:
+    """prob is a probability, and dst has the type of data."""
     data, prob = use.data, use.prob
     if use.dst.dtype != data.dtype:
         raise use.refuse(

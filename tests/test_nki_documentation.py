@@ -1,0 +1,59 @@
+"""What `help` shows of an instruction follows from its row of the table."""
+
+import inspect
+
+import pytest
+
+from utils import simulator
+from utils.simulator import surface
+from utils.simulator.documentation import document, sentence
+from utils.simulator.instruction import TABLE, Spec
+
+simulator.use()
+import nki.isa as nisa  # noqa: E402
+
+ROWS = [pytest.param(spec, id=name) for name, spec in TABLE.items()]
+
+
+@pytest.mark.parametrize("spec", ROWS)
+def test_every_row_says_all_that_the_table_knows(spec: Spec):
+    text = document(spec)
+    said = " ".join(text.split())
+    assert text.startswith(f"{spec.name}(")
+    assert sentence(spec.body) in said
+    operands = text.partition("Operands:\n")[2].partition("\n\n")[0]
+    for name, operand in spec.operands.items():
+        assert f"    {name} " in operands
+        assert all(dtype in operands for dtype in operand.dtypes)
+    for name in spec.rules:
+        assert sentence(name) and f"    {sentence(name)}\n" in text, f"a rule without words: {name}"
+    assert sentence(spec.cost) and f"Cost: {sentence(spec.cost)}" in text
+    assert f"Source: {spec.cost_source}" in text
+    assert f"Since NKI {spec.since}: {spec.page}" in text
+    assert "Runs on: ." not in text and "None." not in text and "<" not in text
+
+
+@pytest.mark.parametrize("spec", ROWS)
+def test_help_shows_it(spec: Spec):
+    function = getattr(nisa, spec.name)
+    shown = inspect.getdoc(function)
+    assert shown and document(spec).endswith(shown)
+    assert list(inspect.signature(function).parameters) == [*spec.names, "name"]
+
+
+@pytest.mark.parametrize("spec", ROWS)
+def test_a_row_agrees_with_the_list_of_documented_names(spec: Spec):
+    assert surface.versions("nki.isa")[spec.name] == spec.since
+    assert surface.page("nki.isa", spec.name) == spec.page
+
+
+def test_made_rules_name_their_operands():
+    text = document(nisa.tensor_tensor.spec)
+    assert "At most one of data1 and data2 lies in PSUM." in text
+    assert "dst, in SBUF" not in text and "dst    written, in SBUF or PSUM" in text
+    assert "the Scalar Engine or the GpSimd Engine" in document(nisa.tensor_copy.spec)
+    assert "read, in SBUF or PSUM, one value for each partition, or a number" in document(
+        nisa.tensor_scalar.spec
+    )
+    assert "Exists from Trainium3 (gen4) on." in document(nisa.quantize_mx.spec)
+    assert "read, in shared HBM" in document(nisa.core_barrier.spec)
