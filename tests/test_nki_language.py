@@ -708,6 +708,14 @@ def test_classes_of_kernels() -> None:
         columns = 4
 
     assert (Plain(rows=3).rows, Plain().columns) == (3, 4)
+
+    @dataclasses.dataclass
+    class Partial(nl.NKIObject):
+        rows: int
+        columns: int = 4
+        rest: int
+
+    assert (Partial(rows=3).rest, Partial(1, 2, 3).rest) == (None, 3)
     assert nisa.nc_version.gen2 < nisa.nc_version.gen3 <= nisa.nc_version.gen4
 
 
