@@ -53,11 +53,15 @@ def test_figures_are_small_and_say_what_they_show(tiled: Any, softmax: Any) -> N
         draw.kernel_timeline({"one": tiled}, span=(0.0, tiled.seconds / 10)),
         draw.occupancy(tiled),
         draw.hbm_loads({"tiled": tiled}, ("left", "right")),
+        draw.hbm_loads({"one": tiled, "two": tiled}, ("left", "right")),
+        draw.kernel_roofline({"tiled": tiled}, 8e13, 4e11),
     ]
     for picture in pictures:
         assert picture.png.startswith(b"\x89PNG") and len(picture.png) < FIGURE_BYTES
-    assert "stimated" in pictures[0].caption and "one takes about" in pictures[0].caption
-    assert "tiled loads left 2 times; tiled loads right 8 times" in pictures[3].caption
+    assert "stimated" in pictures[0].caption and "one, about" in pictures[0].caption
+    assert "left: tiled 2 times; right: tiled 8 times." in pictures[3].caption
+    assert "left: one 2 times, two 2 times;" in pictures[4].caption
+    assert "peak: tiled " in pictures[5].caption
 
 
 def test_a_lane_for_each_engine_with_work_and_no_other(drawn: list[Any], softmax: Any) -> None:
@@ -81,6 +85,28 @@ def test_bars_lie_in_the_span_and_do_not_overlap(tiled: Any) -> None:
 def test_busy_time_in_the_figure_is_that_of_the_profile(tiled: Any) -> None:
     bars = drawing._bars(tiled, "tensor", 0.0, tiled.seconds)
     assert sum(width for _, width in bars) == pytest.approx(tiled.busy["tensor"], rel=0.05)
+
+
+def test_bars_narrower_than_a_pixel_are_seen(tiled: Any, drawn: list[Any]) -> None:
+    draw.kernel_timeline({"tiled": tiled})
+    assert all(bars.get_snap() is False for bars in drawn[0].axes[0].collections[:3])
+
+
+def test_panels_of_several_kernels_stand_side_by_side(tiled: Any, drawn: list[Any]) -> None:
+    draw.hbm_loads({"one": tiled, "two": tiled}, ("left", "right"))
+    titles = [axes.get_title().replace("\n", " ") for axes in drawn[0].axes]
+    assert titles[:4] == [
+        "one left: 2 times", "two left: 2 times", "one right: 8 times", "two right: 8 times",
+    ]  # fmt: skip
+
+
+def test_a_kernel_lies_below_its_roof(tiled: Any, drawn: list[Any]) -> None:
+    peak = tiled.flop / tiled.seconds / tiled.mfu
+    draw.kernel_roofline({"tiled": tiled}, peak, 4e11)
+    dot = next(line for line in drawn[0].axes[0].lines if line.get_label() != "_child0")
+    assert dot.get_ydata()[0] == pytest.approx(tiled.mfu) and dot.get_ydata()[1] <= 1
+    (_, label) = drawn[0].axes[0].get_legend_handles_labels()
+    assert label == [f"tiled: {tiled.mfu:.0%}"]
 
 
 def test_loads_are_counted_where_they_are() -> None:

@@ -21,6 +21,7 @@ from utils.nki_validation import (
     chosen,
     compare,
     measurements,
+    records,
     spearman,
 )
 from utils.nki_validation.estimates import QUANTITIES, SECONDS, kernel_of
@@ -206,6 +207,40 @@ def test_the_command_prints_the_table_and_fails_if_a_criterion_does(capsys, monk
     assert "not met:\n  it: +20.0%, off by more than 5%" in capsys.readouterr().out
     assert command.main(["--row", "cake"]) == 1
     assert "no measurement is 'cake'" in capsys.readouterr().err
+
+
+def test_every_measurement_has_a_recorded_estimate() -> None:
+    report = nki_validation.recorded()
+    assert [each.measured.id for each in report.comparisons] == [it.id for it in EVERY]
+    assert report.ladders and "hard, within 5%" in repr(report)
+
+
+@pytest.mark.parametrize(
+    "name", ["exp-4-all", "exp-128-all", "exp-4-activation", "pipeline-two-level"]
+)
+def test_what_is_recorded_is_what_is_estimated_now(name: str) -> None:
+    it = measurements()[name]
+    (kept,), (now,) = nki_validation.recorded([it]).comparisons, compare([it]).comparisons
+    again = "the timing model has changed: run python3 course.py nki-validation --record"
+    assert kept.estimate.value == pytest.approx(now.estimate.value, rel=2e-3), again
+    assert kept.estimate.busiest == now.estimate.busiest, again
+
+
+def test_recording_some_keeps_the_others(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(records, "FILE", tmp_path / "kept.json")
+    with pytest.raises(LookupError, match="exp-4-all is recorded; run python3 course.py"):
+        nki_validation.recorded([measurements()["exp-4-all"]])
+    for name, value in (("exp-4-all", 1.23456), ("exp-128-all", 2.0), ("exp-4-all", 3.0)):
+        made = Comparison(measurements()[name], Estimate(value, "scalar", {"dma": 0.0}))
+        nki_validation.record(Report((made,)))
+    found = nki_validation.recorded(measurements()[name] for name in ("exp-128-all", "exp-4-all"))
+    assert [each.estimate.value for each in found.comparisons] == [2.0, 3.0]
+
+
+def test_the_command_records_when_it_is_asked(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(records, "FILE", tmp_path / "kept.json")
+    assert command.main(["--row", "exp-4-activation", "--record"]) == 0
+    assert repr(nki_validation.recorded(chosen("exp-4-activation"))) in capsys.readouterr().out
 
 
 def test_the_verb_is_there() -> None:

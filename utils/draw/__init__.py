@@ -5,7 +5,7 @@ words what it shows.
 from utils.draw.charts import bars, graph, lines, timeline
 from utils.draw.chips import ladder, neuroncore
 from utils.draw.hardware import Rung, core, memory_ladder, topologies
-from utils.draw.kernels import hbm_loads, kernel_timeline, occupancy
+from utils.draw.kernels import hbm_loads, kernel_roofline, kernel_timeline, occupancy
 from utils.draw.numbers import number_line, ranges, stalled, training
 from utils.draw.picture import Picture
 from utils.draw.rooflines import roofline
@@ -19,6 +19,7 @@ __all__ = [
     "core",
     "graph",
     "hbm_loads",
+    "kernel_roofline",
     "kernel_timeline",
     "ladder",
     "lines",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from utils.draw.picture import COLORS, Picture, finished, new_figure
+from utils.draw.picture import COLORS, MARKERS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,8 @@ NAMES = {
     "tensor": "Tensor", "vector": "Vector", "scalar": "Scalar", "gpsimd": "GpSimd", "dma": "DMA",
 }  # fmt: skip
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+PIXELS = 600
+"""About the width of a timeline; a bar that is narrower is drawn as wide as one."""
 MOST_BARS = 4000
 """Narrower bars than this many side by side cannot be seen; they are drawn as one."""
 
@@ -38,7 +40,7 @@ def kernel_timeline(
 
     used = {name: _lanes(profile) for name, profile in profiles.items()}
     heights = [len(lanes) + 0.9 for lanes in used.values()]
-    figure = new_figure(8, 0.36 * sum(heights) + 0.5)
+    figure = new_figure(6.6, 0.32 * sum(heights) + 0.5)
     rows = figure.subplots(
         len(profiles), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
     )[:, 0]
@@ -48,11 +50,13 @@ def kernel_timeline(
         for row, lane in enumerate(used[name]):
             color = LANES.index(lane)
             bars = _bars(profile, lane, start, end)
+            seen = (end - start) / PIXELS
             axes.broken_barh(
-                [(left / scale, width / scale) for left, width in bars],
+                [(left / scale, max(width, seen) / scale) for left, width in bars],
                 (row - 0.38, 0.76),
                 facecolor=COLORS[color],
                 linewidth=0,
+                snap=False,  # or bars narrower than a pixel vanish
             )
         busy = profile.utilisation
         axes.set_yticks(
@@ -70,7 +74,7 @@ def kernel_timeline(
     rows[-1].xaxis.set_major_locator(MaxNLocator(8))
     target = next(iter(profiles.values())).target
     rows[-1].set_xlabel(f"estimated time on one core of {target} ({unit})", fontsize=8)
-    return finished(figure, caption or _timeline_words(profiles))
+    return finished(figure, caption or _timeline_words(profiles), diagram=True)
 
 
 def _lanes(profile: "Profile") -> list[str]:
@@ -113,13 +117,13 @@ def _timeline_words(profiles: "Mapping[str, Profile]") -> str:
         busy = ", ".join(
             f"{NAMES[lane]} {profile.utilisation[lane]:.0%}" for lane in _lanes(profile)
         )
-        said.append(f"{name} takes {_time(profile.seconds)}, busy are {busy}")
-    return "Estimated timelines: " + "; ".join(said) + "."
+        said.append(f"{name}, {_time(profile.seconds)}: {busy}")
+    return "Estimated timelines, and how busy engines are: " + "; ".join(said) + "."
 
 
 def occupancy(profile: "Profile", caption: str = "") -> Picture:
     """How full SBUF and PSUM are over time, with their limits."""
-    figure = new_figure(8, 2.4)
+    figure = new_figure(6.6, 2.1)
     panels = figure.subplots(1, 2)
     target = profile.program.target
     words = []
@@ -144,13 +148,16 @@ def occupancy(profile: "Profile", caption: str = "") -> Picture:
             f"{region.upper()} holds at most {max(levels, default=0):.3g} of "
             f"{limit / scale:g} {unit}"
         )
-    return finished(figure, caption or "Memory over time: " + "; ".join(words) + ".")
+    words_said = "Memory over time: " + "; ".join(words) + "."
+    return finished(figure, caption or words_said, diagram=True)
 
 
 def hbm_loads(
     profiles: "Mapping[str, Profile]", names: Sequence[str], caption: str = ""
 ) -> Picture:
     """Each argument of a kernel as a table, coloured by how often each part was loaded.
+
+    Several kernels stand side by side, an argument in each row of panels.
 
     profiles: what a kernel is called to its profile. names: of the arguments, in their order.
     """
@@ -159,35 +166,50 @@ def hbm_loads(
 
     from utils.simulator.traffic import moved
 
-    figure = new_figure(1.9 * len(names) * len(profiles) + 0.8, 2.5)
-    panels = figure.subplots(1, len(names) * len(profiles), squeeze=False)[0]
+    several = len(profiles) > 1
+    high, wide = (len(names), len(profiles)) if several else (1, len(names))
+    figure = new_figure(1.45 * wide + 0.9, 1.75 * high + 0.2)
+    panels = figure.subplots(high, wide, squeeze=False)
     loads = {
         (kernel, name): moved(profile.program, profile.program.inputs[place])
-        for kernel, profile in profiles.items()
         for place, name in enumerate(names)
+        for kernel, profile in profiles.items()
     }
-    most = max(each.most for each in loads.values())
-    norm = LogNorm(1, max(2, most))
-    for axes, ((kernel, name), each) in zip(panels, loads.items(), strict=True):
+    most = max(2, *(each.most for each in loads.values()))
+    norm = LogNorm(1, most)
+    for axes, ((kernel, name), each) in zip(panels.flat, loads.items(), strict=True):
         rows, columns = (np.array(borders) for borders in (each.rows, each.columns))
         shown = np.ma.masked_equal(each.times, 0)
         axes.pcolormesh(columns, rows, shown, norm=norm, cmap="viridis_r")
         _mesh(axes, rows, columns)
         axes.invert_yaxis()
         axes.set_aspect(_aspect(rows[-1], columns[-1]))
-        axes.set_title(f"{kernel}\n{name}: {each.mean:.3g} times", fontsize=8)
-        axes.tick_params(labelsize=6, length=2)
+        axes.set_title(f"{kernel}\n{name}: {_often(each.mean)}", fontsize=8)
+        axes.set_xticks([0, columns[-1]])
+        axes.set_yticks([0, rows[-1]])
+        axes.tick_params(labelsize=8, length=2)
         axes.set_facecolor("white")
-    ticks = [2**power for power in range(max(2, most).bit_length())]
+    ticks = [2**power for power in range(most.bit_length())]
     bar = figure.colorbar(ScalarMappable(norm, "viridis_r"), ax=panels, shrink=0.8, ticks=ticks)
     bar.ax.set_yticklabels([str(each) for each in ticks])
     bar.ax.minorticks_off()
-    bar.ax.tick_params(labelsize=7)
-    bar.set_label("times loaded", fontsize=8)
+    bar.ax.tick_params(labelsize=8)
+    bar.set_label("times loaded", fontsize=9)
     said = "; ".join(
-        f"{kernel} loads {name} {each.mean:.3g} times" for (kernel, name), each in loads.items()
+        f"{name}: "
+        + ", ".join(f"{kernel} {_often(loads[kernel, name].mean)}" for kernel in profiles)
+        for name in names
     )
-    return finished(figure, caption or f"How often each part of an argument is loaded: {said}.")
+    words_said = f"How often each part of an argument is loaded. {said}."
+    return finished(figure, caption or words_said, diagram=True)
+
+
+def _often(times: float) -> str:
+    """
+    >>> _often(1.0), _often(4.0)
+    ('once', '4 times')
+    """
+    return "once" if times == 1 else f"{times:.3g} times"
 
 
 def _mesh(axes: "Axes", rows: np.ndarray, columns: np.ndarray) -> None:
@@ -200,3 +222,48 @@ def _mesh(axes: "Axes", rows: np.ndarray, columns: np.ndarray) -> None:
 def _aspect(rows: int, columns: int) -> float:
     """Equal for ordinary shapes; long and thin tables are drawn square."""
     return 1.0 if 0.25 <= rows / columns <= 4 else columns / rows
+
+
+def kernel_roofline(
+    profiles: "Mapping[str, Profile]", flop_per_s: float, bytes_per_s: float, caption: str = ""
+) -> Picture:
+    """Kernels under the roof of one core: a dot for the rate of each, a line up to its roof.
+
+    profiles: what a kernel is called to its profile, of kernels with matrix products.
+    flop_per_s, bytes_per_s: the two limits that make up the roof.
+    """
+    ridge = flop_per_s / bytes_per_s
+    places = {
+        name: (each.intensity, each.flop / each.seconds / flop_per_s)
+        for name, each in profiles.items()
+    }
+    spread = [ridge, *(x for x, _ in places.values())]
+    low, high = min(spread) / 2, max(spread) * 3
+    figure = new_figure(5.6, 2.7)
+    axes = figure.subplots()
+    axes.plot([low, ridge, high], [low / ridge, 1, 1], color=COLORS[0], linewidth=2)
+    axes.annotate(f"ridge at {ridge:.0f}", (ridge, 1), (0, 4), textcoords="offset points",
+                  fontsize=8, ha="center", va="bottom", color=COLORS[0])  # fmt: skip
+    for i, (name, (x, share)) in enumerate(places.items()):
+        color, roof = COLORS[(i + 1) % len(COLORS)], min(1.0, x / ridge)
+        axes.plot([x, x], [share, roof], color="0.5", linestyle=":", linewidth=1.2)
+        axes.plot(x, share, MARKERS[i % len(MARKERS)], color=color, markersize=7, zorder=5,
+                  label=f"{name}: {share:.0%}")  # fmt: skip
+    axes.set(xscale="log", yscale="log", ylim=(None, 1.6))
+    axes.set_xlabel("achieved arithmetic intensity [FLOP/B]", fontsize=8)
+    axes.set_ylabel("rate, share of the peak", fontsize=8)
+    steps = [digit * 10**power for power in range(5) for digit in (1, 2, 5)]
+    axes.set_xticks(steps, [f"{step:,}" for step in steps])
+    axes.set_yticks([0.1, 0.2, 0.5, 1], ["10%", "20%", "50%", "100%"])
+    axes.minorticks_off()
+    axes.set_xlim(low, high)
+    axes.tick_params(labelsize=8)
+    axes.grid(color="0.92")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower right", fontsize=8, frameon=False)
+    said = "; ".join(
+        f"{name} {share:.0%} of {min(1.0, x / ridge):.0%}" for name, (x, share) in places.items()
+    )
+    words_said = f"Estimated rates, and what the roof allows, in shares of the peak: {said}."
+    return finished(figure, caption or words_said, diagram=True)

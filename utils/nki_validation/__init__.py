@@ -6,6 +6,7 @@ by their class (`LIMITS`), steps of a ladder by their order, and which engine is
 
     compare()                       all of them, which takes minutes
     compare(chosen("guide"))        one ladder
+    recorded()                      all of them as they were estimated last, at once
 
 >>> measurements()["guide-hoisted"].kernel
 'matmul.hoisted'
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable
 
 from utils.nki_validation.estimates import estimate
 from utils.nki_validation.measurements import CLASSES, Measurement, chosen, measurements
+from utils.nki_validation.records import record, recorded
 from utils.nki_validation.report import (
     LEAST_CORRELATION,
     LIMITS,
@@ -36,6 +38,8 @@ __all__ = [
     "compare",
     "estimate",
     "measurements",
+    "record",
+    "recorded",
     "spearman",
 ]
 

@@ -79,6 +79,28 @@ QUIZ = {
         },
         "0abe53a6e90c1747",
     ),
+    "q5": Question(
+        (
+            "DMA is busy 98 % of the time, but bytes move for only 30 % of it. Each transfer "
+            "brings 128 rows of 64 values. What first?"
+        ),
+        {
+            "a": (
+                "fetch wider tiles, in fewer transfers",
+                "A transfer costs its beginning, a row its descriptor; a wide one pays them once.",
+            ),
+            "b": (
+                "an FP8 type",
+                "Half the bytes, in as many transfers: those are what it waits for.",
+            ),
+            "c": (
+                "a second place for each tile",
+                "Transfers already begin one after the other without a pause.",
+            ),
+            "d": ("work on the Vector Engine", "It waits, like every engine but DMA."),
+        },
+        "a8e8016be72d5b28",
+    ),
 }
 
 
