@@ -307,6 +307,12 @@ def test_broken_rules_of_transposes(case, words):
     breaks(case, *words)
 
 
+def test_a_transpose_without_a_generator_is_doubted():
+    """Published kernels pass dge_mode=none, which the page of the instruction does not list."""
+    with pytest.warns(DoubtfulKernel, match="dge_mode=none"):
+        run(transposing((4, 6), (6, 4), dge_mode=nisa.dge_mode.none))
+
+
 def test_a_gathering_transpose_has_indices_of_uint32():
     def kernel(of, rows):
         x = nl.ndarray((64, 32), dtype=nl.bfloat16, buffer=nl.shared_hbm)

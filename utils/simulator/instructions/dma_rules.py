@@ -166,7 +166,13 @@ def transpose_generator(use: Use) -> None:
         )
     gathers = src.indirect is not None
     allowed = (dge_mode.unknown, dge_mode.swdge if gathers else dge_mode.hwdge)
-    if mode not in allowed:
+    if mode is dge_mode.none and not gathers:
+        use.doubt(
+            "dge_mode=none, which the documentation does not list here.",
+            "published kernels pass it; the descriptors are then written before the kernel runs.",
+            "leave out dge_mode.",
+        )
+    elif mode not in allowed:
         raise use.refuse(
             f"dge_mode={mode}; allowed are {' and '.join(str(each) for each in allowed)}"
             f"{' for a src found at run time' if gathers else ''}.",
