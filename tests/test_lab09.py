@@ -2,6 +2,8 @@
 
 import base64
 import json
+import subprocess
+import sys
 import zlib
 from functools import partial
 
@@ -12,6 +14,7 @@ import pytest
 from tests.cells import answer_from, cases_of, names_of, verdict_of
 from tests.wrong_answers.lab09 import ADD, MENDED, NORM, SOFTMAX, SUMS, TRANSPOSE, WRONG, changed
 from utils import check
+from utils.catalog import ROOT
 from utils.exercises import judge, limit, observe_case
 from utils.exercises.lab09 import norm, rows, sums
 from utils.exercises.lab09.observe import OBSERVERS
@@ -312,6 +315,26 @@ def test_a_kernel_that_does_not_end_is_stopped_once(
     answer = answer_from("def add_rows(a, b):\n    while True:\n        pass", "lab09.ex1", names)
     verdict = check.run("lab09.ex1", answer, 6.0, "public")
     assert verdict.state == "error" and "does each of its loops end?" in verdict.error
+
+
+def test_judges_need_no_kernel_to_have_run(names: dict) -> None:
+    """At grading they run in a process that has imported nothing of NKI."""
+    seen = []
+    for exercise_id in EXERCISES:
+        answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
+        case = cases_of(exercise_id, "public")[0]
+        seen.append([exercise_id, case, observe_case(exercise_id, answer, case)["facts"]])
+    code = """
+import json, sys
+from utils.exercises import judge
+for exercise_id, case, facts in json.load(sys.stdin):
+    failed = [c for c in judge(exercise_id).judge(case, facts) if not c.passed]
+    assert not failed, failed
+assert "nki" not in sys.modules
+"""
+    subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(seen), text=True, cwd=ROOT, check=True
+    )
 
 
 def test_a_message_keeps_the_names_of_instructions(names: dict) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator import capacity, enums
+from utils.simulator import capacity, enums, instructions
 from utils.simulator.arrays import check_returnable, shapes_of
 from utils.simulator.dtypes import ALL, DType
 from utils.simulator.enums import MemoryRegion
@@ -41,6 +41,7 @@ CHOICES = {
     if isinstance(value, type) and issubclass(value, Enum) and value is not Enum
 }
 NOWHERE = compile("", "<recorded kernel>", "exec")
+assert instructions.__all__, "importing the instructions fills TABLE, where no kernel did it before"
 
 
 def from_plain(data: Any, target: str, precise: bool | None = True) -> Program:

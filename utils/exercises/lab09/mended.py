@@ -7,6 +7,7 @@ import numpy as np
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion
 from utils.exercises.lab09.rows import drawn
+from utils.exercises.lab09.rules import RULES
 from utils.exercises.replayed import farthest, generator, replayed
 
 BROKEN_RULE = {
@@ -58,8 +59,6 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _named(name: str, found: Facts) -> Criterion:
-    from utils.exercises.lab09.broken import RULES
-
     said = found.get("rule", "")
     message = (
         f"kernel {name} does not break the rule you name: run it, and read what the error says"
