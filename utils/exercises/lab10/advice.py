@@ -1,0 +1,104 @@
+"""The cases and the judgement of profiles read, exercise 5 of lab 10."""
+
+import functools
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion
+from utils.exercises.lab10.reading import ACTIONS, summary
+
+EACH = 2
+"""Profiles of each kind in a case."""
+LOOK = {
+    "block": "argument_loads says how often the arguments come from HBM",
+    "lengthen": "dma counts the time to begin transfers too, moving does not",
+    "rotate": "place is the share of the critical path that waits for a place in use",
+    "rebalance": "one of vector, scalar and gpsimd is full while others are not",
+    "fuse": "between is the share of bytes that are neither of arguments nor of results",
+    "stop": "moving near 1 with every byte needed, or mfu near 1: the bound is reached",
+}
+
+
+@functools.cache
+def profiles() -> tuple[tuple[str, dict[str, float]], ...]:
+    """What mends each variant, and what its profile says."""
+    from utils import simulator
+
+    simulator.use()
+    from utils.exercises.lab10.variants import variants
+    from utils.simulator.arrays import Shape
+    from utils.simulator.profile import profile
+
+    return tuple(
+        (
+            each.action,
+            summary(profile(each.kernel, target="trn2")(*(Shape(*s) for s in each.shapes))),
+        )
+        for each in variants()
+    )
+
+
+def cases(rng: random.Random) -> list[Facts]:
+    """Some profiles of each kind, in any order; a little off, so that no list of numbers helps."""
+    chosen = []
+    for action in ACTIONS:
+        chosen += rng.sample([numbers for name, numbers in profiles() if name == action], EACH)
+    rng.shuffle(chosen)
+    return [{"profiles": [_off(rng, each) for each in chosen]}]
+
+
+def _off(rng: random.Random, numbers: dict[str, float]) -> dict[str, float]:
+    """The numbers with up to half a percent more or less each."""
+    return {
+        name: round(min(value * rng.uniform(0.995, 1.005), max(1.0, value)), 3)
+        for name, value in numbers.items()
+    }
+
+
+def truths(case: Facts) -> list[str]:
+    """For each profile of a case what mends the variant that it is nearest to."""
+
+    def apart(some: dict[str, float], other: dict[str, float]) -> float:
+        return sum(abs(some[name] - other[name]) / (abs(other[name]) + 0.1) for name in other)
+
+    return [
+        min(profiles(), key=lambda known: apart(each, known[1]))[0] for each in case["profiles"]
+    ]
+
+
+def judge(case: Facts, facts: Facts) -> list[Criterion]:
+    right, said = truths(case), facts["said"]
+    if said is None or len(said) != len(right):
+        fault = f"`advise` returned {facts['kind']}: return a list of {len(right)} words of ACTIONS"
+        return [
+            criterion(f"{name}", 1, False, "", "", "" if place else fault)
+            for place, name in enumerate(ACTIONS)
+        ]
+    strange = [each for each in said if each not in ACTIONS]
+    made = []
+    for name in ACTIONS:
+        missed = [n for n, (a, b) in enumerate(zip(right, said, strict=True)) if a == name != b]
+        wrongly = [n for n, (a, b) in enumerate(zip(right, said, strict=True)) if b == name != a]
+        hit = right.count(name) - len(missed)
+        message = ""
+        if strange:
+            message = f"{strange[0]!r} is none of ACTIONS: {', '.join(ACTIONS)}"
+            message *= all(each.passed for each in made)
+        elif missed:
+            message = f"profile {missed[0]} is one, you say {said[missed[0]]}: {LOOK[name]}"
+        elif wrongly:
+            message = (
+                f"profile {wrongly[0]} is none, it is {right[wrongly[0]]}: "
+                f"{LOOK[right[wrongly[0]]]}"
+            )
+        made.append(
+            criterion(
+                name,
+                1,
+                not missed and not wrongly,
+                f"{hit} of {right.count(name)}" + f", {len(wrongly)} too many" * bool(wrongly),
+                f"{right.count(name)} of {right.count(name)}",
+                message,
+            )
+        )
+    return made

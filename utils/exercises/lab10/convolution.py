@@ -1,0 +1,141 @@
+"""The cases and the judgement of the convolution with pooling, exercise 4 of lab 10."""
+
+import random
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import not_judged
+from utils.exercises.lab10 import timed
+from utils.exercises.lab10.slow import why
+from utils.exercises.lab10.timed import case_of, drawn
+from utils.exercises.replayed import Replayed, generator, nothing, replayed, right_values
+
+WEIGHTS = {"values": 4, "HBM traffic": 2, "over the bound": 2}
+TOLERANCE = 1e-5
+"""Relative to the largest value, beyond one rounding to BF16; FP32 sums of 9 x 128 products in any
+order stay below 2e-6, one more rounding to BF16 is off by 1e-3."""
+TRAFFIC = 1.55
+"""Of the least. For 130 x 130, in pieces of four rows with two more around them 1.36, all at once
+1.0; in pieces of two rows, or with the unpooled result in HBM 1.74; anew for each tap 6.9."""
+SLOWER = 1.75
+"""Times the bound of the FLOP at the Tensor Engine's peak. For 130 x 130 and 128 channels, measured
+on 21 November: in pieces 1.20, whichever engine pools; all of x first 1.38, and nine loads of
+weights 1.46; shifted copies in SBUF 1.51. Sums outside of PSUM have 3.1, loads for each tap 3.0."""
+
+
+def sizes(rng: random.Random) -> list[Facts]:
+    def case(inputs: int, outputs: int, high: int, wide: int, is_timed: bool = False) -> Facts:
+        return case_of(
+            ((inputs, high, wide), "bfloat16"),
+            ((3, 3, inputs, outputs), "bfloat16"),
+            ((outputs,), "float32"),
+            timed=is_timed,
+        )
+
+    return [
+        case(32, 32, 6, 6),
+        case(rng.choice((48, 96)), rng.choice((64, 96)), 12, 2 * rng.choice((9, 13))),
+        case(128, rng.choice((64, 128)), 2 * rng.choice((15, 16)), 66),
+        case(128, 128, 130, 130, True),
+    ]
+
+
+def judge(case: Facts, facts: Facts) -> list[Criterion]:
+    rng = generator(facts)
+    x, w, bias = (drawn(rng, each) for each in case["arguments"])
+    run = replayed(facts, (x, w, bias), "conv_pool")
+    if run.fault:
+        return nothing(WEIGHTS, run.fault)
+    sums = convolved(x, w)
+    right = pooled(sums) + bias[:, None, None]
+    values = right_values(run, right, "bfloat16", TOLERANCE, 4, _advice(run, x, w, bias, sums))
+    slower, reason = float("inf"), ""
+    if case["timed"] and values.passed:
+        slower = run.profile.seconds / bound(case)
+        reason = why(run) if slower > SLOWER else ""
+    rest = [
+        timed.traffic(
+            run,
+            case,
+            TRAFFIC,
+            2,
+            "load the rows of a piece with the two rows around it once, use nine shifted views of "
+            "that tile, and store only what is pooled",
+        ),
+        timed.at_most("over the bound", case, slower, SLOWER, 2, "{:.2f} times the bound", reason),
+    ]
+    return [values, *(each if values.passed else not_judged(each) for each in rest)]
+
+
+def bound(case: Facts) -> float:
+    """Seconds of the convolution's FLOP at the Tensor Engine's peak."""
+    from utils.hardware import machine
+
+    (_, high, wide), (_, _, inputs, outputs), _ = (each[0] for each in case["arguments"])
+    flop = 2.0 * 9 * inputs * outputs * (high - 2) * (wide - 2)
+    return flop / machine("trainium2", "core").rate("bf16")
+
+
+def convolved(x: np.ndarray, w: np.ndarray, flip: bool = False) -> np.ndarray:
+    """The sum over channels and taps, (outputs, H - 2, W - 2), in FP32. flip: taps reversed."""
+    data, (inputs, high, wide) = x.astype(np.float32), x.shape
+    weights = w.astype(np.float32)[::-1, ::-1] if flip else w.astype(np.float32)
+    total = np.zeros((w.shape[3], (high - 2) * (wide - 2)), np.float32)
+    for i in range(3):
+        for j in range(3):
+            window = data[:, i : i + high - 2, j : j + wide - 2].reshape(inputs, -1)
+            total += weights[i, j].T @ window
+    return total.reshape(-1, high - 2, wide - 2)
+
+
+def pooled(sums: np.ndarray) -> np.ndarray:
+    """The largest of each square of 2 x 2."""
+    outputs, high, wide = sums.shape
+    return sums.reshape(outputs, high // 2, 2, wide // 2, 2).max(axis=(2, 4))
+
+
+def _advice(run: Replayed, x: np.ndarray, w: np.ndarray, bias: np.ndarray, sums: np.ndarray) -> str:
+    general = (
+        "sum over i, j and channels of x[c, y + i, z + j] * w[i, j, c, o], plus bias[o]; then the "
+        "largest of each 2 x 2"
+    )
+    found = run.outputs[0].astype(np.float64)
+    column, best = bias[:, None, None], pooled(sums)
+    if found.shape != best.shape:
+        if found.shape == sums.shape:
+            return "the result is not pooled: each square of 2 x 2 becomes its largest value"
+        return general
+    if not np.isfinite(found).all():
+        return general
+    much = float(abs(best + column).max())
+
+    def near(other: np.ndarray) -> bool:
+        return bool(abs(found - other).max() <= 0.02 * much)
+
+    outputs, high, wide = sums.shape
+    squares = sums.reshape(outputs, high // 2, 2, wide // 2, 2)
+    if near(best + column):
+        return (
+            "close, but a value on the way was rounded to BF16: sums and maxima stay in FP32, and "
+            "the last instruction writes BF16"
+        )
+    if near(best):
+        return "the bias is missing: one number for each output channel, a column in SBUF"
+    if near(squares.mean(axis=(2, 4)) + column):
+        return "this is the mean of each square: take its largest value"
+    if near(squares[:, :, 0, :, 0] + column):
+        return "this takes the first of each square: take the largest of the four"
+    if near(squares[:, :, :, :, 0].max(axis=2) + column):
+        return "only the rows of each square are compared: compare the columns too"
+    if near(squares[:, :, 0].max(axis=3) + column):
+        return "only the columns of each square are compared: compare the rows too"
+    if near(pooled(convolved(x, w, flip=True)) + column):
+        return "the taps are reversed: tap (i, j) belongs to the window that begins at row i"
+    last = w[2, 2].astype(np.float32).T @ x[:, 2:, 2:].astype(np.float32).reshape(len(x), -1)
+    if near(pooled(last.reshape(sums.shape)) + column):
+        return (
+            "only the last tap is in the result: allocate the PSUM tile before the loop over the "
+            "nine, so that products add up"
+        )
+    return general

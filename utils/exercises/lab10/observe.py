@@ -1,0 +1,66 @@
+"""What the kernels of lab 10 do, recorded without numbers. Judges nothing."""
+
+from typing import Any
+
+from utils.exercises import Facts, Observer
+from utils.exercises.kernels import recorded
+from utils.exercises.plain import describe
+from utils.exercises.watch import Answer
+
+LANGUAGE = "utils.simulator.language"
+PRODUCT = (f"{LANGUAGE}.transfer.matmul",)
+NORMS = ("utils.exercises.lab10.given", f"{LANGUAGE}.reductions.rms_norm")
+SOFTMAX = (f"{LANGUAGE}.reductions.softmax",)
+"""What would be a whole answer; it refuses to be called while one runs."""
+LONGEST = 20
+"""Characters of an advice that are kept: the longest of the list has half of that."""
+
+
+def sizes_of(case: Facts) -> list[tuple[tuple[int, ...], str] | float]:
+    """The arguments of a case: shape and type of arrays, or a number."""
+    return [
+        each if isinstance(each, int | float) else (tuple(each[0]), each[1])
+        for each in case["arguments"]
+    ]
+
+
+def observe_product(answer: Answer, case: Facts) -> Facts:
+    return recorded("lab10.ex1", answer, *sizes_of(case), also_closed=PRODUCT)
+
+
+def observe_fast_product(answer: Answer, case: Facts) -> Facts:
+    return recorded("lab10.ex2", answer, *sizes_of(case), also_closed=PRODUCT)
+
+
+def observe_norm(answer: Answer, case: Facts) -> Facts:
+    return recorded("lab10.ex3", answer, *sizes_of(case), also_closed=NORMS)
+
+
+def observe_convolution(answer: Answer, case: Facts) -> Facts:
+    return recorded("lab10.ex4", answer, *sizes_of(case))
+
+
+def observe_advice(answer: Answer, case: Facts) -> Facts:
+    """What an answer says to profiles; it sees the numbers only."""
+    said: Any = answer([dict(each) for each in case["profiles"]])
+    if not isinstance(said, list | tuple):
+        return {"kind": describe(said), "said": None}
+    words = [
+        each[:LONGEST] if isinstance(each, str) else describe(each)
+        for each in said[: len(case["profiles"]) + 1]
+    ]
+    return {"kind": describe(said), "said": words}
+
+
+def observe_attention(answer: Answer, case: Facts) -> Facts:
+    return recorded("lab10.ex6", answer, *sizes_of(case), also_closed=SOFTMAX)
+
+
+OBSERVERS = {
+    "ex1": Observer("matmul", observe_product),
+    "ex2": Observer("fast_matmul", observe_fast_product),
+    "ex3": Observer("fused_norm", observe_norm),
+    "ex4": Observer("conv_pool", observe_convolution),
+    "ex5": Observer("advise", observe_advice),
+    "ex6": Observer("attention", observe_attention),
+}

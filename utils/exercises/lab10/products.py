@@ -1,0 +1,140 @@
+"""The cases and the judgement of products, exercises 1 and 2 of lab 10."""
+
+import random
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import not_judged
+from utils.exercises.lab10 import timed
+from utils.exercises.lab10.reading import over_least
+from utils.exercises.lab10.slow import why
+from utils.exercises.lab10.timed import case_of, drawn
+from utils.exercises.replayed import Replayed, generator, nothing, replayed, right_values
+
+BF16 = "bfloat16"
+TOLERANCE = 1e-5
+"""Relative to the largest element, beyond one rounding to BF16: FP32 sums of 2048 products in any
+order stay below 2e-6; sums that were rounded to BF16 on the way are off by 1e-3. The tests measure
+both."""
+TRAFFIC, LEAST_TRAFFIC = 1.40, 1.05
+"""Of the least. At 1024 x 1024 x 1024: reloading for each tile 3.67, for each row of tiles 3.33,
+for two rows 2.0, for four rows or for each column of tiles 1.33, everything once 1.0."""
+SOME_MFU, GOOD_MFU = 0.52, 0.75
+"""At 2048 x 2048 x 2048, measured on 21 November. With traffic 1.0: all of the left matrix before
+the first product 0.57, panels of 128 columns 0.65, two accumulators of a whole row 0.82, all of
+both matrices before the first product 0.84, K in blocks with sums in SBUF 0.91, panels of 512
+columns 0.90, sums of four tiles in PSUM while K passes by 0.92. With more traffic: blocks of 8 x 2
+tiles 0.70, of 2 x 2 0.46, the textbook's loops 0.18."""
+WEIGHTS = {"values": 3, "HBM traffic": 2}
+FAST_WEIGHTS = {"values": 3, "HBM traffic": 2, "MFU, some": 2, "MFU, good": 2}
+
+
+def shapes(depth: int, rows: int, columns: int, is_timed: bool = False) -> Facts:
+    """A case with lhs_t (depth, rows) and rhs (depth, columns)."""
+    return case_of(((depth, rows), BF16), ((depth, columns), BF16), timed=is_timed)
+
+
+def sizes(rng: random.Random) -> list[Facts]:
+    return [
+        shapes(128, 512, 512),
+        shapes(128 * rng.choice((2, 3)), 512, 512 * rng.choice((2, 3))),
+        shapes(1024, 1024, 1024, True),
+        shapes(128 * rng.choice((3, 4)), 1536, 1024, True),
+    ]
+
+
+def fast_sizes(rng: random.Random) -> list[Facts]:
+    return [shapes(256 * rng.choice((1, 2)), 512, 1024), shapes(2048, 2048, 2048, True)]
+
+
+def judge_traffic(case: Facts, facts: Facts) -> list[Criterion]:
+    run, values = _run(case, facts, "matmul")
+    if run.fault:
+        return nothing(WEIGHTS, run.fault)
+    found = timed.traffic(run, case, TRAFFIC, 2, _traffic_advice(run, case))
+    return [values, found if values.passed else not_judged(found)]
+
+
+def judge_fast(case: Facts, facts: Facts) -> list[Criterion]:
+    run, values = _run(case, facts, "fast_matmul")
+    if run.fault:
+        return nothing(FAST_WEIGHTS, run.fault)
+    reached, reason = 0.0, ""
+    if case["timed"] and values.passed:
+        reached = mfu(case, run)
+        reason = why(run) if reached < GOOD_MFU else ""
+    rest = [
+        timed.traffic(run, case, LEAST_TRAFFIC, 2, _traffic_advice(run, case)),
+        timed.at_least("MFU, some", case, reached, SOME_MFU, 2, "{:.2f}", reason),
+        timed.at_least(
+            "MFU, good", case, reached, GOOD_MFU, 2, "{:.2f}", reason * (reached >= SOME_MFU)
+        ),
+    ]
+    return [values, *(each if values.passed else not_judged(each) for each in rest)]
+
+
+def mfu(case: Facts, run: Replayed) -> float:
+    """Share of the Tensor Engine's peak, by the FLOP that the product needs."""
+    from utils.hardware import machine
+
+    (depth, rows), (_, columns) = (each[0] for each in case["arguments"])
+    flop = 2.0 * depth * rows * columns
+    return flop / machine("trainium2", "core").rate("bf16") / run.profile.seconds
+
+
+def _run(case: Facts, facts: Facts, answer: str) -> tuple[Replayed, Criterion | None]:
+    rng = generator(facts)
+    a, b = (drawn(rng, each) for each in case["arguments"])
+    run = replayed(facts, (a, b), answer)
+    if run.fault:
+        return run, None
+    right = a.astype(np.float32).T @ b.astype(np.float32)
+    return run, right_values(run, right, BF16, TOLERANCE, 3, _advice(run, a, b, right))
+
+
+def _traffic_advice(run: Replayed, case: Facts) -> str:
+    """Which matrix comes how often."""
+    if not case["timed"]:
+        return ""
+    found = [
+        run.bytes_read_of(place) / run.inputs[place].nbytes for place in range(len(run.inputs))
+    ]
+    said = f"lhs_t is loaded {found[0]:.3g} times and rhs {found[1]:.3g} times"
+    if max(found) < 1.01 < over_least(run.program):
+        return f"{said}: what is too much goes out of SBUF and back, partial sums for example"
+    if min(found) > 1.01:
+        return (
+            f"{said}: each product loads what others have loaded. Hoist the loads out of the "
+            "innermost loop first, then keep a block of rows of tiles"
+        )
+    return (
+        f"{said}: the matrix of the inner loop comes once for each turn of the outer one. Keep "
+        "several rows of tiles (a block) in SBUF before the other matrix is walked through"
+    )
+
+
+def _advice(run: Replayed, a: np.ndarray, b: np.ndarray, right: np.ndarray) -> str:
+    general = "tile (m, n) of the result is the sum over k of lhs_t[k, m].T @ rhs[k, n]"
+    found = run.outputs[0]
+    if found.shape != right.shape:
+        return general
+    wide, much = found.astype(np.float32), float(abs(right).max())
+
+    def near(other: np.ndarray, limit: float = 0.02) -> bool:
+        return bool(abs(wide - other).max() <= limit * much)
+
+    if near(right):
+        return (
+            "close, but sums were rounded to BF16 on the way: keep partial sums in FP32, in PSUM "
+            "or in SBUF, and round once at the end"
+        )
+    first, last = a[:128].astype(np.float32), a[-128:].astype(np.float32)
+    if len(a) > 128 and near(last.T @ b[-128:].astype(np.float32)):
+        return (
+            "only the last tile of K is in the result: allocate the PSUM tile before the loop "
+            "over K, so that products add up"
+        )
+    if len(a) > 128 and near(first.T @ b[:128].astype(np.float32)):
+        return "only the first tile of K is in the result: the loop over K is missing"
+    return general

@@ -1,0 +1,128 @@
+"""Why a kernel is slower than asked for, from its profile, and what to do next: for messages."""
+
+from statistics import median
+from typing import Any
+
+from utils.exercises.lab10.reading import moved, over_least, waited
+from utils.exercises.replayed import Replayed
+
+NAMES = {
+    "tensor": "Tensor Engine",
+    "vector": "Vector Engine",
+    "scalar": "Scalar Engine",
+    "gpsimd": "GpSimd Engine",
+    "dma": "DMA",
+}
+FULL, MUCH = 0.8, 0.15
+"""Shares of the time: an engine that bounds a kernel, and a wait that is worth a word."""
+
+
+def why(run: Replayed) -> str:
+    """What bounds the kernel and what to try, in the order in which a profile is read."""
+    profile = run.profile
+    found, busy = moved(run.program), profile.utilisation
+    total = sum(found.values())
+    if found["between"] > total / 10:
+        return (
+            f"{found['between'] / total:.0%} of the bytes go to HBM between two parts of the "
+            "kernel and back: keep them in SBUF, in one loop"
+        )
+    extra = over_least(run.program)
+    if busy["dma"] >= FULL and extra > 1.5:
+        return (
+            f"DMA is busy {busy['dma']:.0%} of the time and moves {extra:.2g} times the least: use "
+            "what was loaded for more products before it is loaded again"
+        )
+    if busy["dma"] >= FULL and profile.moving < 0.6 * busy["dma"]:
+        return (
+            f"DMA is busy {busy['dma']:.0%} of the time, {profile.moving:.0%} with moving: there "
+            f"are many short transfers, {_bytes(run)} bytes each: let each bring longer rows"
+        )
+    busiest = profile.busiest
+    if busiest not in ("dma", "tensor") and busy[busiest] >= FULL:
+        return (
+            f"the {NAMES[busiest]} is busy {busy[busiest]:.0%} of the time, mostly with "
+            f"{_most(profile, busiest)}: fuse its passes, or move some to an engine with room "
+            f"({_others(busy, busiest)})"
+        )
+    return _waits(profile, busy, run)
+
+
+def _waits(profile: Any, busy: dict[str, float], run: Replayed) -> str:
+    busiest = profile.busiest
+    said = f"no engine is full, the {NAMES[busiest]} with {busy[busiest]:.0%} is the busiest: "
+    if busy[busiest] >= FULL:
+        said = f"the {NAMES[busiest]} is busy {busy[busiest]:.0%} of the time: "
+    products = [each.start for each in profile.intervals if each.engine == "tensor"]
+    before = min(products, default=0.0) / profile.seconds
+    if before > MUCH:
+        return (
+            f"{said}for {before:.0%} of the time the Tensor Engine waits for its first product. "
+            "Load what that needs first, and the rest while it works"
+        )
+    spent = waited(profile)
+    if spent["place"] > MUCH:
+        return (
+            f"{said}{spent['place']:.0%} of the critical path waits for a place in use: allocate "
+            "tiles inside the loop, so that each turn has its own"
+        )
+    engine, name, line, share = _off_the_busiest(profile)
+    if share < MUCH:
+        return (
+            f"{said}little waits; what is left is less work for it: fewer instructions, each with "
+            "as many columns as it takes"
+        )
+    where = f"{share:.0%} of the critical path is {name} in line {line}"
+    if engine == "dma":
+        return (
+            f"{said}{where}, {_bytes(run)} bytes each: products wait for loads. Let each bring "
+            "longer rows, and more rows at a time"
+        )
+    return (
+        f"{said}{where}: engines take turns where they could work at one time. Work in pieces of "
+        "a PSUM bank, so that one piece is computed while another is reduced"
+    )
+
+
+def _off_the_busiest(profile: Any) -> tuple[str, str, int, float]:
+    """The engine, instruction and line, not of the busiest engine, that the critical path holds
+    most of, and its share of the time.
+    """
+    spans: dict[tuple[str, str, int], float] = {}
+    for step in profile.critical_path:
+        engine = step.engine.partition(" ")[0]
+        if engine != profile.busiest:
+            key = engine, step.name, step.line
+            spans[key] = spans.get(key, 0.0) + step.seconds / profile.seconds
+    if not spans:
+        return "", "", 0, 0.0
+    longest = max(spans, key=spans.__getitem__)
+    return *longest, spans[longest]
+
+
+def _bytes(run: Replayed) -> int:
+    """Bytes of the transfer in the middle."""
+    from utils.simulator.enums import engine
+
+    sizes = [
+        each.args[name].size * each.args[name].itemsize
+        for each in run.program.instructions
+        if each.engine is engine.dma
+        for name in each.checked.spec.outputs
+    ]
+    return int(median(sizes or [0]))
+
+
+def _most(profile: Any, engine: str) -> str:
+    """The instruction that an engine spends most time on."""
+    spent: dict[str, float] = {}
+    for each in profile.intervals:
+        if each.engine.partition(" ")[0] == engine:
+            spent[each.name] = spent.get(each.name, 0.0) + each.end - each.start
+    return max(spent, key=spent.__getitem__, default="nothing")
+
+
+def _others(busy: dict[str, float], busiest: str) -> str:
+    """The compute engines that are less than half busy, with how much they are."""
+    free = [n for n in ("scalar", "vector", "gpsimd") if n != busiest and busy[n] < 0.5]
+    return ", ".join(f"{NAMES[n]} {busy[n]:.0%}" for n in free) or "none has: fuse"

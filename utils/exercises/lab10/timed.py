@@ -1,0 +1,65 @@
+"""What the judges of lab 10 share: cases of which only the largest is timed."""
+
+import ml_dtypes
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion
+from utils.exercises.lab10.reading import over_least
+from utils.exercises.replayed import Replayed
+
+LATER = "not at this size"
+Argument = tuple[tuple[int, ...], str]
+
+
+def case_of(*arguments: Argument | float, timed: bool = False) -> Facts:
+    """A case: sizes of the arguments as plain data, and whether traffic and time count."""
+    plain = [each if isinstance(each, float) else [list(each[0]), each[1]] for each in arguments]
+    return {"arguments": plain, "timed": timed}
+
+
+def words(case: Facts) -> str:
+    """The sizes of a case.
+
+    >>> words(case_of(((4, 8), "bfloat16"), 0.5))
+    'arguments of [4, 8], 0.5'
+    """
+    said = [str(each if isinstance(each, float) else each[0]) for each in case["arguments"]]
+    return f"arguments of {', '.join(said)}"
+
+
+def drawn(rng: np.random.Generator, argument: list, scale: float = 1.0) -> np.ndarray:
+    """Random numbers of the shape and type of an argument of a case."""
+    shape, dtype = argument
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
+    return (scale * rng.standard_normal(shape, dtype=np.float32)).astype(kind)
+
+
+def traffic(run: Replayed, case: Facts, limit: float, weight: int, message: str) -> Criterion:
+    """Whether at most `limit` times the least goes to and from HBM, where a case is timed."""
+    target = f"at most {limit:g} times the least"
+    if not case["timed"]:
+        return criterion("HBM traffic", weight, True, LATER, target, "")
+    found = over_least(run.program)
+    measured = f"{found:.3g} times the least"
+    return criterion("HBM traffic", weight, found <= limit, measured, target, message)
+
+
+def at_least(
+    name: str, case: Facts, value: float, limit: float, weight: int, text: str, message: str
+) -> Criterion:
+    """Whether a figure is at least its limit, where a case is timed. text: formats a figure."""
+    target = f"at least {text.format(limit)}"
+    if not case["timed"]:
+        return criterion(name, weight, True, LATER, target, "")
+    return criterion(name, weight, value >= limit, text.format(value), target, message)
+
+
+def at_most(
+    name: str, case: Facts, value: float, limit: float, weight: int, text: str, message: str
+) -> Criterion:
+    """Whether a figure is at most its limit, where a case is timed. text: formats a figure."""
+    target = f"at most {text.format(limit)}"
+    if not case["timed"]:
+        return criterion(name, weight, True, LATER, target, "")
+    return criterion(name, weight, value <= limit, text.format(value), target, message)
