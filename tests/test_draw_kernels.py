@@ -59,8 +59,8 @@ def test_figures_are_small_and_say_what_they_show(tiled: Any, softmax: Any) -> N
     for picture in pictures:
         assert picture.png.startswith(b"\x89PNG") and len(picture.png) < FIGURE_BYTES
     assert "stimated" in pictures[0].caption and "one, about" in pictures[0].caption
-    assert "left: tiled 2 times; right: tiled 8 times." in pictures[3].caption
-    assert "left: one 2 times, two 2 times;" in pictures[4].caption
+    assert "left: 2 times by tiled; right: 8 times by tiled." in pictures[3].caption
+    assert "left: 2 times by one, 2 times by two;" in pictures[4].caption
     assert "peak: tiled " in pictures[5].caption
 
 

@@ -3,6 +3,7 @@
 All times are the estimates of the course's model, and each figure says so.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ NAMES = {
 }  # fmt: skip
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 PIXELS = 600
-"""About the width of a timeline; a bar that is narrower is drawn as wide as one."""
+"""About the width of a timeline."""
 MOST_BARS = 4000
 """Narrower bars than this many side by side cannot be seen; they are drawn as one."""
 
@@ -50,9 +51,9 @@ def kernel_timeline(
         for row, lane in enumerate(used[name]):
             color = LANES.index(lane)
             bars = _bars(profile, lane, start, end)
-            seen = (end - start) / PIXELS
+            seen = _widened(bars, (end - start) / PIXELS)
             axes.broken_barh(
-                [(left / scale, max(width, seen) / scale) for left, width in bars],
+                [(left / scale, width / scale) for left, width in seen],
                 (row - 0.38, 0.76),
                 facecolor=COLORS[color],
                 linewidth=0,
@@ -96,6 +97,19 @@ def _bars(profile: "Profile", lane: str, start: float, end: float) -> list[tuple
         else:
             joined.append([left, right])
     return [(left, max(right - left, gap / 2)) for left, right in joined]
+
+
+def _widened(bars: list[tuple[float, float]], pixel: float) -> list[tuple[float, float]]:
+    """Bars that stand alone get a width that can be seen; crowded ones keep theirs, as a shade.
+
+    >>> _widened([(0.0, 0.2), (9.0, 0.2), (9.5, 0.2)], pixel=1.0)
+    [(0.0, 1.0), (9.0, 0.2), (9.5, 1.0)]
+    """
+    ends = [left for left, _ in bars[1:]] + [math.inf]
+    return [
+        (left, max(width, pixel) if after - left > 3 * pixel else width)
+        for (left, width), after in zip(bars, ends, strict=True)
+    ]
 
 
 def _unit(seconds: float) -> tuple[float, str]:
@@ -197,7 +211,7 @@ def hbm_loads(
     bar.set_label("times loaded", fontsize=9)
     said = "; ".join(
         f"{name}: "
-        + ", ".join(f"{kernel} {_often(loads[kernel, name].mean)}" for kernel in profiles)
+        + ", ".join(f"{_often(loads[kernel, name].mean)} by {kernel}" for kernel in profiles)
         for name in names
     )
     words_said = f"How often each part of an argument is loaded. {said}."
