@@ -121,6 +121,18 @@ class Settings(nl.NKIObject):
     scale: float = 2.0
 
 
+def test_shapes_and_addresses_as_the_documentation_asks_for_them() -> None:
+    """Its kernels compare the shape of an argument with a list, and print where a tile lies."""
+
+    def kernel(x):
+        assert x.shape == [4, 8] and not x.shape != [4, 8] and x.shape == (4, 8) != [8, 4]
+        placed = nl.ndarray((4, 8), nl.float32, buffer=nl.sbuf, address=(0, 1024))
+        assert placed.address == (0, 1024) and nl.load(x).address == None  # noqa: E711
+        return x
+
+    assert nki.simulate(kernel)(np.ones((4, 8), np.float32)).shape == (4, 8)
+
+
 def test_arrays_in_containers_and_objects() -> None:
     given = Options(X, 3, (X + 1, {"z": X + 2}))
     settings = Settings(X + 3)

@@ -114,6 +114,7 @@ class Arrays:
             fill(storage, value)
         self.host[storage] = value
         tensor = self.seen[id(value)] = whole(storage)
+        tensor.shape = ShapeGiven(shape)
         return tensor
 
     def given_back(self, program: Program, returned: Any) -> Any:
@@ -131,6 +132,22 @@ class Arrays:
             return self.host[stored]
         array = array_of(tensor)
         return _torch(array, tensor.dtype) if self.torch else array
+
+
+class ShapeGiven(tuple[int, ...]):
+    """The shape of an argument, which kernels of the documentation compare with lists, too.
+
+    >>> ShapeGiven((4, 8)) == [4, 8], ShapeGiven((4, 8)) == (4, 8)
+    (True, True)
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
 
 
 def is_tensor(value: Any) -> bool:

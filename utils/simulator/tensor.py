@@ -63,6 +63,11 @@ class Tensor(Views):
         return self.storage.name
 
     @property
+    def address(self) -> tuple[int, int] | None:
+        """(partition, byte in it) of a tile that was allocated with an address, else None."""
+        return self.storage.address
+
+    @property
     def itemsize(self) -> int:
         return self.dtype.itemsize
 
