@@ -20,6 +20,8 @@ from utils.simulator.program import Core, Instruction, Program
 from utils.simulator.tensor import Tensor
 
 Box = tuple[int, int, int, int]
+Strided = tuple[tuple[int, ...], int, tuple[int, ...]]
+"""Shape, start and strides of an array of bytes."""
 GENERATION_THAT_ADDS_TO_VALUES = 4
 
 
@@ -37,7 +39,7 @@ class Products:
     __slots__ = ("boxes", "written")
 
     def __init__(self) -> None:
-        self.boxes: dict[Any, tuple[Box, Tensor]] = {}
+        self.boxes: dict[Any, tuple[Box, Strided]] = {}
         self.written: np.ndarray | None = None
 
     def at(self, dst: Tensor) -> bool | np.ndarray:
@@ -51,26 +53,28 @@ class Products:
             self.written = np.zeros(dst.storage.size_bytes, bool)
             for _, view in self.boxes.values():
                 self._bytes(view)[...] = True
-        mask = self._bytes(dst).any(axis=-1)
+        mask = self._bytes(_strided(dst)).any(axis=-1)
         return True if mask.all() else mask if mask.any() else False
 
     def add(self, dst: Tensor) -> None:
         """Note that `dst` holds a product now."""
         if dst.key not in self.boxes:
-            self.boxes[dst.key] = dst.box(), dst
+            view = _strided(dst)
+            self.boxes[dst.key] = dst.box(), view
             if self.written is not None:
-                self._bytes(dst)[...] = True
+                self._bytes(view)[...] = True
 
-    def _bytes(self, view: Tensor) -> np.ndarray:
-        """The flags of a view's bytes, shape (*view.shape, itemsize)."""
-        item = view.dtype.itemsize
-        return np.ndarray(
-            (*view.shape, item),
-            bool,
-            self.written.data,  # type: ignore[union-attr]
-            view.offset * item,
-            (*(stride * item for stride in view.strides), 1),
-        )
+    def _bytes(self, view: Strided) -> np.ndarray:
+        """The flags of a view's bytes, shape (*shape of the view, bytes of an element)."""
+        shape, start, strides = view
+        return np.ndarray(shape, bool, self.written.data, start, strides)  # type: ignore[union-attr]
+
+
+def _strided(view: Tensor) -> Strided:
+    """Where a view's bytes are; without the allocation, which could not be freed at once."""
+    item = view.dtype.itemsize
+    strides = (*(stride * item for stride in view.strides), 1)
+    return (*view.shape, item), view.offset * item, strides
 
 
 def accumulated(dst: Tensor, product: np.ndarray, accumulate: bool | None) -> None:

@@ -110,7 +110,7 @@ class Arrays:
         storage = Storage(program, shape, dtype, region)
         storage.argument = True
         program.inputs.append(storage)
-        if storage.data is not None:
+        if storage.values:
             fill(storage, value)
         self.host[storage] = value
         tensor = self.seen[id(value)] = whole(storage)
@@ -168,6 +168,7 @@ def shapes_of(returned: Any) -> Any:
 def fill(storage: Storage, value: Any) -> None:
     """Put a host array into an allocation."""
     array = _numpy(value) if is_torch(value) else value
+    storage.overwritten()
     whole(storage).array()[...] = array.astype(storage.numpy, copy=False)
 
 

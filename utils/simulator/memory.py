@@ -19,13 +19,14 @@ HBM, PRIVATE, SHARED = MemoryRegion.hbm, MemoryRegion.private_hbm, MemoryRegion.
 class Storage:
     """One allocation. On chip, `row` elements of `dtype` in each of `partitions` partitions.
 
-    `data` holds the bytes, row after row, or is None where only shapes are simulated. In HBM there
-    is one row. row_bytes: of a row, as the hardware stores it.
+    values: whether it holds numbers; `data` has their bytes, row after row. In HBM there is one
+    row. row_bytes: of a row, as the hardware stores it.
     """
 
     __slots__ = (
-        "address", "argument", "buffer", "core", "data", "dtype", "form", "index", "line", "name",
-        "numpy", "on_chip", "partitions", "products", "row", "row_bytes", "shape", "written",
+        "_data", "address", "argument", "buffer", "core", "dtype", "form", "index", "line", "name",
+        "numpy", "on_chip", "partitions", "products", "row", "row_bytes", "shape", "values",
+        "written",
     )  # fmt: skip
 
     def __init__(
@@ -50,10 +51,21 @@ class Storage:
         self.argument = False
         self.products: Any = None
         self.numpy = dtype.numpy if program.precise else _unrounded(dtype)
-        self.data: np.ndarray | None = None
-        if program.values:
-            self.data = _unwritten(self.partitions * self.row, dtype, self.numpy)
+        self.values = program.values
+        self._data: np.ndarray | None = None
         program.storages.append(self)
+
+    @property
+    def data(self) -> np.ndarray:
+        """The bytes; at first those of memory that nobody wrote."""
+        if self._data is None:
+            self._data = _unwritten(self.partitions * self.row, self.dtype, self.numpy)
+        return self._data
+
+    def overwritten(self) -> None:
+        """All of it is going to be written: what it held before need not be made up."""
+        if self._data is None:
+            self._data = np.empty(self.partitions * self.row * self.numpy.itemsize, np.uint8)
 
     def numpy_of(self, dtype: DType) -> np.dtype:
         """How elements are kept that are written through a view of type `dtype`."""

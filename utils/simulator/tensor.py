@@ -259,8 +259,11 @@ class Tensor(Views):
         """Write elements that are already of the stored type, bit by bit."""
         if stored.shape != self.shape:
             stored = stored.reshape(self.shape)
-        self.storage.written = True
+        storage = self.storage
+        storage.written = True
         if self.indirect is None:
+            if self.shape == storage.shape and self.strides == storage.form.strides:
+                storage.overwritten()
             self.array()[...] = stored
         else:
             self.indirect.write(self, stored)

@@ -146,7 +146,7 @@ def shared_constant(constant: Any) -> Tensor:
     array = np.load(constant) if isinstance(constant, str) else np.asarray(constant)
     made = ndarray(array.shape or (1,), array.dtype, MemoryRegion.shared_hbm, name="constant")
     running("nl.shared_constant").program.constants[made.storage] = array
-    if made.storage.data is not None:
+    if made.storage.values:
         made.array()[...] = array.astype(made.storage.numpy)
         made.storage.written = True
     return made
