@@ -390,6 +390,7 @@ def test_the_first_report_of_a_case_counts() -> None:
     [
         ("TypeError: 7 (line 2: return number)", "TypeError in line 2 of its cell: return number"),
         ("TypeError: 7 (line 2: 714)", "TypeError"),
+        ("NkiValidationError: 7", "NkiValidationError"),
         ("Secret714: 7", "an exception of another library or its own"),
         ("714", "an exception of another library or its own"),
     ],

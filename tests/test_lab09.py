@@ -295,6 +295,31 @@ def test_a_record_with_more_results_than_one_is_refused(names: dict) -> None:
         assert criteria[0].message.startswith("the record of the kernel")
 
 
+LARGE = "nl.ndarray((2**15, 2**13), dtype=a.dtype, buffer=nl.shared_hbm)"
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        f"dst={LARGE}, src=a.ap(pattern=[[0, 2**15], [0, 2**13]])",
+        "dst=out.ap(pattern=[[0, 2**28], [0, 1]]), src=b.ap(pattern=[[0, 2**28]])",
+    ],
+)
+def test_a_record_cannot_fill_the_memory_of_a_judge(large: str, names: dict) -> None:
+    source = f"""
+@nki.jit
+def add_rows(a, b):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=a)
+    nisa.dma_copy({large})
+    return out
+"""
+    case = cases_of("lab09.ex1", "public")[0]
+    seen = observe_case("lab09.ex1", answer_from(source, "lab09.ex1", names), case)
+    criteria = judge("lab09.ex1").judge(case, seen["facts"])
+    assert "far more bytes" in criteria[0].message
+
+
 def test_a_packed_record_unpacks_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("utils.exercises.packed.MOST_BYTES", 1000)
     assert unpacked(packed("a" * 900)) == "a" * 900

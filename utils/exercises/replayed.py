@@ -17,6 +17,10 @@ from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion
 from utils.exercises.packed import unpacked
 
+MOST_BYTES = 2**28
+"""That a program may keep in HBM, or that an operand may read: a record that somebody made up must
+not fill the memory of whoever judges it. All that the labs ask for is smaller by far."""
+
 
 @dataclass(frozen=True)
 class Replayed:
@@ -114,12 +118,26 @@ def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Repla
         with warnings.catch_warnings():  # the learner has seen them when the kernel was recorded
             warnings.simplefilter("ignore", DoubtfulKernel)
             program = replay.from_plain(unpacked(facts["program"]), "trn2")
+            if _largest(program) > MOST_BYTES:
+                return Replayed("the kernel moves or keeps far more bytes than its arguments have")
             outputs = replay.replay(program, inputs)
     except (replay.BadProgram, NkiValidationError, ValueError) as refused:
         return Replayed("the record of the kernel is not a valid program", str(refused))
     if len(outputs) != 1:
         return Replayed("the record of the kernel has not one result")
     return Replayed("", "", inputs, tuple(np.asarray(each) for each in outputs), program)
+
+
+def _largest(program: Any) -> int:
+    """Bytes of all tensors in HBM, or of the largest operand of an instruction."""
+    kept = sum(each.size_bytes for each in program.storages if not each.on_chip)
+    operands = (
+        view.size * view.itemsize
+        for each in program.instructions
+        for inputs in (True, False)
+        for view in views_of(each, inputs)
+    )
+    return max(kept, *operands, 0)
 
 
 def nothing(weights: dict[str, int], fault: str, detail: str = "") -> list[Criterion]:

@@ -30,7 +30,7 @@ TEXT_CHARS = 300
 # own words.
 _KNOWN = {
     n for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, BaseException)
-}
+} | {"NkiValidationError"}
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,9 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
         "the Tensor Engine adds over partitions: multiply by a column of ones. "
         "nisa.tensor_partition_reduce and transposes of the whole tile take many times longer"
     )
-    early = (
-        "rows are added up before they come to the Tensor Engine: let the products take all tiles "
-        "of rows, one after the other"
+    fewer = (
+        f"the products took {rows} of {case['rows']} rows: let them take every tile of rows, the "
+        "last one too, and add no rows up before they come to the Tensor Engine"
     )
     evicted = _evicted(run)
     evictions = criterion(
@@ -72,7 +72,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
             rows >= case["rows"] and not others,
             f"{products} products of {rows} rows" + (f", {others} slow steps" if others else ""),
             f"products of {case['rows']} rows only",
-            early if products and not others else slow,
+            fewer if products and not others else slow,
         ),
         evictions if products else not_judged(evictions),
     ]
