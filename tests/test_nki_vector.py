@@ -178,7 +178,7 @@ def test_power_runs_on_gpsimd() -> None:
     assert program.instructions[-1].engine is nisa.engine.gpsimd
     assert read(dst).tolist() == [[8.0, 3.0, 0.25]]
     refused(lambda: call(engine=nisa.engine.vector), "nl.power", "gpsimd")
-    refused(lambda: call(at="psum"), "psum", "gpsimd")
+    refused(lambda: call(at="psum"), "psum", "nl.power runs on gpsimd", "fix: nisa.tensor_copy dst")
 
 
 # ---- tiles and columns -----------------------------------------------------------------------

@@ -44,14 +44,16 @@ def gpsimd_without_psum(use: Use) -> None:
     """GpSimd has no path to PSUM."""
     if use.engine is not engine.gpsimd:
         return
+    power = getattr(use.args.get("op"), "name", "") == "power"  # on no other engine
     for name in use.spec.operands:
         value = use.args[name]
         if isinstance(value, Tensor) and value.buffer is PSUM:
             raise use.refuse(
-                f"{name} is in PSUM, and this runs on GpSimd, which reaches SBUF only.",
+                f"{name} is in PSUM, and {'nl.power' if power else 'this'} runs on GpSimd, which "
+                "reaches SBUF only.",
                 "GpSimd has no read or write path to PSUM.",
-                "use engine=nisa.engine.vector where the instruction has it, or nisa.tensor_copy "
-                f"{name} to an SBUF tile first.",
+                ("" if power else "use engine=nisa.engine.vector where the instruction has it, or ")
+                + f"nisa.tensor_copy {name} to an SBUF tile first.",
             )
 
 
