@@ -5,6 +5,7 @@ writes down beforehand cannot have been computed from them.
 """
 
 import hashlib
+import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -98,8 +99,11 @@ def views_of(instruction: Any, inputs: bool) -> Iterator[Any]:
 
 def generator(facts: Facts) -> np.random.Generator:
     """A generator of random numbers that depends on everything a kernel recorded."""
-    text = str(facts["program"]).encode(errors="replace")
-    return np.random.default_rng(int.from_bytes(hashlib.sha256(text).digest()[:16]))
+    try:
+        text = json.dumps(unpacked(facts["program"]))  # however it was packed
+    except ValueError:
+        text = ""
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16]))
 
 
 def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Replayed:

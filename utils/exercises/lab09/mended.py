@@ -97,6 +97,6 @@ def _mended(name: str, case: Facts, found: Facts) -> Criterion:
         message = f"the result of kernel {name} has another shape than before"
     elif output.dtype != np.float32:
         message = f"the result of kernel {name} is {output.dtype}; that of the given one is float32"
-    return criterion(
-        label, 1, off <= TOLERANCE, f"off by {off:.2g}", f"off by at most {TOLERANCE:.2g}", message
-    )
+    target = f"off by at most {TOLERANCE:.2g}"
+    measured = target if off <= TOLERANCE else f"off by {off:.2g}"
+    return criterion(label, 1, off <= TOLERANCE, measured, target, message)
