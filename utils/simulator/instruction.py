@@ -180,7 +180,10 @@ def verdict(spec: Spec, bound: dict[str, Any], target: Target) -> Checked:
     values = bound.values()
     key = (
         target.name,
-        *[v._key or v.key if type(v) is Tensor else v for v in values],
+        *[
+            v._key or v.key if type(v) is Tensor else _key(v) if type(v) is tuple and v else v
+            for v in values
+        ],
         *map(type, values),
     )
     try:
