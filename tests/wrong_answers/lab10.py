@@ -637,6 +637,12 @@ def matmul(lhs_t, rhs):
 """,
         "Python sees shapes and types only",
     ),
+    (
+        "lab10.ex1",
+        "two cores",
+        MATMUL + "\n\nmatmul = matmul[2]\n",
+        "write it for one",
+    ),
     # Exercise 2
     (
         "lab10.ex2",

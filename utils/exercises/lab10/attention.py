@@ -9,8 +9,8 @@ from utils.exercises.criteria import criterion, not_judged
 from utils.exercises.lab10 import timed
 from utils.exercises.lab10.bounds import DEPTH, SIZE, attention_sizes, over_bound
 from utils.exercises.lab10.slow import why
-from utils.exercises.lab10.timed import case_of, drawn
-from utils.exercises.replayed import Replayed, generator, nothing, replayed, right_values
+from utils.exercises.lab10.timed import case_of, drawn, on_one_core
+from utils.exercises.replayed import Replayed, generator, nothing, right_values
 
 STEPS = {"on the chip": (6.8, 1), "overlapped": (4.4, 2)}
 """Name to times the bound and weight. At 2048 positions, measured on 21 November: scores and
@@ -40,9 +40,9 @@ def sizes(rng: random.Random) -> list[Facts]:
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
     rng = generator(facts)
     q, k, v = (drawn(rng, each) for each in case["arguments"])
-    run = replayed(facts, (q, k, v), "attention")
+    run = on_one_core(facts, (q, k, v), "attention")
     if run.fault:
-        return nothing(WEIGHTS, run.fault)
+        return nothing(WEIGHTS, run.fault, run.detail)
     right = softmax_v(q, k, v)
     values = right_values(run, right, "bfloat16", TOLERANCE, 1, _advice(run, q, k, v))
     large = _large(case, facts, (q, k, v), values)
@@ -82,7 +82,7 @@ def _large(
 ) -> Criterion:
     q, k, v = inputs
     q, k = ((each.astype(np.float32) * LARGE).astype(each.dtype) for each in (q, k))
-    run = replayed(facts, (q, k, v), "attention")
+    run = on_one_core(facts, (q, k, v), "attention")
     found = right_values(
         run,
         softmax_v(q, k, v),

@@ -9,8 +9,8 @@ from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import not_judged
 from utils.exercises.lab10 import timed
 from utils.exercises.lab10.slow import why
-from utils.exercises.lab10.timed import case_of, drawn
-from utils.exercises.replayed import Replayed, generator, nothing, replayed, right_values
+from utils.exercises.lab10.timed import case_of, drawn, on_one_core
+from utils.exercises.replayed import Replayed, generator, nothing, right_values
 
 WEIGHTS = {"values": 3, "HBM traffic": 2, "speed, fused": 2, "speed, balanced": 1}
 TOLERANCE = 2e-5
@@ -42,9 +42,9 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     x, gate = drawn(rng, arguments[0]), drawn(rng, arguments[1], 2.0)
     weight = rng.uniform(0.5, 1.5, arguments[2][0]).astype(np.float32)
     epsilon = arguments[3]
-    run = replayed(facts, (x, gate, weight), "fused_norm")
+    run = on_one_core(facts, (x, gate, weight), "fused_norm")
     if run.fault:
-        return nothing(WEIGHTS, run.fault)
+        return nothing(WEIGHTS, run.fault, run.detail)
     right = gated_norm(x, gate, weight, epsilon)
     advice = _advice(run, x, gate, weight, epsilon)
     values = right_values(run, right, "float32", TOLERANCE, 3, advice)

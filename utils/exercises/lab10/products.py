@@ -9,8 +9,8 @@ from utils.exercises.criteria import not_judged
 from utils.exercises.lab10 import timed
 from utils.exercises.lab10.reading import over_least
 from utils.exercises.lab10.slow import why
-from utils.exercises.lab10.timed import case_of, drawn
-from utils.exercises.replayed import Replayed, generator, nothing, replayed, right_values
+from utils.exercises.lab10.timed import case_of, drawn, on_one_core
+from utils.exercises.replayed import Replayed, generator, nothing, right_values
 
 BF16 = "bfloat16"
 TOLERANCE = 1e-5
@@ -51,7 +51,7 @@ def fast_sizes(rng: random.Random) -> list[Facts]:
 def judge_traffic(case: Facts, facts: Facts) -> list[Criterion]:
     run, values = _run(case, facts, "matmul")
     if run.fault:
-        return nothing(WEIGHTS, run.fault)
+        return nothing(WEIGHTS, run.fault, run.detail)
     found = timed.traffic(run, case, TRAFFIC, 2, _traffic_advice(run, case))
     return [values, found if values.passed else not_judged(found)]
 
@@ -59,7 +59,7 @@ def judge_traffic(case: Facts, facts: Facts) -> list[Criterion]:
 def judge_fast(case: Facts, facts: Facts) -> list[Criterion]:
     run, values = _run(case, facts, "fast_matmul")
     if run.fault:
-        return nothing(FAST_WEIGHTS, run.fault)
+        return nothing(FAST_WEIGHTS, run.fault, run.detail)
     reached, reason = 0.0, ""
     if case["timed"] and values.passed:
         reached = mfu(case, run)
@@ -86,7 +86,7 @@ def mfu(case: Facts, run: Replayed) -> float:
 def _run(case: Facts, facts: Facts, answer: str) -> tuple[Replayed, Criterion | None]:
     rng = generator(facts)
     a, b = (drawn(rng, each) for each in case["arguments"])
-    run = replayed(facts, (a, b), answer)
+    run = on_one_core(facts, (a, b), answer)
     if run.fault:
         return run, None
     right = a.astype(np.float32).T @ b.astype(np.float32)

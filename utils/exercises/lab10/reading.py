@@ -30,7 +30,7 @@ def moved(program: "Program") -> dict[str, int]:
     arguments = {id(each) for each in program.inputs}
     results = {id(each.storage) for each in returned_tensors(program)}
     found = dict.fromkeys(("arguments", "results", "between"), 0)
-    for each in program.instructions:
+    for each in (one for core in program.cores for one in core.instructions):
         if each.engine is not engine.dma:
             continue
         spec = each.checked.spec
@@ -38,7 +38,9 @@ def moved(program: "Program") -> dict[str, int]:
             (spec.inputs, "arguments", arguments),
             (spec.outputs, "results", results),
         ):
-            for view in (each.args[name] for name in names):
+            values = [each.args[name] for name in names]
+            lists = [v if isinstance(v, list | tuple) else (v,) for v in values]
+            for view in (v for some in lists for v in some):
                 if isinstance(view, Tensor) and view.buffer in HBM:
                     size = view.size * view.itemsize
                     found[kind if id(view.storage) in own else "between"] += size
