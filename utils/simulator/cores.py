@@ -14,6 +14,8 @@ from typing import Any
 from utils.simulator.errors import Line, learner_line, refuse, shown
 from utils.simulator.program import Core, Program, activate, activated
 
+RETRY_SECONDS = 0.1
+
 
 def run_all(program: Program, body: Callable[[], Any]) -> Any:
     """What the kernel of core 0 returns, after all cores have run it."""
@@ -49,25 +51,30 @@ class _Turns:
             for core in self.program.cores[1:]
         ]
         with activated(self.program.cores[0]):
+            try:
+                for thread in threads:
+                    thread.start()
+                self._one(self.program.cores[0])
+            except KeyboardInterrupt as interrupt:
+                self.failed.insert(0, interrupt)
             for thread in threads:
-                thread.start()
-            self._one(self.program.cores[0])
-            for thread in threads:
-                if self.failed:
-                    self._stop(thread)
                 self._join(thread)
         if self.failed:
             raise self.failed[0]
         return self.returned[0]
 
     def _join(self, thread: threading.Thread) -> None:
-        """Wait for a core; Ctrl-C meanwhile ends it."""
-        try:
-            thread.join()
-        except KeyboardInterrupt as interrupt:
-            self.failed.insert(0, interrupt)
-            self._stop(thread)
-            thread.join()
+        """Wait for a core; when the other one failed, or at Ctrl-C, end it.
+
+        It is told so again and again: Python drops an exception that meets a thread in a callback.
+        """
+        while thread.is_alive():
+            try:
+                if self.failed:
+                    self._stop(thread)
+                thread.join(RETRY_SECONDS if self.failed else None)
+            except KeyboardInterrupt as interrupt:
+                self.failed.insert(0, interrupt)
 
     def _stop(self, thread: threading.Thread) -> None:
         """End a core that is running, or wake it if it waits for its turn."""
