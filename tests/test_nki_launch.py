@@ -315,7 +315,9 @@ def test_print_shows_tiles_and_device_print_their_numbers(capsys) -> None:
 
 def test_breakpoint_stops_inside_the_kernel(monkeypatch) -> None:
     said = io.StringIO()
-    debugger = pdb.Pdb(stdin=io.StringIO("p tile.shape\nc\n"), stdout=said, readrc=False)
+    debugger = pdb.Pdb(
+        stdin=io.StringIO("p tile.shape\nc\n"), stdout=said, readrc=False, nosigint=True
+    )
     debugger.use_rawinput = False
     monkeypatch.setattr("sys.breakpointhook", debugger.set_trace)
 
@@ -359,3 +361,17 @@ def test_shapes_anywhere_mean_no_numbers() -> None:
     assert program.count("dma_copy") == 2
     large = launch.run(lambda x: x, (Shape((2**20, 2**12)),), {})
     assert large.results.shape == (2**20, 2**12)
+
+
+def test_an_error_names_the_line_of_a_kernel_typed_into_a_shell() -> None:
+    source = "\n".join(
+        [
+            "def kernel(x):",
+            "    tile = nl.ndarray((128, 8), nl.float32, buffer=nl.sbuf)",
+            "    nisa.tensor_copy(tile, tile[0:64, :])",
+        ]
+    )
+    names = {"__name__": "__main__", "nl": nl, "nisa": nisa}
+    exec(compile(source, "<ipython-input-1-0>", "exec"), names)
+    with pytest.raises(NkiValidationError, match=r"At: <ipython-input-1-0>:3$"):
+        nki.simulate(names["kernel"])(np.zeros((1, 1), np.float32))

@@ -11,6 +11,9 @@ HERE = tuple({str(Path(__file__).parent), str(Path(__file__).resolve().parent)})
 """Where the simulator's own code lies. Notebooks import it by a path with `..` in it, which code
 objects keep."""
 
+PACKAGES = ("utils.simulator", "nki", "importlib")
+"""Modules that learners' calls pass through, also where code has no file."""
+
 Line = tuple[CodeType, int]
 """A place in the learner's source: code object and line number."""
 
@@ -62,9 +65,18 @@ def doubt(what: str, why: str, fix: str, line: Line | None = None) -> None:
 def learner_line() -> Line | None:
     """The innermost line on the stack that is not the simulator's own."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (ours(file := frame.f_code.co_filename) or file.startswith("<")):
+    while frame is not None and (ours(frame.f_code.co_filename) or _generated(frame)):
         frame = frame.f_back
     return None if frame is None else line_of(frame)
+
+
+def _generated(frame: FrameType) -> bool:
+    """Whether Python wrote the code, for a class of the simulator or for an import.
+
+    What a learner types into a shell has no file either, but a module of its own.
+    """
+    module = frame.f_globals.get("__name__", "")
+    return frame.f_code.co_filename.startswith("<") and module.startswith(PACKAGES)
 
 
 def repeats() -> bool:

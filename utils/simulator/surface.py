@@ -144,7 +144,7 @@ def _missing(module: str, name: str) -> NotInSubset:
         "simulator.",
         f"Documented at: {page(module, name)}",
         *([f"Here instead: {offered}."] if offered else []),
-        *([f"At: {shown(line)}"] if line and not line[0].co_filename.startswith("<") else []),
+        *([f"At: {shown(line)}"] if line else []),
     ]
     return NotInSubset("\n".join(parts))
 
