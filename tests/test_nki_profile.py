@@ -209,3 +209,22 @@ def test_two_cores_share_the_work() -> None:
     assert two.hbm_read == one.hbm_read == two.measures.ideal_read
     assert two.seconds < 0.6 * one.seconds
     assert {each.core for each in two.intervals} == {0, 1}
+
+
+def test_what_is_kept_in_hbm_on_the_way_is_not_ideal() -> None:
+    """Only arguments and what is returned count once; a scratch array is traffic."""
+
+    @nki.jit
+    def kernel(x, y):
+        scratch = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.hbm)
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x)
+        nisa.dma_copy(dst=scratch, src=tile)
+        nisa.dma_copy(dst=tile, src=scratch)
+        nisa.dma_copy(dst=tile, src=y)
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    pair = [nki.Shape((128, 64), "float32")] * 2  # two arrays, although written once
+    assert nki.profile(kernel)(*pair).hbm_ratio == 5 / 3

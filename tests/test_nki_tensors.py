@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 from utils.simulator import dtypes
 from utils.simulator.enums import MemoryRegion
 from utils.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.simulator.launch import simulate
 from utils.simulator.memory import Storage
 from utils.simulator.program import Program
 from utils.simulator.target import target
@@ -382,3 +383,15 @@ def test_the_key_tells_layouts_apart_that_only_the_row_distinguishes():
     assert every.strides[0] == second.strides[0]
     assert every[:, 0:4].key != second.key
     assert (every.partition_step, second.partition_step) == (1, 2)
+
+
+@pytest.mark.parametrize("symbol", ["+", "*", "@", "<", "//"])
+def test_operators_of_python_are_refused_with_the_instruction_to_write(symbol: str) -> None:
+    source = f"def kernel(x):\n    return x {symbol} x\n"
+    names: dict = {}
+    exec(source, names)
+    with pytest.raises(NkiValidationError, match="tensors have no operators") as error:
+        simulate(names["kernel"])(np.zeros((4, 4), np.float32))
+    assert ("nc_matmul" if symbol == "@" else "tensor_tensor") in str(error.value)
+    with pytest.raises(NkiValidationError, match="tensor_scalar"):
+        simulate(lambda x: 2 * x)(np.zeros((4, 4), np.float32))

@@ -83,6 +83,14 @@ def any_shape(value: Any) -> bool:
     return bool(found)
 
 
+def apart(value: Any) -> Any:
+    """Every `Shape` an object of its own: the same array twice is one tensor, but a shape that is
+    written twice stands for two arrays."""
+    return mapped(
+        value, lambda each: Shape(each.shape, each.dtype), lambda each: isinstance(each, Shape)
+    )
+
+
 @dataclass
 class Arrays:
     """The host arrays of one call, by the storage that stands for them."""

@@ -56,13 +56,14 @@ def _spans(core: Core) -> tuple[dict[Storage, int], dict[Storage, int]]:
 
 def _lives(target: Target, first: dict[Storage, int], last: dict[Storage, int]) -> list[Life]:
     return [
-        Life(tile, first[tile], end, _bytes(tile, target))
+        Life(tile, first[tile], end, taken_bytes(tile, target))
         for tile, end in last.items()
         if tile.on_chip
     ]
 
 
-def _bytes(tile: Storage, target: Target) -> int:
+def taken_bytes(tile: Storage, target: Target) -> int:
+    """What a tile takes in each partition: in PSUM whole banks, 0 where it shares its bytes."""
     if tile.address is not None and tile.address[0] > 0:
         return 0  # it shares its bytes with tiles that begin at partition 0
     if tile.buffer is SBUF:
@@ -100,7 +101,7 @@ def check(program: Program) -> None:
         first, last = _spans(core)
         for buffer in (SBUF, PSUM):
             tiles = [tile for tile in last if tile.buffer is buffer]
-            sizes = [_bytes(tile, program.target) for tile in tiles]
+            sizes = [taken_bytes(tile, program.target) for tile in tiles]
             levels = _levels([first[tile] for tile in tiles], [last[tile] for tile in tiles], sizes)
             over = np.flatnonzero(levels > usable_bytes(program.target, buffer))
             if over.size:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from utils.simulator import accumulation, capacity, cores, progress, schedules, sentinels
-from utils.simulator.arrays import Arrays, any_shape
+from utils.simulator.arrays import Arrays, any_shape, apart
 from utils.simulator.errors import refuse
 from utils.simulator.program import Core, Program, active
 from utils.simulator.schedules import Edges
@@ -135,10 +135,11 @@ def run(
         kernel=launched.function.__name__,
     )
     program.cores = [Core(program, index, launched.grid) for index in range(launched.grid)]
-    arrays.taken(program, (given.args, given.kwargs))
+    given_to_all = apart((given.args, given.kwargs))
+    arrays.taken(program, given_to_all)
 
     def body() -> Any:  # each core gets containers of its own, of the same tensors
-        taken, named = arrays.taken(program, (given.args, given.kwargs))
+        taken, named = arrays.taken(program, given_to_all)
         return launched.function(*taken, **named)
 
     with progress.shown(program):

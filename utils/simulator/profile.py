@@ -88,7 +88,7 @@ class Profile:
     @functools.cached_property
     def measures(self) -> Measures:
         """Counts, bytes and FLOP."""
-        return measures(self.schedule.graph, self.program.target)
+        return measures(self.schedule.graph, self.program)
 
     @property
     def counts(self) -> dict[tuple[str, str], int]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from utils.simulator.arithmetic import refuse_operators
 from utils.simulator.errors import refuse
 from utils.simulator.program import running
 
@@ -92,22 +93,9 @@ class VirtualRegister:
         raise self._no_int("float()")
 
 
-def _refused(symbol: str) -> Any:
-    def method(self: VirtualRegister, *others: Any) -> Any:
-        raise self._no_int(f"the operator {symbol}")
-
-    return method
-
-
-for _symbol, _names in {
-    "+": ("add", "radd"), "-": ("sub", "rsub", "neg"), "*": ("mul", "rmul"),
-    "/": ("truediv", "rtruediv"), "//": ("floordiv", "rfloordiv"), "%": ("mod", "rmod"),
-    "**": ("pow", "rpow"), "<": ("lt",), "<=": ("le",), ">": ("gt",), ">=": ("ge",),
-    "&": ("and", "rand"), "|": ("or", "ror"), "^": ("xor", "rxor"), "<<": ("lshift",),
-    ">>": ("rshift",),
-}.items():  # fmt: skip
-    for _name in _names:
-        setattr(VirtualRegister, f"__{_name}__", _refused(_symbol))
+refuse_operators(
+    VirtualRegister, lambda register, symbol: register._no_int(f"the operator {symbol}")
+)
 
 
 def is_register(value: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from utils.simulator.arithmetic import refuse_operators
 from utils.simulator.dtypes import DType, narrow, widen
 from utils.simulator.enums import MemoryRegion
 from utils.simulator.errors import doubt, refuse, repeats
@@ -267,6 +268,28 @@ class Tensor(Views):
             self.array()[...] = stored
         else:
             self.indirect.write(self, stored)
+
+
+_NAMES = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "power"}
+
+
+def _no_operator(tensor: Tensor, symbol: str) -> Exception:
+    if symbol == "@":
+        fix = "nisa.nc_matmul(dst=product, stationary=a, moving=b), with product in PSUM."
+    else:
+        name = _NAMES.get(symbol, "add")
+        fix = (
+            f"nisa.tensor_tensor(dst=tile, data1=a, data2=b, op=nl.{name}), with tiles in SBUF; "
+            f"for a number nisa.tensor_scalar(dst=tile, data=a, op0=nl.{name}, operand0=2.0)."
+        )
+    return refuse(
+        f"{symbol} on {tensor!r}: tensors have no operators.",
+        "each instruction names the tile that it writes, its engine and where its operands are.",
+        fix,
+    )
+
+
+refuse_operators(Tensor, _no_operator)
 
 
 def whole(storage: Storage) -> Tensor:

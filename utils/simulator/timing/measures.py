@@ -4,14 +4,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 from utils.facts import figures
-from utils.simulator.enums import MemoryRegion
+from utils.simulator.program import Program
 from utils.simulator.target import Target
 from utils.simulator.tensor import Tensor
 from utils.simulator.timing.graph import Graph
 from utils.simulator.timing.work import QUEUES
+from utils.simulator.uses import returned_tensors
 
 PRODUCTS = frozenset(("nc_matmul", "nc_matmul_mx"))
-RESULTS = frozenset((MemoryRegion.hbm, MemoryRegion.shared_hbm))
 RATES = {"float32": ("fp32_from_clock", "fp32")}
 """Keys of a core's peak for a data type, the first that exists; by default those of BF16."""
 FP8_RATES = ("cfp8_from_clock", "cfp8", "fp8", "bf16_from_clock")
@@ -45,13 +45,14 @@ class Measures:
         return self.ideal_read + self.ideal_written
 
 
-def measures(graph: Graph, on: Target) -> Measures:
+def measures(graph: Graph, program: Program) -> Measures:
     """Counts of all instructions of all cores."""
     counts: Counter[tuple[str, str]] = Counter()
     flop: Counter[str] = Counter()
     of_checked: dict[int, tuple[str, float]] = {}
     read = written = 0
     sources, targets = set(), set()
+    results = {each.storage for each in returned_tensors(program)}
     for work, instruction in zip(graph.works, graph.instructions, strict=True):
         engine = "dma" if work.transfer is not None else QUEUES[work.queue]
         counts[engine, work.name] += 1
@@ -74,9 +75,9 @@ def measures(graph: Graph, on: Target) -> Measures:
         hbm_read=read,
         hbm_written=written,
         ideal_read=sum(s.size_bytes for s in sources if s.argument),
-        ideal_written=sum(s.size_bytes for s in targets if s.argument or s.buffer in RESULTS),
+        ideal_written=sum(s.size_bytes for s in targets if s.argument or s in results),
         flop=dict(flop),
-        peak={dtype: peak(on, dtype) for dtype in flop},
+        peak={dtype: peak(program.target, dtype) for dtype in flop},
     )
 
 

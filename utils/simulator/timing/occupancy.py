@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from utils.simulator.capacity import taken_bytes
 from utils.simulator.enums import ON_CHIP
 from utils.simulator.memory import Storage
 from utils.simulator.tensor import Tensor
@@ -42,14 +43,11 @@ def _steps(
     schedule: "Schedule", lives: dict[Storage, list[float]], buffer: object
 ) -> list[tuple[float, int]]:
     target = schedule.program.target
-    unit = target.psum_bank_bytes
     changes: dict[float, int] = {0.0: 0}
     for storage, (begin, end) in lives.items():
         if storage.buffer is not buffer:
             continue
-        size = storage.row_bytes
-        if buffer.value == "psum":
-            size = -(-size // unit) * unit
+        size = taken_bytes(storage, target)
         changes[begin] = changes.get(begin, 0) + size
         changes[end] = changes.get(end, 0) - size
     steps, level = [], 0
