@@ -384,6 +384,22 @@ def test_tolerances_hold_what_they_say() -> None:
     assert farthest(theirs, exact) > 20 * fusion.TOLERANCE
 
 
+def test_large_scores_leave_no_shift_but_the_maximum() -> None:
+    """Half of the keys, whichever, miss a maximum by more than exp has room for in FP32, on both
+    sides of 1 together; and queries of one length have maxima that far apart."""
+    rng = np.random.default_rng(0)
+    q, k = (rng.standard_normal((128, 512)).astype(ml_dtypes.bfloat16) for _ in "qk")
+    q, k = (each.astype(np.float64) for each in attention.uneven(q, k, rng))
+    scores = q.T @ k / 128**0.5
+    largest = scores.max(axis=1)
+    room = 2 * np.log(float(np.finfo(np.float32).max))
+    assert 0.9 * attention.LARGE < scores.max() < 1.02 * attention.LARGE
+    for half in (slice(0, None, 2), slice(1, None, 2), slice(0, 256), slice(256, None)):
+        assert (largest - scores[:, half].max(axis=1)).max() > room
+    order = np.argsort(np.linalg.norm(q, axis=0))
+    assert abs(np.diff(largest[order])).max() > room
+
+
 def test_matmul_of_the_lab_moves_what_its_example_says(names: dict) -> None:
     shapes = Shape((1024, 1024), "bfloat16"), Shape((1024, 1024), "bfloat16")
     assert profile(answer_from(MATMUL, "lab10.ex1", names))(*shapes).hbm_ratio == pytest.approx(

@@ -557,6 +557,30 @@ SPILLED_SCORES = changed(
         "        shift = nl.ndarray(",
     ),
 )
+FIRST_PASS = ATTENTION[
+    ATTENTION.index("        for part in range(0, 512, 128):\n            parts") : ATTENTION.index(
+        "        # The scores again"
+    )
+]
+NORM_SHIFT = changed(
+    ATTENTION,
+    (
+        FIRST_PASS,
+        "        squares = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)\n"
+        "        length = nl.ndarray((1, 512), dtype=nl.float32, buffer=nl.psum)\n"
+        "        here = queries[:, nl.ds(row, 512)]\n"
+        "        nisa.tensor_tensor(dst=squares, data1=here, data2=here, op=nl.multiply)\n"
+        "        nisa.nc_matmul(dst=length, stationary=ones, moving=squares)\n"
+        "        # Scores of random keys, eight times as large, have this maximum, more or less.\n"
+        "        nisa.activation(dst=shift, op=nl.sqrt, data=length, scale=(8 * 3.9) ** 2)\n",
+    ),
+    (
+        "    nisa.memset(dst=minus, value=-1.0)\n",
+        "    nisa.memset(dst=minus, value=-1.0)\n"
+        "    ones = nl.ndarray((128, 1), dtype=nl.bfloat16, buffer=nl.sbuf)\n"
+        "    nisa.memset(dst=ones, value=1.0)\n",
+    ),
+)
 SLOW_ROWS = changed(
     ROWS,
     (
@@ -902,6 +926,17 @@ def advise(profiles):
     ),
     (
         "lab10.ex5",
+        "what the judge takes for right",
+        """
+from utils.exercises.lab10 import advice
+
+def advise(profiles):
+    return advice.truths({"profiles": profiles})
+""",
+        "belongs to the course",
+    ),
+    (
+        "lab10.ex5",
         "sentences",
         changed(ADVISE, ('"rotate"', '"use double buffers"')),
         "is none of ACTIONS",
@@ -971,6 +1006,26 @@ def advise(profiles):
                 "        # The scores again",
             ),
         ),
+        "the true one of each query",
+    ),
+    (
+        "lab10.ex6",
+        "the maximum of half of the keys",
+        changed(
+            ATTENTION,
+            (
+                "            for key in range(0, size, 512):\n",
+                "            for key in range(0, size - size // 1024 * 512, 512):\n",
+            ),
+            ("(128, size // 512)", "(128, size // 512 - size // 1024)"),
+            ("data=scores, scale=depth**-0.5)", "data=scores, scale=depth**-0.5, bias=-65.0)"),
+        ),
+        "the true one of each query",
+    ),
+    (
+        "lab10.ex6",
+        "a shift by the length of a query",
+        NORM_SHIFT,
         "the true one of each query",
     ),
     (

@@ -25,8 +25,10 @@ TOLERANCE = 1e-2
 rounded to BF16 before the exponential are off by 3e-2 and more where they are large."""
 TRAFFIC = 1.25
 """Of the least. On the chip 1.0; with keys that come anew for each 128 queries 4 and more."""
-LARGE = 8.0
-"""Times which queries and keys are larger: scores reach 300."""
+LARGE = 300.0
+"""What scores reach in the second run, above and below 0."""
+COMMON = 8.0
+"""The element that all keys share there."""
 
 
 def sizes(rng: random.Random) -> list[Facts]:
@@ -77,11 +79,34 @@ def softmax_v(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
     return (power @ v.astype(np.float32)) / power.sum(axis=1, keepdims=True, dtype=np.float64)
 
 
+def uneven(q: np.ndarray, k: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Queries and keys whose scores reach `LARGE`, and only a query's own maximum tells its shift.
+
+    Half of the queries, anywhere, lie along one key each: its score is farther above all others
+    than exp has room for. All keys share their first element, with which a query moves all of its
+    scores up or down, and hardly changes their order. So neither some of the keys, nor lengths, nor
+    other queries tell how large a maximum is.
+    """
+    dtype, (depth, size) = q.dtype, q.shape
+    q, k = q.astype(np.float32), k.astype(np.float32)
+    largest = np.float32(LARGE * depth**0.5)  # before the division by the root
+    q[0], k[0] = 0.0, 0.0
+    alone = rng.permutation(size)[: size // 2]
+    along = k[:, rng.integers(0, size, alone.size)]
+    high = rng.uniform(0.9, 1.0, alone.size).astype(np.float32)
+    q[:, alone] = along * (high * largest / (along * along).sum(axis=0))
+    moved = rng.choice((-0.9, 0.0, 0.9), size).astype(np.float32)
+    moved[alone] = np.minimum(moved[alone], 0.0)
+    k[0] = COMMON
+    q[0] = moved * largest / COMMON
+    return q.astype(dtype), k.astype(dtype)
+
+
 def _large(
     case: Facts, facts: Facts, inputs: tuple[np.ndarray, ...], values: Criterion
 ) -> Criterion:
     q, k, v = inputs
-    q, k = ((each.astype(np.float32) * LARGE).astype(each.dtype) for each in (q, k))
+    q, k = uneven(q, k, generator(facts))
     run = on_one_core(facts, (q, k, v), "attention")
     found = right_values(
         run,
