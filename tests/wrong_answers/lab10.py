@@ -667,6 +667,12 @@ def matmul(lhs_t, rhs):
         MATMUL + "\n\nmatmul = matmul[2]\n",
         "write it for one",
     ),
+    (
+        "lab10.ex1",
+        "each product overwrites",
+        changed(MATMUL, ("moving=rights[k]\n", "moving=rights[k], accumulate=False\n")),
+        "leave out accumulate=False",
+    ),
     # Exercise 2
     (
         "lab10.ex2",
@@ -802,6 +808,24 @@ def fused_norm(x, gate, weight, epsilon):
         changed(NORM, ("value=epsilon", "value=0.0")),
         "epsilon is missing",
     ),
+    (
+        "lab10.ex3",
+        "an epsilon of its own",
+        changed(NORM, ("value=epsilon", "value=1e-6")),
+        "not the one that is passed",
+    ),
+    (
+        "lab10.ex3",
+        "the mean over as many columns as in the timed case",
+        changed(NORM, ("scale=1 / columns", "scale=1 / 2048")),
+        "the number of its columns",
+    ),
+    (
+        "lab10.ex3",
+        "times the root",
+        changed(NORM, ("op=nl.rsqrt", "op=nl.sqrt")),
+        "divide by it",
+    ),
     # Exercise 4
     ("lab10.ex4", "sums outside of PSUM", OUTSIDE, "Vector Engine is busy"),
     ("lab10.ex4", "a load for each tap", FOR_EACH_TAP, "nine shifted views"),
@@ -875,6 +899,33 @@ def fused_norm(x, gate, weight, epsilon):
             ),
         ),
         "rounded to BF16",
+    ),
+    (
+        "lab10.ex4",
+        "rows and columns of the taps exchanged",
+        changed(
+            CONV,
+            (
+                "nl.ds(tap // 3, rows), nl.ds(tap % 3, across)",
+                "nl.ds(tap % 3, rows), nl.ds(tap // 3, across)",
+            ),
+        ),
+        "i and j are exchanged",
+    ),
+    (
+        "lab10.ex4",
+        "the smallest",
+        changed(CONV, ("op=nl.maximum", "op=nl.minimum")),
+        "the smallest of each square",
+    ),
+    (
+        "lab10.ex4",
+        "a relu that nobody asked for",
+        changed(
+            CONV,
+            ("operand0=column)", "operand0=column, op1=nl.maximum, operand1=0.0)"),
+        ),
+        "may be below 0",
     ),
     # Exercise 5
     (
@@ -1007,6 +1058,18 @@ def advise(profiles):
             ),
         ),
         "the true one of each query",
+    ),
+    (
+        "lab10.ex6",
+        "divided by d",
+        changed(ATTENTION, ("scale=depth**-0.5", "scale=1 / depth")),
+        "the scale is applied twice",
+    ),
+    (
+        "lab10.ex6",
+        "queries and keys exchanged",
+        changed(ROWS, ("src=q)", "src=k)"), ("dst=keys, src=k)", "dst=keys, src=q)")),
+        "queries and keys are exchanged",
     ),
     (
         "lab10.ex6",

@@ -108,14 +108,11 @@ def _large(
     q, k, v = inputs
     q, k = uneven(q, k, generator(facts))
     run = on_one_core(facts, (q, k, v), "attention")
-    found = right_values(
-        run,
-        softmax_v(q, k, v),
-        "bfloat16",
-        TOLERANCE,
-        1,
-        "scores reach 300 here. exp of that is infinite in FP32, so subtract the row's maximum "
-        "first, the true one of each query; and BF16 has only 8 bits of it, so keep scores in FP32",
+    found = right_values(run, softmax_v(q, k, v), "bfloat16", TOLERANCE, 1, "")
+    message = (
+        "scores reach 300 here, of either sign. exp of that is infinite or 0 in FP32, so subtract "
+        "the row's maximum first, the true one of each query; and BF16 has only 8 bits of it, so "
+        "keep scores in FP32"
     )
     return criterion(
         "large inputs",
@@ -123,7 +120,7 @@ def _large(
         found.passed and values.passed,
         found.measured,
         found.target,
-        found.message if values.passed else "",
+        message if values.passed else "",
     )
 
 
@@ -150,4 +147,10 @@ def _advice(run: Replayed, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> str:
     turned = power / power.sum(axis=0, keepdims=True)
     if near(turned @ v.astype(np.float32)):
         return "the sum is over the queries: each query's weights, over all keys, sum to 1"
+    others = np.exp(scores.T - scores.max(axis=0)[:, None])
+    if near((others @ v.astype(np.float32)) / others.sum(axis=1, keepdims=True)):
+        return "queries and keys are exchanged: row i of the result is for query i, over all keys"
+    cold = np.exp((scores - scores.max(axis=1, keepdims=True)) / root)
+    if near((cold @ v.astype(np.float32)) / cold.sum(axis=1, keepdims=True)):
+        return "the scale is applied twice: scores are divided by sqrt(d) once, d = 128"
     return general

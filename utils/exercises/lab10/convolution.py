@@ -132,6 +132,12 @@ def _advice(run: Replayed, x: np.ndarray, w: np.ndarray, bias: np.ndarray, sums:
         return "only the columns of each square are compared: compare the rows too"
     if near(pooled(convolved(x, w, flip=True)) + column):
         return "the taps are reversed: tap (i, j) belongs to the window that begins at row i"
+    if near(pooled(convolved(x, w.transpose(1, 0, 2, 3))) + column):
+        return "i and j are exchanged: tap (i, j) begins at row i and at column j"
+    if near(-pooled(-sums) + column):
+        return "this is the smallest of each square: take its largest value"
+    if near(np.maximum(best + column, 0)):
+        return "negative values became 0: the largest of a square may be below 0"
     last = w[2, 2].astype(np.float32).T @ x[:, 2:, 2:].astype(np.float32).reshape(len(x), -1)
     if near(pooled(last.reshape(sums.shape)) + column):
         return (

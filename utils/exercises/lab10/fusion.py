@@ -111,10 +111,13 @@ def _advice(
 
     wide = gate.astype(np.float64)
     sigmoid = 1 / (1 + np.exp(-wide))
-    h = x * wide * sigmoid
+    h, right = x * wide * sigmoid, gated_norm(x, gate, weight, epsilon)
     if near(gated_norm(x, gate, weight, 0.0), TOLERANCE):
-        return "epsilon is missing: it is added to the mean, under the root"
-    if near(gated_norm(x, gate, weight, epsilon), 1e-2):
+        return (
+            "epsilon is missing, or not the one that is passed: it is added to the mean, under "
+            "the root"
+        )
+    if near(right, 1e-2):
         return (
             "close, but a step on the way has fewer bits: keep the tiles between the "
             "instructions in FP32"
@@ -123,6 +126,15 @@ def _advice(
         return "the weight is not in the result"
     if near(h / np.sqrt((h * h).sum(axis=1, keepdims=True) + epsilon) * weight):
         return "this divides by the root of the sum of squares: take their mean"
+    factor = float(np.vdot(found, right) / np.vdot(right, right))
+    if abs(factor) > 0.01 and near(factor * right):
+        return (
+            f"{factor:.3g} times what is right: the mean of a row divides by the number of its "
+            "columns, x.shape[1]"
+        )
+    root = np.sqrt((h * h).mean(axis=1, keepdims=True) + epsilon)
+    if near(h * root * weight):
+        return "this multiplies by the root: divide by it, nl.rsqrt is its reciprocal"
     plain = x / np.sqrt((x.astype(np.float64) ** 2).mean(axis=1, keepdims=True) + epsilon)
     if near(plain * wide * sigmoid * weight):
         return "this norms x and gates afterwards: gate first, the norm is of the product"

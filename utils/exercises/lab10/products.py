@@ -133,7 +133,7 @@ def _advice(run: Replayed, a: np.ndarray, b: np.ndarray, right: np.ndarray) -> s
     if len(a) > 128 and near(last.T @ b[-128:].astype(np.float32)):
         return (
             "only the last tile of K is in the result: allocate the PSUM tile before the loop "
-            "over K, so that products add up"
+            "over K, and leave out accumulate=False, so that products add up"
         )
     if len(a) > 128 and near(first.T @ b[:128].astype(np.float32)):
         return "only the first tile of K is in the result: the loop over K is missing"
