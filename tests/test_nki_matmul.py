@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from utils import simulator
 from utils.simulator import launch
+from utils.simulator.arrays import Shape
 from utils.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.simulator.profile import profile
 
 simulator.use()
 
@@ -568,3 +570,48 @@ def test_engines_and_cycles_of_transposes(case, target, engine, cycles):
     program = launch.run(nki.jit(case), (), {}, values=False, target=target)
     last = program.instructions[-1]
     assert (last.engine.name, last.checked.cycles) == (engine, cycles)
+
+
+@pytest.mark.parametrize("name", ["stationary", "moving"])
+def test_ones_and_zeros_are_what_a_product_says_they_are(name):
+    """The hint saves half of the passes, so it must be true."""
+
+    def product(x, y):
+        left, right = (nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf) for _ in "lr")
+        total = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
+        result = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)
+        out = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=left, src=x)
+        nisa.dma_copy(dst=right, src=y)
+        nisa.nc_matmul(dst=total, stationary=left, moving=right, **{f"is_{name}_onezero": True})
+        nisa.tensor_copy(dst=result, src=total)
+        nisa.dma_copy(dst=out, src=result)
+        return out
+
+    ones, others = np.eye(128, dtype=np.float32), np.full((128, 128), 0.5, np.float32)
+    pair = (ones, others) if name == "stationary" else (others, ones)
+    assert np.array_equal(np.asarray(nki.jit(product)(*pair)), others)
+    with pytest.raises(NkiValidationError, match=f"{name} holds 0.5"):
+        nki.jit(product)(others, others)
+
+
+def test_the_whole_array_by_name_keeps_the_engine_as_busy_as_without():
+    def products(x, **part):
+        tile = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+        total = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+        result = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+        out = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=tile, src=x)
+        for _ in range(50):
+            nisa.nc_matmul(dst=total, stationary=tile[:, 0:128], moving=tile, **part)
+        nisa.tensor_copy(dst=result, src=total)
+        nisa.dma_copy(dst=out, src=result)
+        return out
+
+    def named(x):
+        return products(x, tile_position=(0, 0), tile_size=(128, 128))
+
+    shape = Shape((128, 512), "bfloat16")
+    plain, whole = (profile(each, target="trn2")(shape) for each in (products, named))
+    assert whole.seconds == plain.seconds
+    assert whole.utilisation == plain.utilisation

@@ -83,8 +83,22 @@ def nc_matmul(
         rows *= 2
     a = stationary.get().reshape(rows, -1)
     b = moving.get().reshape(rows, -1)
+    for name, said, found in (
+        ("stationary", is_stationary_onezero, a), ("moving", is_moving_onezero, b),
+    ):  # fmt: skip
+        if said and not ((found == 0) | (found == 1)).all():
+            raise _no_ones(name, found)
     with np.errstate(all="ignore"):  # NaN of memory that nobody wrote is no surprise
         accumulated(dst, np.matmul(a.T, b), accumulate)
+
+
+def _no_ones(name: str, found: np.ndarray) -> Exception:
+    value = found[(found != 0) & (found != 1)][0]
+    return refuse(
+        f"nc_matmul: is_{name}_onezero=True, and {name} holds {value:g}.",
+        "the array leaves out passes that only other numbers than 0 and 1 need.",
+        f"leave out is_{name}_onezero.",
+    )
 
 
 def _order(moving: Tensor) -> np.ndarray:

@@ -109,7 +109,7 @@ def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
         if cycles > FEWEST_CYCLES:  # in shorter ones the turnaround hides it
             loads = constants.fp32_loads if weights.dtype == "float32" else 1
             busy += constants.weight_gap * loads
-        options["part"] = _part(args)
+        options["part"] = _part(args, on)
         options["turnaround"] = min(busy, FEWEST_CYCLES / clock)
     if constants.shared_ports:
         options["ports"] = _ports(which, [args[n] for n in names if isinstance(args[n], Tensor)])
@@ -134,10 +134,10 @@ def _later_accesses(args: dict[str, Any], reads: tuple[str, ...]) -> int:
     return max(0, sum(tile.elements > 1 for tile in tiles) - 1)
 
 
-def _part(args: dict[str, Any]) -> Part | None:
-    """The part of the array that `tile_position` and `tile_size` name."""
+def _part(args: dict[str, Any], on: Target) -> Part | None:
+    """The part of the array that `tile_position` and `tile_size` name; None for all of it."""
     position, size = tuple(args.get("tile_position") or ()), tuple(args.get("tile_size") or ())
-    if not position or not size:
+    if not position or not size or size == (on.partitions, on.stationary_columns):
         return None
     (row, column), (rows, columns) = position, size
     return row, row + rows, column, column + columns
