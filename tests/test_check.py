@@ -171,6 +171,7 @@ def test_all_rows_are_of_the_smallest_case_that_fails(course: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_endless_answer_can_be_stopped(course: Path, monkeypatch) -> None:
     source = "def double(number):\n    interrupt_soon()\n    while True: pass"
     monkeypatch.setitem(linecache.cache, "<cell>", (0, None, source.splitlines(True), "<cell>"))

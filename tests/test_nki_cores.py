@@ -178,6 +178,7 @@ def test_an_interrupt_ends_both_cores() -> None:
     np.testing.assert_array_equal(on_two(swapped, X).results[0], X[::-1])
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("first_ends", [True, False])
 def test_a_signal_ends_both_cores_while_the_second_runs(first_ends) -> None:
     def kernel(x):
@@ -189,12 +190,8 @@ def test_a_signal_ends_both_cores_while_the_second_runs(first_ends) -> None:
         while True:
             nl.num_programs()
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a debugger has its own
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            on_two(kernel, X)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        on_two(kernel, X)
     assert active() is None and threading.current_thread() is threading.main_thread()
     np.testing.assert_array_equal(on_two(swapped, X).results[0], X[::-1])
 
