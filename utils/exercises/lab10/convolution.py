@@ -78,7 +78,7 @@ def bound(case: Facts) -> float:
 
 
 def convolved(x: np.ndarray, w: np.ndarray, flip: bool = False) -> np.ndarray:
-    """The sum over channels and taps, (outputs, H - 2, W - 2), in FP32. flip: taps reversed."""
+    """The sum over channels and taps, (outputs, height - 2, width - 2). flip: taps reversed."""
     data, (inputs, high, wide) = x.astype(np.float32), x.shape
     weights = w.astype(np.float32)[::-1, ::-1] if flip else w.astype(np.float32)
     total = np.zeros((w.shape[3], (high - 2) * (wide - 2)), np.float32)
