@@ -56,3 +56,16 @@ def verdict_of(exercise_id: str, answer: Callable[..., Any], seed: object) -> Ve
     cases = cases_of(exercise_id, seed)
     seen = [json.loads(json.dumps(observe_case(exercise_id, answer, case))) for case in cases]
     return decide(exercise_id, cases, seen, 10.0)
+
+
+def changed(answer: str, *changes: tuple[str, str], everywhere: bool = False) -> str:
+    """The source of an answer with each old text replaced by the new one.
+
+    The old text must occur once, so that a change is the one that is meant; everywhere: once or
+    more, and all are replaced.
+    """
+    for old, new in changes:
+        count = answer.count(old)
+        assert count == 1 or (everywhere and count), f"{old!r} occurs {count} times in {answer}"
+        answer = answer.replace(old, new)
+    return answer

@@ -11,8 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.cells import answer_from, cases_of, names_of, verdict_of
-from tests.wrong_answers.lab09 import ADD, MENDED, NORM, SOFTMAX, SUMS, TRANSPOSE, WRONG, changed
+from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.wrong_answers.lab09 import ADD, MENDED, NORM, SOFTMAX, SUMS, TRANSPOSE, WRONG
 from utils import check
 from utils.catalog import ROOT
 from utils.exercises import judge, limit, observe_case
@@ -43,7 +43,10 @@ OTHER_WAYS = {
             ),
         ),
     ),
-    "fewer rows in a tile": ("lab09.ex1", changed(ADD, ("nl.tile_size.pmax", "96"))),
+    "fewer rows in a tile": (
+        "lab09.ex1",
+        changed(ADD, ("nl.tile_size.pmax", "96"), everywhere=True),
+    ),
     "added by GpSimd": (
         "lab09.ex1",
         changed(ADD, ("op=nl.add)", "op=nl.add, engine=nisa.engine.gpsimd)")),

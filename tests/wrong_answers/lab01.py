@@ -4,6 +4,8 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
+from tests.cells import changed
+
 GEMM_TIMES = """
 def gemm_times(sheet, gemms):
     found = []
@@ -125,11 +127,7 @@ RIGHT = {
 
 def _changed(exercise: str, name: str, said: str, *changes: tuple[str, str]) -> tuple:
     """The right answer with some changes, as an entry of WRONG."""
-    answer = RIGHT[exercise]
-    for old, new in changes:
-        assert answer.count(old) == 1, f"{old!r} must occur once in {answer}"
-        answer = answer.replace(old, new)
-    return f"lab01.{exercise}", name, answer, said
+    return f"lab01.{exercise}", name, changed(RIGHT[exercise], *changes), said
 
 
 def _returns(exercise: str, name: str, said: str, value: str) -> tuple:

@@ -4,6 +4,8 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
+from tests.cells import changed
+
 CLASSIFY = """
 def classify():
     return {
@@ -66,32 +68,25 @@ def make_step(model, lr, device):
 RIGHT = {"ex1": CLASSIFY, "ex2": TRAIN, "ex3": HISTOGRAM, "ex4": MASKED_LOSS, "ex5": MAKE_STEP}
 
 
-def _changed(answer: str, *changes: tuple[str, str]) -> str:
-    for old, new in changes:
-        assert answer.count(old) == 1, f"{old!r} must occur once in {answer}"
-        answer = answer.replace(old, new)
-    return answer
-
-
 def _classify(letter: str, kind: str) -> str:
     place = CLASSIFY.index(f'"{letter}": ') + 5
     return f'{CLASSIFY[:place]}"{kind}"{CLASSIFY[CLASSIFY.index(chr(34), place + 1) + 1 :]}'
 
 
 def _train(*changes: tuple[str, str]) -> str:
-    return _changed(TRAIN, *changes)
+    return changed(TRAIN, *changes)
 
 
 def _histogram(*changes: tuple[str, str]) -> str:
-    return _changed(HISTOGRAM, *changes)
+    return changed(HISTOGRAM, *changes)
 
 
 def _masked(*changes: tuple[str, str]) -> str:
-    return _changed(MASKED_LOSS, *changes)
+    return changed(MASKED_LOSS, *changes)
 
 
 def _step(*changes: tuple[str, str]) -> str:
-    return _changed(MAKE_STEP, *changes)
+    return changed(MAKE_STEP, *changes)
 
 
 LOAD = '    model.load_state_dict(torch.load(checkpoint, map_location="cpu"))\n'

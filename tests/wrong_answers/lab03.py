@@ -4,6 +4,8 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
+from tests.cells import changed
+
 PREDICT = """
 def predict(steps):
     return {
@@ -78,31 +80,24 @@ def train(model, batches, lr):
 RIGHT = {"ex1": PREDICT, "ex2": MEAN_LOSSES, "ex3": BENCH, "ex4": FIXED_LOOP, "ex5": TRAIN}
 
 
-def _changed(answer: str, *changes: tuple[str, str]) -> str:
-    for old, new in changes:
-        assert answer.count(old) == 1, f"{old!r} must occur once in {answer}"
-        answer = answer.replace(old, new)
-    return answer
-
-
 def _predict(old: str, new: str) -> str:
-    return _changed(PREDICT, (old, new))
+    return changed(PREDICT, (old, new))
 
 
 def _mean(*changes: tuple[str, str]) -> str:
-    return _changed(MEAN_LOSSES, *changes)
+    return changed(MEAN_LOSSES, *changes)
 
 
 def _bench(*changes: tuple[str, str]) -> str:
-    return _changed(BENCH, *changes)
+    return changed(BENCH, *changes)
 
 
 def _fixed(*changes: tuple[str, str]) -> str:
-    return _changed(FIXED_LOOP, *changes)
+    return changed(FIXED_LOOP, *changes)
 
 
 def _train(*changes: tuple[str, str]) -> str:
-    return _changed(TRAIN, *changes)
+    return changed(TRAIN, *changes)
 
 
 SYNC = "        torch_xla.sync()\n"

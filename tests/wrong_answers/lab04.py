@@ -4,6 +4,8 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
+from tests.cells import changed
+
 NEW_GRAPHS = """
 def new_graphs(values):
     different = len(set(values))
@@ -102,31 +104,24 @@ def plan(job, seconds):
 RIGHT = {"ex1": NEW_GRAPHS, "ex2": STEADY_LOOP, "ex3": BUCKETED, "ex4": CHOOSE, "ex5": PLAN}
 
 
-def _changed(answer: str, *changes: tuple[str, str]) -> str:
-    for old, new in changes:
-        assert answer.count(old) == 1, f"{old!r} must occur once in {answer}"
-        answer = answer.replace(old, new)
-    return answer
-
-
 def _graphs(old: str, new: str) -> str:
-    return _changed(NEW_GRAPHS, (old, new))
+    return changed(NEW_GRAPHS, (old, new))
 
 
 def _steady(*changes: tuple[str, str]) -> str:
-    return _changed(STEADY_LOOP, *changes)
+    return changed(STEADY_LOOP, *changes)
 
 
 def _bucketed(*changes: tuple[str, str]) -> str:
-    return _changed(BUCKETED, *changes)
+    return changed(BUCKETED, *changes)
 
 
 def _choose(*changes: tuple[str, str]) -> str:
-    return _changed(CHOOSE, *changes)
+    return changed(CHOOSE, *changes)
 
 
 def _plan(*changes: tuple[str, str]) -> str:
-    return _changed(PLAN, *changes)
+    return changed(PLAN, *changes)
 
 
 NO_PADDING = (

@@ -4,6 +4,8 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
+from tests.cells import changed
+
 BY_HAND = """
 def round_by_hand(numbers, exponent_bits, mantissa_bits):
     bias = 2 ** (exponent_bits - 1) - 1
@@ -84,35 +86,28 @@ RIGHT = {
 }
 
 
-def _changed(answer: str, *changes: tuple[str, str]) -> str:
-    for old, new in changes:
-        assert answer.count(old) == 1, f"{old!r} must occur once in {answer}"
-        answer = answer.replace(old, new)
-    return answer
-
-
 def _hand(*changes: tuple[str, str]) -> str:
-    return _changed(BY_HAND, *changes)
+    return changed(BY_HAND, *changes)
 
 
 def _random(*changes: tuple[str, str]) -> str:
-    return _changed(STOCHASTIC, *changes)
+    return changed(STOCHASTIC, *changes)
 
 
 def _product(*changes: tuple[str, str]) -> str:
-    return _changed(PRODUCT, *changes)
+    return changed(PRODUCT, *changes)
 
 
 def _master(*changes: tuple[str, str]) -> str:
-    return _changed(MASTER, *changes)
+    return changed(MASTER, *changes)
 
 
 def _scales(*changes: tuple[str, str]) -> str:
-    return _changed(SCALES, *changes)
+    return changed(SCALES, *changes)
 
 
 def _blocks(*changes: tuple[str, str]) -> str:
-    return _changed(BLOCKS, *changes)
+    return changed(BLOCKS, *changes)
 
 
 EXACT_STEPS = "round(math.ldexp(abs(x), mantissa_bits - exponent))"
@@ -135,11 +130,11 @@ def round_stochastically(x, rng):
 
 
 def _chosen(choice: str) -> str:
-    return _changed(TOWARDS, ("CHOICE", choice))
+    return changed(TOWARDS, ("CHOICE", choice))
 
 
 def _noise(noise: str, how: str) -> str:
-    return _changed(WITH_NOISE, ("NOISE", noise), ("HOW", how))
+    return changed(WITH_NOISE, ("NOISE", noise), ("HOW", how))
 
 
 LOOP = "    for start in range(0, a.shape[1], engine.depth):"
@@ -816,7 +811,7 @@ def update(weights, gradients, state, lr):
     (
         "lab05.ex4",
         "noise half as wide",
-        _changed(BY_CHANCE, ("* 2**16)", "* 2**15)")),
+        changed(BY_CHANCE, ("* 2**16)", "* 2**15)")),
         "it learns, but less than the same training in FP32",
     ),
     (

@@ -4,6 +4,8 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
+from tests.cells import changed
+
 ADD = """
 @nki.jit
 def add_rows(a, b):
@@ -175,14 +177,6 @@ def mended():
 RIGHT = {"ex1": ADD, "ex2": TRANSPOSE, "ex3": SOFTMAX, "ex4": NORM, "ex5": SUMS, "ex6": MENDED}
 
 
-def changed(source: str, *pairs: tuple[str, str]) -> str:
-    """The source with each old text, which it must contain, replaced by the new one."""
-    for old, new in pairs:
-        assert old in source, f"{old!r} is not in the answer"
-        source = source.replace(old, new)
-    return source
-
-
 LOOP = "    for start in range(0, rows, nl.tile_size.pmax):"
 
 WRONG = [
@@ -299,6 +293,7 @@ def add_rows(a, b):
             ADD,
             ("    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)\n", ""),
             ("out", "a"),
+            everywhere=True,
         ),
         "write into a new array",
     ),

@@ -4,7 +4,7 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
-from tests.wrong_answers.lab09 import changed
+from tests.cells import changed
 
 MATMUL = """
 @nki.jit
@@ -384,6 +384,7 @@ NARROW = changed(
     ("(128, 512), dtype=rhs.dtype", "(128, 128), dtype=rhs.dtype"),
     ("columns // 512", "columns // 128"),
     ("n * 512, 512", "n * 128, 128"),
+    everywhere=True,
 )
 ONE_PLACE = """
 @nki.jit
@@ -858,6 +859,7 @@ def fused_norm(x, gate, weight, epsilon):
                 "nisa.tensor_scalar(\n            dst=result, data=best, op0=nl.multiply,"
                 " operand0=0.25,\n            op1=nl.add, operand1=column,\n        )",
             ),
+            everywhere=True,
         ),
         "this is the mean",
     ),
@@ -915,7 +917,7 @@ def fused_norm(x, gate, weight, epsilon):
     (
         "lab10.ex4",
         "the smallest",
-        changed(CONV, ("op=nl.maximum", "op=nl.minimum")),
+        changed(CONV, ("op=nl.maximum", "op=nl.minimum"), everywhere=True),
         "the smallest of each square",
     ),
     (
