@@ -228,3 +228,19 @@ def test_what_is_kept_in_hbm_on_the_way_is_not_ideal() -> None:
 
     pair = [nki.Shape((128, 64), "float32")] * 2  # two arrays, although written once
     assert nki.profile(kernel)(*pair).hbm_ratio == 5 / 3
+
+
+@pytest.mark.parametrize("into_a_source", [False, True])
+def test_transfers_that_add_read_each_source_and_write_once(into_a_source: bool) -> None:
+    @nki.jit
+    def kernel(a, b):
+        out = a
+        if not into_a_source:
+            out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nisa.dma_compute(dst=out, srcs=[a, b], reduce_op=nl.add)
+        return out
+
+    shape = nki.Shape((128, 64), "float32"), nki.Shape((128, 64), "float32")
+    profile = nki.profile(kernel)(*shape)
+    size = 128 * 64 * 4
+    assert (profile.hbm_read, profile.hbm_written, profile.hbm_ratio) == (2 * size, size, 1.0)

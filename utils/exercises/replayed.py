@@ -79,22 +79,11 @@ class Replayed:
     def _transferred(self, inputs: bool) -> Iterator[Any]:
         """The views that DMA instructions read, or those that they write."""
         from utils.simulator.enums import engine
+        from utils.simulator.uses import tensors_of
 
         for each in self.program.instructions:
             if each.engine is engine.dma:
-                yield from views_of(each, inputs)
-
-
-def views_of(instruction: Any, inputs: bool) -> Iterator[Any]:
-    """The tensors that an instruction reads, or those that it writes; some take lists of them."""
-    from utils.simulator.tensor import Tensor
-
-    spec = instruction.checked.spec
-    for name in spec.inputs if inputs else spec.outputs:
-        value = instruction.args[name]
-        for each in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(each, Tensor):
-                yield each
+                yield from tensors_of(each, reads=inputs)
 
 
 def generator(facts: Facts) -> np.random.Generator:
@@ -134,12 +123,14 @@ def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Repla
 
 def _largest(program: Any) -> int:
     """Bytes of all tensors in HBM, or of the largest operand of an instruction."""
+    from utils.simulator.uses import tensors_of
+
     kept = sum(each.size_bytes for each in program.storages if not each.on_chip)
     operands = (
         view.size * view.itemsize
         for each in program.instructions
-        for inputs in (True, False)
-        for view in views_of(each, inputs)
+        for reads in (True, False)
+        for view in tensors_of(each, reads)
     )
     return max(kept, *operands, 0)
 

@@ -9,6 +9,7 @@ from utils.simulator.enums import engine, nc_version
 
 VARIABLE = "NEURON_PLATFORM_TARGET_OVERRIDE"
 DEFAULT = "trn2"
+FP32_BYTES = 4
 NAMES = {
     "trn1": "trn1", "inf2": "trn1", "gen2": "trn1",
     "trn2": "trn2", "gen3": "trn2",
@@ -30,13 +31,17 @@ class Target:
     clocks: dict[engine, float]
     dma_engines: int
     dma_bytes_per_s: float
-    stationary_columns: int = 128
-    moving_columns: int = 512
-    dimensions: int = 5
+    stationary_columns: int
+    dimensions: int = 5  # the partition and four free ones; AWS, NKI access patterns
 
     @property
     def generation(self) -> int:
         return self.version.value
+
+    @property
+    def moving_columns(self) -> int:
+        """Of one product: its rows of FP32 sums fill a bank of PSUM."""
+        return self.psum_bank_bytes // FP32_BYTES
 
     @property
     def psum_bytes(self) -> int:
@@ -77,6 +82,7 @@ def target(name: str) -> Target:
         clocks=clocks,
         dma_engines=int(of("dma.per_core", "engines")),
         dma_bytes_per_s=of("dma.rate_per_engine", "B/s"),
+        stationary_columns=int(of("engines.tensor.columns", "columns")),
     )
 
 

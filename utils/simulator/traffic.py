@@ -9,6 +9,7 @@ import numpy as np
 from utils.simulator.memory import Storage
 from utils.simulator.program import Program
 from utils.simulator.tensor import Tensor
+from utils.simulator.uses import tensors_of
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,9 @@ def moved(program: Program, storage: Storage, reads: bool = True) -> Moved:
     boxes: Counter[tuple[int, int, int, int]] = Counter()
     for core in program.cores:
         for each in core.instructions:
-            names = each.checked.spec.inputs if reads else each.checked.spec.outputs
-            for name in names:
-                value = each.args[name]
-                if isinstance(value, Tensor) and value.storage is storage:
-                    boxes[_box(value)] += 1
+            for view in tensors_of(each, reads):
+                if view.storage is storage:
+                    boxes[_box(view)] += 1
     width = storage.shape[-1]
     rows = _borders({r for box in boxes for r in box[:2]}, storage.row // width)
     columns = _borders({c for box in boxes for c in box[2:]}, width)

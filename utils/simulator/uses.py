@@ -21,6 +21,16 @@ def storages_of(value: Any) -> list[Storage]:
     return []
 
 
+def tensors_of(instruction: Instruction, reads: bool) -> list[Tensor]:
+    """The tensors that an instruction reads, or those that it writes; some take lists of them."""
+    spec, found = instruction.checked.spec, []
+    for name in spec.inputs if reads else spec.outputs:
+        value = instruction.args[name]
+        each = value if isinstance(value, (list, tuple)) else (value,)
+        found += [part for part in each if isinstance(part, Tensor)]
+    return found
+
+
 def uses(instructions: list[Instruction]) -> list[tuple[Storage, int]]:
     """The allocations that instructions touch, each with the place of the instruction in the list.
 

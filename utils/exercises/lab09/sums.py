@@ -14,7 +14,6 @@ from utils.exercises.replayed import (
     nothing,
     replayed,
     right_values,
-    views_of,
 )
 
 WEIGHTS = {"values": 3, "engine": 2, "evictions": 1}
@@ -90,13 +89,14 @@ def _multiplied(run: Replayed) -> int:
 def _evicted(run: Replayed) -> int:
     """Columns of results that engines read from PSUM: a value for each, in whatever partitions."""
     from utils.simulator.enums import MemoryRegion, engine
+    from utils.simulator.uses import tensors_of
 
     columns = 0
     for each in run.program.instructions:
         if each.engine is not engine.tensor:
             columns += max(
                 (max(v.shape[0], v.size // v.shape[0])
-                 for v in views_of(each, inputs=True) if v.buffer is MemoryRegion.psum),
+                 for v in tensors_of(each, reads=True) if v.buffer is MemoryRegion.psum),
                 default=0,
             )  # fmt: skip
     return columns

@@ -29,7 +29,6 @@ MOST_INDICES = 4096
 GROUP = 512
 """Elements that one of the instructions behind nc_n_gather handles."""
 MOST_SOURCES = 16
-SINGLES = frozenset(("float32", "bfloat16"))
 
 
 def same_partitions(*names: str) -> Rule:

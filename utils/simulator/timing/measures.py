@@ -9,7 +9,7 @@ from utils.simulator.target import Target
 from utils.simulator.tensor import Tensor
 from utils.simulator.timing.graph import Graph
 from utils.simulator.timing.work import QUEUES
-from utils.simulator.uses import returned_tensors
+from utils.simulator.uses import returned_tensors, tensors_of
 
 PRODUCTS = frozenset(("nc_matmul", "nc_matmul_mx"))
 RATES = {"float32": ("fp32_from_clock", "fp32")}
@@ -59,11 +59,8 @@ def measures(graph: Graph, program: Program) -> Measures:
         if work.transfer is not None:
             read += work.transfer.hbm_read
             written += work.transfer.hbm_written
-            for names, found in ((work.reads, sources), (work.writes, targets)):
-                for name in names:
-                    value = instruction.args[name]
-                    for each in [value] if isinstance(value, Tensor) else value:
-                        found.add(each.storage)
+            sources.update(each.storage for each in tensors_of(instruction, reads=True))
+            targets.update(each.storage for each in tensors_of(instruction, reads=False))
         elif work.name in PRODUCTS:
             checked = instruction.checked
             done = of_checked.get(id(checked))

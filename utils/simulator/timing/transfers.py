@@ -58,7 +58,10 @@ def run_length(tensor: Tensor, first: int = 0) -> int:
 def transfer(
     pairs: list[tuple[Tensor, Tensor]], constants: Constants, partitions: int, rate: float = 1.0
 ) -> Transfer:
-    """The copies (source, destination) of one instruction, at a share of the DMA rate."""
+    """The copies (source, destination) of one instruction, at a share of the DMA rate.
+
+    Where several sources are combined on the way, their one destination is written once.
+    """
     engines = constants.dma_engines
     busy = [0.0] * engines
     moved = read = written = count = 0
@@ -71,7 +74,7 @@ def transfer(
             count += descriptors
         moved += target.size * size
         read += 0 if source.storage.on_chip else source.size * source.dtype.itemsize
-        written += 0 if target.storage.on_chip else target.size * target.dtype.itemsize
+        written = 0 if target.storage.on_chip else target.size * target.dtype.itemsize
     even = busy[0] if all(each == busy[0] for each in busy) else 0.0
     spread = (sum(each > 0 for each in busy) - 1) / (engines - 1)
     return Transfer(tuple(busy), even, moved, read, written, count, max(0.0, spread))

@@ -160,7 +160,7 @@ def _dma(
     args, name = instruction.args, instruction.checked.spec.name
     sources = _flat(args, operands["reads"])
     targets = _flat(args, operands["writes"])
-    pairs = [(s, targets[0]) for s in sources if targets and s is not targets[0]]
+    pairs = [(source, targets[0]) for source in sources if targets]
     rate = 1.0
     if "transpose" in name and constants.has_generators:
         on_chip = all(s.storage.on_chip for s in sources)
