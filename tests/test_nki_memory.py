@@ -148,13 +148,8 @@ def test_occupancy_counts_tiles_from_first_to_last_use(sizes, data):
         )
         for index in range(len(program.instructions))
     ]
-    found = np.zeros(len(expected) + 1, int)
-    for step in capacity.occupancy(program):
-        found[step.index :] = step.row_bytes
-    assert found[:-1].tolist() == expected
-    assert found[-1] == 0
-    assert capacity.peak(program) == max(expected)
-    assert capacity.peak(program, PSUM) == 0
+    assert capacity.levels(program).tolist() == expected
+    assert not capacity.levels(program, PSUM).any()
 
 
 def test_tiles_that_do_not_fit_together_are_refused_where_they_overflow():
@@ -193,7 +188,7 @@ def test_products_take_whole_banks():
             for tile in tiles:
                 nisa.nc_matmul(dst=tile, stationary=a, moving=b)
 
-    assert capacity.peak(run(lambda: kernel(8)), PSUM) == GEN3.psum_bytes
+    assert capacity.levels(run(lambda: kernel(8)), PSUM).max() == GEN3.psum_bytes
     breaks(lambda: kernel(9), "18432 bytes", "9 banks of 8", "9 of (128, 1) float32")
     run(lambda: kernel(8, 512))
 
@@ -263,10 +258,10 @@ def test_tiles_side_by_side_at_addresses_do_not_meet():
             for tile in tiles:
                 nisa.memset(dst=tile, value=0)
 
-    assert capacity.peak(run(kernel)) == 256 + 16
+    assert capacity.levels(run(kernel)).max() == 256 + 16
 
 
-def test_lives_know_the_tile_of_indices():
+def test_a_tile_of_indices_lives_as_long_as_it_is_used():
     def kernel(x):
         at = nl.ndarray((8, 1), nl.int32)
         nisa.memset(dst=at, value=0)
@@ -274,8 +269,5 @@ def test_lives_know_the_tile_of_indices():
         nisa.memset(dst=tile, value=0)
         nisa.dma_copy(dst=tile, src=x.ap([[4, 8], [1, 4]], vector_offset=at))
 
-    found = capacity.lives(run(kernel, np.zeros((8, 4), np.float32)))
-    assert [(life.storage.shape, life.first, life.last) for life in found] == [
-        ((8, 1), 0, 2),
-        ((8, 4), 1, 2),
-    ]
+    found = capacity.levels(run(kernel, np.zeros((8, 4), np.float32)))
+    assert found.tolist() == [4, 4 + 16, 4 + 16]

@@ -8,7 +8,6 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/migration/index.html
 """
 
 from collections import defaultdict
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -37,15 +36,10 @@ class Life(NamedTuple):
 
 
 class Step(NamedTuple):
-    """From instruction `index` on, live tiles take `row_bytes` in each partition."""
+    """At instruction `index` live tiles take `row_bytes` in each partition."""
 
     index: int
     row_bytes: int
-
-
-def lives(program: Program, core: int = 0) -> list[Life]:
-    """The tiles that a core uses, in the order of their first use."""
-    return _lives(program.target, *_spans(program.cores[core]))
 
 
 def _spans(core: Core) -> tuple[dict[Storage, int], dict[Storage, int]]:
@@ -72,27 +66,9 @@ def taken_bytes(tile: Storage, target: Target) -> int:
     return -(-tile.row_bytes // bank) * bank
 
 
-def occupancy(program: Program, buffer: MemoryRegion = SBUF, core: int = 0) -> tuple[Step, ...]:
-    """How full a memory is, step by step over a core's instructions; bytes per partition.
-
-    The last step has 0 bytes and the number of instructions or less as its index.
-    """
-    return _steps([life for life in lives(program, core) if life.storage.buffer is buffer])
-
-
-def _steps(tiles: list[Life]) -> tuple[Step, ...]:
-    changes: dict[int, int] = defaultdict(int)
-    for life in tiles:
-        changes[life.first] += life.row_bytes
-        changes[life.last + 1] -= life.row_bytes
-    indices = sorted(changes)
-    totals = accumulate(changes[index] for index in indices)
-    return tuple(Step(index, total) for index, total in zip(indices, totals, strict=True))
-
-
-def peak(program: Program, buffer: MemoryRegion = SBUF, core: int = 0) -> int:
-    """The most bytes per partition that live tiles take at once."""
-    return max((step.row_bytes for step in occupancy(program, buffer, core)), default=0)
+def levels(program: Program, buffer: MemoryRegion = SBUF, core: int = 0) -> np.ndarray:
+    """Bytes that live tiles take in each partition at every instruction of a core."""
+    return _levels(program.target, *_spans(program.cores[core]), buffer)
 
 
 def check(program: Program) -> None:
@@ -100,24 +76,26 @@ def check(program: Program) -> None:
     for core in program.cores:
         first, last = _spans(core)
         for buffer in (SBUF, PSUM):
-            tiles = [tile for tile in last if tile.buffer is buffer]
-            sizes = [taken_bytes(tile, program.target) for tile in tiles]
-            levels = _levels([first[tile] for tile in tiles], [last[tile] for tile in tiles], sizes)
-            over = np.flatnonzero(levels > usable_bytes(program.target, buffer))
+            tiles = {tile: end for tile, end in last.items() if tile.buffer is buffer}
+            taken = _levels(program.target, first, tiles, buffer)
+            over = np.flatnonzero(taken > usable_bytes(program.target, buffer))
             if over.size:
                 index = int(over[0])
-                here = _lives(program.target, first, {tile: last[tile] for tile in tiles})
-                raise _too_full(program, core, buffer, here, Step(index, int(levels[index])))
-            placed = {tile: last[tile] for tile in tiles if tile.address is not None}
+                here = _lives(program.target, first, tiles)
+                raise _too_full(program, core, buffer, here, Step(index, int(taken[index])))
+            placed = {tile: end for tile, end in tiles.items() if tile.address is not None}
             _apart(core, _lives(program.target, first, placed))
 
 
-def _levels(first: list[int], last: list[int], row_bytes: list[int]) -> np.ndarray:
-    """Bytes per partition that are taken at each instruction."""
-    count = max(last, default=0) + 2
-    begun = np.bincount(np.array(first, np.intp), row_bytes, count)
-    used = np.bincount(np.array(last, np.intp), row_bytes, count)
-    return np.cumsum(begun) - np.cumsum(used) + used
+def _levels(
+    target: Target, first: dict[Storage, int], last: dict[Storage, int], buffer: MemoryRegion
+) -> np.ndarray:
+    tiles = [tile for tile in last if tile.buffer is buffer]
+    sizes = [taken_bytes(tile, target) for tile in tiles]
+    count = max(last.values(), default=-1) + 1
+    begun = np.bincount(np.array([first[tile] for tile in tiles], np.intp), sizes, count)
+    ended = np.bincount(np.array([last[tile] for tile in tiles], np.intp), sizes, count)
+    return np.cumsum(begun) - np.cumsum(ended) + ended
 
 
 def _too_full(
