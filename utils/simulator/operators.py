@@ -56,12 +56,12 @@ class Operator:
         return self.kind == "bitwise"
 
     @property
-    def is_unary(self) -> bool:
-        return self.kind in ("unary", "activation") or self.name == "invert"
-
-    @property
     def is_activation(self) -> bool:
         return self.kind in ("unary", "activation")
+
+    @property
+    def is_unary(self) -> bool:
+        return self.is_activation or self.name == "invert"
 
     @property
     def reduces(self) -> bool:

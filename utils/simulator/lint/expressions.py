@@ -169,7 +169,3 @@ class Expressions(ast.NodeVisitor):
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         self.visit(node.value)
         self.scope.bind(node.target, self.scope.kind(node.value))
-
-
-def _of_the_host(name: str) -> bool:
-    return name in BY_VALUE or name.startswith(("numpy.", "math."))
