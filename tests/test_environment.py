@@ -39,7 +39,7 @@ def locked(needs):
 
 def test_the_groups_are_the_two_that_course_py_knows():
     assert set(PROJECT["dependency-groups"]) == {"grade", "test"}
-    assert len(LEARNER) == 16 and len(EVERYTHING) == 25
+    assert len(LEARNER) == 20 and len(EVERYTHING) == 29
 
 
 def test_environment_yml_lists_what_pyproject_lists():
