@@ -524,19 +524,24 @@ def test_jupyterlab_shows_the_whole_course_and_asks_nothing(tmp_path):
     assert written.read_text() == "the learner's own"
 
 
-def test_jupyterlab_shows_no_menus_of_nbgrader(tmp_path, monkeypatch):
+def test_jupyterlab_shows_nothing_of_nbgrader_and_voila(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/the/users/own")
+    old = tmp_path / start.OWN_CONFIG / "jupyter_server_config.json"
+    old.parent.mkdir(parents=True)
+    old.write_text('{"of": "an older course"}')
     start.write_settings(tmp_path)
     variables = start.environment(tmp_path)
     assert variables["JUPYTER_CONFIG_PATH"].endswith(":/the/users/own")
     command = [sys.executable, "-m", "jupyter", "labextension", "list"]
     answer = subprocess.run(command, env=variables, capture_output=True, text=True)
-    assert re.search(r"nbgrader v\S+ .*disabled", answer.stdout + answer.stderr)
+    for name in ("nbgrader", "jupyterlab-preview"):
+        assert re.search(rf"{name} v\S+ .*disabled", answer.stdout + answer.stderr)
     command = [sys.executable, "-m", "jupyterlab", "--show-config-json"]
     answer = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
     pages = json.loads(answer.stdout)["ServerApp"]["jpserver_extensions"]
     assert [name for name in pages if "nbgrader" in name and pages[name]] == []
     assert sum("nbgrader" in name for name in pages) == len(start.NBGRADER_PAGES)
+    assert pages["voila.server_extension"] is False
 
 
 def test_jupyterlab_takes_the_options():

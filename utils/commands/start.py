@@ -13,14 +13,14 @@ FIRST_PAGE = "/lab/tree/notebooks/00_start_here.ipynb"
 NO_NEWS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}
 }
-# `test` and `grade` bring nbgrader, whose menus are of no use to a learner.
-NO_INSTRUCTOR_MENUS = {"disabledExtensions": {"@jupyter/nbgrader": True}}
-NBGRADER_PAGES = ("assignment_list", "course_list", "formgrader", "validate_assignment")
-NO_INSTRUCTOR_PAGES = {
-    "ServerApp": {
-        "jpserver_extensions": {f"nbgrader.server_extensions.{n}": False for n in NBGRADER_PAGES}
-    }
+# `test` and `grade` bring nbgrader, whose menus are of no use to a learner; `tco` brings Voila,
+# which would add a button to every notebook and pages that run notebooks to the server.
+NO_MENUS = {
+    "disabledExtensions": {"@jupyter/nbgrader": True, "@voila-dashboards/jupyterlab-preview": True}
 }
+NBGRADER_PAGES = ("assignment_list", "course_list", "formgrader", "validate_assignment")
+UNWANTED = (*(f"nbgrader.server_extensions.{n}" for n in NBGRADER_PAGES), "voila.server_extension")
+NO_PAGES = {"ServerApp": {"jpserver_extensions": dict.fromkeys(UNWANTED, False)}}
 # A kernel warns that it talks to JupyterLab without encryption; both are on this machine.
 QUIET_KERNEL = "c.IPKernelApp.log_level = 40\n"
 
@@ -28,8 +28,8 @@ OWN_CONFIG = Path("share", "trainium-course")
 SETTINGS = {
     Path("share", "jupyter", "lab", "settings", "overrides.json"): json.dumps(NO_NEWS, indent=1),
     Path("etc", "ipython", "ipython_kernel_config.py"): QUIET_KERNEL,
-    OWN_CONFIG / "labconfig" / "page_config.json": json.dumps(NO_INSTRUCTOR_MENUS, indent=1),
-    OWN_CONFIG / "jupyter_server_config.json": json.dumps(NO_INSTRUCTOR_PAGES, indent=1),
+    OWN_CONFIG / "labconfig" / "page_config.json": json.dumps(NO_MENUS, indent=1),
+    OWN_CONFIG / "jupyter_server_config.json": json.dumps(NO_PAGES, indent=1),
 }
 
 
@@ -61,9 +61,12 @@ def options(root: Path, is_root: bool) -> list[str]:
 
 
 def write_settings(prefix: Path) -> None:
-    """Write the settings into this environment; a file that is there is kept."""
+    """Write the settings into this environment. A file that is there is kept, unless it is ours
+    alone: an older course knew of fewer extensions.
+    """
     for relative, content in SETTINGS.items():
         path = prefix / relative
-        if not path.exists() and os.access(prefix, os.W_OK):
+        kept = path.exists() and OWN_CONFIG not in relative.parents
+        if not kept and os.access(prefix, os.W_OK):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content.rstrip() + "\n")
