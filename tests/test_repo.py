@@ -36,7 +36,8 @@ LAYERS = (
     (
         "audit and models",
         "accumulate audit buckets corpus fleet formats hardware manifest "
-        "kernels mx nki_validation roofline simulator sparsity topology training_memory",
+        "kernels mx nki_validation roofline simulator sparsity tco topology "
+        "training_memory",
     ),
     ("instruments", "env graph hlo lesson meter doctor networks parity precision coldstart"),
     ("drawing and widgets", "draw widgets"),

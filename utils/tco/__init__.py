@@ -1,0 +1,79 @@
+"""What a run costs, how sure that is, and what would change the answer.
+
+`scenario(name)` is a worked comparison with all its inputs; `compare(...)`, `tornado(...)`,
+`break_even(...)` and `value_of_measuring(...)` ask it questions; `warned(...)` says what is wrong
+with comparing. `job(values)` and `service(values)` are the models themselves. Imports no torch.
+
+>>> compare(scenario("lora-13b")).a
+'trainium'
+"""
+
+from utils.tco.comparison import Warned, warned
+from utils.tco.cost import LINES, Cost
+from utils.tco.failures import best_interval, expected_hours
+from utils.tco.fields import FIELDS, NEEDS, Field, InputError
+from utils.tco.inputs import Input, assumed, price_of, quoted
+from utils.tco.job import job, throughput
+from utils.tco.ownership import Owned, owned
+from utils.tco.scenario import (
+    Context,
+    Option,
+    Scenario,
+    from_query,
+    scenario,
+    scenarios,
+    to_query,
+)
+from utils.tco.service import Point, fastest_within, per_million_tokens, service
+from utils.tco.uncertainty import (
+    BreakEven,
+    Comparison,
+    Swing,
+    break_even,
+    break_even_surface,
+    compare,
+    sample,
+    tornado,
+    value_of_measuring,
+)
+
+__all__ = [
+    "FIELDS",
+    "LINES",
+    "NEEDS",
+    "BreakEven",
+    "Comparison",
+    "Context",
+    "Cost",
+    "Field",
+    "Input",
+    "InputError",
+    "Option",
+    "Owned",
+    "Point",
+    "Scenario",
+    "Swing",
+    "Warned",
+    "assumed",
+    "best_interval",
+    "break_even",
+    "break_even_surface",
+    "compare",
+    "expected_hours",
+    "fastest_within",
+    "from_query",
+    "job",
+    "owned",
+    "per_million_tokens",
+    "price_of",
+    "quoted",
+    "sample",
+    "scenario",
+    "scenarios",
+    "service",
+    "throughput",
+    "to_query",
+    "tornado",
+    "value_of_measuring",
+    "warned",
+]

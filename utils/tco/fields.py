@@ -1,0 +1,214 @@
+"""What the cost models take: one table of fields, each with unit, allowed range and meaning.
+
+A field has no default. A scenario gives every field that its model needs, with a source or the
+word "assumption"; a missing or impossible value is refused by name.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+HOURS_PER_YEAR = 8766.0
+HOURS_PER_MONTH = HOURS_PER_YEAR / 12
+
+
+class InputError(ValueError):
+    """A value that a cost model cannot take: the field, what was found, what is allowed."""
+
+    def __init__(self, field: str, found: object, allowed: str, hint: str = "") -> None:
+        self.field, self.found, self.allowed = field, found, allowed
+        super().__init__(f"{field} = {found}: allowed is {allowed}" + (f". {hint}" if hint else ""))
+
+
+@dataclass(frozen=True)
+class Field:
+    """One input of a model.
+
+    name: as in formulas. unit: pint's; "USD" stands for the currency of the scenario. group: where
+    a form shows it. about: one sentence. above: the value is larger than this; least, most: it is
+    within these.
+    """
+
+    name: str
+    unit: str
+    group: str
+    about: str
+    above: float | None = None
+    least: float = -np.inf
+    most: float = np.inf
+
+    @property
+    def allowed(self) -> str:
+        """The allowed range in words.
+
+        >>> FIELDS["utilisation"].allowed
+        'more than 0 and at most 1 (ratio)'
+        """
+        parts = [
+            f"more than {self.above:g}" if self.above is not None else "",
+            f"{self.least:g} or more" if np.isfinite(self.least) else "",
+            f"at most {self.most:g}" if np.isfinite(self.most) else "",
+        ]
+        return " and ".join(filter(None, parts)) + f" ({self.unit})"
+
+    def check(self, value: float | np.ndarray, name: str = "") -> None:
+        """Raise InputError, with the first bad value, unless every value is allowed."""
+        try:
+            numbers = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(
+                name or self.name, repr(value), self.allowed, "Give a number"
+            ) from None
+        good = np.isfinite(numbers) & (numbers >= self.least) & (numbers <= self.most)
+        if self.above is not None:
+            good &= numbers > self.above
+        if not good.all():
+            first = numbers[~good].flat[0] if numbers.ndim else float(numbers)
+            raise InputError(name or self.name, f"{first:g}", self.allowed)
+
+
+def _field(name: str, unit: str, group: str, about: str, *limits: str | float) -> Field:
+    """Limits as ("above", 0), ("least", 0) and ("most", 1) in a row."""
+    return Field(name, unit, group, about, **dict(zip(limits[::2], limits[1::2], strict=True)))
+
+
+_POSITIVE = ("above", 0.0)
+_COUNTED = ("least", 0.0)
+_SHARE = ("least", 0.0, "most", 1.0)
+_PART = ("above", 0.0, "most", 1.0)
+
+FIELDS: Mapping[str, Field] = {
+    each.name: each
+    for each in (
+        # What is to be done
+        _field("work", "units", "work", "tokens, samples or items of one good run", *_POSITIVE),
+        _field("flop_per_unit", "FLOP", "work", "arithmetic that one unit needs", *_POSITIVE),
+        _field("runs", "runs", "work", "good runs over the time considered", "least", 1.0),
+        _field("demand", "1/s", "work", "items asked for, mean over the day", *_POSITIVE),
+        _field("peak_to_mean", "ratio", "work", "demand at its peak over its mean", "least", 1.0),
+        _field("tokens_per_item", "tokens", "work", "tokens of one item", *_POSITIVE),
+        _field("months", "month", "work", "time that the service runs", *_POSITIVE),
+        # How fast
+        _field("instances", "servers", "speed", "servers that work together", "least", 1.0),
+        _field("peak", "FLOPS", "speed", "peak rate of one server in the format used", *_POSITIVE),
+        _field("mfu", "ratio", "speed", "model FLOP utilisation: share of the peak", *_PART),
+        _field("units_per_second", "1/s", "speed", "measured throughput of one server", *_POSITIVE),
+        _field("scaling", "ratio", "speed", "speed kept when all servers work together", *_PART),
+        _field("load", "ratio", "speed", "share of the throughput that may be used: waiting grows"
+               " without limit towards 1", *_PART),
+        _field("spare", "servers", "speed", "servers beyond the need, for failures", *_COUNTED),
+        _field("autoscaled", "ratio", "speed", "share of the day's swing that the fleet follows",
+               *_SHARE),
+        # What an hour costs
+        _field("price", "USD/h", "price", "list price of one server", *_COUNTED),
+        _field("discount", "ratio", "price", "off the list price, for the way of buying", *_SHARE),
+        _field("billing_step", "h", "price", "time is billed in whole steps of this; 0: as used",
+               *_COUNTED),
+        _field("credits", "USD", "price", "credits over the time considered; they pay usage only",
+               *_COUNTED),
+        _field("support", "ratio", "price", "support plan, as a share of the usage", *_COUNTED),
+        # What is paid beside the work
+        _field("starts", "1", "overheads", "starts that one run takes", "least", 1.0),
+        _field("startup", "h", "overheads", "from billing to the first step, without compiling",
+               *_COUNTED),
+        _field("compile_cold", "h", "overheads", "compiling with an empty cache", *_COUNTED),
+        _field("compile_warm", "h", "overheads", "loading from a filled compile cache", *_COUNTED),
+        _field("cold_compiles", "1", "overheads", "starts with an empty cache, over all runs",
+               *_COUNTED),
+        _field("compile_paid", "ratio", "overheads", "share of the servers billed while compiling",
+               *_SHARE),
+        _field("queue", "h", "overheads", "billed waiting before a run", *_COUNTED),
+        _field("utilisation", "ratio", "overheads", "share of the billed time in use", *_PART),
+        _field("failed_runs", "1", "overheads", "failed or exploratory runs for each good one",
+               *_COUNTED),
+        _field("failed_share", "ratio", "overheads", "share of a run that a failed one takes",
+               *_SHARE),
+        _field("scale_ups", "1/day", "overheads", "servers started to follow the demand",
+               *_COUNTED),
+        _field("releases", "1/month", "overheads", "new models or software that compile anew",
+               *_COUNTED),
+        # Failures
+        _field("failures", "1/year", "failures", "of one server, that stop the run", *_COUNTED),
+        _field("interruptions", "1/day", "failures", "of one spot server, by its owner", *_COUNTED),
+        _field("checkpoint_every", "h", "failures", "work between two checkpoints", *_POSITIVE),
+        _field("checkpoint_write", "h", "failures", "that training waits for one checkpoint",
+               *_COUNTED),
+        _field("restart", "h", "failures", "from a failure to work again", *_COUNTED),
+        # Data
+        _field("storage", "GB", "data", "kept: data, checkpoints, models", *_COUNTED),
+        _field("storage_months", "month", "data", "that a run keeps it", *_COUNTED),
+        _field("storage_price", "USD/GB/month", "data", "of the store", *_COUNTED),
+        _field("egress", "GB", "data", "leaving the cloud for one run", *_COUNTED),
+        _field("egress_per_item", "kB", "data", "leaving the cloud for one item", *_COUNTED),
+        _field("egress_price", "USD/GB", "data", "of what leaves the cloud", *_COUNTED),
+        # People
+        _field("engineers", "people", "people", "who port the software, once", *_COUNTED),
+        _field("weeks", "week", "people", "that the port takes them", *_COUNTED),
+        _field("pay", "USD/week", "people", "what one engineer costs", *_COUNTED),
+        _field("operations", "h", "people", "of people for one run, or one month of a service",
+               *_COUNTED),
+        _field("operations_pay", "USD/h", "people", "what an hour of theirs costs", *_COUNTED),
+        # Energy, for the record: in the cloud the price holds it
+        _field("power", "kW", "energy", "drawn by one server at work", *_COUNTED),
+        _field("pue", "ratio", "energy", "power usage effectiveness of the building", "least", 1.0),
+        _field("carbon", "kg/kWh", "energy", "carbon dioxide of the electricity", *_COUNTED),
+    )
+}  # fmt: skip
+
+GROUPS = tuple(dict.fromkeys(each.group for each in FIELDS.values()))
+ENERGY = frozenset(name for name, each in FIELDS.items() if each.group == "energy")
+PEAK = frozenset({"flop_per_unit", "peak", "mfu"})
+"""Throughput by peak and MFU; otherwise `units_per_second`, measured."""
+
+_PAID = frozenset(
+    "price discount credits support startup compile_cold storage storage_price egress_price"
+    " engineers weeks pay operations operations_pay".split()
+)
+NEEDS: Mapping[str, frozenset[str]] = {
+    "job": _PAID
+    | frozenset(
+        "work runs instances scaling billing_step starts compile_warm cold_compiles compile_paid"
+        " queue utilisation failed_runs failed_share failures interruptions checkpoint_every"
+        " checkpoint_write restart storage_months egress".split()
+    ),
+    "service": _PAID
+    | frozenset(
+        "demand peak_to_mean tokens_per_item months units_per_second load spare autoscaled"
+        " scale_ups releases egress_per_item".split()
+    ),
+}
+"""The fields of each model. Of a job, throughput is given in one of two ways; energy may be."""
+
+
+def checked(
+    kind: str, values: Mapping[str, float | np.ndarray]
+) -> Mapping[str, float | np.ndarray]:
+    """The values, after every one was found allowed and none missing.
+
+    Raises: InputError.
+    """
+    missing = sorted(NEEDS[kind] - values.keys())
+    if kind == "job" and "units_per_second" not in values and not PEAK <= values.keys():
+        missing.append("units_per_second (or " + ", ".join(sorted(PEAK)) + ")")
+    if missing:
+        first = missing[0].split(" ")[0]
+        raise InputError(", ".join(missing), "nothing", FIELDS[first].allowed,
+                         "Every input is given, none has a hidden default")  # fmt: skip
+    for name, value in values.items():
+        field_of(name).check(value)
+    return values
+
+
+def field_of(name: str) -> Field:
+    """The field of that name. Raises InputError with the nearest names."""
+    if name not in FIELDS:
+        raise InputError("input", repr(name), _nearest(name, FIELDS))
+    return FIELDS[name]
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(str(name), list(names), 3, 0.5)
+    return "one of " + ", ".join(close or sorted(names))

@@ -1,0 +1,237 @@
+"""A scenario: the same work on several platforms, with every input and where it comes from.
+
+Inputs have paths: "work" is shared by all options, "trainium.mfu" belongs to one. A scenario is
+never changed; `with_values` gives another one.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from utils.tco.cost import Cost, Number
+from utils.tco.fields import FIELDS, NEEDS, Field, InputError, _nearest, field_of
+from utils.tco.inputs import Input, parsed
+from utils.tco.job import job
+from utils.tco.service import service
+
+DATA = Path(__file__).parent.parent / "data" / "tco_scenarios.yaml"
+MODELS = {"job": job, "service": service}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What has to be equal before two costs may be compared.
+
+    platform: "trainium" or "gpu". instance: as EC2 names it. purchase: one of `inputs.PURCHASES`.
+    precision: format of the arithmetic. quality: how it is known that the results are as good;
+    empty if nobody has looked.
+    """
+
+    platform: str
+    instance: str
+    region: str
+    purchase: str
+    precision: str
+    quality: str
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to do the work: its context, and the inputs that are its own, by field."""
+
+    context: Context
+    inputs: Mapping[str, Input]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The same work, several options.
+
+    kind: "job" or "service". unit: what `work` or `demand` counts, such as "token". shared: field
+    to input, the same for all options. options: name to option; the first two are compared.
+
+    Raises: InputError, on an input that is missing, unknown, given twice, of a wrong unit or
+        currency, or outside of what is allowed.
+    """
+
+    name: str
+    title: str
+    about: str
+    kind: str
+    unit: str
+    shared: Mapping[str, Input]
+    options: Mapping[str, Option]
+    currency: str = "USD"
+
+    def __post_init__(self) -> None:
+        if self.kind not in MODELS:
+            raise InputError("kind", repr(self.kind), "one of " + ", ".join(MODELS))
+        if len(self.options) < 1:
+            raise InputError("options", "none", "one or more")
+        fitted = self._fitted(self.shared, "")
+        object.__setattr__(self, "shared", fitted)
+        options = {}
+        for name, each in self.options.items():
+            own = self._fitted(each.inputs, f"{name}.")
+            if twice := sorted(own.keys() & fitted.keys()):
+                raise InputError(f"{name}.{twice[0]}", "an input that is shared too",
+                                 "one or the other")  # fmt: skip
+            options[name] = dataclasses.replace(each, inputs=own)
+        object.__setattr__(self, "options", options)
+        for name in self.options:
+            self.cost(name)
+
+    def _fitted(self, inputs: Mapping[str, Input], prefix: str) -> dict[str, Input]:
+        return {
+            name: _named(prefix + name, each.fitted, field_of(name), self.currency)
+            for name, each in inputs.items()
+        }
+
+    @property
+    def inputs(self) -> dict[str, Input]:
+        """Path to input: the shared ones, then those of each option, in the order of the fields."""
+        found = dict(self.shared)
+        for name, each in self.options.items():
+            found |= {f"{name}.{field}": own for field, own in each.inputs.items()}
+        order = list(FIELDS)
+        return dict(sorted(found.items(), key=lambda it: order.index(field_name(it[0]))))
+
+    def field(self, path: str) -> Field:
+        """The field that a path of this scenario is of. Raises InputError with the nearest."""
+        if path not in self.inputs:
+            raise InputError("input", repr(path), _nearest(path, self.inputs))
+        return field_of(field_name(path))
+
+    def cost(self, option: str, changes: Mapping[str, Number] | None = None) -> Cost:
+        """The cost of an option, with other values for some paths: numbers, or arrays of draws.
+
+        Raises: InputError.
+        """
+        if option not in self.options:
+            raise InputError("option", repr(option), "one of " + ", ".join(self.options))
+        own = self.options[option].inputs
+        values: dict[str, Number] = {n: i.value for n, i in {**self.shared, **own}.items()}
+        for path, value in (changes or {}).items():
+            field = self.field(path)
+            field.check(value, path)
+            if path == f"{option}.{field.name}" or path in self.shared:
+                values[field.name] = value
+        return MODELS[self.kind](values)
+
+    def with_values(self, changes: Mapping[str, float]) -> "Scenario":
+        """The same with other values; ranges move along in proportion. Raises InputError."""
+        moved = {
+            path: _named(path, self.inputs[path].at, value, self.field(path))
+            for path, value in ((p, v) for p, v in changes.items() if self.field(p))
+        }
+        return self.with_inputs(moved)
+
+    def with_inputs(self, changes: Mapping[str, Input]) -> "Scenario":
+        """The same with other inputs, in any unit of the right kind. Raises InputError."""
+        for path in changes:
+            self.field(path)
+        options = {
+            name: dataclasses.replace(
+                each,
+                inputs={f: changes.get(f"{name}.{f}", own) for f, own in each.inputs.items()},
+            )
+            for name, each in self.options.items()
+        }
+        shared = {field: changes.get(field, each) for field, each in self.shared.items()}
+        return dataclasses.replace(self, shared=shared, options=options)
+
+    def in_currency(self, currency: str, rate: float) -> "Scenario":
+        """All money in another currency, at `rate` of it for one of this scenario's."""
+        if not rate > 0:
+            raise InputError("rate", f"{rate:g}", "more than 0")
+
+        def moved(inputs: Mapping[str, Input]) -> dict[str, Input]:
+            return {
+                name: each.scaled(rate, currency + each.unit[3:]) if each.currency else each
+                for name, each in inputs.items()
+            }
+
+        options = {
+            n: dataclasses.replace(o, inputs=moved(o.inputs)) for n, o in self.options.items()
+        }
+        return dataclasses.replace(
+            self, currency=currency, shared=moved(self.shared), options=options
+        )
+
+
+def field_name(path: str) -> str:
+    """The field of a path: of "trainium.mfu", "mfu"."""
+    return path.rsplit(".", 1)[-1]
+
+
+def _named(path: str, function: Any, *arguments: Any) -> Any:
+    """Call it; an InputError names the path instead of the field."""
+    try:
+        return function(*arguments)
+    except InputError as error:
+        raise InputError(path, error.found, error.allowed) from None
+
+
+@cache
+def scenarios() -> Mapping[str, Scenario]:
+    """The worked scenarios of the course, by name, from `utils/data/tco_scenarios.yaml`."""
+    import yaml
+
+    content = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    return {name: read(name, entry) for name, entry in content.items()}
+
+
+def scenario(name: str) -> Scenario:
+    """A worked scenario. Raises InputError with the names that there are."""
+    if name not in scenarios():
+        raise InputError("scenario", repr(name), "one of " + ", ".join(scenarios()))
+    return scenarios()[name]
+
+
+def read(name: str, entry: Mapping[str, Any]) -> Scenario:
+    """A scenario as written in the file. Raises InputError."""
+    options = {
+        key: Option(
+            Context(**each["context"]),
+            {field: parsed(given, f"{key}.{field}") for field, given in each["inputs"].items()},
+        )
+        for key, each in entry["options"].items()
+    }
+    shared = {field: parsed(given, field) for field, given in entry["shared"].items()}
+    plain = {k: entry[k] for k in ("title", "about", "kind", "unit", "currency") if k in entry}
+    return Scenario(name=name, shared=shared, options=options, **plain)
+
+
+def to_query(changed: Scenario) -> str:
+    """A link's query that holds a scenario: its name, and every value that differs from the file.
+
+    >>> to_query(scenario("lora-13b").with_values({"runs": 10}))
+    'scenario=lora-13b&runs=10'
+    """
+    base = scenario(changed.name)
+    pairs = [("scenario", changed.name)]
+    for path, each in changed.inputs.items():
+        if each.value != base.inputs[path].value:
+            pairs.append((path, f"{each.value:.12g}"))
+    return urlencode(pairs)
+
+
+def from_query(query: str) -> Scenario:
+    """The scenario of a link. Raises InputError, on a name or a value that is none."""
+    pairs = dict(parse_qsl(query.lstrip("?"), keep_blank_values=True))
+    chosen = scenario(pairs.pop("scenario", next(iter(scenarios()))))
+    changes = {}
+    for path, text in pairs.items():
+        field = chosen.field(path)
+        try:
+            changes[path] = float(text)
+        except ValueError:
+            raise InputError(path, repr(text), field.allowed, "Give a number") from None
+    return chosen.with_values(changes)
+
+
+assert NEEDS.keys() == MODELS.keys()

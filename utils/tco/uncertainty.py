@@ -1,0 +1,253 @@
+"""How sure a comparison is: draws from the ranges, what matters, where it flips, what measuring
+is worth.
+
+Each input is drawn from a triangle: never outside its range, most likely at its value; an input
+that several options share is the same for all of them in each draw. Inputs are drawn
+independently, which is itself an assumption. The generator is fixed: a result can be repeated.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from utils.tco.cost import Cost
+from utils.tco.fields import InputError
+from utils.tco.scenario import Scenario
+
+DRAWS = 10_000
+
+
+def sample(scenario: Scenario, draws: int = DRAWS, seed: int = 0) -> dict[str, np.ndarray]:
+    """Draws of every input that has a range: path to an array of `draws` values."""
+    if draws < 2:
+        raise InputError("draws", draws, "2 or more")
+    generator = np.random.default_rng(seed)
+    return {
+        path: generator.triangular(each.low, each.value, each.high, draws)
+        for path, each in scenario.inputs.items()
+        if each.low < each.high
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Option `a` against option `b` of a scenario.
+
+    best: option to its cost at the best guesses. drawn: path to draws. totals: option to its cost
+    in each draw, per run or month.
+    """
+
+    scenario: Scenario
+    a: str
+    b: str
+    best: Mapping[str, Cost]
+    drawn: Mapping[str, np.ndarray]
+    totals: Mapping[str, np.ndarray]
+
+    @cached_property
+    def savings(self) -> np.ndarray:
+        """What `a` saves against `b` in each draw, as a share of the cost of `b`."""
+        return 1 - self.totals[self.a] / self.totals[self.b]
+
+    @property
+    def saving(self) -> float:
+        """The saving at the best guesses, as a share."""
+        return float(1 - self.best[self.a].total / self.best[self.b].total)
+
+    @property
+    def amount(self) -> float:
+        """Money saved over the horizon at the best guesses; negative if `a` costs more."""
+        return float(self.best[self.b].overall - self.best[self.a].overall)
+
+    @property
+    def probability(self) -> float:
+        """Share of the draws in which `a` is cheaper."""
+        return float(np.mean(self.totals[self.a] < self.totals[self.b]))
+
+    def interval(self, option: str | None = None, share: float = 0.9) -> tuple[float, float]:
+        """The middle `share` of the draws: of an option's cost, or of the saving."""
+        values = self.savings if option is None else self.totals[option]
+        ends = np.quantile(values, [(1 - share) / 2, (1 + share) / 2])
+        return float(ends[0]), float(ends[1])
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return (
+            f"{self.a} saves {self.saving:.0%} of the cost of {self.b}, in nine draws of ten"
+            f" {low:.0%} to {high:.0%}; it is cheaper in {self.probability:.0%}"
+        )
+
+
+def compare(
+    scenario: Scenario,
+    a: str | None = None,
+    b: str | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two options, the first two if none are named."""
+    a, b = _pair(scenario, a, b)
+    drawn = sample(scenario, draws, seed)
+    totals = {
+        option: np.broadcast_to(scenario.cost(option, drawn).total, (draws,)) for option in (a, b)
+    }
+    best = {option: scenario.cost(option) for option in (a, b)}
+    if not np.all(totals[b] > 0):
+        raise InputError(b, "a cost of 0", "more than 0", "Savings are shares of it")
+    return Comparison(scenario, a, b, best, drawn, totals)
+
+
+@dataclass(frozen=True)
+class Swing:
+    """What one input does alone: the saving of `a` at the low and at the high end of its range."""
+
+    path: str
+    low: float
+    high: float
+    at_low: float
+    at_high: float
+
+    @property
+    def width(self) -> float:
+        return abs(self.at_high - self.at_low)
+
+
+def tornado(scenario: Scenario, a: str | None = None, b: str | None = None) -> tuple[Swing, ...]:
+    """Every input moved alone from one end of its range to the other, widest swing first."""
+    a, b = _pair(scenario, a, b)
+    swings = [
+        Swing(
+            path,
+            each.low,
+            each.high,
+            *_saving(scenario, a, b, {path: [each.low, each.high]}).tolist(),
+        )
+        for path, each in scenario.inputs.items()
+        if each.low < each.high
+    ]
+    return tuple(sorted(swings, key=lambda each: -each.width))
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """Where two options cost the same as one input changes.
+
+    values: the crossings, ascending. cheaper: the cheaper option below the first crossing, between
+    crossings, above the last: one more than there are crossings.
+    """
+
+    path: str
+    low: float
+    high: float
+    values: tuple[float, ...]
+    cheaper: tuple[str, ...]
+
+
+def break_even(
+    scenario: Scenario,
+    path: str,
+    a: str | None = None,
+    b: str | None = None,
+    low: float | None = None,
+    high: float | None = None,
+) -> BreakEven:
+    """Values of one input, all others at their best guess, at which both options cost the same.
+
+    low, high: where to look; a hundredth to a hundred times the value if not given, within what is
+    allowed.
+    """
+    from scipy.optimize import brentq
+
+    a, b = _pair(scenario, a, b)
+    low, high = span(scenario, path, low, high)
+    grid = np.geomspace(low, high, 400) if low > 0 else np.linspace(low, high, 400)
+    # The ends of a geometric grid may round to just outside of what is allowed.
+    grid = np.clip(grid, low, high)
+    gap = _saving(scenario, a, b, {path: grid})
+
+    def at(value: float) -> float:
+        return float(_saving(scenario, a, b, {path: value}))
+
+    values = [
+        brentq(at, grid[i], grid[i + 1], xtol=1e-12 * max(1.0, abs(grid[i])), rtol=1e-12)
+        for i in np.flatnonzero(np.sign(gap[:-1]) * np.sign(gap[1:]) < 0)
+    ]
+    ends = [low, *values, high]
+    middles = [(x + y) / 2 for x, y in zip(ends, ends[1:], strict=False)]
+    return BreakEven(path, low, high, tuple(values), tuple(a if at(m) > 0 else b for m in middles))
+
+
+def break_even_surface(
+    scenario: Scenario,
+    x: str,
+    y: str,
+    xs: Sequence[float],
+    ys: Sequence[float],
+    a: str | None = None,
+    b: str | None = None,
+) -> np.ndarray:
+    """The saving of `a` for each pair of values: an array of len(ys) rows, len(xs) columns. It is
+    0 where both cost the same.
+    """
+    a, b = _pair(scenario, a, b)
+    across, down = np.meshgrid(np.asarray(xs, float), np.asarray(ys, float))
+    return np.broadcast_to(_saving(scenario, a, b, {x: across, y: down}), across.shape)
+
+
+def value_of_measuring(comparison: Comparison, bins: int = 50) -> dict[str, float]:
+    """What it is worth, over the horizon, to know one input before choosing, dearest first.
+
+    Without knowing it, one takes the option that is cheaper on average. Knowing it, one takes the
+    option that is cheaper on average at that value: the draws are sorted by the input and averaged
+    in `bins` groups. It is never more than the cost of being wrong at all ("everything").
+    """
+    a, b, scenario = comparison.a, comparison.b, comparison.scenario
+    overall = {
+        option: comparison.totals[option] * scenario.cost(option, comparison.drawn).horizon
+        for option in (a, b)
+    }
+    blind = min(overall[a].mean(), overall[b].mean())
+    worth = {"everything": float(blind - np.minimum(overall[a], overall[b]).mean())}
+    for path, draws in comparison.drawn.items():
+        groups = np.array_split(np.argsort(draws, kind="stable"), min(bins, len(draws)))
+        better = [min(overall[a][g].sum(), overall[b][g].sum()) for g in groups]
+        worth[path] = max(0.0, float(blind - sum(better) / len(draws)))
+    return dict(sorted(worth.items(), key=lambda each: -each[1]))
+
+
+def span(
+    scenario: Scenario, path: str, low: float | None = None, high: float | None = None
+) -> tuple[float, float]:
+    """Where to look for a break-even of an input, within what is allowed."""
+    field, value = scenario.field(path), scenario.inputs[path].value
+    least = field.least if field.above is None else max(field.above, 1e-12)
+    low = max(least, value / 100) if low is None else low
+    high = min(field.most, value * 100 or 1.0) if high is None else high
+    field.check([low, high], path)
+    if not low < high:
+        raise InputError(path, f"{low:g} to {high:g}", "a range with low below high")
+    return low, high
+
+
+def _saving(
+    scenario: Scenario, a: str, b: str, changes: Mapping[str, float | Sequence[float] | np.ndarray]
+) -> np.ndarray:
+    arrays = {path: np.asarray(value, dtype=float) for path, value in changes.items()}
+    shape = np.broadcast_shapes(*(each.shape for each in arrays.values()))
+    totals = [scenario.cost(option, arrays).total for option in (a, b)]
+    return np.broadcast_to(1 - totals[0] / totals[1], shape)
+
+
+def _pair(scenario: Scenario, a: str | None, b: str | None) -> tuple[str, str]:
+    names = list(scenario.options)
+    if len(names) < 2:
+        raise InputError("options", ", ".join(names), "two or more to compare")
+    pair = (a or names[0], b or next(n for n in names if n != (a or names[0])))
+    for option in pair:
+        if option not in scenario.options:
+            raise InputError("option", repr(option), "one of " + ", ".join(names))
+    if pair[0] == pair[1]:
+        raise InputError("option", f"{pair[0]} twice", "two different ones")
+    return pair
