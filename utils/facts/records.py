@@ -1,6 +1,6 @@
 """Figures of chips and instances: `figure("trainium2.hbm.bandwidth")`.
 
-An entry in `utils/data/chips.yaml` or `instances.yaml` is
+An entry in `utils/data/chips.yaml`, `instances.yaml` or `costs.yaml` is
 
     {value: 2.9, unit: TB/s, source: trainium2, status: ..., date: ..., note: ..., also: [...],
      history: [...]}
@@ -25,7 +25,7 @@ from typing import Any
 from utils.facts import units
 
 DATA = Path(__file__).parent.parent / "data"
-FILES = ("chips.yaml", "instances.yaml")
+FILES = ("chips.yaml", "instances.yaml", "costs.yaml")
 NEVER = datetime.date.max
 FIELDS = frozenset("value formula unit source status date note also history".split())
 STATUSES = ("primary", "vendor-claim", "third-party-estimate", "derived", "local-check")

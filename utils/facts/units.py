@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 @cache
 def registry() -> "pint.UnitRegistry":
-    """pint's units and those of this field: FLOP, TFLOPS, USD, Gbps."""
+    """pint's units and those of this field: FLOP, TFLOPS, USD, Gbps; a token is only counted."""
     import pint
 
     units = pint.UnitRegistry(cache_folder=None)
@@ -19,6 +19,8 @@ def registry() -> "pint.UnitRegistry":
     units.define("OPS = OP / second")
     units.define("USD = [money]")
     units.define("Gbps = 1e9 * bit / second")
+    for counted in ("token", "sequence", "parameter", "interruption"):
+        units.define(f"{counted} = []")
     return units
 
 
