@@ -4,19 +4,24 @@ words what it shows.
 
 from utils.draw.charts import bars, graph, lines, timeline
 from utils.draw.chips import ladder, neuroncore
+from utils.draw.costs import break_even, break_even_surface, distribution, tornado, waterfall
 from utils.draw.hardware import Rung, core, memory_ladder, topologies
 from utils.draw.kernels import hbm_loads, kernel_roofline, kernel_timeline, occupancy
 from utils.draw.numbers import number_line, ranges, stalled, training
 from utils.draw.picture import Picture
 from utils.draw.rooflines import roofline
 from utils.draw.tiles import access_order, matmul_operands, memories, tile_layout
+from utils.draw.verdicts import verdicts
 
 __all__ = [
     "Picture",
     "Rung",
     "access_order",
     "bars",
+    "break_even",
+    "break_even_surface",
     "core",
+    "distribution",
     "graph",
     "hbm_loads",
     "kernel_roofline",
@@ -35,5 +40,8 @@ __all__ = [
     "tile_layout",
     "timeline",
     "topologies",
+    "tornado",
     "training",
+    "verdicts",
+    "waterfall",
 ]

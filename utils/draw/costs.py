@@ -1,4 +1,5 @@
-"""Costs in pictures: from list price to total, what matters, and where two options cost the same.
+"""Costs in pictures: from list price to total, what matters, where two options cost the same, and
+how far the draws lie apart.
 
 Money is on the axes as the reader has it; bars that take off are hatched, so that no meaning lies
 in a colour alone.
@@ -10,10 +11,15 @@ from typing import TYPE_CHECKING
 from utils.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+
     from utils.tco import Cost, Swing
 
 SMALL = 0.01
 _REST = "all others"
+_DEARER, _CHEAPER = "#F4D3AE", "#CDE3F1"
+"""Tints of orange and blue, which colour-blind readers can tell apart; borders say the same."""
 
 
 def waterfall(costs: Mapping[str, "Cost"], xlabel: str, caption: str) -> Picture:
@@ -35,6 +41,8 @@ def waterfall(costs: Mapping[str, "Cost"], xlabel: str, caption: str) -> Picture
             axes.barh(row, value, left=end, height=0.7, color=color, hatch=hatch,
                       edgecolor="white")  # fmt: skip
             end += value
+            # A thin line leads to the next bar, and marks where a small one stands.
+            axes.plot([end, end], [row - 0.35, row + 0.65], color="0.4", linewidth=0.8)
             if value:
                 axes.text(max(end, end - value) + 0.02 * top, row, short(value), va="center",
                           fontsize=8)  # fmt: skip
@@ -75,7 +83,7 @@ def tornado(
 
     Args:
         swings: those to show. saving: at the best guesses, where the bars part.
-        labels: name and range of each, in words.
+        labels: name and unit of each; the ends of its range stand at the ends of its bar.
     """
     figure = new_figure(7, 0.34 * len(swings) + 1.1)
     axes = figure.subplots()
@@ -87,53 +95,169 @@ def tornado(
             axes.barh(row, 100 * (end - saving), left=100 * saving, height=0.62, color=color,
                       hatch=hatch, edgecolor="white",
                       label=None if row else ("low end", "high end")[hatch != ""])  # fmt: skip
+        _label_ends(axes, row, swing)
     axes.axvline(100 * saving, color="0.25", linewidth=1)
     ends = [100 * end for each in swings for end in (each.at_low, each.at_high)]
     if min(ends, default=0) < 0 < max(ends, default=0):
         axes.axvline(0, color="0.25", linewidth=1, linestyle=":")
     axes.set_yticks(range(len(swings)), labels, fontsize=9)
     axes.invert_yaxis()
+    axes.margins(x=0.14)
     axes.set_xlabel(xlabel, fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     axes.spines[["top", "right"]].set_visible(False)
     return finished(figure, caption)
 
 
+def _label_ends(axes: "Axes", row: int, swing: "Swing") -> None:
+    """The values of the input at the two ends of its bar."""
+    ends = sorted([(swing.at_low, swing.low), (swing.at_high, swing.high)])
+    for (place, value), side, shift in zip(ends, ("right", "left"), (-3, 3), strict=True):
+        axes.annotate(short(value), (100 * place, row), (shift, 0), textcoords="offset points",
+                      ha=side, va="center", fontsize=8)  # fmt: skip
+
+
 def break_even(
     x: Sequence[float],
-    curves: Mapping[str, Sequence[float]],
+    curves: Mapping[str, "Sequence[float] | np.ndarray | float"],
     crossings: Sequence[float],
     now: float,
     xlabel: str,
     ylabel: str,
     caption: str,
+    believed: tuple[float, float] | None = None,
 ) -> Picture:
     """The cost of each option as one input changes, where they cross, and where the input is now.
 
     Args:
-        x: values of the input, ascending; a logarithmic axis if all are above 0.
-        curves: option to its cost at each of them.
+        x: values of the input, ascending; a logarithmic axis if they are above 0 and span more than
+            a factor of 20.
+        curves: option to its cost at each of them, or to the one cost that it has everywhere; or
+            the saving alone, which may be negative.
         crossings: values at which two options cost the same.
+        believed: the range in which the input is believed to lie, shaded.
     """
+    import numpy as np
+
     figure = new_figure(7, 3)
     axes = figure.subplots()
     every = max(1, len(x) // 8)
-    for i, (option, costs) in enumerate(curves.items()):
+    rows = {option: np.broadcast_to(costs, len(x)) for option, costs in curves.items()}
+    for i, (option, costs) in enumerate(rows.items()):
         axes.plot(x, costs, color=COLORS[i], marker=MARKERS[i], markevery=every, label=option)
+    if believed:
+        axes.axvspan(*believed, color="0.9", label="believed range", zorder=0)
     axes.axvline(now, color="0.5", linewidth=1, linestyle=":", label="now")
     for number, value in enumerate(crossings):
         axes.axvline(value, color=COLORS[5], linewidth=1.2,
                      label=None if number else "break-even")  # fmt: skip
-    if min(x) > 0:
+    if _wide(x):
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: short(value))
-    axes.set_ylim(0, None)
+    axes.xaxis.set_major_formatter(lambda value, _: short(value))
+    if any(costs.min() < 0 for costs in rows.values()):
+        axes.axhline(0, color="0.25", linewidth=1)
+    else:
+        axes.set_ylim(0, None)
     axes.yaxis.set_major_formatter(lambda value, _: short(value))
     axes.set_xlabel(xlabel, fontsize=9)
     axes.set_ylabel(ylabel, fontsize=9)
-    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4)
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=5)
     axes.spines[["top", "right"]].set_visible(False)
     return finished(figure, caption)
+
+
+def break_even_surface(
+    xs: Sequence[float],
+    ys: Sequence[float],
+    savings: "np.ndarray",
+    now: tuple[float, float],
+    xlabel: str,
+    ylabel: str,
+    caption: str,
+    believed: tuple[float, float, float, float] | None = None,
+) -> Picture:
+    """The saving over two inputs, in per cent: contours, the line on which both options cost the
+    same, and where the inputs are now.
+
+    Args:
+        xs, ys: values of the inputs, ascending; a logarithmic axis if all are above 0 and span more
+            than a factor of 20.
+        savings: shares, [len(ys), len(xs)], as `utils.tco.break_even_surface` returns them.
+        now: (x, y). believed: the ranges, as (x low, x high, y low, y high), drawn as a box.
+    """
+    from matplotlib.patches import Rectangle
+
+    figure = new_figure(6, 3.6)
+    axes = figure.subplots()
+    percent = 100 * savings
+    axes.contourf(xs, ys, percent, levels=[-1e9, 0, 1e9], colors=[_DEARER, _CHEAPER])
+    levels = [each for each in (-200, -100, -50, -25, 25, 50, 75)
+              if percent.min() < each < percent.max()]  # fmt: skip
+    if levels:
+        # Dashes below zero, whatever the settings: dearer, and not only by colour.
+        styles = ["--" if each < 0 else "-" for each in levels]
+        drawn = axes.contour(xs, ys, percent, levels=levels, colors="0.45", linewidths=0.9,
+                             linestyles=styles)  # fmt: skip
+        axes.clabel(drawn, fmt="%+g %%", fontsize=8)
+    if percent.min() < 0 < percent.max():
+        axes.contour(xs, ys, percent, levels=[0], colors="black", linewidths=2)
+        axes.plot([], [], color="black", linewidth=2, label="both cost the same")
+    if believed:
+        left, right, low, high = believed
+        axes.add_patch(Rectangle((left, low), right - left, high - low, fill=False,
+                                 edgecolor="black", linestyle=":",
+                                 label="believed ranges"))  # fmt: skip
+    axes.plot(*now, marker="*", markersize=13, color="white", markeredgecolor="black",
+              linestyle="none", label="best guess")  # fmt: skip
+    for values, scale in ((xs, axes.set_xscale), (ys, axes.set_yscale)):
+        if _wide(values):
+            scale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: short(value))
+    axes.set_xlabel(xlabel, fontsize=9)
+    axes.set_ylabel(ylabel, fontsize=9)
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
+    return finished(figure, caption)
+
+
+def distribution(
+    draws: Mapping[str, "np.ndarray"], xlabel: str, caption: str, zero: bool = False
+) -> Picture:
+    """One panel per quantity, below each other on one axis: how its draws are spread, and between
+    which values the middle nine of ten lie.
+
+    Args:
+        draws: name to draws. The axis leaves out the outermost of two hundred at each end.
+        zero: with a line at 0, and hatches left of it: for savings.
+    """
+    import numpy as np
+
+    figure = new_figure(7, 1.3 * len(draws) + 0.7)
+    panels = figure.subplots(len(draws), 1, sharex=True, squeeze=False)[:, 0]
+    ends = [np.quantile(each, [0.005, 0.995]) for each in draws.values()]
+    edges = np.linspace(min(e[0] for e in ends), max(e[1] for e in ends), 61)
+    for i, (axes, (name, values)) in enumerate(zip(panels, draws.items(), strict=True)):
+        counts = np.histogram(values, edges)[0]
+        axes.stairs(counts, edges, fill=True, color=COLORS[i], alpha=0.55)
+        if zero and edges[0] < 0:
+            below = np.where(edges[1:] <= 0, counts, 0)
+            axes.stairs(below, edges, fill=True, color="none", hatch=HATCHES[1], edgecolor="0.3")
+            axes.axvline(0, color="black", linewidth=1)
+        low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
+        for place, side in ((low, "right"), (middle, "center"), (high, "left")):
+            axes.axvline(place, color="0.25", linewidth=1, linestyle=":")
+            axes.annotate(short(place), (place, 1), (0, 1), textcoords="offset points", ha=side,
+                          va="bottom", fontsize=8, xycoords=("data", "axes fraction"))  # fmt: skip
+        axes.set_yticks([])
+        axes.set_ylabel(name, fontsize=9, rotation=0, ha="right", va="center")
+        axes.spines[["top", "right", "left"]].set_visible(False)
+    panels[-1].xaxis.set_major_formatter(lambda value, _: short(value))
+    figure.supxlabel(f"{xlabel}; marks at 5, 50 and 95 % of the draws", fontsize=9)
+    return finished(figure, caption)
+
+
+def _wide(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) > 20 * min(values)
 
 
 def short(value: float) -> str:
