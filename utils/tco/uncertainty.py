@@ -72,11 +72,16 @@ class Comparison:
         ends = np.quantile(values, [(1 - share) / 2, (1 + share) / 2])
         return float(ends[0]), float(ends[1])
 
+    @property
+    def ratio(self) -> float:
+        """The cost of `a` over the cost of `b`, at the best guesses."""
+        return 1 - self.saving
+
     def __repr__(self) -> str:
         low, high = self.interval()
         return (
-            f"{self.a} saves {self.saving:.0%} of the cost of {self.b}, in nine draws of ten"
-            f" {low:.0%} to {high:.0%}; it is cheaper in {self.probability:.0%}"
+            f"{self.a} costs {self.ratio:.2f} times what {self.b} costs, in nine draws of ten"
+            f" {1 - high:.2f} to {1 - low:.2f}; it is cheaper in {self.probability:.0%} of them"
         )
 
 
