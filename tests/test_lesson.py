@@ -5,6 +5,7 @@ import pytest
 from utils import facts, lesson
 from utils.draw import Picture
 from utils.facts import statements
+from utils.shown import Shown
 from utils.widgets import explore
 
 
@@ -102,3 +103,13 @@ def test_a_slider_redraws_picture_and_caption(monkeypatch):
     assert drawn == [3, 5]
     assert image.value == b"png5"
     assert "every 5 &lt;step&gt;" in caption.value
+
+
+def test_words_are_shown_without_a_picture(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    explore(lambda team_size: Shown(f"{team_size} < many"), team_size=[1, 2])
+    chooser, image, words = shown[0].children
+    chooser.value = 2
+    assert chooser.description == "team size" and image.layout.display == "none"
+    assert "2 &lt; many" in words.value

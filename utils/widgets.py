@@ -10,15 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 from utils.draw import Picture
+from utils.shown import Shown
 
 
 def explore(
-    show: Callable[..., Picture], **choices: tuple[int, int, int] | list[str] | list[int]
+    show: Callable[..., Picture | Shown],
+    **choices: tuple[int, int, int] | list[str] | list[int],
 ) -> None:
-    """Sliders and lists that call `show` with their values, the picture and its caption below them.
+    """Sliders and lists that call `show` with their values; below them the picture and its caption,
+    or the words.
 
     Args:
-        show: takes one value per choice, returns a `Picture`.
+        show: takes one value per choice, returns a `Picture`, or a `Shown` where words are enough.
         choices: argument name to (lowest, highest, first) for a slider, or to a list of options,
             the first of them chosen, for a drop-down list.
     """
@@ -26,11 +29,12 @@ def explore(
     from IPython.display import display
 
     def chooser(name: str, choice: tuple[int, int, int] | list[str] | list[int]) -> Any:
+        words = {"description": name.replace("_", " "), "style": {"description_width": "initial"}}
         if isinstance(choice, list):
-            return ipywidgets.Dropdown(options=choice, description=name)
+            return ipywidgets.Dropdown(options=choice, **words)
         low, high, first = choice
         return ipywidgets.IntSlider(
-            value=first, min=low, max=high, description=name, continuous_update=False
+            value=first, min=low, max=high, continuous_update=False, **words
         )
 
     choosers = {name: chooser(name, choice) for name, choice in choices.items()}
@@ -39,10 +43,14 @@ def explore(
 
     def update(_: object = None) -> None:
         caption.value = "<p>measuring ...</p>"
-        picture = show(**{name: each.value for name, each in choosers.items()})
-        image.value = picture.png
+        result = show(**{name: each.value for name, each in choosers.items()})
+        if isinstance(result, Shown):
+            image.layout.display = "none"
+            caption.value = f"<div aria-live='polite'>{result._repr_html_()}</div>"
+            return
+        image.value = result.png
         # Widgets are not read aloud from an image, so the words stand below it.
-        caption.value = f"<p aria-live='polite'>{html.escape(picture.caption)}</p>"
+        caption.value = f"<p aria-live='polite'>{html.escape(result.caption)}</p>"
 
     for each in choosers.values():
         each.observe(update, names="value")
