@@ -80,7 +80,7 @@ def _prices(scenario: Scenario, a: str, b: str, today: datetime.date) -> Iterato
         days = (today - price.date).days
         if days > LIMITS["price"]:
             yield Warned("old price", f"the price of {option} is of {price.date}, {days} days ago:"
-                         f" look it up again after {LIMITS['price']}", (path,))  # fmt: skip
+                         f" look it up again after {LIMITS['price']} days", (path,))  # fmt: skip
     if len(dated) == 2 and abs((max(dated.values()) - min(dated.values())).days) > DAYS_APART:
         between = " and ".join(map(str, dated.values()))
         yield Warned("date", f"the prices are of different dates: {between}", tuple(dated))

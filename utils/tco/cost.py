@@ -83,6 +83,15 @@ class Cost:
         return "\n".join([*rows, f"{'total':12} {np.mean(self.total):>16,.2f}"])
 
 
+def whole(number: Number) -> Number:
+    """Rounded up; what is whole but for the rounding of its arithmetic stays as it is.
+
+    >>> float(whole(2.1 / 3 / 0.7 * 3)), float(whole(3.01))
+    (3.0, 4.0)
+    """
+    return np.ceil(number * (1 - 1e-12))
+
+
 def ordered(lines: Mapping[str, Number]) -> dict[str, Number]:
     """The lines in the order of `LINES`."""
     return {name: lines[name] for name in LINES if name in lines}

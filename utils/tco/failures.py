@@ -6,9 +6,11 @@ higher order estimate of the optimum checkpoint interval for restart dumps", Fut
 Computer Systems 22 (2006), the exact form with failures during restarts too.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
-from utils.tco.fields import InputError
+from utils.tco.fields import FIELDS, InputError
 
 Number = float | np.ndarray
 
@@ -33,6 +35,11 @@ def expected_hours(
 
     Raises: InputError if a segment practically never passes without a failure.
     """
+    FIELDS["checkpoint_every"].check(work, "work")
+    for name, value in (("checkpoint_every", every), ("checkpoint_write", write),
+                        ("restart", restart)):  # fmt: skip
+        FIELDS[name].check(value)
+    replace(FIELDS["failures"], unit="1/h").check(failures_per_hour, "failures_per_hour")
     segment = np.minimum(every, work)
     rate = np.asarray(failures_per_hour, dtype=float)
     exposed = rate * (segment + write)

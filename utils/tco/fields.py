@@ -17,7 +17,7 @@ class InputError(ValueError):
     """A value that a cost model cannot take: the field, what was found, what is allowed."""
 
     def __init__(self, field: str, found: object, allowed: str, hint: str = "") -> None:
-        self.field, self.found, self.allowed = field, found, allowed
+        self.field, self.found, self.allowed, self.hint = field, found, allowed, hint
         super().__init__(f"{field} = {found}: allowed is {allowed}" + (f". {hint}" if hint else ""))
 
 
@@ -54,12 +54,11 @@ class Field:
 
     def check(self, value: float | np.ndarray, name: str = "") -> None:
         """Raise InputError, with the first bad value, unless every value is allowed."""
-        try:
-            numbers = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError(
-                name or self.name, repr(value), self.allowed, "Give a number"
-            ) from None
+        given = np.asarray(value)
+        # numpy would take "0.3" and True for numbers.
+        if given.dtype.kind not in "iuf":
+            raise InputError(name or self.name, repr(value), self.allowed, "Give a number")
+        numbers = given.astype(float)
         good = np.isfinite(numbers) & (numbers >= self.least) & (numbers <= self.most)
         if self.above is not None:
             good &= numbers > self.above
@@ -184,7 +183,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
 def checked(
     kind: str, values: Mapping[str, float | np.ndarray]
 ) -> Mapping[str, float | np.ndarray]:
-    """The values, after every one was found allowed and none missing.
+    """The values, after every one was found allowed, none missing and none left unused.
 
     Raises: InputError.
     """
@@ -197,6 +196,13 @@ def checked(
                          "Every input is given, none has a hidden default")  # fmt: skip
     for name, value in values.items():
         field_of(name).check(value)
+    taken = NEEDS[kind] | ENERGY | (PEAK | {"units_per_second"} if kind == "job" else set())
+    if unused := sorted(values.keys() - taken):
+        raise InputError(", ".join(unused), "an input", f"none: a {kind} does not use it",
+                         "An input that changes nothing would mislead")  # fmt: skip
+    if {"mfu", "units_per_second"} <= values.keys():
+        raise InputError("mfu", "given with units_per_second", "one or the other",
+                         "A measured throughput needs no MFU")  # fmt: skip
     return values
 
 

@@ -79,9 +79,11 @@ class Input:
             outside of what the field allows.
         """
         wanted = _CURRENCY.sub(currency, field.unit)
-        if self.currency and _CURRENCY.match(field.unit) and self.currency != currency:
-            raise InputError(field.name, self.unit, wanted, "A scenario has one currency: convert"
-                             " this input by a rate with a date first")  # fmt: skip
+        # Also money whose currency is not read from its unit, such as kUSD/h, would be mixed up.
+        if _CURRENCY.match(field.unit) and self.currency != currency:
+            hint = "A scenario has one currency: convert this input by a rate with a date first"
+            raise InputError(field.name, self.unit, f"a unit such as {wanted}",
+                             hint if self.currency else "")  # fmt: skip
         fitted = dataclasses.replace(self, unit=wanted)
         if self.unit != wanted:
             plain = _CURRENCY.sub("USD", self.unit), _CURRENCY.sub("USD", field.unit)
@@ -173,6 +175,15 @@ def parsed(entry: Mapping[str, Any], name: str) -> Input:
     """An input as written in a scenario file: `{value, low, high, unit, ...}`, or `{figure,
     spread}`. Raises InputError that names the input.
     """
+    try:
+        return _parsed(entry, name)
+    except InputError as error:
+        own = error.field == name
+        raise InputError(name if own else f"{name}: {error.field}", error.found, error.allowed,
+                         error.hint) from None  # fmt: skip
+
+
+def _parsed(entry: Mapping[str, Any], name: str) -> Input:
     known = {each.name for each in dataclasses.fields(Input)} | {"figure", "spread"}
     if unknown := sorted(set(entry) - known):
         raise InputError(name, ", ".join(unknown), "one of " + ", ".join(sorted(known)))
@@ -183,6 +194,9 @@ def parsed(entry: Mapping[str, Any], name: str) -> Input:
         raise InputError(name, "no value or no unit", "both")
     ends = {"low": entry["value"], "high": entry["value"]}
     if "spread" in entry:
+        for each in ("value", "spread"):
+            if isinstance(entry[each], bool) or not isinstance(entry[each], int | float):
+                raise InputError(each, repr(entry[each]), "a number")
         spread = entry["spread"] * abs(entry["value"])
         ends = {"low": entry["value"] - spread, "high": entry["value"] + spread}
     return Input(**{**ends, **{k: v for k, v in entry.items() if k != "spread"}})

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from utils.tco.cost import Cost, Number, energy, with_bills
+from utils.tco.cost import Cost, Number, energy, whole, with_bills
 from utils.tco.failures import expected_hours
 from utils.tco.fields import HOURS_PER_YEAR, checked
 
@@ -91,6 +91,6 @@ def _work(v: Mapping[str, Number], alone: Number) -> dict[str, Number]:
 
 def _in_steps(hours: Number, step: Number) -> Number:
     """The hours, rounded up to whole steps; a step of 0 bills what is used."""
-    whole = np.ceil(hours / np.where(np.asarray(step) > 0, step, 1)) * step
-    billed = np.where(np.asarray(step) > 0, whole, hours)
+    stepped = np.asarray(step) > 0
+    billed = np.where(stepped, whole(hours / np.where(stepped, step, 1)) * step, hours)
     return billed if np.ndim(billed) else float(billed)

@@ -5,6 +5,7 @@ never changed; `with_values` gives another one.
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -70,6 +71,8 @@ class Scenario:
     def __post_init__(self) -> None:
         if self.kind not in MODELS:
             raise InputError("kind", repr(self.kind), "one of " + ", ".join(MODELS))
+        if not re.fullmatch("[A-Z]{3}", self.currency):
+            raise InputError("currency", repr(self.currency), "three capitals, such as EUR")
         if len(self.options) < 1:
             raise InputError("options", "none", "one or more")
         fitted = self._fitted(self.shared, "")
@@ -83,7 +86,7 @@ class Scenario:
             options[name] = dataclasses.replace(each, inputs=own)
         object.__setattr__(self, "options", options)
         for name in self.options:
-            self.cost(name)
+            _named_in(name, self.cost, name)
 
     def _fitted(self, inputs: Mapping[str, Input], prefix: str) -> dict[str, Input]:
         return {
@@ -173,7 +176,16 @@ def _named(path: str, function: Any, *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except InputError as error:
-        raise InputError(path, error.found, error.allowed) from None
+        raise InputError(path, error.found, error.allowed, error.hint) from None
+
+
+def _named_in(option: str, function: Any, *arguments: Any) -> Any:
+    """Call it; an InputError names the option before the field."""
+    try:
+        return function(*arguments)
+    except InputError as error:
+        fields = ", ".join(f"{option}.{each}" for each in error.field.split(", "))
+        raise InputError(fields, error.found, error.allowed, error.hint) from None
 
 
 @cache
@@ -211,8 +223,12 @@ def to_query(changed: Scenario) -> str:
 
     >>> to_query(scenario("lora-13b").with_values({"runs": 10}))
     'scenario=lora-13b&runs=10'
+
+    Raises: InputError if its money is in another currency than the file's: a link holds no rate.
     """
     base = scenario(changed.name)
+    if changed.currency != base.currency:
+        raise InputError("currency", changed.currency, base.currency, "A link holds no rate")
     pairs = [("scenario", changed.name)]
     for path, each in changed.inputs.items():
         if each.value != base.inputs[path].value:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.tco.cost import Cost, Number, energy, with_bills
+from utils.tco.cost import Cost, Number, energy, whole, with_bills
 from utils.tco.fields import HOURS_PER_MONTH, InputError, checked
 
 
@@ -60,7 +60,7 @@ def service(values: Mapping[str, Number]) -> Cost:
     waiting = (1 - v["autoscaled"]) * (at_peak - need)
     # A fleet that follows the demand keeps at least one server; one that does not is whole.
     following = np.maximum(need, 1)
-    whole = v["autoscaled"] * following + (1 - v["autoscaled"]) * np.ceil(at_peak)
+    fleet = v["autoscaled"] * following + (1 - v["autoscaled"]) * whole(at_peak)
     starting = v["scale_ups"] * HOURS_PER_MONTH / 24 * v["startup"]
     compiling = v["releases"] * v["compile_cold"]
 
@@ -68,7 +68,7 @@ def service(values: Mapping[str, Number]) -> Cost:
         "work": busy * monthly,
         "headroom": (need - busy) * monthly,
         "peaks": waiting * monthly,
-        "rounding": (whole - need - waiting) * monthly,
+        "rounding": (fleet - need - waiting) * monthly,
         "spare": v["spare"] * monthly,
         "cold starts": starting * v["price"],
         "compilation": compiling * v["price"],
@@ -77,7 +77,7 @@ def service(values: Mapping[str, Number]) -> Cost:
     lines["storage"] = v["storage"] * v["storage_price"]
     lines["egress"] = items * v["egress_per_item"] / 1e6 * v["egress_price"]
 
-    instance_hours = (whole + v["spare"]) * HOURS_PER_MONTH + starting + compiling
+    instance_hours = (fleet + v["spare"]) * HOURS_PER_MONTH + starting + compiling
     spent = energy(v, instance_hours)
     return Cost(
         lines=with_bills(lines, v, v["months"]),

@@ -171,13 +171,15 @@ def break_even(
     # The ends of a geometric grid may round to just outside of what is allowed.
     grid = np.clip(grid, low, high)
     gap = _saving(scenario, a, b, {path: grid})
+    # A point where both cost the same is no side: the crossing is between its neighbours.
+    grid, gap = grid[gap != 0], gap[gap != 0]
 
     def at(value: float) -> float:
         return float(_saving(scenario, a, b, {path: value}))
 
     values = [
         brentq(at, grid[i], grid[i + 1], xtol=1e-12 * max(1.0, abs(grid[i])), rtol=1e-12)
-        for i in np.flatnonzero(np.sign(gap[:-1]) * np.sign(gap[1:]) < 0)
+        for i in np.flatnonzero(np.sign(gap[:-1]) != np.sign(gap[1:]))
     ]
     ends = [low, *values, high]
     middles = [(x + y) / 2 for x, y in zip(ends, ends[1:], strict=False)]
@@ -206,19 +208,24 @@ def value_of_measuring(comparison: Comparison, bins: int = 50) -> dict[str, floa
 
     Without knowing it, one takes the option that is cheaper on average. Knowing it, one takes the
     option that is cheaper on average at that value: the draws are sorted by the input and averaged
-    in `bins` groups. It is never more than the cost of being wrong at all ("everything").
+    in `bins` groups. Of each group one half of the draws chooses and the other half says what the
+    choice is worth, so that the chance of the draws is not taken for knowledge. It is never more
+    than the cost of being wrong at all ("everything").
     """
     a, b, scenario = comparison.a, comparison.b, comparison.scenario
     overall = {
         option: comparison.totals[option] * scenario.cost(option, comparison.drawn).horizon
         for option in (a, b)
     }
-    blind = min(overall[a].mean(), overall[b].mean())
-    worth = {"everything": float(blind - np.minimum(overall[a], overall[b]).mean())}
+    # What is saved in each draw by leaving the option that is cheaper on average.
+    gain = overall[a] - overall[b]
+    gain = gain if gain.mean() <= 0 else -gain
+    worth = {"everything": float(np.maximum(gain, 0).mean())}
     for path, draws in comparison.drawn.items():
-        groups = np.array_split(np.argsort(draws, kind="stable"), min(bins, len(draws)))
-        better = [min(overall[a][g].sum(), overall[b][g].sum()) for g in groups]
-        worth[path] = max(0.0, float(blind - sum(better) / len(draws)))
+        groups = np.array_split(np.argsort(draws, kind="stable"), min(bins, len(draws) // 2))
+        halves = [(g[start::2], g[1 - start :: 2]) for g in groups for start in (0, 1)]
+        saved = sum(gain[other].sum() for half, other in halves if gain[half].mean() > 0)
+        worth[path] = max(0.0, float(saved / len(draws)))
     return dict(sorted(worth.items(), key=lambda each: -each[1]))
 
 
@@ -242,6 +249,8 @@ def _saving(
     arrays = {path: np.asarray(value, dtype=float) for path, value in changes.items()}
     shape = np.broadcast_shapes(*(each.shape for each in arrays.values()))
     totals = [scenario.cost(option, arrays).total for option in (a, b)]
+    if not np.all(totals[1] > 0):
+        raise InputError(b, "a cost of 0", "more than 0", "Savings are shares of it")
     return np.broadcast_to(1 - totals[0] / totals[1], shape)
 
 
