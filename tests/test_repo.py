@@ -35,12 +35,12 @@ LAYERS = (
     ("set-up", "home builds platforms programs standins install"),
     (
         "audit and models",
-        "accumulate audit buckets corpus fleet formats hardware manifest "
+        "accumulate audit buckets corpus decision fleet formats hardware manifest "
         "kernels mx nki_validation roofline simulator sparsity tco topology "
         "training_memory",
     ),
     ("instruments", "env graph hlo lesson meter doctor networks parity precision coldstart"),
-    ("drawing and widgets", "draw widgets"),
+    ("drawing and widgets", "dashboard draw widgets"),
     ("checks and exercises", "exercises check labgen progress quiz quizzes readme runner"),
     ("grading", "grading"),
     ("command line", "commands"),

@@ -1,0 +1,15 @@
+"""Open the cost model as a page in the browser; arguments go to Voila, such as --no-browser."""
+
+import sys
+from pathlib import Path
+
+NEEDS = "learner"
+
+
+def main(arguments: list[str]) -> int:
+    # Voila is not installed where commands are only listed.
+    from utils.commands.start import write_settings
+    from utils.dashboard import server
+
+    write_settings(Path(sys.prefix))
+    return server.serve(arguments)

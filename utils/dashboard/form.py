@@ -1,0 +1,150 @@
+"""The inputs of a scenario as a form: in groups, each with its range and where it comes from, and
+what a visitor types as a value.
+"""
+
+import dataclasses
+import html
+import re
+from collections.abc import Mapping
+
+from utils.dashboard.words import end, in_words, number
+from utils.facts import figure, figures
+from utils.tco.fields import FIELDS, GROUPS, Field, InputError
+from utils.tco.inputs import Input
+from utils.tco.scenario import Scenario, field_name, from_query, scenario, scenarios, to_query
+
+TITLES: Mapping[str, str] = {"people": "Engineering and operations"}
+_TYPED = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(\D.*)?", re.IGNORECASE)
+
+
+def sections(shown: Scenario) -> dict[str, dict[Field, list[str]]]:
+    """Title of a group to its fields to the paths that they have in this scenario."""
+    found: dict[str, dict[Field, list[str]]] = {}
+    for group in GROUPS:
+        fields: dict[Field, list[str]] = {}
+        for path in shown.inputs:
+            if (field := FIELDS[field_name(path)]).group == group:
+                fields.setdefault(field, []).append(path)
+        if fields:
+            found[TITLES.get(group, group.capitalize())] = fields
+    return found
+
+
+def title(name: str) -> str:
+    """The name of a field as words.
+
+    >>> title("units_per_second"), title("mfu")
+    ('Units per second', 'MFU')
+    """
+    words = name.replace("_", " ").capitalize()
+    return {"Mfu": "MFU", "Pue": "PUE", "Flop per unit": "FLOP per unit"}.get(words, words)
+
+
+def label(shown: Scenario, path: str) -> str:
+    """What stands over the box of an input: whose it is, and its unit."""
+    unit = shown.inputs[path].unit
+    words = {"1": "number", "units": f"{shown.unit}s", "ratio": "share"}.get(unit, unit)
+    return f"{path.partition('.')[0]}, {words}" if "." in path else words
+
+
+def detail(shown: Scenario, path: str) -> str:
+    """HTML under the box: what is allowed, the range, and the source or the word assumption."""
+    each, field = shown.inputs[path], shown.field(path)
+    named = in_words(each.value)
+    parts = [named] if named else []
+    if each.low < each.high:
+        parts.append(f"range {end(each.low)} to {end(each.high)}")
+    parts.append("allowed " + field.allowed.rpartition(" (")[0])
+    text = html.escape(" \N{MIDDLE DOT} ".join(parts)) + "<br>" + _source(each)
+    changed = each.value != scenario(shown.name).inputs[path].value
+    return f"<p class='tco-changed'>{text}</p>" if changed else f"<p>{text}</p>"
+
+
+def _source(each: Input) -> str:
+    """The status, and what it rests on: a link to the source, or the note of an assumption."""
+    date = f" ({each.date})" if each.date else ""
+    if each.source in figures():
+        known = figure(each.source)
+        address, words = known.source, known.page
+    else:
+        address, words = each.source, each.source
+    if address.startswith("https://"):
+        link = f"<a href='{html.escape(address)}' target='_blank' rel='noopener noreferrer'>"
+        return f"<b>{each.status}</b>: {link}{html.escape(words)}</a>{date}"
+    rest = ": " + html.escape(each.source or each.note) if each.source or each.note else ""
+    return f"<b>{each.status}</b>{rest}{date}"
+
+
+def typed(shown: Scenario, path: str, text: str) -> float:
+    """What a visitor typed, as a number in the input's unit.
+
+    Separators are allowed, and another unit of the same kind: "1,000", "35 %", "2 days". Raises
+    InputError that names the input, what was typed and what is allowed.
+    """
+    field, each = shown.field(path), shown.inputs[path]
+    found = _TYPED.fullmatch(re.sub(r"[,_\s\u202f]", "", text.strip()))
+    try:
+        value, unit = float(found[1]), found[2] or ""
+    except (TypeError, ValueError):
+        raise InputError(path, repr(text), field.allowed, "Give a number") from None
+    if unit == "%" and each.unit == "ratio":
+        value /= 100
+    elif unit:
+        try:
+            given = Input(value, value, value, unit, note="typed").fitted(field, shown.currency)
+        except InputError as error:
+            raise InputError(path, repr(text), field.allowed, f"Give {error.allowed}") from None
+        value = given.value
+    field.check(value, path)
+    return value
+
+
+def with_typed(name: str, changes: Mapping[str, float]) -> Scenario:
+    """A worked scenario with values of the visitor's, which are assumptions: a source that gave
+    another value is not theirs. Raises InputError.
+    """
+    base = scenario(name)
+    moved = base.with_values(changes)
+    return moved.with_inputs(
+        {
+            path: dataclasses.replace(
+                moved.inputs[path],
+                status="assumption",
+                source="",
+                date=None,
+                note=f"typed in; the scenario has {number(base.inputs[path].value)},"
+                f" {base.inputs[path].status}",
+            )
+            for path in changes
+            if moved.inputs[path].value != base.inputs[path].value
+        }
+    )
+
+
+def changes_of(shown: Scenario) -> dict[str, float]:
+    """The values that differ from the worked scenario of the same name."""
+    base = scenario(shown.name).inputs
+    return {p: each.value for p, each in shown.inputs.items() if each.value != base[p].value}
+
+
+def opened(query: str) -> tuple[Scenario, str]:
+    """The scenario that a link holds, and what is wrong with the link, if anything.
+
+    A link with a fault opens the scenario that it names, or the first one, without its changes.
+    """
+    try:
+        shown = from_query(query)
+        return with_typed(shown.name, changes_of(shown)), ""
+    except InputError as error:
+        found = re.search(r"(?:^|[?&])scenario=([\w-]+)", query)
+        name = found[1] if found and found[1] in scenarios() else next(iter(scenarios()))
+        return scenario(name), f"The link cannot be used as it is: {error}."
+
+
+def link(shown: Scenario) -> str:
+    """The query of a link to what is shown.
+
+    >>> link(scenario("lora-13b"))
+    'scenario=lora-13b'
+    """
+    return to_query(shown)

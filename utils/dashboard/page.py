@@ -1,0 +1,199 @@
+"""The page: inputs on the left, results on the right, made of core widgets.
+
+The page's script (`page.js`) adds what widgets lack: the link in the address bar, files that are
+saved, groups that close, descriptions bound to their boxes.
+"""
+
+import html
+from typing import Any
+
+from utils.dashboard import export, form, results
+from utils.dashboard.words import number
+from utils.tco.comparison import warned
+from utils.tco.fields import InputError
+from utils.tco.scenario import Scenario, scenarios
+from utils.tco.uncertainty import compare, tornado
+
+INTRODUCTION = (
+    "<h1>What would it cost?</h1><p>The same work on Trainium and on a GPU: what it costs, how sure"
+    " that is, and what would change the answer. Every input has a source or is called an"
+    " assumption; change any of them. Everything is computed on this machine.</p>"
+)
+
+
+class Page:
+    """State and widgets of one visitor's page.
+
+    query: of the link that was opened. `shown` is the scenario with the visitor's values, always
+    one that could be computed; `widget` is what a notebook displays.
+    """
+
+    def __init__(self, query: str = "") -> None:
+        import ipywidgets
+
+        self._widgets = ipywidgets
+        shown, fault = form.opened(query)
+        self.boxes: dict[str, Any] = {}
+        self.details: dict[str, Any] = {}
+        self._quiet = False
+
+        options = [(each.title, name) for name, each in scenarios().items()]
+        self.choice = ipywidgets.Dropdown(options=options, value=shown.name, description="Scenario")
+        self.about, self.notice = self._html("about"), self._html("notice")
+        self.reset = self._button("Back to the scenario's own values", "quiet")
+        self.inputs = self._box("groups")
+        self.headline, self.warnings = self._html("headline"), self._html("warnings")
+        self.link, self.file = self._html("link"), self._html("file")
+        self.csv = self._button("Save as CSV", "save")
+        self.pdf = self._button("Save as PDF", "save")
+        self.figures = {name: self._html("figure") for name in ("waterfall", "tornado", "even")}
+        self.along = ipywidgets.Dropdown(description="as this input changes", options=[("", "")])
+
+        left = self._box("inputs", self.choice, self.about, self.notice, self.reset, self.inputs)
+        taken = self._box("taken", self.link, self.csv, self.pdf, self.file)
+        drawn = self.figures
+        right = self._box(
+            "results",
+            self.headline,
+            taken,
+            self.warnings,
+            self._titled("Where the money goes", drawn["waterfall"]),
+            self._titled("What matters most", drawn["tornado"]),
+            self._titled("Where both cost the same", self.along, drawn["even"]),
+        )
+        head = self._html("head", INTRODUCTION)
+        self.widget = self._box("page", head, self._box("columns", left, right))
+
+        self._open(shown)
+        self.notice.value = _alert(fault)
+        self.choice.observe(lambda change: self._open(scenarios()[change["new"]]), "value")
+        self.along.observe(lambda change: self._draw_break_even(), "value")
+        self.reset.on_click(lambda _: self._open(scenarios()[self.shown.name]))
+        self.csv.on_click(lambda _: self._save("csv"))
+        self.pdf.on_click(lambda _: self._save("pdf"))
+
+    def enter(self, path: str, text: str) -> str:
+        """Take what was typed for an input; returns what is wrong with it, and then keeps all."""
+        try:
+            changes = form.changes_of(self.shown) | {path: form.typed(self.shown, path, text)}
+            self._show(form.with_typed(self.shown.name, changes))
+        except InputError as error:
+            self._fill(path, str(error))
+            return str(error)
+        self._fill(path)
+        return ""
+
+    def _open(self, shown: Scenario) -> None:
+        """Another scenario, with its own boxes."""
+        self.notice.value = ""
+        self.about.value = f"<p>{html.escape(shown.about)}</p>"
+        self._quiet = True
+        self.choice.value = shown.name
+        self.shown = shown
+        self.inputs.children = [
+            self._group(title, fields) for title, fields in form.sections(shown).items()
+        ]
+        self._quiet = False
+        for path in shown.inputs:
+            self._fill(path)
+        self._show(shown)
+
+    def _group(self, title: str, fields: dict[Any, list[str]]) -> Any:
+        cells = [self._html("group-title", f"<h3><button type='button'>{title}</button></h3>")]
+        first = next(iter(self.shown.options))
+        for field, paths in fields.items():
+            words = f"<b>{form.title(field.name)}</b>: {html.escape(field.about)}"
+            cells.append(self._html("field", f"<p>{words}</p>"))
+            for path in paths:
+                box = self._widgets.Text(
+                    description=form.label(self.shown, path), continuous_update=False
+                )
+                box.observe(lambda change, path=path: self._typed(path, change["new"]), "value")
+                self.boxes[path], self.details[path] = box, self._html("detail")
+                side = "shared" if "." not in path else "ab"[not path.startswith(f"{first}.")]
+                cells.append(self._box(f"cell tco-{side}", box, self.details[path]))
+        return self._box("group", *cells)
+
+    def _typed(self, path: str, text: str) -> None:
+        if not self._quiet:
+            self.enter(path, text)
+
+    def _fill(self, path: str, fault: str = "") -> None:
+        """The box and the words below it, as the scenario has them."""
+        self._quiet = True
+        self.boxes[path].value = number(self.shown.inputs[path].value)
+        self._quiet = False
+        self.details[path].value = _alert(fault) + form.detail(self.shown, path)
+
+    def _show(self, shown: Scenario) -> None:
+        """Compute, then show; if it cannot be computed, nothing changes. Raises InputError."""
+        compared = compare(shown)
+        swings = tornado(shown)
+        found = warned(shown, compared.a, compared.b)
+        self.shown, self.compared, self.warned = shown, compared, found
+        self.headline.value = results.headline(compared)
+        self.link.value = _link(form.link(shown))
+        self.warnings.value = results.warnings(found)
+        self._draw("waterfall", results.waterfall(compared))
+        self._draw("tornado", results.tornado(compared, swings))
+        self._offer(results.choices(shown, swings))
+        self._draw_break_even()
+
+    def _offer(self, choices: list[tuple[str, str]]) -> None:
+        """The list of inputs to look for a break-even along; the chosen one stays chosen."""
+        self._quiet = True
+        chosen = self.along.value
+        if {path for _, path in choices} != {path for _, path in self.along.options}:
+            self.along.options = choices
+            self.along.value = chosen if chosen in dict(map(reversed, choices)) else choices[0][1]
+        self._quiet = False
+
+    def _draw_break_even(self) -> None:
+        if not self._quiet:
+            self._draw("even", results.break_even_picture(self.compared, self.along.value))
+
+    def _draw(self, name: str, picture: Any) -> None:
+        self.figures[name].value = results.figure(picture)
+
+    def _save(self, kind: str) -> None:
+        name = f"cost-{self.shown.name}.{kind}"
+        if kind == "csv":
+            content = export.table(self.compared, self.warned)
+            media = "text/csv"
+        else:
+            from utils import tco_report
+
+            content, media = tco_report.pdf(self.shown), "application/pdf"
+        # Emptied first: the same file can be saved twice.
+        self.file.value = ""
+        self.file.value = export.saving_link(name, media, content)
+
+    def _titled(self, words: str, *children: Any) -> Any:
+        return self._box("drawn", self._html("title", f"<h2>{words}</h2>"), *children)
+
+    def _html(self, name: str, value: str = "") -> Any:
+        return self._classed(self._widgets.HTML(value), name)
+
+    def _box(self, name: str, *children: Any) -> Any:
+        return self._classed(self._widgets.Box(children), name)
+
+    def _button(self, words: str, name: str) -> Any:
+        return self._classed(self._widgets.Button(description=words), name)
+
+    def _classed(self, widget: Any, names: str) -> Any:
+        for each in names.split():
+            widget.add_class(each if each.startswith("tco-") else f"tco-{each}")
+        return widget
+
+
+def _alert(text: str) -> str:
+    return f"<p class='tco-error' role='alert'>{html.escape(text)}</p>" if text else ""
+
+
+def _link(query: str) -> str:
+    """A field with the link, which the page's script completes with its own address."""
+    return (
+        "<label for='tco-link'>Link to what you see</label>"
+        f"<input id='tco-link' readonly value='?{html.escape(query)}'>"
+        "<button type='button' data-copy='tco-link'>Copy</button>"
+    )

@@ -1,0 +1,125 @@
+"""Voila on the one notebook of the dashboard, and on nothing else.
+
+What is served: the page, its scripts and styles, and a connection to the page's own kernel, over
+which only widgets speak; Voila refuses to execute anything that a browser sends. No source is
+shown, no file of the folder can be fetched, and no other template can be asked for. The server
+listens on this machine only and answers only to its names, so that a page elsewhere cannot reach
+it under a name of its own.
+
+There is no token. The page holds public figures and what its visitor types, and a link has to open
+for whoever gets it: a token in it would be worth more than what it protects. Other users of the
+same machine can open the page too, and get a kernel of their own.
+
+Nothing is fetched from elsewhere: our template names no other host, and the browser is told to
+refuse any.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+NOTEBOOK = HERE / "dashboard.ipynb"
+TEMPLATES = HERE / "jupyter"
+PORT = 8866
+WIDGETS = ["@jupyter-widgets/jupyterlab-manager", "@voila-dashboards/widgets-manager8"]
+# Voila's scripts compile validators, and set styles from scripts.
+POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self' 'unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data:",
+        "font-src 'self' data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'self'",
+    )
+)
+IDLE_S = 900
+
+
+def settings(port: int, elsewhere: bool = False) -> dict[str, Any]:
+    """Voila's settings. elsewhere: it may be asked under names that are not this machine's."""
+    return {
+        "Voila": {
+            # What a user has set for other notebooks is not read.
+            "config_file_paths": [],
+            "notebook_path": str(NOTEBOOK),
+            "root_dir": str(HERE),
+            "ip": "localhost",
+            "port": port,
+            "port_retries": 0,
+            # A warning that says of our own notebook that it is not trusted is of no use here.
+            "log_level": "ERROR",
+            "tornado_settings": {
+                "allow_remote_access": elsewhere,
+                "headers": {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"},
+                "ws_ping_timeout": 30_000,
+            },
+        },
+        "VoilaConfiguration": {
+            "template": "tco",
+            "allow_template_override": "NO",
+            "allow_theme_override": "NO",
+            "strip_sources": True,
+            "file_allowlist": [],
+            "extension_allowlist": WIDGETS,
+            "http_keep_alive_timeout": 120,
+        },
+        # A page that is closed stops its kernel; one whose computer went to sleep does not.
+        "MappingKernelManager": {"cull_idle_timeout": IDLE_S, "cull_interval": 60},
+    }
+
+
+def free_port(first: int = PORT) -> int:
+    """The first port of this machine, from `first` on, that nobody listens on."""
+    for port in range(first, first + 100):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
+    raise OSError(f"no port is free between {first} and {first + 99}: give another one with --port")
+
+
+def environment() -> dict[str, str]:
+    """Variables under which Voila finds our template and its kernels find `utils`."""
+
+    def first(value: Path, name: str) -> str:
+        return os.pathsep.join(filter(None, [str(value), os.environ.get(name, "")]))
+
+    return {
+        "JUPYTER_PATH": first(TEMPLATES, "JUPYTER_PATH"),
+        "PYTHONPATH": first(ROOT, "PYTHONPATH"),
+    }
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """Serve until it is stopped; arguments go to Voila."""
+    from voila.app import Voila
+
+    os.environ.update(environment())
+    given = any(each.startswith("--port") for each in arguments)
+    elsewhere = any(each.startswith("--Voila.ip") for each in arguments)
+    port = PORT if given else free_port()
+    app = Voila(config=_config(settings(port, elsewhere)))
+    app.initialize(list(arguments))
+    print(
+        f"What would it cost? The page is at {app.connection_url}\nCtrl-C here stops it.",
+        flush=True,
+    )
+    app.start()
+    return 0
+
+
+def _config(values: dict[str, Any]) -> Any:
+    from traitlets.config import Config
+
+    return Config(values)
+
+
+if __name__ == "__main__":
+    sys.exit(serve(sys.argv[1:]))
