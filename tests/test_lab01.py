@@ -18,7 +18,7 @@ from utils.catalog import ROOT
 from utils.exercises import closed, decide, judge, observe_case
 from utils.exercises.lab01 import fabrics, fitting, gemms, offers, ridges, sheets, tables
 from utils.exercises.lab01.observe import OBSERVERS
-from utils.exercises.lab01.values import TOLERANCE
+from utils.exercises.values import TOLERANCE
 from utils.grading import confine, shown
 from utils.grading import lab as grading_lab
 from utils.roofline import bound, gemm

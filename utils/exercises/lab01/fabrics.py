@@ -4,7 +4,7 @@ import math
 import random
 
 from utils.exercises import Criterion, Facts
-from utils.exercises.lab01.values import Ways, right_values
+from utils.exercises.values import Ways, right_values
 from utils.facts import figure
 from utils.topology import Topology, all_reduce_seconds, ring, switched, torus
 

@@ -6,7 +6,7 @@ from typing import Any
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion, not_judged
 from utils.exercises.lab01.sheets import INSTANCES, TRAINIUM
-from utils.exercises.lab01.values import Ways, right_values
+from utils.exercises.values import Ways, right_values
 from utils.hardware import machine
 from utils.training_memory import training_bytes
 

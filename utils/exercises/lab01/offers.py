@@ -7,7 +7,7 @@ from typing import Any
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion, not_judged, times
 from utils.exercises.lab01.sheets import MARKETS, offer
-from utils.exercises.lab01.values import near
+from utils.exercises.values import near
 
 NAMES = (
     "trn1.2xlarge",

@@ -5,7 +5,7 @@ import random
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion
 from utils.exercises.lab01.sheets import DTYPE_BYTES, GPUS, TRAINIUM, at_level, sheet
-from utils.exercises.lab01.values import Ways, near, right_values
+from utils.exercises.values import Ways, near, right_values
 from utils.roofline import ridge
 
 Query = list[str]

@@ -7,11 +7,11 @@ from utils.exercises import Criterion
 from utils.exercises.criteria import criterion
 
 TOLERANCE = 1e-3
-"""How far a number may lie from the right one, relative to it.
+"""How far a number may lie from the right one, relative to it, where a judge gives no other limit.
 
 These are formulas with a few operations: a right answer in float64 is off by 1e-15, one that rounds
-along the way to four digits by less than this. Every wrong way that the lab knows lies at least
-five times as far away for some value of a case, or is the same for all; the tests measure it.
+along the way to four digits by less than this. Every wrong way that lab 01 knows lies at least five
+times as far away for some value of a case, or is the same for all; the tests measure it.
 """
 
 Number = float | str | None
@@ -23,7 +23,7 @@ of two that explain as much, it is named.
 """
 
 
-def near(said: Number, right: float | None) -> bool:
+def near(said: Number, right: float | None, tolerance: float = TOLERANCE) -> bool:
     """
     >>> near(1.0005, 1.0), near(1.1, 1.0), near("nan", 1.0), near(None, None)
     (True, False, False, True)
@@ -32,23 +32,27 @@ def near(said: Number, right: float | None) -> bool:
         return said is right
     if isinstance(said, str):
         return False
-    return abs(said - right) <= TOLERANCE * abs(right)
+    return abs(said - right) <= tolerance * abs(right)
 
 
 def recognised(
-    said: Sequence[Number], right: Sequence[float | None], ways: Sequence[Ways]
+    said: Sequence[Number],
+    right: Sequence[float | None],
+    ways: Sequence[Ways],
+    tolerance: float = TOLERANCE,
 ) -> tuple[int, str]:
     """The wrong way whose numbers explain most of what is wrong: the first value that it explains,
     and its message; "" if no way explains any.
     """
     found: dict[str, list[int]] = {}
     for place, each in enumerate(right):
-        if not near(said[place], each):
-            texts = {text: None for text, number in ways[place] if near(said[place], number)}
+        if not near(said[place], each, tolerance):
+            known = ways[place]
+            texts = {text: None for text, number in known if near(said[place], number, tolerance)}
             for text in texts:
                 found.setdefault(text, []).append(place)
     if not found:
-        return next(p for p, each in enumerate(right) if not near(said[p], each)), ""
+        return next(p for p, each in enumerate(right) if not near(said[p], each, tolerance)), ""
     text = max(found, key=lambda each: len(found[each]))
     return found[text][0], text
 
@@ -78,22 +82,24 @@ def right_values(
     labels: Sequence[str],
     ways: Sequence[Ways],
     advice: str,
+    tolerance: float = TOLERANCE,
 ) -> Criterion:
     """Whether every number is right.
 
     said, right, labels: one per value, in the same order; a label says which value it is.
-    ways: for each value what wrong ways give for it. advice: the message otherwise.
+    ways: for each value what wrong ways give for it. advice: the message otherwise. tolerance: how
+    far a number may lie from the right one, relative to it.
     """
-    off = [place for place, each in enumerate(right) if not near(said[place], each)]
+    off = [p for p, each in enumerate(right) if not near(said[p], each, tolerance)]
     measured = f"{len(right) - len(off)} of {len(right)}"
-    target = f"all, to {TOLERANCE:.1%}"
+    target = f"all, to {tolerance:.1%}" if tolerance >= 1e-3 else f"all, to 1 in {1 / tolerance:g}"
     if not off:
         return criterion(name, weight, True, measured, target, "")
     strange = [place for place in off if isinstance(said[place], str)]
     if strange:
         message = f"{labels[strange[0]]}: found {said[strange[0]]}, return a number"
     else:
-        place, text = recognised(said, right, ways)
+        place, text = recognised(said, right, ways, tolerance)
         if rounded([(said[each], right[each]) for each in off]):
             place, text = off[0], "this is rounded too far: return the number as it comes out"
         message = f"{labels[place]}: {text or advice}"
