@@ -1,0 +1,448 @@
+"""The decision rule: described cases, no dead row, true flips; more trouble never helps."""
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from textwrap import dedent
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.audit.cases import CASES as AUDITED
+from utils.audit import Report, audit, audit_source
+from utils.decision import (
+    JUDGEMENTS,
+    QUESTIONS,
+    VERDICTS,
+    AnswerError,
+    Answers,
+    Decision,
+    Saving,
+    decide,
+    judged,
+)
+from utils.decision.case import Case
+from utils.decision.effort import PILOT_WEEKS, port_effort, port_weeks
+from utils.decision.evidence import evidence
+from utils.decision.findings import DYNAMIC, NOTHING, OWN, PACKAGED
+from utils.decision.flips import MONEY, decided
+from utils.decision.questions import KERNELS, SHAPES, UNSURE, offers, topics
+from utils.decision.risks import KINDS
+from utils.decision.rule import CONFIDENCES
+from utils.decision.rules import ROWS, outcome
+from utils.decision.words import markdown
+
+DATA = Path(__file__).parent.parent / "utils" / "data" / "decision_cases.yaml"
+CASES: dict[str, dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))["cases"]
+ORDER = ("gpu", "either", "trainium")
+
+
+@cache
+def decision(name: str) -> Decision:
+    row = CASES[name]
+    saving = Saving(*row["saving"]) if "saving" in row else None
+    return decide(Answers.from_mapping(row["answers"]), comparison=saving)
+
+
+PLAIN = Answers.from_mapping(CASES["translation-pretraining"]["answers"])
+GOOD = Saving(*CASES["translation-pretraining"]["saving"])
+
+
+@st.composite
+def answers(draw: st.DrawFn, **fixed: Any) -> Answers:
+    given = {}
+    for name, row in QUESTIONS.items():
+        if name in fixed:
+            given[name] = fixed[name]
+        elif row.allowed:
+            given[name] = draw(st.sampled_from(row.allowed))
+        elif row.whole:
+            given[name] = draw(st.integers(int(row.low), 12))
+        else:
+            given[name] = draw(st.floats(row.low, min(row.high, 1e7)))
+    try:
+        return Answers(**given)
+    except AnswerError:  # vLLM does not train
+        assume(False)
+        raise
+
+
+@st.composite
+def savings(draw: st.DrawFn) -> Saving:
+    """The saving of any sample: its points and its share of gains fit by construction."""
+    middle = draw(st.floats(-0.8, 0.5))
+    below, above = draw(st.floats(0.01, 0.5)), draw(st.floats(0.01, 0.4))
+    sample = np.interp(
+        np.linspace(0, 1, 201), (0, 0.5, 1), (middle - below, middle, middle + above)
+    )
+    sample = np.minimum(sample, 1)
+    low, mid, high = (float(each) for each in np.quantile(sample, (0.05, 0.5, 0.95)))
+    whole = draw(st.floats(1e3, 1e7))
+    return Saving(low, mid, high, float(np.mean(sample > 0)), mid * whole)
+
+
+# Cases, verdicts, rows.
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_described_cases_get_the_verdict_that_is_right_for_them(name: str) -> None:
+    found, row = decision(name), CASES[name]
+    assert found.verdict == row["verdict"], found
+    assert row["about"].count(".") >= 2 and row["why"]
+    assert found.reasons and found.decisive and found.risks
+    assert found.confidence in CONFIDENCES and found.because
+
+
+def test_no_is_an_answer() -> None:
+    verdicts = Counter(row["verdict"] for row in CASES.values())
+    assert set(verdicts) == set(VERDICTS) and len(CASES) >= 14
+    assert verdicts["gpu"] + verdicts["neither"] >= 5 and verdicts["either"] >= 2
+
+
+def test_every_row_decides_a_case() -> None:
+    deciding = {each.rule for name in CASES for each in decision(name).reasons if each.decides}
+    assert [row.name for row in ROWS if row.name not in deciding] == []
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+def test_vetoes_stand_before_the_money_and_preferences_after_it() -> None:
+    stages = [row.stage for row in ROWS]
+    assert stages == sorted(stages, key=("veto", "money", "preference").index)
+    for row in ROWS:
+        assert bool(row.closes) == (row.stage == "veto")
+        assert bool(row.closes) + bool(row.votes) + row.holds_back == 1
+
+
+def test_every_row_question_and_risk_has_sources_that_exist() -> None:
+    keys = {key for row in (*ROWS, *QUESTIONS.values()) for key in row.sources}
+    assert all(row.sources for row in (*ROWS, *QUESTIONS.values()))
+    for each in map(evidence, keys):
+        assert each.text and each.status and each.date
+    for name in CASES:
+        assert {each.kind for each in decision(name).risks} <= set(KINDS)
+    with pytest.raises(KeyError, match="no judgement"):
+        evidence("judgement:taste")
+
+
+def test_a_row_judged_by_a_threshold_names_the_judgement() -> None:
+    used = {key for row in ROWS for key in row.sources if key.startswith("judgement:")}
+    assert used <= {f"judgement:{name}" for name in JUDGEMENTS}
+    assert all(row.why and row.low <= row.value <= row.high for row in JUDGEMENTS.values())
+
+
+# Anything that is allowed.
+
+
+@settings(max_examples=60, deadline=None)
+@given(answers(), st.none() | savings())
+def test_any_valid_answers_give_a_decision_with_a_reason(given: Answers, saving: Any) -> None:
+    found = decide(given, comparison=saving)
+    assert found.verdict in VERDICTS and found.reasons
+    assert found.port_weeks > 0 and found.pilot_weeks == PILOT_WEEKS
+    assert found.verdict in repr(found).lower() and "risk" in markdown(found)
+
+
+@settings(max_examples=40, deadline=None)
+@given(answers(), st.none() | savings())
+def test_flips_are_true(given: Answers, saving: Saving | None) -> None:
+    found = decide(given, comparison=saving)
+    for flip in found.flips:
+        if flip.field == MONEY:
+            assert saving is not None
+            again = decide(given, comparison=saving.moved(flip.to - saving.middle))
+        else:
+            again = decide(given.changed(**{flip.field: flip.to}), comparison=saving)
+        assert again.verdict == flip.verdict != found.verdict
+
+
+@settings(max_examples=60, deadline=None)
+@given(answers(), st.none() | savings())
+def test_no_change_to_another_word_is_left_out_of_the_flips(
+    given: Answers, saving: Saving | None
+) -> None:
+    found = decide(given, comparison=saving)
+    listed = {(each.field, each.to) for each in found.flips}
+    for name, value in given.others():
+        again = decided(given.changed(**{name: value}), saving, NOTHING, judged())
+        assert (again != found.verdict) == ((name, value) in listed)
+
+
+# More trouble never helps.
+
+
+def no_better(after: str, before: str) -> bool:
+    """Whether Trainium is not chosen more than before; neither chooses no machine at all."""
+    if after == "neither":
+        return True
+    return before != "neither" and ORDER.index(after) <= ORDER.index(before)
+
+
+@settings(max_examples=150, deadline=None)
+@given(answers(), st.none() | savings())
+def test_more_custom_cuda_never_helps_trainium(given: Answers, saving: Saving | None) -> None:
+    verdicts = [decided(given.changed(kernels=each), saving, NOTHING, judged()) for each in KERNELS]
+    for before, after in zip(verdicts, verdicts[1:], strict=False):
+        assert no_better(after, before)
+
+
+@settings(max_examples=150, deadline=None)
+@given(answers(), st.none() | savings())
+def test_shapes_that_are_known_later_never_help_trainium(
+    given: Answers, saving: Saving | None
+) -> None:
+    verdicts = [decided(given.changed(shapes=each), saving, NOTHING, judged()) for each in SHAPES]
+    for before, after in zip(verdicts, verdicts[1:], strict=False):
+        assert no_better(after, before)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    answers(), st.none() | savings(), st.sampled_from([r for r in ROWS if "trainium" in r.closes])
+)
+def test_a_veto_more_never_turns_a_no_into_a_yes(given: Answers, saving: Any, veto: Any) -> None:
+    case = Case(given, saving, judged())
+    before = outcome(case).verdict
+    assert no_better(outcome(case, (replace(veto, holds=lambda _: True), *ROWS)).verdict, before)
+
+
+@settings(max_examples=150, deadline=None)
+@given(answers(), savings(), st.floats(0, 0.6))
+def test_a_larger_and_surer_saving_never_turns_trainium_away(
+    given: Answers, saving: Saving, by: float
+) -> None:
+    assume(saving.high + by <= 1)
+    more = saving.moved(by)
+    assert more.probability >= saving.probability - 0.02
+    before = decided(given, saving, NOTHING, judged())
+    after = decided(given, more, NOTHING, judged())
+    assert before == after or (before, after) in {
+        ("gpu", "either"),
+        ("gpu", "trainium"),
+        ("either", "trainium"),
+        ("neither", "trainium"),
+    }
+
+
+@settings(max_examples=100, deadline=None)
+@given(answers(), st.floats(0.5, 0.99), st.floats(0, 0.49))
+def test_a_higher_probability_alone_never_moves_from_trainium_to_gpu(
+    given: Answers, probability: float, more: float
+) -> None:
+    saving = Saving(-0.1, 0.2, 0.3, probability * 0.9 + 0.05, 1e5)
+    surer = replace(saving, probability=min(0.95, saving.probability + more))
+    before = decided(given, saving, NOTHING, judged())
+    assert not (before == "trainium" and decided(given, surer, NOTHING, judged()) != "trainium")
+
+
+# The audit.
+
+
+def report(*rules: str) -> Report:
+    """A real audit of a source that breaks these rules of the audit."""
+    return audit_source("\n".join(dedent(AUDITED[rule]) for rule in rules), "train.py")
+
+
+def test_an_audit_overrules_an_answer_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text(
+        "from setuptools import setup\n"
+        "from torch.utils.cpp_extension import BuildExtension, CUDAExtension\n"
+        "setup(ext_modules=[CUDAExtension('scan', ['scan.cu'])])\n"
+    )
+    found = decide(PLAIN, audit=audit(tmp_path), comparison=GOOD)
+    assert found.used.kernels == "known replacements" and found.answers.kernels == "none"
+    assert [each.field for each in found.contradictions] == ["kernels"]
+    assert "'none'" in found.contradictions[0].text and "cuda-extension" in repr(found)
+    assert "kernels to replace" in {each.rule for each in found.reasons}
+
+
+def test_many_kernels_of_ones_own_are_central_and_can_close_trainium() -> None:
+    source = "\n".join(
+        f"import triton\n@triton.jit\ndef kernel_{number}(x):\n    pass\n" for number in range(4)
+    )
+    alone = PLAIN.changed(engineers=0, deadline_weeks=200)
+    assert decide(alone, comparison=GOOD).verdict == "trainium"
+    found = decide(alone, audit=audit_source(source, "kernels.py"), comparison=GOOD)
+    assert found.used.kernels == "central" and found.verdict == "gpu"
+    assert [each.rule for each in found.decisive] == ["kernels without hands"]
+
+
+def test_shapes_found_in_the_source_overrule_static_ones() -> None:
+    found = decide(PLAIN, audit=report("data-dependent-shape"), comparison=GOOD)
+    assert found.used.shapes in SHAPES[1:]
+    assert "shapes" in {each.field for each in found.contradictions}
+
+
+def test_an_audit_never_makes_an_answer_better() -> None:
+    clean = audit_source("import torch\n", "clean.py")
+    hard = PLAIN.changed(kernels="central", shapes="data-dependent")
+    found = decide(hard, audit=clean, comparison=GOOD)
+    assert found.used == hard
+    assert {each.field for each in found.contradictions} == {"kernels", "shapes"}
+    assert all("the answer stands" in each.text for each in found.contradictions)
+    agreed = decide(PLAIN, audit=clean, comparison=GOOD)
+    assert agreed.contradictions == () and agreed.confidence == "high"
+
+
+@pytest.mark.parametrize("rule", [*OWN, *PACKAGED, *DYNAMIC])
+def test_each_rule_of_the_audit_that_is_read_is_seen(rule: str) -> None:
+    found = decide(PLAIN, audit=report(rule), comparison=GOOD)
+    assert found.used != found.answers
+    assert any(rule in each.rules for each in found.contradictions)
+
+
+def test_what_could_not_be_read_is_named() -> None:
+    found = decide(PLAIN, audit=audit_source("def (:\n", "broken.py"), comparison=GOOD)
+    assert "could not be read" in repr(found) and found.confidence != "high"
+
+
+def test_errors_of_the_audit_lengthen_the_port() -> None:
+    moves = "import torch\n" + "x = torch.ones(2).cuda()\n" * 80
+    found = decide(PLAIN, audit=audit_source(moves, "train.py"), comparison=GOOD)
+    assert found.port_weeks > decide(PLAIN, comparison=GOOD).port_weeks
+    assert found.contradictions == ()
+
+
+# The saving.
+
+
+def test_a_comparison_is_read_by_its_five_numbers() -> None:
+    loose = SimpleNamespace(low=0.06, middle=0.22, high=0.36, probability=0.98, amount=330_000)
+    assert decide(PLAIN, comparison=loose).saving == GOOD
+    with pytest.raises(TypeError, match="has no low, middle"):
+        decide(PLAIN, comparison=object())
+
+
+def test_the_cost_models_comparison_is_a_saving_of_trainium_only() -> None:
+    draws = np.linspace(-0.1, 0.5, 1001)
+    option = SimpleNamespace(context=SimpleNamespace(platform="trainium"))
+    model = SimpleNamespace(
+        savings=draws,
+        probability=float(np.mean(draws > 0)),
+        amount=1e5,
+        a="ours",
+        scenario=SimpleNamespace(options={"ours": option}),
+    )
+    assert Saving.of(model).middle == pytest.approx(0.2)
+    option.context.platform = "gpu"
+    with pytest.raises(ValueError, match="'ours' runs on 'gpu'"):
+        Saving.of(model)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ((0.3, 0.2, 0.4, 0.9, 1), "low, middle, high"),
+        ((0.1, 0.2, 1.1, 0.99, 1), "at most 1"),
+        ((0.1, 0.2, 0.3, 1.2, 1), "probability: 1.2"),
+        ((0.1, 0.2, 0.3, 0.4, 1), "probability: 0.4 does not fit"),
+        ((-0.3, -0.2, -0.1, 0.4, 1), "at most"),
+        ((float("nan"), 0.2, 0.3, 0.4, 1), "low: nan"),
+        (("0.1", 0.2, 0.3, 0.4, 1), "low: '0.1'"),
+    ],
+)
+def test_impossible_savings_are_refused(given: tuple[Any, ...], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        Saving(*given)
+
+
+@given(savings(), st.floats(-1, 1), st.floats(0, 0.5))
+def test_moving_a_saving_up_never_lowers_its_probability(
+    saving: Saving, by: float, more: float
+) -> None:
+    assume(saving.high + by + more <= 1)
+    assert saving.moved(by + more).probability >= saving.moved(by).probability - 0.01
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("task", "training"),
+        ("kernels", None),
+        ("region", "Frankfurt"),
+        ("spend_per_year", -1),
+        ("spend_per_year", float("inf")),
+        ("runs_per_year", "many"),
+        ("engineers", 1.5),
+        ("engineers", True),
+        ("deadline_weeks", 0),
+        ("gate", ["automatic"]),
+    ],
+)
+def test_bad_answers_name_field_value_and_what_is_allowed(field: str, value: object) -> None:
+    with pytest.raises(AnswerError) as error:
+        PLAIN.changed(**{field: value})
+    text = str(error.value)
+    assert text.startswith(f"{field}: {value!r}") and QUESTIONS[field].says_allowed() in text
+
+
+def test_names_that_lack_or_are_unknown_and_answers_that_contradict_each_other() -> None:
+    row = CASES["translation-pretraining"]["answers"]
+    with pytest.raises(AnswerError, match="budget: no such question; allowed: task"):
+        Answers.from_mapping({**row, "budget": 1})
+    with pytest.raises(AnswerError, match="gate: no answer; allowed: 'automatic'"):
+        Answers.from_mapping({name: row[name] for name in row if name != "gate"})
+    with pytest.raises(AnswerError, match="framework: 'vLLM' serves models"):
+        PLAIN.changed(framework="vLLM")
+    with pytest.raises(TypeError, match="answers: dict"):
+        decide(row)
+    with pytest.raises(TypeError, match="audit: str"):
+        decide(PLAIN, audit="src/")
+
+
+def test_judgements_can_be_changed_within_what_is_allowed() -> None:
+    assert decide(PLAIN, comparison=GOOD).verdict == "trainium"
+    assert decide(PLAIN, comparison=GOOD, judgements=judged(least_saving=0.3)).verdict == "either"
+    with pytest.raises(ValueError, match="taste: no such judgement; allowed are clear_prob"):
+        judged(taste=1)
+    with pytest.raises(ValueError, match="least_saving: 2 is not allowed; allowed is 0 to 1"):
+        judged(least_saving=2)
+    with pytest.raises(ValueError, match="leaning_probability"):
+        judged(leaning_probability=0.95)
+
+
+# The questionnaire and what is shown.
+
+
+def test_the_questionnaire_is_short_and_says_why() -> None:
+    assert 8 <= len(topics()) <= 12
+    assert set(QUESTIONS) == {each for each in Answers.__dataclass_fields__}
+    assert all(row.asks.endswith("?") and row.why for row in QUESTIONS.values())
+    assert all(UNSURE[name] in QUESTIONS[name].allowed for name in UNSURE)
+    assert "trn2" in offers()["us-east-2"] and "trn2" not in offers()["eu-north-1"]
+
+
+def test_missing_names_what_could_change_the_verdict_and_nothing_else() -> None:
+    unknown = decide(PLAIN.changed(capacity="not asked yet"))
+    what = {each.what for each in unknown.missing}
+    assert {"a cost comparison", "the answer on capacity"} <= what
+    assert all(unknown.verdict not in each.verdicts and each.verdicts for each in unknown.missing)
+    vetoed = decision("insurer-tensorflow")
+    assert [each.what for each in vetoed.missing] == []
+
+
+def test_a_port_is_longer_with_more_to_do_and_shorter_with_more_hands() -> None:
+    values = judged()
+    plain = port_effort(PLAIN, values)
+    assert plain < port_effort(PLAIN.changed(kernels="known replacements"), values)
+    assert plain < port_effort(PLAIN.changed(experience="none"), values)
+    assert port_weeks(PLAIN.changed(engineers=1), values) == plain
+    assert port_weeks(PLAIN.changed(engineers=100), values) == plain / values["team"]
+    assert port_weeks(PLAIN.changed(engineers=0), values) > plain
+
+
+def test_markdown_holds_the_same_as_the_decision() -> None:
+    found = decision("grid-load")
+    text = found._repr_markdown_()
+    for part in (found.headline, *(each.text for each in found.reasons)):
+        assert part in text
+    assert all(each.mitigation in text for each in found.risks)
+    assert "![" not in text and "<" not in text

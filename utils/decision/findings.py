@@ -1,0 +1,127 @@
+"""What an audit of the real source tree says about the answers: it may only make them harder.
+
+An audit reads the tree that it is given, not the packages installed beside it: what it finds
+overrules an answer, what it does not find proves nothing.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from utils.audit import Report
+from utils.decision.judgements import Values
+from utils.decision.questions import KERNELS, SHAPES, Answers
+
+OWN = ("cuda-extension", "triton")
+PACKAGED = ("flash-attn", "xformers", "bitsandbytes", "apex", "deepspeed", "cuda-package")
+DYNAMIC = ("data-dependent-shape", "boolean-mask")
+"""Rules of the audit: kernels of one's own, kernels of packages, shapes that depend on data."""
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """An answer that the audit does not bear out.
+
+    used: what the rule goes by: the worse of the two. rules: those of the audit.
+    """
+
+    field: str
+    answered: str
+    used: str
+    text: str
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an audit found, as far as the decision reads it.
+
+    kernels, shapes: at least this, in the words of the questionnaire. errors: findings that stop a
+    port until they are changed. unread: files that could not be read.
+    """
+
+    kernels: str = KERNELS[0]
+    shapes: str = SHAPES[0]
+    errors: int = 0
+    unread: int = 0
+    files: int = 0
+    counts: tuple[tuple[str, int], ...] = ()
+
+    def count(self, rules: tuple[str, ...]) -> int:
+        return sum(number for rule, number in self.counts if rule in rules)
+
+    def named(self, rules: tuple[str, ...]) -> str:
+        """Such as "2 of cuda-extension, 1 of triton"."""
+        return ", ".join(f"{number} of {rule}" for rule, number in self.counts if rule in rules)
+
+
+NOTHING = Seen()
+
+
+def seen(report: Report | None, values: Values) -> Seen:
+    """An audit in the words of the questionnaire, without notes, which the code handles itself.
+
+    Raises:
+        TypeError: for anything but a report of `utils.audit`.
+    """
+    if report is None:
+        return NOTHING
+    if not isinstance(report, Report):
+        raise TypeError(
+            f"audit: {type(report).__name__} is not allowed; allowed: the report of"
+            " utils.audit.audit(path), or None"
+        )
+    counts = Counter(each.rule for each in report.at_least("warning"))
+    own = sum(counts[rule] for rule in OWN)
+    packaged = sum(counts[rule] for rule in PACKAGED)
+    dynamic = sum(counts[rule] for rule in DYNAMIC)
+    kernels = KERNELS[2 if own >= values["own_kernels"] else 1 if own or packaged else 0]
+    shapes = SHAPES[2 if dynamic >= values["dynamic_findings"] else 1 if dynamic else 0]
+    return Seen(
+        kernels,
+        shapes,
+        report.counts["error"],
+        len(report.broken),
+        report.files,
+        tuple(sorted(counts.items())),
+    )
+
+
+def _worse(scale: tuple[str, ...], a: str, b: str) -> str:
+    return max(a, b, key=scale.index)
+
+
+def corrected(answers: Answers, found: Seen) -> Answers:
+    """The answers that the rule goes by."""
+    kernels = _worse(KERNELS, answers.kernels, found.kernels)
+    shapes = _worse(SHAPES, answers.shapes, found.shapes)
+    if (kernels, shapes) == (answers.kernels, answers.shapes):
+        return answers
+    return answers.changed(kernels=kernels, shapes=shapes)
+
+
+def contradictions(answers: Answers, found: Seen) -> tuple[Contradiction, ...]:
+    """Where answers and audit disagree: the audit overrules what is too good, doubts the rest."""
+    if found is NOTHING:
+        return ()
+    listed = []
+    for field, scale, rules, what in (
+        ("kernels", KERNELS, OWN + PACKAGED, "CUDA kernels"),
+        ("shapes", SHAPES, DYNAMIC, "shapes that depend on data"),
+    ):
+        said, there = getattr(answers, field), getattr(found, field)
+        if scale.index(there) > scale.index(said):
+            text = (
+                f"the answer on {field} is {said!r}, the audit finds {what}"
+                f" ({found.named(rules)}): the rule goes by {there!r}"
+            )
+            listed.append(Contradiction(field, said, there, text, rules))
+        elif said == scale[-1] and there == scale[0]:
+            text = (
+                f"the answer on {field} is {said!r}, the audit finds none in {found.files} files:"
+                " the answer stands; is this the right tree, or do packages bring them?"
+            )
+            listed.append(Contradiction(field, said, said, text, rules))
+    if found.unread:
+        text = f"{found.unread} files could not be read: what is in them is not known"
+        listed.append(Contradiction("audit", "", "", text, ()))
+    return tuple(listed)

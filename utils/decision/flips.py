@@ -1,0 +1,148 @@
+"""What would change the verdict: every answer moved alone, and the saving, by deciding again."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from utils.decision.case import Case
+from utils.decision.findings import Seen, corrected
+from utils.decision.judgements import Values
+from utils.decision.questions import QUESTIONS, AnswerError, Answers
+from utils.decision.rules import outcome
+from utils.decision.saving import Saving
+
+MONEY = "saving"
+_STEPS = 90
+
+
+@dataclass(frozen=True)
+class Flip:
+    """One input which, changed alone, changes the verdict.
+
+    field: of the questionnaire, or "saving": the middle saving, with its interval moved along and
+    its probability following. now, to: the value and the nearest one that was found to change the
+    verdict; between it and the present value the verdict stays.
+    """
+
+    field: str
+    now: str | float
+    to: str | float
+    verdict: str
+
+    @property
+    def text(self) -> str:
+        """
+        >>> Flip("deadline_weeks", 26, 6.5, "gpu").text
+        'deadline_weeks 26 -> 6.5: gpu'
+        """
+        return f"{self.field} {self.said(self.now)} -> {self.said(self.to)}: {self.verdict}"
+
+    def said(self, value: str | float) -> str:
+        if isinstance(value, str):
+            return repr(value)
+        return f"{value:.1%}" if self.field == MONEY else f"{value:,.10g}"
+
+
+def decided(answers: Answers, saving: Saving | None, found: Seen, values: Values) -> str:
+    """The verdict alone."""
+    return outcome(Case(corrected(answers, found), saving, values, found)).verdict
+
+
+def flips(answers: Answers, saving: Saving | None, found: Seen, values: Values) -> tuple[Flip, ...]:
+    """Every single change of an answer that changes the verdict, then that of the saving.
+
+    A volume is changed with the saving as it is: the comparison would have to be made again.
+    """
+    verdict = decided(answers, saving, found, values)
+    listed = []
+    for name, value in answers.others():
+        other = decided(answers.changed(**{name: value}), saving, found, values)
+        if other != verdict:
+            listed.append(Flip(name, getattr(answers, name), value, other))
+    for name, row in QUESTIONS.items():
+        if not row.allowed:
+
+            def at(value: float, name: str = name) -> str | None:
+                try:
+                    return decided(answers.changed(**{name: value}), saving, found, values)
+                except AnswerError:
+                    return None
+
+            now = getattr(answers, name)
+            points = _whole(row.high) if row.whole else _spread(row.low, row.high)
+            for to, other in _nearest(at, now, verdict, points, row.whole):
+                listed.append(Flip(name, now, to, other))
+    order = list(QUESTIONS)
+    listed.sort(key=lambda each: order.index(each.field))
+    if saving is not None:
+        listed += money_flips(answers, saving, found, values)
+    return tuple(listed)
+
+
+def money_flips(answers: Answers, saving: Saving, found: Seen, values: Values) -> Iterator[Flip]:
+    """The middle savings next to the present one at which the verdict changes."""
+
+    def at(by: float) -> str | None:
+        try:
+            return decided(answers, saving.moved(by), found, values)
+        except ValueError:
+            return None
+
+    points = [step / 100 for step in range(-200, 201)]
+    for by, other in _nearest(at, 0.0, decided(answers, saving, found, values), points, False):
+        yield Flip(MONEY, saving.middle, saving.middle + by, other)
+
+
+def _spread(low: float, high: float) -> list[float]:
+    """From low to high, evenly in the logarithm."""
+    least = max(low, 1e-1)
+    ratio = math.log(high / least) / _STEPS
+    return sorted({low, *(min(high, least * math.exp(ratio * step)) for step in range(_STEPS + 1))})
+
+
+def _whole(high: float) -> list[float]:
+    return [*range(21), *(each for each in (50, 100, 1000) if each <= high)]
+
+
+def _nearest(
+    at: Callable[[float], str | None],
+    now: float,
+    verdict: str,
+    points: Iterable[float],
+    whole: bool,
+) -> Iterator[tuple[float, str]]:
+    """The nearest value below and above at which the verdict is another, and that verdict."""
+    ordered = sorted(points)
+    below = [each for each in reversed(ordered) if each < now]
+    for side in (below, [each for each in ordered if each > now]):
+        inner = now
+        for outer in side:
+            other = at(outer)
+            if other is not None and other != verdict:
+                yield (outer, other) if whole else _between(at, inner, outer, verdict)
+                break
+            if other is not None:
+                inner = outer
+
+
+def _between(
+    at: Callable[[float], str | None], inner: float, outer: float, verdict: str
+) -> tuple[float, str]:
+    """The edge between a value with the verdict and one with another, just beyond it."""
+    for _ in range(40):
+        middle = (inner + outer) / 2
+        other = at(middle)
+        if other is None or other == verdict:
+            inner = middle
+        else:
+            outer = middle
+    for digits in range(2, 8):  # the shortest number that is still beyond the edge
+        for nudge in (0, -1, 1):
+            size = 10.0 ** (math.floor(math.log10(abs(outer))) - digits + 1) if outer else 1.0
+            near = float(f"{outer + nudge * size:.{digits}g}")
+            between = min(inner, outer) <= near <= max(inner, outer)
+            beyond = near >= outer if outer > inner else near <= outer
+            close = abs(near - outer) <= 0.02 * abs(outer)
+            if (between or (beyond and close)) and at(near) not in (verdict, None):
+                return near, str(at(near))
+    return outer, str(at(outer))

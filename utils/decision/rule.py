@@ -1,0 +1,245 @@
+"""`decide`: from answers, an audit and a cost comparison to Trainium, GPU, either or neither."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from utils.audit import Report
+from utils.decision.case import Case, Row
+from utils.decision.effort import PILOT_WEEKS, port_weeks
+from utils.decision.evidence import Evidence, evidence
+from utils.decision.findings import NOTHING, Contradiction, Seen, contradictions, corrected, seen
+from utils.decision.flips import Flip, decided, flips
+from utils.decision.judgements import Values, judged
+from utils.decision.questions import KERNELS, QUESTIONS, SHAPES, UNSURE, Answers
+from utils.decision.risks import Risk, risks
+from utils.decision.rules import ROWS, Outcome, outcome
+from utils.decision.saving import Compared, Saving
+
+VERDICTS = {
+    "trainium": "Trainium: go into the pilot, and let its stop rules end it",
+    "gpu": "GPU: do not port now",
+    "either": "Either: no reason to move, none against; stay, or take what is free",
+    "neither": "Neither: choose no machine now",
+}
+CONFIDENCES = ("low", "moderate", "high")
+_FOR = Saving(0.2, 0.3, 0.4, 0.99, 1e9)
+_AGAINST = Saving(-0.4, -0.3, -0.2, 0.01, -1e9)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A row of the rule that holds: its words for this case, what it speaks for, and its sources.
+
+    speaks: such as "closes trainium", "+2", "at most either". decides: whether the verdict
+    would be another without it.
+    """
+
+    rule: str
+    stage: str
+    speaks: str
+    text: str
+    sources: tuple[Evidence, ...]
+    decides: bool
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An answer or a measurement that could change the verdict, and to what."""
+
+    what: str
+    todo: str
+    verdicts: tuple[str, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Decision:
+    """A verdict and all that stands behind it.
+
+    verdict: one of `VERDICTS`. confidence: one of `CONFIDENCES`, and `because` says why. reasons:
+    in the order of the table. flips, risks, missing: see their classes. answers: as given; used: as
+    the audit leaves them. votes: those of money and preferences, for Trainium if positive.
+    port_weeks, pilot_weeks: estimated, by the calendar.
+    """
+
+    verdict: str
+    confidence: str
+    because: str
+    reasons: tuple[Reason, ...]
+    contradictions: tuple[Contradiction, ...]
+    flips: tuple[Flip, ...]
+    risks: tuple[Risk, ...]
+    missing: tuple[Missing, ...]
+    votes: int
+    port_weeks: float
+    pilot_weeks: float
+    answers: Answers
+    used: Answers
+    saving: Saving | None
+    found: Seen = field(default=NOTHING)
+
+    @property
+    def headline(self) -> str:
+        return VERDICTS[self.verdict]
+
+    @property
+    def decisive(self) -> tuple[Reason, ...]:
+        """The reasons without which the verdict would be another; where several would do alone,
+        those that speak for it.
+        """
+        sign = {"trainium": "+", "gpu": "-"}.get(self.verdict, ("+", "-"))
+        return (
+            tuple(each for each in self.reasons if each.decides)
+            or tuple(each for each in self.reasons if each.stage == "veto")
+            or tuple(each for each in self.reasons if each.speaks.startswith(sign))
+        )
+
+    def __repr__(self) -> str:
+        from utils.decision.words import plain
+
+        return plain(self)
+
+    def _repr_markdown_(self) -> str:
+        from utils.decision.words import markdown
+
+        return markdown(self)
+
+
+def decide(
+    answers: Answers,
+    audit: Report | None = None,
+    comparison: "Compared | Any | None" = None,
+    judgements: Values | None = None,
+) -> Decision:
+    """Apply the rule.
+
+    Args:
+        answers: the questionnaire.
+        audit: of the source tree that is to run; what it finds overrules answers that are better.
+        comparison: a `Saving`, or the comparison of the cost model with Trainium as its first
+            option.
+        judgements: `judged(...)` with other thresholds than ours.
+
+    Raises:
+        TypeError, ValueError: for an audit or a comparison that is none; answers check themselves.
+    """
+    if not isinstance(answers, Answers):
+        raise TypeError(f"answers: {type(answers).__name__} is not allowed; allowed: Answers(...)")
+    values = judged() if judgements is None else judgements
+    found = seen(audit, values)
+    saving = None if comparison is None else Saving.of(comparison)
+    case = Case(corrected(answers, found), saving, values, found)
+    result = outcome(case)
+    confidence, because = _confidence(case, result)
+    return Decision(
+        verdict=result.verdict,
+        confidence=confidence,
+        because=because,
+        reasons=tuple(_reason(row, case, result) for row in result.rows),
+        contradictions=contradictions(answers, found),
+        flips=flips(answers, saving, found, values),
+        risks=risks(case, result.verdict),
+        missing=_missing(answers, saving, found, values, result.verdict),
+        votes=result.votes,
+        port_weeks=port_weeks(case.answers, values, found),
+        pilot_weeks=PILOT_WEEKS,
+        answers=answers,
+        used=case.answers,
+        saving=saving,
+        found=found,
+    )
+
+
+def _reason(row: Row, case: Case, result: Outcome) -> Reason:
+    without = outcome(case, tuple(each for each in ROWS if each is not row))
+    return Reason(
+        row.name,
+        row.stage,
+        row.speaks,
+        row.reason(case),
+        tuple(map(evidence, row.sources)),
+        without.verdict != result.verdict,
+    )
+
+
+def _confidence(case: Case, result: Outcome) -> tuple[str, str]:
+    """How sure the verdict is, in a word, and why."""
+    closing = [row for row in result.rows if row.closes]
+    if len(result.open) < 2 and not (result.open and result.verdict != "gpu"):
+        if any(not row.judged for row in closing if row.closes - {"gpu"}):
+            return "high", "a veto that rests on a fact or on your answer, not on an estimate"
+        return "moderate", "the veto rests on an estimate of ours: see the judgement it names"
+    if len(result.open) == 1:
+        return "moderate", "only one kind of machine can be had: it was not chosen, it is left"
+    if case.saving is None:
+        return "low", "no cost comparison: only preferences were weighed"
+    if result.verdict == "either":
+        return "moderate", "the costs were compared, and neither money nor preferences lead"
+    far = abs(result.votes) >= 2 * case.values["lead"]
+    if far and case.found.files and not case.found.unread:
+        return "high", "money and preferences agree by a wide lead, and the source was audited"
+    if far:
+        return "moderate", "a wide lead, but the source was not audited as a whole"
+    return "moderate", "a lead of few votes: see what would flip it"
+
+
+def _missing(
+    answers: Answers, saving: Saving | None, found: Seen, values: Values, verdict: str
+) -> tuple[Missing, ...]:
+    """What to find out next: only what could change the verdict, most outcomes first."""
+
+    def other(
+        answers: Answers = answers, saving: Saving | None = saving, found: Seen = found
+    ) -> str:
+        return decided(answers, saving, found, values)
+
+    listed: list[tuple[str, str, set[str]]] = []
+    if saving is None:
+        listed.append(
+            (
+                "a cost comparison",
+                "compare the costs of both options, with ranges",
+                {other(saving=_FOR), other(saving=_AGAINST)},
+            )
+        )
+    else:
+        ends = {
+            other(saving=saving.moved(end - saving.middle))
+            for end in (saving.low, min(saving.high, saving.middle + 1 - saving.high))
+        }
+        listed.append(
+            (
+                "throughput on both machines",
+                f"measure it: the saving may be {saving.low:.0%} or {saving.high:.0%}",
+                ends,
+            )
+        )
+    if found is NOTHING:
+        worst = {
+            other(found=Seen(kernels=kernels, shapes=shapes))
+            for kernels in KERNELS
+            for shapes in SHAPES
+        }
+        listed.append(
+            ("an audit of the source", "run utils.audit on the tree that is to run", worst)
+        )
+    for doubt in contradictions(answers, found):
+        if doubt.field in QUESTIONS and doubt.used == doubt.answered:
+            scale = QUESTIONS[doubt.field].allowed
+            listed.append(
+                (
+                    f"the answer on {doubt.field}",
+                    "audit the right tree and its packages",
+                    {other(answers=answers.changed(**{doubt.field: each})) for each in scale},
+                )
+            )
+    for name, unsure in UNSURE.items():
+        if getattr(answers, name) == unsure:
+            row = QUESTIONS[name]
+            changed = {other(answers=answers.changed(**{name: each})) for each in row.allowed}
+            listed.append((f"the answer on {name}", row.asks, changed))
+    useful = [
+        Missing(what, todo, tuple(sorted(ways - {verdict})))
+        for what, todo, ways in listed
+        if ways - {verdict}
+    ]
+    return tuple(sorted(useful, key=lambda each: -len(each.verdicts)))

@@ -1,0 +1,130 @@
+"""What the decision reads of a cost comparison: how much Trainium saves, and how sure that is."""
+
+import math
+from dataclasses import dataclass, fields
+from statistics import NormalDist
+from typing import Any, Protocol
+
+import numpy as np
+
+_NORMAL = NormalDist()
+_Z95 = _NORMAL.inv_cdf(0.95)
+_LEAST = 1e-6  # a sample never shows that something is impossible
+_ROUNDING = 0.02  # of percentiles and a share that come from the same finite sample
+
+
+class Compared(Protocol):
+    """What may be given to `decide` in place of a `Saving`: all that is read of a comparison."""
+
+    low: float
+    middle: float
+    high: float
+    probability: float
+    amount: float
+
+
+@dataclass(frozen=True)
+class Saving:
+    """The saving of the Trainium option, as a fraction of what the GPU option costs.
+
+    low, middle, high: its 5, 50 and 95 % points; negative where Trainium costs more, at most 1.
+    probability: that Trainium is the cheaper of the two. amount: money saved over the horizon, port
+    included, in the middle.
+
+    Raises:
+        ValueError: for numbers that no comparison can give.
+    """
+
+    low: float
+    middle: float
+    high: float
+    probability: float
+    amount: float
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            good = isinstance(value, int | float) and not isinstance(value, bool)
+            if not good or not math.isfinite(value):
+                raise ValueError(f"{each.name}: {value!r} is not allowed; allowed: a finite number")
+        if not 0 <= self.probability <= 1:
+            raise ValueError(f"probability: {self.probability!r} is not allowed; allowed: 0 to 1")
+        if not self.low <= self.middle <= self.high <= 1:
+            raise ValueError(
+                f"low, middle, high: {self.low:g}, {self.middle:g}, {self.high:g} are not allowed;"
+                " allowed: in rising order, at most 1 (nothing saves more than the whole)"
+            )
+        for place, point in ((0.05, self.low), (0.5, self.middle), (0.95, self.high)):
+            # The share of draws above zero is at least 1 - place where this point is above zero.
+            if (point > 0 and self.probability < 1 - place - _ROUNDING) or (
+                point < 0 and self.probability > 1 - place + _ROUNDING
+            ):
+                raise ValueError(
+                    f"probability: {self.probability:g} does not fit a {place:.0%} point of"
+                    f" {point:g}; allowed: {'at least' if point > 0 else 'at most'} {1 - place:g}"
+                )
+
+    @classmethod
+    def of(cls, given: "Saving | Compared | Any") -> "Saving":
+        """The saving that a comparison of the cost model states, or any object with five numbers.
+
+        Raises:
+            TypeError: if it states no saving. ValueError: if it is not that of Trainium.
+        """
+        if isinstance(given, cls):
+            return given
+        if all(hasattr(given, name) for name in ("savings", "scenario", "a")):
+            platform = given.scenario.options[given.a].context.platform
+            if platform != "trainium":
+                raise ValueError(
+                    f"comparison: its first option {given.a!r} runs on {platform!r}; allowed: the"
+                    " saving of a Trainium option against another"
+                )
+            points = [float(each) for each in np.quantile(given.savings, (0.05, 0.5, 0.95))]
+            return cls(*points, float(given.probability), float(given.amount))
+        names = [each.name for each in fields(cls)]
+        if missing := [name for name in names if not hasattr(given, name)]:
+            raise TypeError(
+                f"comparison: {type(given).__name__} has no {', '.join(missing)}; allowed: a Saving"
+                " or anything with low, middle, high, probability and amount"
+            )
+        return cls(*(_plain(getattr(given, name)) for name in names))
+
+    def moved(self, by: float) -> "Saving":
+        """All points shifted by a fraction of the GPU option's cost, and the rest accordingly.
+
+        Between its points the saving is taken as normal on either side of the middle; that this
+        is not quite the given probability is carried along.
+
+        >>> Saving(0.05, 0.2, 0.35, 0.98, 100_000).moved(-0.2).probability
+        0.5
+        """
+        if not by:
+            return self
+        low, middle, high = self.low + by, self.middle + by, self.high + by
+        if high > 1:
+            raise ValueError(f"by: {by:g} is not allowed; allowed: at most {1 - self.high:g}")
+        known = _NORMAL.inv_cdf(min(max(self.probability, _LEAST), 1 - _LEAST))
+        score = _score(self.low, self.middle, self.high)
+        slip = known / score if known * score > 0 else 1.0
+        probability = _NORMAL.cdf(_score(low, middle, high) * slip)
+        # What the points themselves say holds: the slip corrects between them.
+        for place, point in ((0.05, low), (0.5, middle), (0.95, high)):
+            probability = max(probability, 1 - place) if point > 0 else probability
+            probability = min(probability, 1 - place) if point < 0 else probability
+        # What the GPU option costs. An amount at best guesses may differ in sign.
+        whole = max(0.0, self.amount / self.middle) if self.middle else 0.0
+        return Saving(low, middle, high, probability, self.amount + by * whole)
+
+
+def _score(low: float, middle: float, high: float) -> float:
+    """How many standard deviations of its side the middle lies above zero."""
+    side = (middle - low if middle > 0 else high - middle) / _Z95
+    if side == 0:
+        return math.copysign(1 / _LEAST, middle) if middle else 0.0
+    return middle / side
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    return value.item() if hasattr(value, "item") else value

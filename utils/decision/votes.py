@@ -1,0 +1,212 @@
+"""Rows that vote: the money first, then preferences.
+
+A preference is one vote, as no source says that one weighs more than another; money that leans is
+two, clear money four, so that it takes three preferences to put it in doubt. That is a judgement.
+The burden of proof lies with the move: without a saving that is shown, the most is "either".
+"""
+
+from collections.abc import Callable
+
+from utils.decision.case import NO_PATH, TRANSFORMERS, Case, Row
+
+
+def _votes(
+    name: str, stage: str, votes: int, holds: Callable[[Case], bool], says: str, *sources: str
+) -> Row:
+    return Row(name, stage, holds, says, sources, votes=votes)
+
+
+VOTES: tuple[Row, ...] = (
+    Row(
+        "no saving shown",
+        "money",
+        lambda case: not (case.cheaper("leaning_probability") and case.worth),
+        "no saving is shown that would pay for a second platform ({case.shown}): preferences"
+        " alone are no reason to move",
+        ("B-062", "judgement:least_saving", "judgement:leaning_probability"),
+        holds_back=True,
+    ),
+    _votes(
+        "cheaper",
+        "money",
+        2,
+        lambda case: case.cheaper("leaning_probability"),
+        "Trainium is cheaper in {saving.probability:.0%} of the draws, by {saving.middle:.0%} in"
+        " the middle ({saving.low:.0%} to {saving.high:.0%})",
+        "judgement:leaning_probability",
+        "B-062",
+    ),
+    _votes(
+        "clearly cheaper",
+        "money",
+        2,
+        lambda case: case.cheaper("clear_probability") and case.worth,
+        "the probability is beyond doubt for a decision of this kind, and {saving.amount:,.0f} are"
+        " saved over the horizon",
+        "judgement:clear_probability",
+        "judgement:least_saving",
+    ),
+    _votes(
+        "too little",
+        "money",
+        -2,
+        lambda case: case.cheaper("leaning_probability") and not case.worth,
+        "it is cheaper by too little: {saving.middle:.0%} and {saving.amount:,.0f} over the horizon"
+        " do not pay for a second platform",
+        "judgement:least_saving",
+        "judgement:least_amount",
+    ),
+    _votes(
+        "dearer",
+        "money",
+        -2,
+        lambda case: case.dearer("leaning_probability"),
+        "Trainium is cheaper in only {saving.probability:.0%} of the draws; the middle saving is"
+        " {saving.middle:.0%}",
+        "judgement:leaning_probability",
+        "B-062",
+    ),
+    _votes(
+        "clearly dearer",
+        "money",
+        -2,
+        lambda case: case.dearer("clear_probability"),
+        "the probability leaves no doubt for a decision of this kind",
+        "judgement:clear_probability",
+    ),
+    _votes(
+        "repeated work",
+        "preference",
+        1,
+        lambda case: case.answers.runs_per_year >= case.values["repeated_runs"],
+        "{answers.runs_per_year:,.0f} runs a year share one port",
+        "B-063",
+        "judgement:repeated_runs",
+    ),
+    _votes(
+        "vendor recipe",
+        "preference",
+        1,
+        lambda case: case.recipe,
+        "AWS keeps recipes for this kind of model and work, so it is not the first of its kind",
+        "torchtitan-models",
+        "vllm-neuron-status",
+    ),
+    _votes(
+        "knows Trainium",
+        "preference",
+        1,
+        lambda case: case.answers.experience == "Trainium",
+        "the team has ported to Trainium before",
+        "judgement:expert_factor",
+    ),
+    _votes(
+        "capacity in writing",
+        "preference",
+        1,
+        lambda case: case.answers.capacity in ("both", "Trainium only"),
+        "Trainium is promised in writing",
+        "B-057",
+    ),
+    _votes(
+        "beta",
+        "preference",
+        -1,
+        lambda case: case.answers.framework not in NO_PATH,
+        "the software path is a beta (TorchNeuron, vLLM Neuron, JAX) or in maintenance (XLA): it"
+        " may change under the work",
+        "torchneuron-status",
+        "vllm-neuron-status",
+        "jax-neuron-status",
+    ),
+    _votes(
+        "ended path",
+        "preference",
+        -1,
+        lambda case: case.answers.framework == "PyTorch/XLA",
+        "the code is written for PyTorch/XLA, which trains no more and serves in maintenance: it"
+        " has to be ported too",
+        "xla-training-ended",
+        "xla-inference-maintenance",
+    ),
+    _votes(
+        "unusual architecture",
+        "preference",
+        -1,
+        lambda case: case.answers.architecture not in TRANSFORMERS,
+        "the model is no transformer: expect to be the first to meet its problems",
+        "B-047",
+    ),
+    _votes(
+        "kernels to replace",
+        "preference",
+        -1,
+        lambda case: case.answers.kernels != "none",
+        "CUDA kernels have to be replaced, and their results compared",
+        "B-045",
+        "A-130",
+    ),
+    _votes(
+        "central kernels",
+        "preference",
+        -1,
+        lambda case: case.answers.kernels == "central",
+        "they are central: each is written anew in NKI, and stays yours to maintain",
+        "B-050",
+        "B-064",
+    ),
+    _votes(
+        "dynamic shapes",
+        "preference",
+        -1,
+        lambda case: case.answers.shapes == "data-dependent",
+        "shapes depend on the data: each new one compiles, or the model changes",
+        "B-046",
+        "torchneuron-compile",
+    ),
+    _votes(
+        "one-off",
+        "preference",
+        -1,
+        lambda case: case.answers.runs_per_year <= case.values["single_runs"],
+        "with {answers.runs_per_year:g} runs a year the port is paid by each of them",
+        "B-064",
+        "judgement:single_runs",
+    ),
+    _votes(
+        "first port",
+        "preference",
+        -1,
+        lambda case: case.answers.experience == "none" or case.answers.engineers == 0,
+        "the team would port to an accelerator for the first time, or has nobody to do it",
+        "B-059",
+        "judgement:novice_factor",
+    ),
+    _votes(
+        "capacity unknown",
+        "preference",
+        -1,
+        lambda case: case.answers.capacity == "not asked yet",
+        "nobody has asked for capacity yet, and Trainium was largely sold out this year",
+        "D-027",
+        "B-057",
+    ),
+    _votes(
+        "gate by hand",
+        "preference",
+        -1,
+        lambda case: case.answers.gate == "by hand",
+        "results are judged by hand, so every change of the port waits for people",
+        "D-032",
+    ),
+    _votes(
+        "little slack",
+        "preference",
+        -1,
+        lambda case: case.answers.deadline_weeks < case.values["slack"] * case.weeks,
+        "port and pilot take about {case.weeks:.0f} of the {answers.deadline_weeks:g} weeks: a slip"
+        " meets the deadline",
+        "B-048",
+        "judgement:slack",
+    ),
+)

@@ -1,0 +1,57 @@
+"""A decision as text and as Markdown."""
+
+from utils.decision.evidence import Evidence
+from utils.decision.rule import Decision
+from utils.facts.tables import markdown as table
+
+
+def plain(decision: Decision) -> str:
+    lines = [
+        f"{decision.headline} (confidence: {decision.confidence}; {decision.because})",
+        *(f"  because {each.text} [{each.speaks}]" for each in decision.decisive),
+        *(f"  but: {each.text}" for each in decision.contradictions),
+    ]
+    if decision.flips:
+        lines.append(f"  flips: {'; '.join(each.text for each in decision.flips[:3])}")
+    if decision.missing:
+        lines.append(f"  find out: {'; '.join(each.what for each in decision.missing)}")
+    return "\n".join(lines)
+
+
+def markdown(decision: Decision) -> str:
+    parts = [
+        f"**{decision.headline}**",
+        f"Confidence: {decision.confidence}; {decision.because}. Port and pilot: about"
+        f" {decision.port_weeks + decision.pilot_weeks:.0f} weeks (estimate).",
+        *(f"- Contradiction: {each.text}" for each in decision.contradictions),
+        table(
+            ("rule", "speaks", "reason", "sources"),
+            [
+                (
+                    f"**{each.rule}**" if each.decides else each.rule,
+                    each.speaks,
+                    each.text,
+                    "; ".join(_linked(source) for source in each.sources),
+                )
+                for each in decision.reasons
+            ],
+        ),
+    ]
+    if decision.flips:
+        rows = [
+            (each.field, each.said(each.now), each.said(each.to), each.verdict)
+            for each in decision.flips
+        ]
+        parts.append(table(("what would flip it", "now", "to", "verdict"), rows))
+    if decision.missing:
+        rows = [(each.what, each.todo, ", ".join(each.verdicts)) for each in decision.missing]
+        parts.append(table(("to find out", "how", "could become"), rows))
+    rows = [
+        (each.kind, each.text, each.mitigation, _linked(each.source)) for each in decision.risks
+    ]
+    parts.append(table(("risk", "what", "what to do", "source"), rows))
+    return "\n\n".join(parts)
+
+
+def _linked(source: Evidence) -> str:
+    return f"[{source.short}]({source.address})" if source.address else source.short
