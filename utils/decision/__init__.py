@@ -1,10 +1,12 @@
 """Trainium, GPU, either or neither: a rule that says which, why, and what would change it.
 
 `decide(answers, audit, comparison)` reads one table of rules (`rules.ROWS`) and gives a `Decision`;
-`pilot` plans the six steps that come after a yes, and fills itself from what was found so far.
+`pilot_of(decision, ...)` plans the six steps that follow a yes, filled with what was found so far.
 """
 
 from utils.decision.judgements import JUDGEMENTS, judged
+from utils.decision.pilot import Pilot, Throughput, pilot_of
+from utils.decision.plan import checklist, steps
 from utils.decision.questions import QUESTIONS, AnswerError, Answers
 from utils.decision.rule import VERDICTS, Decision, decide
 from utils.decision.saving import Saving
@@ -16,7 +18,12 @@ __all__ = [
     "AnswerError",
     "Answers",
     "Decision",
+    "Pilot",
     "Saving",
+    "Throughput",
+    "checklist",
     "decide",
     "judged",
+    "pilot_of",
+    "steps",
 ]

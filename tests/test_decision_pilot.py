@@ -1,0 +1,140 @@
+"""The pilot: its data, and that it fills itself with what was found and with nothing else."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.test_decision import GOOD, PLAIN, decision, report
+from utils.audit import audit_source
+from utils.catalog import exercise
+from utils.decision import Throughput, checklist, decide, pilot_of, steps
+from utils.decision.effort import PILOT_WEEKS
+from utils.decision.pilot import DONE, FAILED, OPEN
+from utils.decision.plan import LISTS
+
+CLEAN = audit_source("import torch\n", "clean.py")
+YES = decide(PLAIN, audit=CLEAN, comparison=GOOD)
+EVERYTHING: dict[str, Any] = {
+    "progress": {
+        name: {"points": exercise(name).points, "attempts": 1, "state": "passed"}
+        for step in steps().values()
+        for name in step.practice
+    },
+    "audit": CLEAN,
+    "parity": SimpleNamespace(outside=()),
+    "throughput": Throughput(120, 100, "sequences/s", "trn2.48xlarge"),
+    "measured": {"baseline": 0.02, "port": 0, "parity": 0},
+    "notes": {each.key: "looked at" for name in LISTS for each in checklist(name)},
+}
+
+
+def test_there_are_six_steps_which_end_with_a_number() -> None:
+    plan = steps()
+    assert len(plan) == 6
+    assert sum(each.weeks for each in plan.values()) == PILOT_WEEKS
+    for each in plan.values():
+        assert (each.at_most is None) != (each.at_least is None)
+        assert each.met(each.at_most if each.at_least is None else each.at_least)
+        assert not each.met(float("nan"))
+        for text in (each.enter, each.do, each.owner, each.stop, each.done_by):
+            assert text
+        for name in each.practice:
+            assert exercise(name).points
+
+
+def test_checklists_give_a_reason_and_a_source_for_every_line() -> None:
+    for name in LISTS:
+        assert all(each.asks.endswith("?") and each.reason for each in checklist(name))
+    keys = [each.key for name in LISTS for each in checklist(name)]
+    assert len(set(keys)) == len(keys)
+    asked = {"capacity", "price", "region", "sla", "exit", "egress", "support", "credits"}
+    assert {each.key for each in checklist("contract")} == asked
+    with pytest.raises(KeyError, match="no list 'legal'"):
+        checklist("legal")
+
+
+def test_without_results_everything_is_open() -> None:
+    found = pilot_of(decide(PLAIN))
+    assert {each.state for each in found.items} == {OPEN}
+    assert found.next is found.steps[0] and not found.failed and not found.blocked
+    assert found.total_weeks == pytest.approx(PILOT_WEEKS + decide(PLAIN).port_weeks)
+
+
+def test_with_all_results_everything_is_done() -> None:
+    found = pilot_of(YES, **EVERYTHING)
+    assert {each.state for each in found.items} == {DONE}, found
+    assert found.next is None and all(each.found for each in found.items)
+
+
+@pytest.mark.parametrize(
+    ("change", "part", "state"),
+    [
+        ({"parity": SimpleNamespace(outside=("gradient",))}, "parity", FAILED),
+        ({"parity": None}, "parity", OPEN),
+        ({"measured": {"baseline": 0.02, "port": 3, "parity": 0}}, "port", FAILED),
+        ({"measured": {"baseline": 0.02, "parity": 0}}, "port", OPEN),
+        ({"measured": {"baseline": 0.2, "port": 0, "parity": 0}}, "baseline", FAILED),
+        ({"throughput": Throughput(80, 100, "sequences/s", "trn2.48xlarge")}, "measure", FAILED),
+        ({"audit": report("triton")}, "audit", OPEN),
+        ({"notes": {}}, "sign", OPEN),
+        ({"notes": {}, "failures": {"capacity": "refused"}}, "contract", FAILED),
+        ({"notes": {}, "failures": {"capacity": "refused"}}, "sign", FAILED),
+        ({"progress": {}}, "audit", OPEN),
+    ],
+)
+def test_one_result_that_differs_changes_its_part(
+    change: dict[str, Any], part: str, state: str
+) -> None:
+    assert pilot_of(YES, **(EVERYTHING | change)).state(part) == state
+
+
+def test_values_on_the_cpu_do_not_end_the_step_of_the_device() -> None:
+    found = pilot_of(YES, parity=SimpleNamespace(outside=()))
+    assert {each.key: each.state for each in found.of("parity")}["here"] == DONE
+    assert found.state("parity") == OPEN
+    with pytest.raises(ValueError, match="CPU says nothing"):
+        Throughput(120, 100, "sequences/s", "cpu")
+
+
+def test_an_exercise_that_was_tried_is_not_done() -> None:
+    found = pilot_of(YES, progress={"lab02.ex1": {"points": 2.0, "attempts": 3, "state": "failed"}})
+    tried = next(each for each in found.items if each.key == "lab02.ex1")
+    assert tried.state == OPEN and tried.found == "2 of 6 points"
+
+
+def test_a_no_has_no_pilot_and_a_verdict_that_turned_ends_it() -> None:
+    assert pilot_of(decision("insurer-tensorflow")).blocked.startswith("No pilot now. GPU")
+    audited = decide(PLAIN.changed(gate="none"), audit=CLEAN, comparison=GOOD)
+    again = next(each for each in pilot_of(audited).items if each.key == "decision")
+    assert again.state == FAILED
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"measured": {"speed": 1}}, "measured: 'speed' is not allowed; allowed: baseline"),
+        ({"measured": {"port": float("nan")}}, "measured: nan for 'port'"),
+        ({"measured": {"port": -1}}, "measured: -1 for 'port'"),
+        ({"notes": {"price cap": "yes"}}, "notes: 'price cap' is not allowed; allowed: same-work"),
+        ({"notes": {"sla": "a"}, "failures": {"sla": "b"}}, "'sla' is in both"),
+    ],
+)
+def test_bad_input_is_named(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        pilot_of(YES, **given)
+
+
+@pytest.mark.parametrize("measured", [0, -1, float("nan"), "100", True])
+def test_a_throughput_is_a_number_above_zero(measured: Any) -> None:
+    with pytest.raises(ValueError, match="measured: .* allowed: a number above 0"):
+        Throughput(measured, 100, "sequences/s", "trn2.48xlarge")
+
+
+def test_the_plan_is_shown_as_text_and_markdown() -> None:
+    found = pilot_of(YES, **EVERYTHING)
+    assert "120 of 100 sequences/s on trn2.48xlarge" in repr(found)
+    text = found._repr_markdown_()
+    for each in found.steps:
+        assert each.title in text and each.stop in text and each.exit in text
+    assert all(each.asks in text for name in LISTS for each in checklist(name))
