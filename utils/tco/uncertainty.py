@@ -17,6 +17,7 @@ from utils.tco.fields import InputError
 from utils.tco.scenario import Scenario
 
 DRAWS = 10_000
+POINTS = 1_000
 
 
 def sample(scenario: Scenario, draws: int = DRAWS, seed: int = 0) -> dict[str, np.ndarray]:
@@ -140,7 +141,8 @@ class BreakEven:
     """Where two options cost the same as one input changes.
 
     values: the crossings, ascending. cheaper: the cheaper option below the first crossing, between
-    crossings, above the last: one more than there are crossings.
+    crossings, above the last: one more than there are crossings; `b` if they cost the same
+    throughout.
     """
 
     path: str
@@ -161,29 +163,30 @@ def break_even(
     """Values of one input, all others at their best guess, at which both options cost the same.
 
     low, high: where to look; a hundredth to a hundred times the value if not given, within what is
-    allowed.
+    allowed. Where time is billed in long steps the gap is a saw that may cross zero many times; of
+    teeth narrower than the grid only every other side is seen.
     """
-    from scipy.optimize import brentq
+    from scipy.optimize import elementwise
 
     a, b = _pair(scenario, a, b)
     low, high = span(scenario, path, low, high)
-    grid = np.geomspace(low, high, 400) if low > 0 else np.linspace(low, high, 400)
+    grid = np.geomspace(low, high, POINTS) if low > 0 else np.linspace(low, high, POINTS)
     # The ends of a geometric grid may round to just outside of what is allowed.
     grid = np.clip(grid, low, high)
     gap = _saving(scenario, a, b, {path: grid})
     # A point where both cost the same is no side: the crossing is between its neighbours.
     grid, gap = grid[gap != 0], gap[gap != 0]
 
-    def at(value: float) -> float:
-        return float(_saving(scenario, a, b, {path: value}))
+    def at(values: np.ndarray) -> np.ndarray:
+        return _saving(scenario, a, b, {path: values})
 
-    values = [
-        brentq(at, grid[i], grid[i + 1], xtol=1e-12 * max(1.0, abs(grid[i])), rtol=1e-12)
-        for i in np.flatnonzero(np.sign(gap[:-1]) != np.sign(gap[1:]))
-    ]
-    ends = [low, *values, high]
-    middles = [(x + y) / 2 for x, y in zip(ends, ends[1:], strict=False)]
-    return BreakEven(path, low, high, tuple(values), tuple(a if at(m) > 0 else b for m in middles))
+    flips = np.flatnonzero(np.sign(gap[:-1]) != np.sign(gap[1:]))
+    values = elementwise.find_root(at, (grid[flips], grid[flips + 1])).x if len(flips) else ()
+    # Not by the middles between crossings: where steps of billing make the gap a saw, a middle may
+    # be on another of its teeth.
+    sides = [*gap[:1], *gap[flips + 1]]
+    cheaper = tuple(a if side > 0 else b for side in sides) or (b,)
+    return BreakEven(path, low, high, tuple(map(float, values)), cheaper)
 
 
 def break_even_surface(
