@@ -133,7 +133,7 @@ def test_every_row_question_and_risk_has_sources_that_exist() -> None:
 def test_a_row_judged_by_a_threshold_names_the_judgement() -> None:
     used = {key for row in ROWS for key in row.sources if key.startswith("judgement:")}
     assert used <= {f"judgement:{name}" for name in JUDGEMENTS}
-    assert all(row.why and row.low <= row.value <= row.high for row in JUDGEMENTS.values())
+    assert all(row.why and row.low <= row.number <= row.high for row in JUDGEMENTS.values())
 
 
 # Anything that is allowed.
@@ -227,6 +227,16 @@ def test_a_larger_and_surer_saving_never_turns_trainium_away(
         ("either", "trainium"),
         ("neither", "trainium"),
     }
+
+
+@given(answers(capacity="both"), savings())
+def test_preferences_never_make_up_for_money_that_is_clearly_against(
+    given: Answers, saving: Saving
+) -> None:
+    dear = Saving(-0.6, -0.3, -0.1, 0.01, -1e6)
+    assert decided(given, dear, NOTHING, judged()) in ("gpu", "neither")
+    assume(saving.middle < JUDGEMENTS["least_saving"].number)
+    assert decided(given, saving, NOTHING, judged()) != "trainium"
 
 
 @settings(max_examples=100, deadline=None)
@@ -326,6 +336,8 @@ def test_the_cost_models_comparison_is_a_saving_of_trainium_only() -> None:
         probability=float(np.mean(draws > 0)),
         amount=1e5,
         a="ours",
+        b="theirs",
+        best={"theirs": SimpleNamespace(overall=5e5)},
         scenario=SimpleNamespace(options={"ours": option}),
     )
     assert Saving.of(model).middle == pytest.approx(0.2)

@@ -12,6 +12,9 @@ from utils.decision import Throughput, checklist, decide, pilot_of, steps
 from utils.decision.effort import PILOT_WEEKS
 from utils.decision.pilot import DONE, FAILED, OPEN
 from utils.decision.plan import LISTS
+from utils.decision.results import WARNED
+from utils.tco.comparison import warned
+from utils.tco.scenario import scenarios
 
 CLEAN = audit_source("import torch\n", "clean.py")
 YES = decide(PLAIN, audit=CLEAN, comparison=GOOD)
@@ -95,6 +98,25 @@ def test_values_on_the_cpu_do_not_end_the_step_of_the_device() -> None:
     assert found.state("parity") == OPEN
     with pytest.raises(ValueError, match="CPU says nothing"):
         Throughput(120, 100, "sequences/s", "cpu")
+
+
+def test_warnings_about_a_comparison_fail_their_checks_and_the_rest_is_done() -> None:
+    doubt = SimpleNamespace(kind="region", text="ours is here, theirs is there")
+    found = {each.key: each for each in pilot_of(YES, warnings=[doubt]).of("benchmark")}
+    assert found["same-terms"].state == FAILED and found["same-terms"].found == doubt.text
+    assert found["same-work"].state == found["vendor"].state == DONE
+    assert found["tail"].state == OPEN
+    looked = pilot_of(YES, warnings=[doubt], notes={"same-terms": "one region since Monday"})
+    assert {each.key: each.state for each in looked.of("benchmark")}["same-terms"] == DONE
+    with pytest.raises(ValueError, match="warnings: 'mood' is not allowed; allowed: work"):
+        pilot_of(YES, warnings=[SimpleNamespace(kind="mood", text="")])
+
+
+def test_every_warning_of_the_cost_model_has_a_check() -> None:
+    for each in scenarios().values():
+        a, b = list(each.options)[:2]
+        pilot_of(YES, warnings=warned(each, a, b))
+    assert set(WARNED.values()) <= {each.key for each in checklist("benchmark")}
 
 
 def test_an_exercise_that_was_tried_is_not_done() -> None:

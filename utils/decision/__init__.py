@@ -5,9 +5,10 @@
 """
 
 from utils.decision.judgements import JUDGEMENTS, judged
-from utils.decision.pilot import Pilot, Throughput, pilot_of
+from utils.decision.pilot import Pilot, pilot_of
 from utils.decision.plan import checklist, steps
 from utils.decision.questions import QUESTIONS, AnswerError, Answers
+from utils.decision.results import Throughput
 from utils.decision.rule import VERDICTS, Decision, decide
 from utils.decision.saving import Saving
 

@@ -44,7 +44,7 @@ def evidence(key: str) -> Evidence:
         if name not in JUDGEMENTS:
             raise KeyError(f"no judgement {name!r}; there are {', '.join(JUDGEMENTS)}")
         row = JUDGEMENTS[name]
-        return Evidence(key, f"{row.about}: {row.value:g} {row.unit}", "", "judgement", AS_OF)
+        return Evidence(key, f"{row.about}: {row.number:,.6g} {row.unit}", "", "judgement", AS_OF)
     if CLAIM.fullmatch(key):
         row = claim(key)
         return Evidence(key, row.correct, row.source, f"claim: {row.verdict}", AS_OF)

@@ -88,7 +88,8 @@ def money_flips(answers: Answers, saving: Saving, found: Seen, values: Values) -
         except ValueError:
             return None
 
-    points = [step / 100 for step in range(-200, 201)]
+    room = 1 - saving.high  # nothing saves more than the whole
+    points = [*(room * step / 400 for step in range(1, 401)), *(-step / 100 for step in range(201))]
     for by, other in _nearest(at, 0.0, decided(answers, saving, found, values), points, False):
         yield Flip(MONEY, saving.middle, saving.middle + by, other)
 

@@ -8,21 +8,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from utils.facts import figure
+
 
 @dataclass(frozen=True)
 class Judgement:
-    """One number of ours. unit: of the value. low, high: what is allowed. why: what speaks for it.
+    """One number of ours, or the key of a figure that we judge to fit. unit: of the value. low,
+    high: what is allowed. why: what speaks for it.
 
-    Amounts of money are in the currency of the answers.
+    Amounts of money are in the currency of the answers; ours are in USD.
     """
 
     name: str
-    value: float
+    value: float | str
     unit: str
     low: float
     high: float
     about: str
     why: str
+
+    @property
+    def number(self) -> float:
+        return figure(self.value).number if isinstance(self.value, str) else self.value
 
 
 _ROWS = (
@@ -101,12 +108,12 @@ _ROWS = (
     ),
     Judgement(
         "week_pay",
-        4_000,
+        "people.developer_week",
         "money per engineer and week",
         0,
         1e6,
         "pay of one engineer for a week",
-        "about the rate of claim A-133, itself an assumption: put your own",
+        "a mean of the United States, with what the employer pays beside the wage: put your own",
     ),
     Judgement(
         "repeated_runs",
@@ -285,6 +292,6 @@ def judged(**changes: float) -> Values:
         if not number or not math.isfinite(value) or not low <= value <= high:
             raise ValueError(f"{name}: {value!r} is not allowed; allowed is {low:g} to {high:g}")
         rows[name] = replace(rows[name], value=value)
-    if rows["leaning_probability"].value > rows["clear_probability"].value:
+    if rows["leaning_probability"].number > rows["clear_probability"].number:
         raise ValueError("leaning_probability: above clear_probability; it may be at most that")
-    return MappingProxyType({name: row.value for name, row in rows.items()})
+    return MappingProxyType({name: row.number for name, row in rows.items()})

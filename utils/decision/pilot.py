@@ -7,51 +7,19 @@ not given stays open. The progress record is that of `utils.progress.entries()`.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from utils.audit import Report
 from utils.catalog import CatalogError, exercise
 from utils.decision.findings import OWN
 from utils.decision.plan import LISTS, Step, checklist, steps
+from utils.decision.results import WARNED, Doubt, Parities, Throughput, doubts
 from utils.decision.rule import Decision
 from utils.facts.tables import markdown as table
 
 OPEN, DONE, FAILED = "open", "done", "failed"
 SYMBOLS = {OPEN: "○", DONE: "●", FAILED: "✕"}
 Progress = Mapping[str, Mapping[str, Any]]
-
-
-class Parities(Protocol):
-    """What is read of a result of `utils.parity.compare`: the quantities outside tolerance."""
-
-    @property
-    def outside(self) -> tuple[str, ...]: ...
-
-
-@dataclass(frozen=True)
-class Throughput:
-    """Units per second measured on a device, and those at which both options cost the same.
-
-    Raises:
-        ValueError: for numbers that are none, or a machine that is not the one to be bought.
-    """
-
-    measured: float
-    needed: float
-    unit: str
-    machine: str
-
-    def __post_init__(self) -> None:
-        for name in ("measured", "needed"):
-            value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not math.isfinite(value) or value <= 0:
-                raise ValueError(f"{name}: {value!r} is not allowed; allowed: a number above 0")
-        if not self.machine.strip() or self.machine.lower().startswith("cpu"):
-            raise ValueError(
-                f"machine: {self.machine!r} is not allowed; allowed: the instance measured, as the"
-                " time of a CPU says nothing about Trainium"
-            )
 
 
 @dataclass(frozen=True)
@@ -140,6 +108,7 @@ def pilot_of(
     audit: Report | None = None,
     parity: Parities | None = None,
     throughput: Throughput | None = None,
+    warnings: Iterable[Doubt] | None = None,
     measured: Mapping[str, float] | None = None,
     notes: Mapping[str, str] | None = None,
     failures: Mapping[str, str] | None = None,
@@ -149,6 +118,8 @@ def pilot_of(
     Args:
         progress: the learner's record: exercise id to {"points", "state", ...}.
         audit, parity, throughput: results of the instruments; parity is that of XLA on the CPU.
+        warnings: those of `utils.tco.comparison.warned`, for a comparison that was looked at: the
+            checks that they are about fail, the others of their kind are done.
         measured: key of a step to its number, measured where the step says.
         notes: key of a check to what was found, which makes it done. failures: the same, failed.
 
@@ -169,6 +140,11 @@ def pilot_of(
     if audit is not None and not _own(audit) and not audit.broken:
         given.setdefault("audit", 0.0)
     said = _said(audit, throughput)
+    if warnings is not None:
+        against = doubts(warnings)
+        notes = {key: "no warning" for key in WARNED.values() if key not in against} | notes
+        failures = {key: text for key, text in against.items() if key not in notes} | failures
+        notes = {key: text for key, text in notes.items() if key not in failures}
     checks = [_check(each, notes, failures) for name in LISTS for each in checklist(name)]
     contract = [each for each in checks if each.part == "contract"]
     states = {each.state for each in contract}
@@ -211,8 +187,9 @@ def _said(audit: Report | None, throughput: Throughput | None) -> dict[str, str]
     said = {}
     if audit is not None:
         said["audit"] = (
-            f"{_own(audit)} kernels of one's own, {audit.counts['error']} errors,"
-            f" {audit.counts['warning']} warnings in {audit.files} files, {len(audit.broken)} unread"
+            f"{_own(audit)} kernels of one's own, {audit.counts['error']} errors and"
+            f" {audit.counts['warning']} warnings in {audit.files} files,"
+            f" {len(audit.broken)} unread"
         )
     if throughput is not None:
         said["measure"] = (

@@ -29,7 +29,8 @@ class Saving:
 
     low, middle, high: its 5, 50 and 95 % points; negative where Trainium costs more, at most 1.
     probability: that Trainium is the cheaper of the two. amount: money saved over the horizon, port
-    included, in the middle.
+    included, at the best guesses. cost: what the GPU option costs over the horizon, if known; it
+    says how the amount follows when the saving moves.
 
     Raises:
         ValueError: for numbers that no comparison can give.
@@ -40,13 +41,18 @@ class Saving:
     high: float
     probability: float
     amount: float
+    cost: float | None = None
 
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
+            if each.name == "cost" and value is None:
+                continue
             good = isinstance(value, int | float) and not isinstance(value, bool)
             if not good or not math.isfinite(value):
                 raise ValueError(f"{each.name}: {value!r} is not allowed; allowed: a finite number")
+        if self.cost is not None and self.cost <= 0:
+            raise ValueError(f"cost: {self.cost:g} is not allowed; allowed: above 0, or None")
         if not 0 <= self.probability <= 1:
             raise ValueError(f"probability: {self.probability!r} is not allowed; allowed: 0 to 1")
         if not self.low <= self.middle <= self.high <= 1:
@@ -81,8 +87,9 @@ class Saving:
                     " saving of a Trainium option against another"
                 )
             points = [float(each) for each in np.quantile(given.savings, (0.05, 0.5, 0.95))]
-            return cls(*points, float(given.probability), float(given.amount))
-        names = [each.name for each in fields(cls)]
+            cost = float(given.best[given.b].overall)
+            return cls(*points, float(given.probability), float(given.amount), cost)
+        names = ("low", "middle", "high", "probability", "amount")
         if missing := [name for name in names if not hasattr(given, name)]:
             raise TypeError(
                 f"comparison: {type(given).__name__} has no {', '.join(missing)}; allowed: a Saving"
@@ -112,9 +119,10 @@ class Saving:
         for place, point in ((0.05, low), (0.5, middle), (0.95, high)):
             probability = max(probability, 1 - place) if point > 0 else probability
             probability = min(probability, 1 - place) if point < 0 else probability
-        # What the GPU option costs. An amount at best guesses may differ in sign.
-        whole = max(0.0, self.amount / self.middle) if self.middle else 0.0
-        return Saving(low, middle, high, probability, self.amount + by * whole)
+        cost = self.cost
+        if cost is None:  # an amount at best guesses may differ in sign from the middle
+            cost = max(0.0, self.amount / self.middle) if self.middle else 0.0
+        return Saving(low, middle, high, probability, self.amount + by * cost, self.cost)
 
 
 def _score(low: float, middle: float, high: float) -> float:

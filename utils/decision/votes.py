@@ -1,7 +1,8 @@
 """Rows that vote: the money first, then preferences.
 
-A preference is one vote, as no source says that one weighs more than another; money that leans is
-two, clear money four, so that it takes three preferences to put it in doubt. That is a judgement.
+A preference is one vote, as no source says that one weighs more than another. Money that leans is
+two. Money that is clear is four for Trainium, so that three preferences put it in doubt, and six
+against it, which is more than all preferences for it together. These weights are a judgement.
 The burden of proof lies with the move: without a saving that is shown, the most is "either".
 """
 
@@ -69,7 +70,7 @@ VOTES: tuple[Row, ...] = (
     _votes(
         "clearly dearer",
         "money",
-        -2,
+        -4,
         lambda case: case.dearer("clear_probability"),
         "the probability leaves no doubt for a decision of this kind",
         "judgement:clear_probability",
