@@ -86,6 +86,13 @@ def test_a_tornado_says_the_values_at_the_ends_of_its_bars(drawn: list[Any]) -> 
     assert labels == {"0.2": (-30, 0), "0.4": (50, 0), "50": (10, 1), "30": (40, 1)}
 
 
+def test_both_ends_on_one_side_stay_readable(drawn: list[Any]) -> None:
+    draw.tornado([tco.Swing("share", 0.1, 0.3, 0.3, 0.5)], 0.2, ["share"], "saving [%]", "swings")
+    axes = drawn[0].axes[0]
+    assert [bar.get_width() for bar in axes.patches] == [pytest.approx(30), pytest.approx(10)]
+    assert {each.get_text(): each.xy[0] for each in axes.texts} == {"0.1": 20, "0.3": 50}
+
+
 def test_break_even_takes_costs_that_do_not_change_and_savings_below_zero(drawn: list[Any]) -> None:
     x = [0.1, 0.2, 0.3]
     draw.break_even(x, {"one": [3, 2, 1], "two": 2.0}, [0.2], 0.3, "x", "y", "c", (0.15, 0.35))

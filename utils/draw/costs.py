@@ -57,7 +57,7 @@ def waterfall(costs: Mapping[str, "Cost"], xlabel: str, caption: str) -> Picture
     panels[0].set_yticks(range(len(names) + 1), [*names, "total"], fontsize=9)
     panels[0].invert_yaxis()
     figure.supxlabel(xlabel, fontsize=9)
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
 def shown_lines(costs: Mapping[str, "Cost"]) -> tuple[list[str], dict[str, list[float]]]:
@@ -85,17 +85,18 @@ def tornado(
         swings: those to show. saving: at the best guesses, where the bars part.
         labels: name and unit of each; the ends of its range stand at the ends of its bar.
     """
+    from matplotlib.patches import Patch
+
     figure = new_figure(7, 0.34 * len(swings) + 1.1)
     axes = figure.subplots()
+    looks = {"low end": (COLORS[0], HATCHES[0]), "high end": (COLORS[1], HATCHES[1])}
     for row, swing in enumerate(swings):
-        for end, color, hatch in (
-            (swing.at_low, COLORS[0], HATCHES[0]),
-            (swing.at_high, COLORS[1], HATCHES[1]),
-        ):
+        ends = zip((swing.at_low, swing.at_high), looks.values(), strict=True)
+        # The longer bar first: where both ends are on one side, the shorter lies on it.
+        for end, (color, hatch) in sorted(ends, key=lambda each: -abs(each[0] - saving)):
             axes.barh(row, 100 * (end - saving), left=100 * saving, height=0.62, color=color,
-                      hatch=hatch, edgecolor="white",
-                      label=None if row else ("low end", "high end")[hatch != ""])  # fmt: skip
-        _label_ends(axes, row, swing)
+                      hatch=hatch, edgecolor="white")  # fmt: skip
+        _label_ends(axes, row, swing, saving)
     axes.axvline(100 * saving, color="0.25", linewidth=1)
     ends = [100 * end for each in swings for end in (each.at_low, each.at_high)]
     if min(ends, default=0) < 0 < max(ends, default=0):
@@ -104,15 +105,23 @@ def tornado(
     axes.invert_yaxis()
     axes.margins(x=0.14)
     axes.set_xlabel(xlabel, fontsize=9)
-    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    patches = [
+        Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name)
+        for name, (color, hatch) in looks.items()
+    ]
+    axes.legend(handles=patches, frameon=False, fontsize=8, loc="lower center",
+                bbox_to_anchor=(0.5, 1), ncols=2)  # fmt: skip
     axes.spines[["top", "right"]].set_visible(False)
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
-def _label_ends(axes: "Axes", row: int, swing: "Swing") -> None:
-    """The values of the input at the two ends of its bar."""
+def _label_ends(axes: "Axes", row: int, swing: "Swing", saving: float) -> None:
+    """The values of the input, left of the bars that which gives less, right of them the other."""
     ends = sorted([(swing.at_low, swing.low), (swing.at_high, swing.high)])
-    for (place, value), side, shift in zip(ends, ("right", "left"), (-3, 3), strict=True):
+    places = min(saving, ends[0][0]), max(saving, ends[1][0])
+    for (_, value), place, side, shift in zip(
+        ends, places, ("right", "left"), (-3, 3), strict=True
+    ):
         axes.annotate(short(value), (100 * place, row), (shift, 0), textcoords="offset points",
                       ha=side, va="center", fontsize=8)  # fmt: skip
 
@@ -163,7 +172,7 @@ def break_even(
     axes.set_ylabel(ylabel, fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=5)
     axes.spines[["top", "right"]].set_visible(False)
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
 def break_even_surface(
@@ -187,7 +196,7 @@ def break_even_surface(
     """
     from matplotlib.patches import Rectangle
 
-    figure = new_figure(6, 3.6)
+    figure = new_figure(5.8, 3.2)
     axes = figure.subplots()
     percent = 100 * savings
     axes.contourf(xs, ys, percent, levels=[-1e9, 0, 1e9], colors=[_DEARER, _CHEAPER])
@@ -217,7 +226,7 @@ def break_even_surface(
     axes.set_xlabel(xlabel, fontsize=9)
     axes.set_ylabel(ylabel, fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
 def distribution(
@@ -235,12 +244,15 @@ def distribution(
     figure = new_figure(7, 1.3 * len(draws) + 0.7)
     panels = figure.subplots(len(draws), 1, sharex=True, squeeze=False)[:, 0]
     ends = [np.quantile(each, [0.005, 0.995]) for each in draws.values()]
-    edges = np.linspace(min(e[0] for e in ends), max(e[1] for e in ends), 61)
+    low, high = min(e[0] for e in ends), max(e[1] for e in ends)
+    width = max(high - low, 1e-12) / 60
+    # Zero is an edge, so that no bar is on both sides of it.
+    edges = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)
     for i, (axes, (name, values)) in enumerate(zip(panels, draws.items(), strict=True)):
         counts = np.histogram(values, edges)[0]
         axes.stairs(counts, edges, fill=True, color=COLORS[i], alpha=0.55)
         if zero and edges[0] < 0:
-            below = np.where(edges[1:] <= 0, counts, 0)
+            below = np.where(edges[1:] < width / 2, counts, 0)
             axes.stairs(below, edges, fill=True, color="none", hatch=HATCHES[1], edgecolor="0.3")
             axes.axvline(0, color="black", linewidth=1)
         low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
@@ -253,7 +265,7 @@ def distribution(
         axes.spines[["top", "right", "left"]].set_visible(False)
     panels[-1].xaxis.set_major_formatter(lambda value, _: short(value))
     figure.supxlabel(f"{xlabel}; marks at 5, 50 and 95 % of the draws", fontsize=9)
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
 def _wide(values: Sequence[float]) -> bool:

@@ -88,7 +88,7 @@ QUIZ = {
             ),
             "d": (
                 "narrow the ranges until the answer is clear",
-                "A range is what you know, not you would like.",
+                "A range is what you know, not what you would like.",
             ),
         },
         "b43ce72cbb0fb534",
