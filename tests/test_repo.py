@@ -40,7 +40,7 @@ LAYERS = (
         "training_memory",
     ),
     ("instruments", "env graph hlo lesson meter doctor networks parity precision coldstart"),
-    ("drawing and widgets", "dashboard draw widgets"),
+    ("drawing and widgets", "dashboard draw report widgets"),
     ("checks and exercises", "exercises check labgen progress quiz quizzes readme runner"),
     ("grading", "grading"),
     ("command line", "commands"),

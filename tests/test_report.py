@@ -1,0 +1,352 @@
+"""The report: complete, escaped, the same bytes twice, its first page complete by itself."""
+
+import csv
+import dataclasses
+import datetime
+import html.parser
+import io
+import re
+import zlib
+from functools import cache
+
+import pytest
+import yaml
+
+from utils import tco
+from utils.decision import Answers, Decision, decide, pilot_of
+from utils.report import Report, report, to_csv, to_html, to_pdf
+from utils.report.build import verdict_of
+from utils.report.spreadsheet import COLUMNS
+from utils.report.words import LABELS, believed, quantity, unbroken
+from utils.tco.scenario import DATA, Context, Option, Scenario
+
+TODAY = datetime.date(2026, 11, 21)
+NAMES = tuple(tco.scenarios())
+CASES = yaml.safe_load((DATA.parent / "decision_cases.yaml").read_text(encoding="utf-8"))["cases"]
+every_scenario = pytest.mark.parametrize("name", NAMES)
+
+
+def decision(case: str, comparison: object = None) -> Decision:
+    return decide(Answers.from_mapping(CASES[case]["answers"]), comparison=comparison)
+
+
+CASE_OF = {"neither": "", "gpu": "", "trainium": "", "either": ""}
+for _name in CASES:
+    CASE_OF[decision(_name).verdict] = CASE_OF[decision(_name).verdict] or _name
+
+
+@cache
+def plain(name: str) -> Report:
+    return report(tco.scenario(name), today=TODAY)
+
+
+@cache
+def full(name: str, case: str = CASE_OF["gpu"]) -> Report:
+    made = decision(case, tco.compare(tco.scenario(name)))
+    return report(tco.scenario(name), made, pilot_of(made), today=TODAY)
+
+
+class Page(html.parser.HTMLParser):
+    """Elements, texts and whether every element that was opened is closed."""
+
+    VOID = frozenset({"meta", "img", "br"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return spaced(" ".join(self.texts))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+def spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+
+
+def pages(pdf: bytes) -> list[str]:
+    """The text of each page, read by the table of characters that each font carries."""
+    objects = {
+        int(number): body
+        for number, body in re.findall(rb"\n(\d+) 0 obj\n(.*?)\nendobj", pdf, re.S)
+    }
+
+    def stream(body: bytes) -> str:
+        data = re.search(rb"stream\n(.*)\nendstream", body, re.S).group(1)
+        data = zlib.decompress(data) if b"/FlateDecode" in body else data
+        return data.decode("latin-1")
+
+    def reference(body: bytes, name: bytes) -> int:
+        return int(re.search(rb"/" + name + rb" (\d+) 0 R", body).group(1))
+
+    fonts = {}
+    for body in objects.values():
+        for name, number in re.findall(rb"/(F\d+) (\d+) 0 R", body):
+            table = stream(objects[reference(objects[int(number)], b"ToUnicode")])
+            fonts[name.decode()] = {
+                int(code, 16): bytes.fromhex(character).decode("utf-16-be")
+                for code, character in re.findall(r"<(\w{4})> <(\w+)>", table)
+            }
+    texts = []
+    for body in objects.values():
+        if b"/Type /Page\n" not in body and not re.search(rb"/Type /Page\b(?!s)", body):
+            continue
+        font, written = {}, []
+        for name, shown in re.findall(
+            r"/(F\d+) [\d.]+ Tf|\(((?:[^()\\]|\\.)*)\)(?= T[jJ]| -?[\d.]+|\])",
+            stream(objects[reference(body, b"Contents")]), re.S,
+        ):  # fmt: skip
+            if name:
+                font = fonts[name]
+                continue
+            raw = re.sub(r"\\(.)", lambda it: ESCAPES.get(it[1], it[1]), shown, flags=re.S)
+            codes = raw.encode("latin-1")
+            pairs = zip(codes[::2], codes[1::2], strict=True)
+            written.append("".join(font.get(256 * a + b, "?") for a, b in pairs))
+        texts.append(spaced(" ".join(written)))
+    return texts
+
+
+@every_scenario
+def test_the_answer_has_question_interval_and_probability(name: str) -> None:
+    made, compared = plain(name), tco.compare(tco.scenario(name))
+    assert made.question == "Does Trainium cost less than the GPU for this work?"
+    assert ". " not in made.answer and made.answer.endswith(".")
+    assert "an estimated" in made.answer and "nine draws of ten" in made.answer
+    assert (made.verdict, made.headline) == verdict_of(compared)
+    rows = {row[0]: row[1:] for row in made.costs.rows}
+    assert {"Server", f"Cost of one {made.per}", "Servers", "in nine draws of ten"} <= rows.keys()
+    assert made.name == f"report-{name}-2026-11-21"
+
+
+def test_the_verdict_says_no_as_plainly_as_yes() -> None:
+    base = tco.scenario("pretrain-70b")
+    dear = base.with_values({"trainium.price": 4 * base.inputs["trainium.price"].value})
+    cheap = base.with_values({"trainium.price": base.inputs["trainium.price"].value / 4})
+    no, yes = report(dear, today=TODAY), report(cheap, today=TODAY)
+    assert (no.verdict, no.headline) == ("no", "No: the GPU costs less, by these estimates.")
+    assert (yes.verdict, yes.headline) == ("yes", "Yes: Trainium costs less, by these estimates.")
+    swapped = report(dear, today=TODAY, a="gpu", b="trainium")
+    assert swapped.verdict == "yes" and swapped.answer.startswith("The GPU costs an estimated")
+
+
+@every_scenario
+def test_every_input_stands_there_with_its_source_or_as_an_assumption(name: str) -> None:
+    made, scenario = plain(name), tco.scenario(name)
+    assert {each.path for each in made.given} == scenario.inputs.keys()
+    page, pdf = Page(to_html(made)).text, " ".join(pages(to_pdf(made)))
+    letters = re.sub(r"\W+", "", pdf)
+    for each in made.given:
+        assert each.input.note in each.origin
+        known = each.input.source or "Assumption"
+        assert known in each.origin
+        assert spaced(each.origin) in page
+        assert re.sub(r"\W+", "", each.origin) in letters, each.path
+        assert spaced(each.value) in page
+
+
+@every_scenario
+def test_break_evens_within_the_ranges_are_told_and_others_are_called_outside(name: str) -> None:
+    scenario, made = tco.scenario(name), plain(name)
+    inside = [
+        path
+        for path, each in scenario.inputs.items()
+        if each.low < each.high
+        and tco.break_even(scenario, path, low=each.low, high=each.high).values
+    ]
+    if inside:
+        assert len(made.break_evens) == len(inside)
+    else:
+        assert made.break_evens[0].startswith("No single input")
+        assert all(each.startswith("Outside its range") for each in made.break_evens[1:])
+
+
+@every_scenario
+def test_the_page_needs_nothing_else_and_can_be_read_aloud(name: str) -> None:
+    text = to_html(full(name))
+    page = Page(text)
+    assert not {"script", "link", "iframe", "object", "svg"} & {tag for tag, _ in page.found}
+    assert page.all("html") == [{"lang": "en"}]
+    assert [each["src"][:22] for each in page.all("img")] == ["data:image/png;base64,"] * 2
+    assert all(len((each["alt"] or "").split()) > 8 for each in page.all("img"))
+    assert len(page.all("table")) == len(page.all("caption")) == 4
+    assert all(each["scope"] in ("col", "row") for each in page.all("th"))
+    assert "url(" not in text and "@import" not in text
+    outside = [each for each in re.findall(r'="(\w+:[^"]*)"', text) if not each.startswith("data:")]
+    links = [each["href"] for each in page.all("a")]
+    assert set(outside) == set(links) and all(re.match("https?://", each) for each in links)
+
+
+@every_scenario
+@pytest.mark.parametrize("make", (plain, full), ids=("costs", "decided"))
+def test_the_first_page_is_complete_by_itself(name: str, make: object) -> None:
+    made = make(name)
+    found = pages(to_pdf(made))
+    assert 3 <= len(found) <= 6
+    first = found[0]
+    assert f"Page 1 of {len(found)}" in first
+    for text in (made.title, made.headline, made.answer, made.question):
+        assert spaced(unbroken(text)) in first
+    for section in made.sections:
+        assert section.title in first
+        if section.points:
+            assert spaced(unbroken(section.points[0]))[:60] in first
+    whole = re.sub(r"\W+", "", " ".join(found))
+    for section in made.sections:
+        assert all(re.sub(r"\W+", "", each) in whole for each in section.points)
+
+
+def test_a_document_has_a_title_a_language_and_figures_in_words_and_repeats_itself() -> None:
+    made = plain("pretrain-70b")
+    pdf = to_pdf(made)
+    assert to_pdf(report(tco.scenario("pretrain-70b"), today=TODAY)) == pdf
+    assert b"/Lang (en)" in pdf and b"D:20261121000000" in pdf and b"/DisplayDocTitle true" in pdf
+    assert "Pre-training of a 70B model".encode("utf-16-be") in pdf.replace(b"\\", b"") or (
+        b"Pre-training of a 70B model" in pdf
+    )
+    assert pdf.count(b"/Alt ") == 2
+    moment = datetime.datetime(2026, 12, 1, tzinfo=datetime.UTC)
+    assert b"D:20261201000000" in to_pdf(made, created=moment)
+
+
+MARKUP = '<script>alert(1)</script> & "quoted" </title> {{ 7 * 7 }} '
+
+
+def hostile(times: int = 1) -> Scenario:
+    base = tco.scenario("lora-13b")
+    bad = MARKUP * times + "Ω≈ß" * 3 + "x" * 60 * times
+    names = ("a" * 40 * times, "<b>" + "z" * 40)
+    options = {
+        name: Option(
+            Context("other", bad, bad, bad, "bf16", ""),
+            {f: dataclasses.replace(i, note=MARKUP, source="javascript:alert(1)", status="measured")
+             for f, i in each.inputs.items()},
+        )
+        for name, each in zip(names, base.options.values(), strict=True)
+    }  # fmt: skip
+    return dataclasses.replace(base, name=bad, title=bad, about=bad, unit="<i>", options=options)
+
+
+@pytest.mark.parametrize("times", (1, 40))
+def test_whatever_somebody_wrote_is_escaped_and_breaks_no_page(times: int) -> None:
+    made = report(hostile(times), today=TODAY)
+    assert re.fullmatch("[a-z0-9-]{1,80}", made.name)
+    text = to_html(made)
+    page = Page(text)
+    assert "<script" not in text and "<b>" not in text and "<i>" not in text
+    assert "javascript:" not in " ".join(str(each["href"]) for each in page.all("a"))
+    assert "alert(1)" in page.text and "{{ 7 * 7 }}" in page.text
+    found = pages(to_pdf(made))
+    assert "Before you rely on this" in found[0] and "All inputs" not in found[0]
+    assert "Ω≈ß" in " ".join(found) or times > 1
+
+
+def test_a_table_for_spreadsheets_has_every_number_and_no_formula() -> None:
+    scenario = tco.scenario("chat-service")
+    rows = list(csv.DictReader(io.StringIO(to_csv(plain("chat-service")))))
+    assert tuple(rows[0]) == COLUMNS
+    inputs = {
+        ".".join(filter(None, (row["option"], row["name"]))): row
+        for row in rows
+        if row["kind"] == "input"
+    }
+    assert inputs.keys() == scenario.inputs.keys()
+    for path, each in scenario.inputs.items():
+        assert float(inputs[path]["value"]) == each.value and inputs[path]["unit"] == each.unit
+        assert inputs[path]["status"] == each.status
+    costs = [row for row in rows if row["kind"] == "cost" and row["option"] == "gpu"]
+    assert sum(float(row["value"]) for row in costs) == pytest.approx(scenario.cost("gpu").total)
+    evil = dataclasses.replace(scenario, title='=HYPERLINK("x")')
+    assert "'=HYPERLINK" in to_csv(report(evil, today=TODAY))
+
+
+@pytest.mark.parametrize("verdict", CASE_OF)
+def test_a_decision_gives_the_headline_reasons_flips_and_risks(verdict: str) -> None:
+    made = full("pretrain-70b", CASE_OF[verdict])
+    given = decision(CASE_OF[verdict], tco.compare(tco.scenario("pretrain-70b")))
+    assert made.verdict == given.verdict
+    assert made.headline == f"{given.headline}."
+    titles = [each.title for each in made.sections]
+    assert {"Why", "What would change the verdict", "Risks", "The pilot"} <= set(titles)
+    page = Page(to_html(made)).text
+    for each in (*given.decisive, *given.risks):
+        assert spaced(unbroken(each.text))[1:] in re.sub("\xa0", " ", page) or (
+            spaced(each.text)[1:] in page
+        )
+    assert not any("another cost comparison" in each for each in made.warnings)
+
+
+def test_a_verdict_that_does_not_rest_on_these_costs_is_told() -> None:
+    other = decision(CASE_OF["gpu"], tco.compare(tco.scenario("lora-13b")))
+    none = decision(CASE_OF["gpu"])
+    scenario = tco.scenario("pretrain-70b")
+    assert "another cost comparison" in report(scenario, other, today=TODAY).warnings[0]
+    assert "without these costs" in report(scenario, none, today=TODAY).warnings[0]
+
+
+@pytest.mark.parametrize("name", ("decision", "pilot"))
+def test_something_else_than_a_decision_or_a_pilot_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}: str is not allowed"):
+        report(tco.scenario("lora-13b"), **{name: "yes"})
+
+
+def test_energy_is_shown_where_it_is_given() -> None:
+    base = tco.scenario("lora-13b")
+    owned = {
+        "power": tco.assumed(0.7, "kW", 0.5, 0.9, "a chip with its share of the server"),
+        "pue": tco.assumed(1.2, "ratio", 1.1, 1.5, "a new building"),
+        "carbon": tco.assumed(0.3, "kg/kWh", 0.1, 0.5, "a mixed grid"),
+    }
+    made = report(dataclasses.replace(base, shared={**base.shared, **owned}), today=TODAY)
+    rows = {row[0]: row[1] for row in made.costs.rows}
+    assert rows["Energy of one run"].endswith(" kWh")
+    assert rows["Carbon dioxide of one run"].endswith(" kg")
+    assert not any(row[0].startswith("Energy") for row in plain("lora-13b").costs.rows)
+
+
+def test_values_and_ranges_are_said_in_words() -> None:
+    assert LABELS.keys() == tco.FIELDS.keys()
+    scenario = tco.scenario("lora-13b")
+
+    def said(path: str, value: float) -> str:
+        return quantity(path, value, scenario)
+
+    assert said("trainium.mfu", 0.28083) == "28.1 %"
+    assert said("work", 60e6) == "60 million tokens"
+    assert said("trainium.price", 35.7608) == "USD 35.76 an hour"
+    assert said("startup", 0.25) == "15 minutes"
+    assert said("restart", 1.0000000001) == "1 hour"
+    assert said("trainium.engineers", 1) == "1 engineer"
+    assert said("trainium.peak", 667e12) == "667 TFLOPS"
+
+    def ranged(path: str, low: float, high: float) -> str:
+        each = dataclasses.replace(scenario.inputs[path], value=low, low=low, high=high)
+        return believed(path, each, scenario)
+
+    assert ranged("trainium.price", 30, 40.5) == "USD 30 to 40.50 an hour"
+    assert ranged("queue", 0, 0.5) == "0 to 30 minutes"
+    assert ranged("runs", 1, 4) == "1 to 4 runs"
+    assert ranged("startup", 0.5, 2) == "30 minutes to 2 hours"
+    assert ranged("startup", 0.5, 0.5) == "fixed"

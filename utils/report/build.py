@@ -1,0 +1,160 @@
+"""A scenario, and what was decided about it, made into the content of a report."""
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+
+from utils.decision import Decision, Pilot, judged
+from utils.report import decided, estimates
+from utils.report.content import Line, Report
+from utils.report.figures import pictures
+from utils.report.words import PER, against, label, money, named, percent, sentence
+from utils.tco.comparison import Warned, warned
+from utils.tco.cost import LINES
+from utils.tco.scenario import Scenario
+from utils.tco.uncertainty import DRAWS, Comparison, compare, tornado
+
+CLAIM = "vendor claim"
+
+
+def report(
+    scenario: Scenario,
+    decision: Decision | None = None,
+    pilot: Pilot | None = None,
+    today: datetime.date | None = None,
+    a: str | None = None,
+    b: str | None = None,
+    draws: int = DRAWS,
+) -> Report:
+    """The report on a scenario.
+
+    Args:
+        decision: what `utils.decision.decide` returned for this work, if it was asked.
+        pilot: what `utils.decision.pilot_of` returned, if a pilot is planned.
+        today: date of the report, by which prices are judged old; the present day if not given.
+        a, b: the options to compare; the first two if not given. draws: from the ranges.
+
+    Raises:
+        InputError: for options that there are not. TypeError: for a decision or a pilot that is
+            none.
+
+    >>> from utils.tco import scenario
+    >>> report(scenario("lora-13b"), today=datetime.date(2026, 11, 20)).name
+    'report-lora-13b-2026-11-20'
+    """
+    decided.check(decision, pilot)
+    today = today or datetime.date.today()
+    compared = compare(scenario, a, b, draws)
+    pair = (compared.a, compared.b)
+    swings = tornado(scenario, *pair)
+    verdict, headline = verdict_of(compared)
+    if decision is not None:
+        verdict, headline = decision.verdict, f"{decision.headline}."
+    given = [estimates.given(scenario, *each) for each in scenario.inputs.items()]
+    return Report(
+        name=f"report-{slug(scenario.name)}-{today}",
+        title=scenario.title,
+        about=scenario.about,
+        date=today,
+        currency=scenario.currency,
+        per=PER[scenario.kind],
+        verdict=verdict,
+        headline=headline,
+        question=f"Does {label(pair[0], article=True)} cost less than"
+        f" {label(pair[1], article=True)} for this work?",
+        answer=answer(compared),
+        costs=estimates.costs(compared),
+        decides=estimates.decides(compared, swings),
+        break_evens=estimates.break_evens(compared, swings),
+        measure=(*estimates.measure(compared), *decided.missing(decision)),
+        warnings=(
+            *decided.warnings(decision, compared),
+            *cautions(warned(scenario, *pair, today), *pair),
+        ),
+        decided=decided.sections(decision),
+        pilot=decided.pilot_sections(pilot),
+        lines=estimates.lines(compared),
+        amounts=tuple(
+            Line(option, name, float(amount), LINES[name])
+            for option in pair
+            for name, amount in compared.best[option].lines.items()
+        ),
+        given=tuple(sorted(given, key=lambda each: not each.shared)),
+        method="All costs are estimates of a model: neither offers nor measurements. Each input"
+        " has a best guess and a range that is believed to hold it in nearly all cases. Intervals"
+        f" and probabilities come from {draws:,} draws from triangular distributions over these"
+        " ranges, each input independent of the others. What the model leaves out is in none of"
+        " them.",
+        figures=pictures(compared, swings),
+    )
+
+
+def verdict_of(compared: Comparison) -> tuple[str, str]:
+    """What the costs alone say, with the thresholds of the decision rule."""
+    values = judged()
+    clear, leaning = values["clear_probability"], values["leaning_probability"]
+    first, second = label(compared.a, article=True), label(compared.b, article=True)
+    p = compared.probability
+    if p >= clear:
+        return "yes", f"Yes: {first} costs less, by these estimates."
+    if p <= 1 - clear:
+        return "no", f"No: {second} costs less, by these estimates."
+    if p >= leaning:
+        return "open", f"Probably: {first} seems to cost less, but that is not sure."
+    if p <= 1 - leaning:
+        return "open", f"Probably not: {second} seems to cost less, but that is not sure."
+    return "open", "Not known: what is known today does not say which costs less."
+
+
+def answer(compared: Comparison) -> str:
+    """One sentence with the saving, its interval and its probability."""
+    scenario = compared.scenario
+    a, b = compared.a, compared.b
+    first, second = label(a, article=True), label(b, article=True)
+    amounts = [money(float(compared.best[o].total), scenario.currency) for o in (a, b)]
+    saving = against(compared.saving)
+    low, high = (against(each) for each in compared.interval())
+    p = compared.probability
+    cheaper = "none" if p == 0 else "all" if p == 1 else percent(p)
+    than = "as" if saving == "the same" or saving.endswith("much") else "than"
+    text = (
+        f"{first} costs an estimated {saving} {than} {second} ({amounts[0]} against {amounts[1]} a"
+        f" {PER[scenario.kind]}); nine draws of ten from the believed ranges lie between {low} and"
+        f" {high}, and {first} is cheaper in {cheaper} of them."
+    )
+    return text[0].upper() + text[1:]
+
+
+def cautions(found: Sequence[Warned], a: str, b: str) -> tuple[str, ...]:
+    """Warnings as sentences: what holds for both options is said once, claims of vendors are
+    listed in one, and options have the names that a reader knows.
+
+    >>> cautions([Warned("price", "the price of gpu is old"), Warned("price", "the price of tpu is"
+    ...     " old"), Warned("date", "gpu is of May")], "gpu", "tpu")
+    ('The price of either option is old.', 'The GPU is of May.')
+    """
+    claimed = [named(path) for each in found if each.kind == CLAIM for path in each.paths]
+    claimed = [name if ":" in name else name[0].lower() + name[1:] for name in claimed]
+    texts = [each.text for each in found if each.kind != CLAIM]
+    swapped = {_with(text, {a: b, b: a}) for text in texts}
+    either = {a: "either option", b: "either option"}
+    known = {option: label(option, article=True) for option in (a, b)}
+    said = [_with(text, either if text in swapped else known) for text in texts]
+    if claimed:
+        said.append("Said by a vendor, not measured: " + "; ".join(claimed))
+    return tuple(dict.fromkeys(sentence(text) for text in said))
+
+
+def _with(text: str, names: Mapping[str, str]) -> str:
+    """The text with other names for options, where they stand as words of their own."""
+    words = "|".join(re.escape(name) for name in names)
+    return re.sub(rf"(?<![\w.-])(?:{words})(?![\w.-])", lambda it: names[it.group()], text)
+
+
+def slug(name: str) -> str:
+    """A name that is safe in any file system.
+
+    >>> slug("../Chat & <b>more</b>"), slug("é")
+    ('chat-b-more-b', 'scenario')
+    """
+    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:60].strip("-") or "scenario"

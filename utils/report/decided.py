@@ -1,0 +1,120 @@
+"""What the decision rule and the pilot add to a report."""
+
+from utils.decision import QUESTIONS, Decision, Pilot, Saving
+from utils.report.content import Section
+from utils.report.words import percent, sentence
+from utils.tco.uncertainty import Comparison
+
+SHORT = {"trainium": "Trainium", "gpu": "GPU", "either": "either", "neither": "neither"}
+
+
+def check(decision: object, pilot: object) -> None:
+    """Raises TypeError unless each is None or what `utils.decision` returns."""
+    for name, given, kind, makes in (
+        ("decision", decision, Decision, "decide(answers, audit, comparison)"),
+        ("pilot", pilot, Pilot, "pilot_of(decision)"),
+    ):
+        if given is not None and not isinstance(given, kind):
+            raise TypeError(
+                f"{name}: {type(given).__name__} is not allowed; allowed: what"
+                f" utils.decision.{makes} returns"
+            )
+
+
+def sections(decision: Decision | None) -> tuple[Section, ...]:
+    """Why, what would change it, and what may still go wrong."""
+    if decision is None:
+        return ()
+    weeks = decision.port_weeks + decision.pilot_weeks
+    return (
+        Section(
+            "Why",
+            f"Confidence: {decision.confidence} ({decision.because}). Port and pilot would take an"
+            f" estimated {weeks:.0f} weeks.",
+            points=tuple(sentence(each.text) for each in decision.decisive),
+            most=4,
+        ),
+        Section("What would change the verdict", points=_flips(decision), most=3),
+        Section(
+            "Risks",
+            points=tuple(
+                f"{sentence(each.kind + ': ' + each.text)} What to do: {each.mitigation}."
+                for each in decision.risks
+            ),
+            most=3,
+        ),
+    )
+
+
+def _flips(decision: Decision) -> tuple[str, ...]:
+    if not decision.flips:
+        return ("No single answer, and no other saving, changes the verdict.",)
+    points = []
+    for each in decision.flips:
+        if each.field in QUESTIONS:
+            row = QUESTIONS[each.field]
+            unit = f" {row.unit}" if row.unit else ""
+            now, to = (_plain(value) + unit * (not row.allowed) for value in (each.now, each.to))
+            about = row.asks
+        else:
+            now, to = _share(each.now), _share(each.to)
+            about = "What is saved with Trainium, in the middle of the draws?"
+        points.append(f"{about} Now: {now}. With {to}: {SHORT[each.verdict]}.")
+    return tuple(points)
+
+
+def _share(share: str | float) -> str:
+    return f"{100 * float(share):.0f} %"
+
+
+def _plain(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:,.4g}"
+
+
+def missing(decision: Decision | None) -> tuple[str, ...]:
+    """What could change the verdict once it is known."""
+    if decision is None:
+        return ()
+    return tuple(
+        f"{sentence(each.what)[:-1]}: {each.todo.rstrip('.')}; the verdict could become"
+        f" {' or '.join(SHORT[name] for name in each.verdicts)}."
+        for each in decision.missing
+    )
+
+
+def warnings(decision: Decision | None, compared: Comparison) -> tuple[str, ...]:
+    """Where answers and audit disagree, and whether verdict and costs belong together."""
+    if decision is None:
+        return ()
+    found = [sentence(each.text) for each in decision.contradictions]
+    if decision.saving is None:
+        found.append("The verdict was reached without these costs.")
+    elif compared.scenario.options[compared.a].context.platform != "trainium" or (
+        decision.saving != Saving.of(compared)
+    ):
+        found.append(
+            "The verdict was reached with another cost comparison, in which Trainium was cheaper in"
+            f" {percent(decision.saving.probability)} of the draws."
+        )
+    return tuple(found)
+
+
+def pilot_sections(pilot: Pilot | None) -> tuple[Section, ...]:
+    """The steps of the pilot, how far each is, and what ends it."""
+    if pilot is None:
+        return ()
+    states = [pilot.state(each.key) for each in pilot.steps]
+    text = f"{states.count('done')} of {len(states)} steps are done; all of them take an estimated"
+    return (
+        Section(
+            "The pilot",
+            f"{sentence(pilot.blocked) + ' ' if pilot.blocked else ''}{text}"
+            f" {pilot.total_weeks:.0f} weeks.",
+            points=tuple(
+                f"{each.title} ({state}, {pilot.weeks[each.key]:.1f} weeks). Ends with"
+                f" {each.exit}. Stop if {each.stop}."
+                for each, state in zip(pilot.steps, states, strict=True)
+            ),
+            most=6,
+        ),
+    )

@@ -1,0 +1,197 @@
+"""The tables and sentences of a report that the cost model gives."""
+
+from collections.abc import Iterable, Sequence
+
+from utils.facts import figure, figures
+from utils.report.content import Given, Table
+from utils.report.words import (
+    PER,
+    PURCHASES,
+    against,
+    believed,
+    label,
+    large,
+    money,
+    named,
+    plural,
+    quantity,
+)
+from utils.tco.cost import LINES, Number
+from utils.tco.fields import HOURS_PER_MONTH
+from utils.tco.inputs import Input
+from utils.tco.scenario import Scenario
+from utils.tco.uncertainty import BreakEven, Comparison, Swing, break_even, value_of_measuring
+
+TOP = 5
+NEGLIGIBLE = 0.001
+"""What is worth less than this share of the cost is not worth finding out."""
+
+
+def costs(compared: Comparison) -> Table:
+    """Both options side by side."""
+    scenario, pair = compared.scenario, (compared.a, compared.b)
+    currency, per = scenario.currency, PER[scenario.kind]
+    found = [compared.best[option] for option in pair]
+    intervals = [compared.interval(option) for option in pair]
+
+    def amounts(values: Iterable[Number]) -> list[str]:
+        return [money(float(each), currency) for each in values]
+
+    rows = [
+        ("Server", [scenario.options[option].context.instance for option in pair]),
+        ("Region and purchase", [_bought(scenario, option) for option in pair]),
+        (f"Cost of one {per}", amounts(each.total for each in found)),
+        ("in nine draws of ten", [f"{money(i, currency)} to {large(j)}" for i, j in intervals]),
+        (f"Cost of a million {plural(scenario.unit)}", amounts(each.per_million for each in found)),
+    ]
+    if scenario.kind == "service":
+        of_item = [_value(scenario, option, "tokens_per_item") for option in pair]
+        of_token = (each.per_million / n for each, n in zip(found, of_item, strict=True))
+        rows.append(("Cost of a million tokens", amounts(of_token)))
+        servers = [float(each.instance_hours) / HOURS_PER_MONTH for each in found]
+    else:
+        rows.append(("Hours of one run", [large(float(each.hours)) for each in found]))
+        servers = [_value(scenario, option, "instances") for option in pair]
+    rows += [
+        ("Servers", [large(each) for each in servers]),
+        (f"Cost over {over(compared)}", amounts(each.overall for each in found)),
+    ]
+    if all(each.energy_kwh is not None for each in found):
+        rows += [
+            (f"Energy of one {per}", [f"{large(float(e.energy_kwh))} kWh" for e in found]),
+            (f"Carbon dioxide of one {per}", [f"{large(float(e.carbon_kg))} kg" for e in found]),
+        ]
+    return Table(
+        "Estimates at the best guesses of all inputs",
+        ("Estimate", *map(label, pair)),
+        tuple((name, *values) for name, values in rows),
+    )
+
+
+def over(compared: Comparison) -> str:
+    """The time considered, such as "52 runs"."""
+    horizon = float(compared.best[compared.a].horizon)
+    per = PER[compared.scenario.kind]
+    return f"{large(horizon)} {per if horizon == 1 else plural(per)}"
+
+
+def decides(compared: Comparison, swings: Sequence[Swing]) -> Table:
+    """The inputs that move the comparison most."""
+    scenario = compared.scenario
+    rows = [
+        (
+            named(each.path),
+            quantity(each.path, scenario.inputs[each.path].value, scenario),
+            f"{quantity(each.path, each.low, scenario)}: {against(each.at_low)}",
+            f"{quantity(each.path, each.high, scenario)}: {against(each.at_high)}",
+        )
+        for each in swings[:TOP]
+    ]
+    return Table(
+        f"Estimated cost of {label(compared.a, article=True)} against that of"
+        f" {label(compared.b, article=True)}, if one input alone is at an end of its believed"
+        " range",
+        ("Input", "Best guess", "At the low end", "At the high end"),
+        tuple(rows),
+    )
+
+
+def break_evens(compared: Comparison, swings: Sequence[Swing]) -> tuple[str, ...]:
+    """Where the cheaper option changes: within the believed ranges, or how far outside."""
+    scenario, pair = compared.scenario, (compared.a, compared.b)
+    inside = [
+        break_even(scenario, each.path, *pair, low=each.low, high=each.high) for each in swings
+    ]
+    if found := [each for each in inside if each.values]:
+        # Several crossings come from billing in whole steps: they say less than a single one.
+        found.sort(key=lambda each: len(each.values) > 1)
+        return tuple(_crossing(scenario, each) for each in found)
+    outside = [break_even(scenario, each.path, *pair) for each in swings[:TOP]]
+    return (
+        "No single input, anywhere in its believed range, changes which option costs less.",
+        *(f"Outside its range: {_crossing(scenario, each)}" for each in outside if each.values),
+    )
+
+
+def _crossing(scenario: Scenario, found: BreakEven) -> str:
+    now = quantity(found.path, scenario.inputs[found.path].value, scenario)
+    at = [quantity(found.path, value, scenario) for value in found.values]
+    names = [label(option, article=True) for option in found.cheaper]
+    about = f"{named(found.path)} (best guess {now})"
+    if len(at) == 1:
+        return f"{about}: below {at[0]} {names[0]} costs less, above it {names[1]}."
+    more = f" and {len(at) - 3} more values" if len(at) > 3 else ""
+    return f"{about}: both cost the same at {', '.join(at[:3])}{more}."
+
+
+def measure(compared: Comparison) -> tuple[str, ...]:
+    """What is worth knowing better before choosing, and how much. Two digits: it is known less well
+    than the costs.
+    """
+    currency = compared.scenario.currency
+    worth = value_of_measuring(compared)
+    most = worth.pop("everything")
+    everything = money(most, currency, 2)
+    least = NEGLIGIBLE * min(abs(float(each.overall)) for each in compared.best.values())
+    top = [(path, value) for path, value in worth.items() if value > least][:3]
+    if most <= least / 100:
+        return ("Nothing, for this choice: within these ranges the same option stays the cheaper.",)
+    if not top:
+        return (
+            "No single input needs to be known better before choosing: the choice would stay the"
+            f" same. Knowing all of them would be worth an estimated {everything} at most.",
+        )
+    points = [
+        f"{named(path)}: knowing it before choosing is worth an estimated"
+        f" {money(value, currency, 2)} over {over(compared)}."
+        for path, value in top
+    ]
+    last = f"Knowing everything would be worth an estimated {everything}: finding out may not cost"
+    return (*points, f"{last} more.")
+
+
+def lines(compared: Comparison) -> Table:
+    """The cost line by line, in the order of a waterfall."""
+    pair, currency = (compared.a, compared.b), compared.scenario.currency
+    found = [compared.best[option] for option in pair]
+    names = [name for name in LINES if any(each.lines.get(name, 0) for each in found)]
+    rows = [
+        (name, *(money(float(each.lines.get(name, 0)), currency) for each in found), LINES[name])
+        for name in names
+    ]
+    total = ("total", *(money(float(each.total), currency) for each in found), "the sum")
+    return Table(
+        f"Estimated cost of one {PER[compared.scenario.kind]}, line by line; lines that are nothing"
+        " for both are left out",
+        ("Line", *map(label, pair), "What it is"),
+        (*rows, total),
+    )
+
+
+def given(scenario: Scenario, path: str, each: Input) -> Given:
+    """One input with its source as a reader finds it."""
+    page = address = each.source
+    if each.source in figures():
+        quoted = figure(each.source)
+        page, address = quoted.page, quoted.source
+    # Nothing but a page becomes a link: an address may come from whoever wrote the scenario.
+    is_page = address.startswith(("https://", "http://"))
+    return Given(
+        path=path,
+        input=each,
+        name=named(path),
+        group=scenario.field(path).group,
+        value=quantity(path, each.value, scenario),
+        believed=believed(path, each, scenario),
+        page=page if is_page else "",
+        address=address if is_page else "",
+    )
+
+
+def _value(scenario: Scenario, option: str, field: str) -> float:
+    return {**scenario.shared, **scenario.options[option].inputs}[field].value
+
+
+def _bought(scenario: Scenario, option: str) -> str:
+    context = scenario.options[option].context
+    return f"{context.region}, {PURCHASES.get(context.purchase, context.purchase)}"

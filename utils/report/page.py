@@ -1,0 +1,37 @@
+"""A report as one HTML page that needs nothing else: no script, no network, prints on A4."""
+
+import base64
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from utils.report.content import Report
+from utils.report.words import day, unbroken
+
+if TYPE_CHECKING:
+    import jinja2
+
+TEMPLATE = "page.html.j2"
+
+
+@cache
+def _template() -> "jinja2.Template":
+    import jinja2
+
+    folder = jinja2.FileSystemLoader(Path(__file__).parent)
+    # Titles, names and sources are whatever somebody wrote: they are always escaped.
+    environment = jinja2.Environment(
+        loader=folder, autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, finalize=_finished,
+    )  # fmt: skip
+    return environment.get_template(TEMPLATE)
+
+
+def _finished(value: object) -> object:
+    return unbroken(value) if type(value) is str else value
+
+
+def to_html(report: Report) -> str:
+    """The page: all sections, both figures as data, every input with its source."""
+    pictures = [(each, base64.b64encode(each.png).decode("ascii")) for each in report.figures]
+    return _template().render(report=report, day=day(report.date), pictures=pictures)

@@ -1,0 +1,278 @@
+"""Numbers and inputs of a report in plain words: three digits, separators, units spelled out."""
+
+import datetime
+import re
+from collections.abc import Mapping
+from math import floor, log10
+
+from utils.tco.fields import FIELDS
+from utils.tco.inputs import Input
+from utils.tco.scenario import Scenario, field_name
+
+PER = {"job": "run", "service": "month"}
+PLATFORMS = {"trainium": "Trainium", "gpu": "GPU"}
+PURCHASES = {
+    "on_demand": "on demand",
+    "capacity_block": "Capacity Block",
+    "savings_plan": "savings plan",
+    "reserved": "reserved",
+    "spot": "spot",
+    "owned": "owned",
+}
+LABELS: Mapping[str, str] = {
+    "work": "Work of one run",
+    "flop_per_unit": "Arithmetic for one unit of work",
+    "runs": "Good runs over the time considered",
+    "demand": "Demand, mean over the day",
+    "peak_to_mean": "Demand at its peak over its mean",
+    "tokens_per_item": "Tokens of one item",
+    "months": "Time that the service runs",
+    "instances": "Servers that work together",
+    "peak": "Peak rate of one server",
+    "mfu": "Share of the peak rate reached (MFU)",
+    "units_per_second": "Throughput of one server",
+    "scaling": "Speed kept when servers work together",
+    "load": "Share of the throughput that may be used",
+    "spare": "Spare servers",
+    "autoscaled": "Share of the day's swing followed",
+    "price": "List price of one server",
+    "discount": "Discount off the list price",
+    "billing_step": "Time is billed in steps of",
+    "credits": "Credits over the time considered",
+    "support": "Support plan, share of the usage",
+    "starts": "Starts of one run",
+    "startup": "Start-up time, without compiling",
+    "compile_cold": "Compiling with an empty cache",
+    "compile_warm": "Loading from a filled compile cache",
+    "cold_compiles": "Starts with an empty compile cache",
+    "compile_paid": "Share of servers billed while compiling",
+    "queue": "Billed waiting before a run",
+    "utilisation": "Share of the billed time in use",
+    "failed_runs": "Failed runs for each good one",
+    "failed_share": "Share of a run that a failed one takes",
+    "scale_ups": "Servers started to follow the demand",
+    "releases": "Releases that compile anew",
+    "failures": "Failures of one server",
+    "interruptions": "Interruptions of one spot server",
+    "checkpoint_every": "Work between two checkpoints",
+    "checkpoint_write": "Waiting for one checkpoint",
+    "restart": "From a failure to work again",
+    "storage": "Data kept",
+    "storage_months": "Time that a run keeps it",
+    "storage_price": "Price of storage",
+    "egress": "Data leaving the cloud for one run",
+    "egress_per_item": "Data leaving the cloud for one item",
+    "egress_price": "Price of data leaving the cloud",
+    "engineers": "Engineers for the port",
+    "weeks": "Weeks that the port takes them",
+    "pay": "Cost of one engineer",
+    "operations": "People's hours for operations",
+    "operations_pay": "Cost of an hour of operations",
+    "power": "Power of one server at work",
+    "pue": "Power usage effectiveness (PUE)",
+    "carbon": "Carbon dioxide of the electricity",
+}
+"""What a decision maker reads in place of a field's name."""
+
+_LARGE = ((1e18, "quintillion"), (1e15, "quadrillion"), (1e12, "trillion"), (1e9, "billion"),
+          (1e6, "million"))  # fmt: skip
+_PREFIXES = ((1e24, "Y"), (1e21, "Z"), (1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"),
+             (1e6, "M"))  # fmt: skip
+_NAMES = "|".join(name for _, name in _LARGE)
+_HELD = re.compile(rf"(?<=\d) (?=%|(?:{_NAMES})\b)|(?<=\b[A-Z]{{3}}) (?=-?\d)")
+_SHARES = frozenset(
+    "mfu scaling load autoscaled discount support compile_paid utilisation failed_share".split()
+)
+_RATES = {"h": "an hour", "s": "a second", "day": "a day", "week": "a week", "month": "a month",
+          "year": "a year", "GB": "a GB", "kWh": "a kWh"}  # fmt: skip
+_COUNTS = {"h": "hour", "week": "week", "month": "month", "servers": "server", "runs": "run",
+           "tokens": "token", "people": "engineer"}  # fmt: skip
+
+
+def rounded(value: float, digits: int = 3) -> str:
+    """A number with so many digits, and no zero behind the point that says nothing.
+
+    >>> rounded(123456.7), rounded(12.345), rounded(0.5), rounded(1.9996), rounded(0.0)
+    ('123,000', '12.3', '0.5', '2', '0')
+    """
+    if value == 0:
+        return "0"
+    value = float(f"{value:.{digits}g}")
+    places = max(0, digits - 1 - floor(log10(abs(value))))
+    text = f"{value:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
+
+
+def large(value: float, digits: int = 3) -> str:
+    """A number, from a million on with the name of its size.
+
+    >>> large(2474279.38), large(-1.4e12), large(999.4), large(999_999)
+    ('2.47 million', '-1.4 trillion', '999', '1 million')
+    """
+    value = float(f"{value:.{digits}g}")
+    for size, name in _LARGE:
+        if abs(value) >= size:
+            return f"{rounded(value / size, digits)} {name}"
+    return rounded(value, digits)
+
+
+def money(value: float, currency: str, digits: int = 3) -> str:
+    """An amount; below a hundred with cents, as money is written.
+
+    >>> money(2474279.38, "USD"), money(-35.7608, "EUR", 4), money(0.5, "USD")
+    ('USD 2.47 million', 'EUR -35.76', 'USD 0.50')
+    """
+    text = large(value, digits)
+    if "." in text and abs(value) < 1e6 and len(text.partition(".")[2]) == 1:
+        text += "0"
+    return f"{currency} {text}"
+
+
+def percent(share: float) -> str:
+    """A share as per cent; not 0 or 100 where it is not quite that.
+
+    >>> percent(0.66), percent(0.9999), percent(0.0001), percent(0)
+    ('66 %', 'more than 99 %', 'less than 1 %', '0 %')
+    """
+    if 0.99 < share < 1:
+        return "more than 99 %"
+    if 0 < share < 0.01:
+        return "less than 1 %"
+    return f"{100 * share:.0f} %"
+
+
+def against(saving: float) -> str:
+    """A saving as a comparison of costs, from twice as much on as a multiple.
+
+    >>> against(0.114), against(-0.38), against(0.001), against(-1.07), against(-2.8)
+    ('11 % less', '38 % more', 'the same', '2.1 times as much', '3.8 times as much')
+    """
+    whole = round(100 * saving)
+    if whole <= -100:
+        return f"{rounded(1 - saving, 2)} times as much"
+    return f"{abs(whole)} % {'less' if whole > 0 else 'more'}" if whole else "the same"
+
+
+def plural(unit: str) -> str:
+    return unit if unit.endswith("s") else unit + "s"
+
+
+def label(option: str, article: bool = False) -> str:
+    """An option as it is read, at most 40 characters; in a sentence with its article.
+
+    >>> label("trainium"), label("gpu", article=True), label("two halls", article=True)
+    ('Trainium', 'the GPU', 'two halls')
+    """
+    name = PLATFORMS.get(option) or shortened(option, 40)
+    return f"the {name}" if article and option == "gpu" else name
+
+
+def named(path: str) -> str:
+    """An input as it is read.
+
+    >>> named("runs"), named("gpu.price")
+    ('Good runs over the time considered', 'GPU: list price of one server')
+    """
+    field = field_name(path)
+    words = LABELS[field]
+    option = path[: -len(field) - 1]
+    return f"{label(option)}: {words[0].lower() + words[1:]}" if option else words
+
+
+def quantity(path: str, value: float, scenario: Scenario) -> str:
+    """A value of an input with its unit in words: prices with four digits, as they are quoted,
+    whole numbers as they are, all others with three.
+    """
+    field, unit = field_name(path), scenario.inputs[path].unit
+    value = float(f"{value:.9g}")  # 60 minutes may be an hour and a little more
+    whole = value.is_integer() and abs(value) < 1e6
+    digits = 6 if whole else 4 if field == "price" else 3
+    shown = large(value, digits)
+    if field in _SHARES:
+        return f"{rounded(100 * value)} %"
+    if field == "work":
+        return f"{shown} {plural(scenario.unit)}"
+    if field == "demand":
+        return f"{shown} {plural(scenario.unit)} a second"
+    if unit in ("FLOP", "FLOPS"):
+        return _prefixed(value, unit)
+    if unit in ("ratio", "1"):
+        return shown
+    if unit == "h":
+        return _time(value)
+    first, *per = unit.split("/")
+    rates = "".join(f" {_RATES.get(each, 'per ' + each)}" for each in per)
+    if re.fullmatch("[A-Z]{3}", first):
+        return money(value, first, digits) + rates
+    if first == "1":
+        return shown + rates
+    counted = _COUNTS.get(first)
+    return f"{shown} {counted + 's' * (value != 1) if counted else first}{rates}"
+
+
+def believed(path: str, each: Input, scenario: Scenario) -> str:
+    """The believed range of an input in words; what both ends share is said once."""
+    if each.low == each.high:
+        return "fixed"
+    low = quantity(path, each.low, scenario).split(" ")
+    high = quantity(path, each.high, scenario).split(" ")
+    if low[0] == high[0]:  # the currency
+        high = high[1:]
+    same = [a.rstrip("s") == b.rstrip("s") for a, b in zip(low[::-1], high[::-1], strict=False)]
+    shared = same.index(False) if False in same else len(same)
+    low = low[: len(low) - shared]
+    return f"{'0' if each.low == 0 else ' '.join(low)} to {' '.join(high)}"
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop.
+
+    >>> sentence("the port is late")
+    'The port is late.'
+    """
+    return text[:1].upper() + text[1:] + "." * (not text.endswith((".", "?", "!")))
+
+
+def day(date: datetime.date) -> str:
+    """
+    >>> day(datetime.date(2026, 11, 5))
+    '5 November 2026'
+    """
+    return f"{date.day} {date:%B %Y}"
+
+
+def unbroken(text: str) -> str:
+    """With numbers held together with their signs, currencies and sizes at the ends of lines.
+
+    >>> unbroken("USD 2.5 million, 54 % of it").split(" ")
+    ['USD\\xa02.5\\xa0million,', '54\\xa0%', 'of', 'it']
+    """
+    return re.sub(_HELD, "\N{NO-BREAK SPACE}", text)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text in one line of at most so many characters.
+
+    >>> shortened("a  long title", 7), shortened("short", 7)
+    ('a long…', 'short')
+    """
+    flat = " ".join(str(text).split())
+    return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
+
+
+def _prefixed(value: float, unit: str) -> str:
+    for size, prefix in _PREFIXES:
+        if value >= size:
+            return f"{rounded(value / size)} {prefix}{unit}"
+    return f"{rounded(value)} {unit}"
+
+
+def _time(hours: float) -> str:
+    if 0 < hours < 1 / 60:
+        return f"{rounded(3600 * hours)} seconds"
+    if 0 < hours < 1:
+        return f"{rounded(60 * hours)} minutes"
+    return f"{large(hours)} hour{'s' * (hours != 1)}"
+
+
+assert LABELS.keys() == FIELDS.keys()
