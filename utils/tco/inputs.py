@@ -15,6 +15,7 @@ KINDS = (*STATUSES, "measured", "assumption")
 """Where a value comes from: a quoted figure, a measurement of the reader's own, or nowhere."""
 PURCHASES = ("on_demand", "capacity_block", "savings_plan", "reserved", "spot", "owned")
 _CURRENCY = re.compile(r"^[A-Z]{3}(?=$|/)")
+_DATA = re.compile(r"(?<![A-Za-z])([kMGTPE]i?)?(B|bytes?|bits?)(?![A-Za-z])")
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,9 @@ class Input:
                              hint if self.currency else "")  # fmt: skip
         fitted = dataclasses.replace(self, unit=wanted)
         if self.unit != wanted:
+            # To pint a byte is a number of bits, and a bit a plain number.
+            if bool(_DATA.search(self.unit)) != bool(_DATA.search(field.unit)):
+                raise InputError(field.name, self.unit, f"a unit such as {wanted}")
             plain = _CURRENCY.sub("USD", self.unit), _CURRENCY.sub("USD", field.unit)
             try:
                 fitted = self.scaled(facts_units.convert(1.0, *plain), wanted)

@@ -1,0 +1,451 @@
+"""Inputs: any unit of the right kind, clear errors for all else, links that hold them, warnings."""
+
+import datetime
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given as with_drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from tests.tco_toy import TODAY, entry, given, toy
+from tests.test_tco_independent import random_job, random_service
+from utils import facts, tco
+from utils.tco.inputs import parsed
+from utils.tco.scenario import read
+
+MODELS = {"job": (tco.job, random_job(1)), "service": (tco.service, random_service(1))}
+
+
+def refused(found: str) -> pytest.RaisesExc:
+    return pytest.raises(tco.InputError, match=re.escape(found))
+
+
+# Units and currencies
+
+
+@pytest.mark.parametrize(
+    "name, unit, factor",
+    [
+        ("trainium.price", "USD/day", 24),
+        ("trainium.price", "USD/s", 1 / 3600),
+        ("trainium.price", "cUSD/h", None),
+        ("trainium.peak", "PFLOPS", 1e-15),
+        ("trainium.peak", "FLOP/h", 3600),
+        ("trainium.weeks", "day", 7),
+        ("startup", "min", 60),
+        ("billing_step", "day", 1 / 24),
+        ("storage", "TB", 1e-3),
+        ("storage", "GiB", 1e9 / 2**30),
+        ("storage_price", "USD/TB/month", 1e3),
+        ("failures", "1/month", 1 / 12),
+        ("pay", "USD/day", 1 / 7),
+        ("restart", "s", 3600),
+    ],
+)
+def test_an_input_may_be_given_in_any_unit_of_its_kind(name, unit, factor) -> None:
+    scenario = tco.scenario("pretrain-70b")
+    before = scenario.inputs[name]
+    if factor is None:
+        with refused(f"{name} = {unit}: allowed is a unit such as {before.unit}"):
+            scenario.with_inputs({name: before.scaled(1, unit)})
+        return
+    other = scenario.with_inputs({name: before.scaled(factor, unit)})
+    assert other.inputs[name].unit == before.unit
+    for end in ("low", "value", "high"):
+        assert getattr(other.inputs[name], end) == pytest.approx(getattr(before, end), rel=1e-12)
+    for option in scenario.options:
+        total = scenario.cost(option).total
+        assert other.cost(option).total == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name, unit, allowed",
+    [
+        ("queue", "USD", "h"),
+        ("queue", "GB", "h"),
+        ("storage", "units", "GB"),
+        ("runs", "GB", "runs"),
+        ("utilisation", "MiB", "ratio"),
+        ("a.price", "h", "USD/h"),
+        ("a.price", "USD", "a unit such as USD/h"),
+        ("a.price", "bananas", "USD/h"),
+        ("work", "h", "units"),
+        ("storage_price", "USD/h", "USD/GB/month"),
+        ("utilisation", "USD/h", "ratio"),
+        ("a.price", "kEUR/h", "USD/h"),
+        ("a.price", "USD per hour", "USD/h"),
+    ],
+)
+def test_a_unit_of_another_kind_is_refused(name, unit, allowed) -> None:
+    scenario = toy()
+    with refused(f"{name} = {unit}") as caught:
+        scenario.with_inputs({name: scenario.inputs[name].scaled(1, unit)})
+    assert allowed in caught.value.allowed
+
+
+def test_mixed_currencies_are_refused_and_both_are_named() -> None:
+    price = given("price", 9.0) | {"unit": "EUR/h"}
+    with refused("a.price = EUR/h: allowed is a unit such as USD/h. A scenario has one currency"):
+        toy(a={"price": price})
+    # In euros throughout, no unit of the model but the currency changes.
+    euros = toy(a={"price": (9.0, 8.0, 11.0)}).in_currency("EUR", 0.9)
+    assert euros.inputs["a.price"].unit == "EUR/h"
+    assert euros.cost("b").total == pytest.approx(0.9 * toy().cost("b").total)
+    with refused("a.price = USD/h: allowed is a unit such as EUR/h"):
+        euros.with_inputs({"a.price": toy().inputs["a.price"]})
+    with refused("a.price = kUSD/h: allowed is a unit such as EUR/h"):
+        euros.with_inputs({"a.price": toy().inputs["a.price"].scaled(0.001, "kUSD/h")})
+    for currency in ("EURO", "eur", ""):
+        with refused(f"currency = {currency!r}: allowed is three capitals"):
+            toy().in_currency(currency, 0.9)
+    for rate in (0, -1, math.nan):
+        with refused("rate"):
+            toy().in_currency("EUR", rate)
+
+
+# Bad values, wherever they come in
+
+
+@pytest.mark.parametrize(
+    "kind, name, value, allowed",
+    [
+        ("job", "queue", -1.0, "queue = -1: allowed is 0 or more (h)"),
+        ("job", "startup", -0.5, "startup = -0.5: allowed is 0 or more (h)"),
+        ("job", "utilisation", 1.2, "utilisation = 1.2: allowed is more than 0 and at most 1"),
+        ("job", "utilisation", 0, "utilisation = 0: allowed is more than 0 and at most 1 (ratio)"),
+        ("job", "scaling", math.nan, "scaling = nan: allowed is more than 0 and at most 1"),
+        ("job", "price", math.inf, "price = inf: allowed is 0 or more (USD/h)"),
+        ("job", "price", "40", "price = '40': allowed is 0 or more (USD/h). Give a number"),
+        ("job", "price", True, "price = True: allowed is 0 or more (USD/h). Give a number"),
+        ("job", "price", None, "price = None: allowed is 0 or more (USD/h). Give a number"),
+        ("job", "price", [1.0, "2"], "price = [1.0, '2']: allowed is 0 or more (USD/h)"),
+        ("job", "runs", 0.5, "runs = 0.5: allowed is 1 or more (runs)"),
+        ("job", "work", np.array([3.0, -2.0]), "work = -2: allowed is more than 0 (units)"),
+        ("job", "discount", 1.01, "discount = 1.01: allowed is 0 or more and at most 1 (ratio)"),
+        ("job", "checkpoint_every", 0, "checkpoint_every = 0: allowed is more than 0 (h)"),
+        ("service", "load", 1.5, "load = 1.5: allowed is more than 0 and at most 1 (ratio)"),
+        ("service", "demand", 0, "demand = 0: allowed is more than 0 (1/s)"),
+        ("service", "peak_to_mean", 0.9, "peak_to_mean = 0.9: allowed is 1 or more (ratio)"),
+        ("service", "autoscaled", -0.1, "autoscaled = -0.1: allowed is 0 or more and at most 1"),
+        ("service", "months", math.nan, "months = nan: allowed is more than 0 (month)"),
+    ],
+)
+def test_a_model_names_the_field_the_value_and_what_is_allowed(kind, name, value, allowed) -> None:
+    model, good = MODELS[kind]
+    model(good)
+    with refused(allowed) as caught:
+        model(good | {name: value})
+    assert caught.value.field == name
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_field_has_limits_that_hold(kind) -> None:
+    model, good = MODELS[kind]
+    for name in tco.NEEDS[kind]:
+        field = tco.FIELDS[name]
+        for bad in (-1.0, math.nan, math.inf, "1", True, None, 1j):
+            with pytest.raises(tco.InputError) as caught:
+                model(good | {name: bad})
+            assert caught.value.field == name and field.allowed in str(caught.value)
+        with refused("nothing: allowed is") as caught:
+            model({other: value for other, value in good.items() if other != name})
+        assert caught.value.field == name
+    with refused("price, runs = nothing" if kind == "job" else "months, price = nothing"):
+        model({n: v for n, v in good.items() if n not in ("price", "runs", "months")})
+
+
+def test_inputs_that_are_unknown_or_change_nothing_are_refused() -> None:
+    job, good = MODELS["job"]
+    with refused("input = 'prise': allowed is one of price"):
+        job(good | {"prise": 1.0})
+    with refused("demand, load = an input: allowed is none: a job does not use it"):
+        job(good | {"load": 0.5, "demand": 1.0})
+    with refused("mfu = given with units_per_second: allowed is one or the other"):
+        job(good | {"mfu": 0.5})
+    service, good = MODELS["service"]
+    with refused("peak = an input: allowed is none: a service does not use it"):
+        service(good | {"peak": 1e15})
+    bare = {n: v for n, v in random_job(1).items() if n != "units_per_second"}
+    with refused("units_per_second (or flop_per_unit, mfu, peak) = nothing"):
+        job(bare | {"peak": 1e15, "mfu": 0.4})
+
+
+BAD_ENTRIES = {
+    "a.queue = -1: allowed is 0 or more (h)": {"a": {"queue": -1.0}, "b": {"queue": 0.0}},
+    "a.scaling = 1.5: allowed is more than 0": {"a": {"scaling": 1.5}, "b": {"scaling": 1.0}},
+    "restart = -2": {"restart": (1.0, -2.0, 3.0)},
+    "utilisation = 2: allowed is more than 0 and at most 1": {"utilisation": (0.5, 0.4, 2.0)},
+    "queue: value = nan: allowed is between low and high": {"queue": math.nan},
+    "queue: value = 3: allowed is between low and high: 4 to 5": {"queue": (3.0, 4.0, 5.0)},
+    "a.price: value = 3: allowed is between low and high: 1 to": {"a": {"price": (3.0, 1.0, 2.0)}},
+    "queue: value = '1': allowed is a number": {"queue": "1"},
+    "queue: value = True: allowed is a number": {"queue": True},
+    "queue: low = None: allowed is a number": {"queue": {**given("queue", 1.0), "low": None}},
+    "a.pricee": {"a": {"pricee": {"value": 1.0, "unit": "USD/h", "note": "toy"}}},
+    "queue = height: allowed is one of date": {"queue": {**given("queue", 1.0), "height": 2}},
+    "queue = no value or no unit: allowed is both": {"queue": {"value": 1.0, "note": "toy"}},
+    "queue: note = nothing": {"queue": {"value": 1.0, "unit": "h"}},
+    "queue: source = nothing": {"queue": {**given("queue", 1.0), "status": "primary"}},
+    "queue: status = 'x': allowed is one of": {"queue": {**given("queue", 1.0), "status": "x"}},
+    "queue: value = '1': allowed is": {"queue": {"value": "1", "spread": 0.1, "unit": "h"}},
+    "queue: figure = 'trn1.pric': allowed is one of": {"queue": {"figure": "trn1.pric"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", BAD_ENTRIES)
+def test_a_scenario_names_the_path_the_value_and_what_is_allowed(message) -> None:
+    expected = message.replace("a.pricee", "input = 'pricee': allowed is one of price")
+    with pytest.raises(tco.InputError) as caught:
+        read("toy", entry(**BAD_ENTRIES[message]))
+    assert expected in str(caught.value)
+
+
+def test_a_scenario_lacks_nothing_and_has_nothing_twice() -> None:
+    written = entry()
+    del written["shared"]["queue"]
+    with refused("a.queue = nothing: allowed is 0 or more (h). Every input is given"):
+        read("toy", written)
+    written = entry()
+    del written["options"]["b"]["inputs"]["price"]
+    with refused("b.price = nothing: allowed is 0 or more (USD/h)"):
+        read("toy", written)
+    written = entry()
+    written["shared"]["price"] = given("price", 3.0)
+    with refused("a.price = an input that is shared too: allowed is one or the other"):
+        read("toy", written)
+    for name, found in (("kind", "lottery"), ("currency", "Euro")):
+        with refused(f"{name} = '{found}'"):
+            read("toy", entry() | {name: found})
+    with refused("options = none"):
+        read("toy", entry() | {"options": {}})
+
+
+@pytest.mark.parametrize("value", [-1, math.nan, math.inf, "4", True, None])
+def test_changes_are_checked_on_every_way_in(value) -> None:
+    scenario = toy()
+    for change in (scenario.with_values, lambda changes: scenario.cost("a", changes)):
+        with refused(f"a.price = {value!r}") as caught:
+            change({"a.price": value})
+        assert "allowed is 0 or more (USD/h)" in str(caught.value)
+        with refused("input = 'a.prise': allowed is one of a.price"):
+            change({"a.prise": 1.0})
+    with refused("option = 'c': allowed is one of a, b"):
+        scenario.cost("c")
+    with refused("scenario = 'lora': allowed is one of lora-13b"):
+        tco.scenario("lora")
+
+
+def test_prices_of_what_is_not_there_are_refused() -> None:
+    names = sorted({key.split(".price.")[0] for key in facts.figures() if ".price." in key})
+    with refused("instance = 'trn9.48xlarge': allowed is one of trn") as caught:
+        tco.price_of("trn9.48xlarge", "on_demand")
+    assert any(name in caught.value.allowed for name in names)
+    with refused("purchase = 'lease': allowed is one of on_demand, capacity_block"):
+        tco.price_of(names[0], "lease")
+    ways = "on_demand capacity_block savings_plan reserved spot owned".split()
+    priced = {key for key, each in facts.figures().items() if each.value is not None}
+    unpriced = [(n, w) for n in names for w in ways if f"{n}.price.{w}" not in priced]
+    for name, way in unpriced:
+        with refused(f"price = none for {name}, {way}: allowed is") as caught:
+            tco.price_of(name, way)
+        assert "give your offer as an input" in str(caught.value)
+    assert unpriced
+    with refused("figure = 'trn1.32xlarge.price'"):
+        tco.quoted("trn1.32xlarge.price")
+
+
+def test_a_quoted_figure_keeps_its_standing() -> None:
+    key = next(k for k, f in facts.figures().items() if ".price.on_demand" in k and f.value)
+    figure, found = facts.figure(key), tco.quoted(key, spread=0.1)
+    assert (found.source, found.status, found.date) == (key, figure.status, figure.date)
+    assert (found.low, found.high) == pytest.approx((figure.number * 0.9, figure.number * 1.1))
+    assert parsed({"figure": key, "spread": 0.1}, "a.price") == found
+    assert tco.price_of(key.split(".price.")[0], "on_demand", 0.1) == found
+
+
+@with_drawn(st.floats(0.01, 100), st.sampled_from(["trainium.mfu", "starts", "queue", "work"]))
+@settings(max_examples=60, deadline=None)
+def test_a_changed_value_takes_its_range_along_within_what_is_allowed(factor, path) -> None:
+    scenario = tco.scenario("pretrain-70b")
+    field, before = scenario.field(path), scenario.inputs[path]
+    value = max(min((before.value or 1.0) * factor, field.most), field.least)
+    after = scenario.with_values({path: value}).inputs[path]
+    assert after.value == value and after.low <= value <= after.high
+    for end in (after.low, after.high):
+        field.check(end)
+
+
+# Links
+
+
+@with_drawn(st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_link_holds_what_was_changed(data) -> None:
+    name = data.draw(st.sampled_from(list(tco.scenarios())))
+    scenario = tco.scenario(name)
+    paths = data.draw(st.lists(st.sampled_from(list(scenario.inputs)), unique=True, max_size=6))
+    changes = {}
+    for path in paths:
+        each, field = scenario.inputs[path], scenario.field(path)
+        most = min(field.most, 4 * each.value or 1.0)
+        least = max(field.least, 0.5 * each.value)
+        changes[path] = data.draw(st.floats(least, most, allow_subnormal=False))
+    # Seldom checkpoints of a run that fails often are refused: not what is asked here.
+    changed = scenario.with_values(changes)
+    back = tco.from_query(tco.to_query(changed))
+    assert back.name == name
+    for path, each in changed.inputs.items():
+        assert back.inputs[path].value == pytest.approx(each.value, rel=1e-11)
+        # The range of a link is the file's, moved along once.
+        assert back.inputs[path].low <= back.inputs[path].value <= back.inputs[path].high
+    for option in scenario.options:
+        assert back.cost(option).total == pytest.approx(changed.cost(option).total, rel=1e-2)
+    assert tco.from_query("?" + tco.to_query(back)).inputs == back.inputs
+
+
+def test_a_link_of_nothing_is_the_first_scenario_and_bad_ones_are_refused() -> None:
+    first = next(iter(tco.scenarios()))
+    assert tco.from_query("").name == first
+    assert tco.to_query(tco.scenario(first)) == f"scenario={first}"
+    for query, message in {
+        "scenario=none": "scenario = 'none'",
+        "runs=many": "runs = 'many': allowed is 1 or more (runs). Give a number",
+        "runs=": "runs = ''",
+        "runs=0": "runs = 0: allowed is 1 or more (runs)",
+        "runs=nan": "runs = nan",
+        "trainium.mfu=1.2": "trainium.mfu = 1.2: allowed is more than 0 and at most 1 (ratio)",
+        "trainium.mfo=0.2": "input = 'trainium.mfo': allowed is one of trainium.mfu",
+    }.items():
+        with refused(message):
+            tco.from_query(query)
+    with refused("currency = EUR: allowed is USD. A link holds no rate"):
+        tco.to_query(tco.scenario(first).in_currency("EUR", 0.9))
+
+
+# Warnings
+
+
+def kinds(scenario: tco.Scenario, today: datetime.date = TODAY) -> list[str]:
+    return [each.kind for each in tco.warned(scenario, "a", "b", today)]
+
+
+def in_context(**changes: str) -> tco.Scenario:
+    written = entry()
+    written["options"]["b"]["context"] |= changes
+    return read("toy", written)
+
+
+def test_equal_dated_measured_options_raise_no_warning() -> None:
+    assert kinds(toy()) == []
+    limit = datetime.timedelta(days=facts.LIMITS["price"])
+    assert kinds(toy(), TODAY + limit) == []
+
+
+@pytest.mark.parametrize(
+    "kind, changes",
+    [
+        ("region", {"region": "elsewhere-2"}),
+        ("purchase", {"purchase": "spot"}),
+        ("precision", {"precision": "fp8"}),
+        ("quality", {"quality": ""}),
+        ("quality", {"quality": "another test"}),
+    ],
+)
+def test_another_context_is_warned_of(kind, changes) -> None:
+    (found,) = tco.warned(in_context(**changes), "a", "b", TODAY)
+    assert found.kind == kind
+    assert "b" in found.text and str(found).startswith(f"{kind}: ")
+    if changes.get("quality") != "":
+        assert next(iter(changes.values())) in found.text
+
+
+def priced(**more) -> dict:
+    return {"price": given("price", 10.0, source="https://example.org", **more)}
+
+
+@pytest.mark.parametrize(
+    "kind, a, path",
+    [
+        ("price", priced(status="primary"), "a.price"),
+        ("date", priced(status="primary", date=TODAY - datetime.timedelta(days=40)), "a.price"),
+        ("vendor claim", priced(status="vendor-claim", date=TODAY), "a.price"),
+        ("peak for measured", {"units_per_second": 1.0}, "a.units_per_second"),
+        (
+            "throughput of others",
+            {"units_per_second": given("units_per_second", 1.0, status="derived", source="s")},
+            "a.units_per_second",
+        ),
+    ],
+)
+def test_an_input_that_misleads_is_warned_of(kind, a, path) -> None:
+    (found,) = tco.warned(toy(a=a), "a", "b", TODAY)
+    assert found.kind == kind and path in found.paths
+
+
+def test_an_old_price_is_warned_of_for_each_option() -> None:
+    late = TODAY + datetime.timedelta(days=facts.LIMITS["price"] + 1)
+    found = tco.warned(toy(), "a", "b", late)
+    assert [each.kind for each in found] == ["old price", "old price"]
+    assert [each.paths for each in found] == [("a.price",), ("b.price",)]
+    assert f"{facts.LIMITS['price'] + 1} days ago" in found[0].text
+    assert str(TODAY) in found[0].text
+
+
+def test_work_that_differs_is_warned_of() -> None:
+    found = tco.warned(toy(a={"work": 3600.0}, b={"work": 1800.0}), "a", "b", TODAY)
+    assert [each.kind for each in found] == ["work"]
+    assert found[0].paths == ("a.work", "b.work")
+    assert "3600 for a and 1800 for b" in found[0].text
+
+
+def test_a_share_of_the_peak_is_no_measurement() -> None:
+    written = entry()
+    del written["options"]["a"]["inputs"]["units_per_second"]
+    measured = {"status": "measured", "source": "https://example.org"}
+    written["options"]["a"]["inputs"] |= {
+        "peak": given("peak", 10.0),
+        "flop_per_unit": given("flop_per_unit", 5.0),
+        "mfu": given("mfu", 0.5, **measured),
+    }
+    assert kinds(read("toy", written)) == []
+    written["options"]["a"]["inputs"]["mfu"] = given("mfu", 0.5)
+    assert kinds(read("toy", written)) == ["peak for measured"]
+    written["options"]["a"]["inputs"]["mfu"] = given("mfu", 1.0, **measured)
+    assert kinds(read("toy", written)) == ["peak for measured"]
+
+
+# What stands beside the models
+
+
+def test_the_fastest_point_that_keeps_the_latency() -> None:
+    points = [tco.Point(1, 0.1, 10.0), tco.Point(8, 0.4, 20.0), tco.Point(64, 2.1, 30.0)]
+    assert tco.fastest_within(points, 0.4).batch == 8
+    assert tco.fastest_within(points, 10).batch == 64
+    for latency in (0.05, math.nan):
+        with refused(f"latency_s = {latency:g}: allowed is 0.1 or more (s)"):
+            tco.fastest_within(points, latency)
+    with refused("latency_s = 1"):
+        tco.fastest_within([], 1.0)
+
+
+def test_owned_machines_cost_their_parts() -> None:
+    good = {
+        "purchase": 876.6 * 1000, "years": 5.0, "power_kw": 10.0, "pue": 1.25,
+        "energy_price": 0.1, "upkeep": 0.05, "carbon_kg_per_kwh": 0.4, "residual": 0.5,
+    }  # fmt: skip
+    found = tco.owned(**good)
+    assert found.capital_per_hour == pytest.approx(10.0)
+    assert found.upkeep_per_hour == pytest.approx(5.0)
+    assert (found.energy_per_hour, found.kwh_per_hour) == pytest.approx((1.25, 12.5))
+    assert found.price == pytest.approx(16.25)
+    assert found.carbon_kg_per_hour == pytest.approx(5.0)
+    for name in good:
+        for bad in (-1.0, math.nan):
+            with refused(f"{name} = {bad:g}: allowed is"):
+                tco.owned(**good | {name: bad})
+    for name, bad in (("pue", 0.9), ("residual", 1.1), ("years", 0.0)):
+        with refused(f"{name} = {bad:g}"):
+            tco.owned(**good | {name: bad})
