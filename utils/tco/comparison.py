@@ -104,10 +104,14 @@ def _throughput(scenario: Scenario, a: str, b: str) -> Iterator[Warned]:
 
 def _claims(scenario: Scenario, a: str, b: str) -> Iterator[Warned]:
     own = (f"{a}.", f"{b}.")
-    for path, each in scenario.inputs.items():
-        used = path in scenario.shared or path.startswith(own)
-        if used and each.status == "vendor-claim":
-            yield Warned("vendor claim", f"{path} is what a vendor says", (path,))
+    paths = tuple(
+        path
+        for path, each in scenario.inputs.items()
+        if each.status == "vendor-claim" and (path in scenario.shared or path.startswith(own))
+    )
+    if paths:
+        said = "is what a vendor says" if len(paths) == 1 else "are what vendors say"
+        yield Warned("vendor claim", f"{', '.join(paths)} {said}", paths)
 
 
 def _given(scenario: Scenario, option: str) -> Mapping[str, Input]:
