@@ -30,7 +30,7 @@ from utils.decision import (
 from utils.decision.case import Case
 from utils.decision.effort import PILOT_WEEKS, port_effort, port_weeks
 from utils.decision.evidence import evidence
-from utils.decision.findings import DYNAMIC, NOTHING, OWN, PACKAGED
+from utils.decision.findings import DYNAMIC, NOTHING, OWN, PACKAGED, corrected, seen
 from utils.decision.flips import MONEY, decided
 from utils.decision.questions import KERNELS, SHAPES, UNSURE, offers, topics
 from utils.decision.risks import KINDS
@@ -419,6 +419,34 @@ def test_judgements_can_be_changed_within_what_is_allowed() -> None:
         judged(least_saving=2)
     with pytest.raises(ValueError, match="leaning_probability"):
         judged(leaning_probability=0.95)
+
+
+def test_every_judgement_matters_to_some_case() -> None:
+    kernels = audit_source(
+        "import triton\n@triton.jit\ndef kernel(x):\n    pass\nmask = x[x > 0].cuda()\n", "k.py"
+    )
+    shaped = report("data-dependent-shape", "triton")
+    cases = [
+        (Answers.from_mapping(row["answers"]), Saving(*row["saving"]) if "saving" in row else None)
+        for row in CASES.values()
+    ]
+    cases += [(each.changed(engineers=0), saving) for each, saving in cases]
+    cases += [(each.changed(engineers=9), saving) for each, saving in cases]
+
+    def said(values: Any) -> list[Any]:
+        found = []
+        for each, saving in cases:
+            for tree in (NOTHING, seen(kernels, values), seen(shaped, values)):
+                case = Case(corrected(each, tree), saving, values, tree)
+                found.append((case.answers, case.weeks, case.price, outcome(case).rows))
+                found.append(outcome(case).verdict)
+        return found
+
+    usual = said(judged())
+    for name, row in JUDGEMENTS.items():
+        changed = {"clear_probability": 0.99, "leaning_probability": 0.5}.get(name)
+        ends = [changed] if changed else [row.low, row.high]
+        assert any(said(judged(**{name: end})) != usual for end in ends), name
 
 
 # The questionnaire and what is shown.

@@ -53,7 +53,7 @@ _ROWS = (
         "capacity",
         _MOVE,
         lambda case: case.answers.capacity not in ("both", "Trainium only"),
-        "Trainium was largely sold out this year; a plan without a reservation is a hope",
+        "Trainium2 was largely sold out in spring 2026: a plan without a reservation is a hope",
         "get size, region and dates in writing before the port; name the GPU to fall back on",
         "B-057",
     ),

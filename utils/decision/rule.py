@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from utils.audit import Report
-from utils.decision.case import Case, Row
+from utils.decision.case import GPU, TRAINIUM, Case, Row
 from utils.decision.effort import PILOT_WEEKS, port_weeks
 from utils.decision.evidence import Evidence, evidence
 from utils.decision.findings import NOTHING, Contradiction, Seen, contradictions, corrected, seen
@@ -163,13 +163,16 @@ def _reason(row: Row, case: Case, result: Outcome) -> Reason:
 
 def _confidence(case: Case, result: Outcome) -> tuple[str, str]:
     """How sure the verdict is, in a word, and why."""
-    closing = [row for row in result.rows if row.closes]
-    if len(result.open) < 2 and not (result.open and result.verdict != "gpu"):
-        if any(not row.judged for row in closing if row.closes - {"gpu"}):
-            return "high", "a veto that rests on a fact or on your answer, not on an estimate"
+    against = [row for row in result.rows if TRAINIUM in row.closes]
+    if against and any(not row.judged for row in against):
+        return "high", "a veto that rests on a fact or on your answer, not on an estimate"
+    if against:
         return "moderate", "the veto rests on an estimate of ours: see the judgement it names"
-    if len(result.open) == 1:
-        return "moderate", "only one kind of machine can be had: it was not chosen, it is left"
+    if GPU not in result.open:
+        why = "only Trainium can be had: it was not chosen, it is left"
+        if result.verdict == "neither":
+            why = "only Trainium can be had, and the votes speak against it"
+        return "moderate", why
     if case.saving is None:
         return "low", "no cost comparison: only preferences were weighed"
     if result.verdict == "either":

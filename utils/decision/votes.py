@@ -188,7 +188,7 @@ VOTES: tuple[Row, ...] = (
         "preference",
         -1,
         lambda case: case.answers.capacity == "not asked yet",
-        "nobody has asked for capacity yet, and Trainium was largely sold out this year",
+        "nobody has asked for capacity yet; Trainium2 was largely sold out in spring 2026",
         "D-027",
         "B-057",
     ),
