@@ -7,14 +7,16 @@ import html
 import re
 from collections.abc import Mapping
 
-from utils.dashboard.words import end, in_words, number
+from utils.dashboard.words import number
 from utils.facts import figure, figures
+from utils.report.words import LABELS, large, plural
+from utils.report.words import label as option_label
 from utils.tco.fields import FIELDS, GROUPS, Field, InputError
 from utils.tco.inputs import Input
 from utils.tco.scenario import Scenario, field_name, from_query, scenario, scenarios, to_query
 
 TITLES: Mapping[str, str] = {"people": "Engineering and operations"}
-_TYPED = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(\D.*)?", re.IGNORECASE)
+_TYPED = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)(%|[a-z]+(?:/[a-z]+)*)?", re.IGNORECASE)
 
 
 def sections(shown: Scenario) -> dict[str, dict[Field, list[str]]]:
@@ -30,30 +32,24 @@ def sections(shown: Scenario) -> dict[str, dict[Field, list[str]]]:
     return found
 
 
-def title(name: str) -> str:
-    """The name of a field as words.
-
-    >>> title("units_per_second"), title("mfu")
-    ('Units per second', 'MFU')
-    """
-    words = name.replace("_", " ").capitalize()
-    return {"Mfu": "MFU", "Pue": "PUE", "Flop per unit": "FLOP per unit"}.get(words, words)
+def title(field: Field) -> str:
+    """HTML over the boxes of a field: what it is, and its name in formulas and messages."""
+    return f"<p><b>{LABELS[field.name]}</b> <small>{field.name}</small></p>"
 
 
 def label(shown: Scenario, path: str) -> str:
     """What stands over the box of an input: whose it is, and its unit."""
     unit = shown.inputs[path].unit
-    words = {"1": "number", "units": f"{shown.unit}s", "ratio": "share"}.get(unit, unit)
-    return f"{path.partition('.')[0]}, {words}" if "." in path else words
+    words = {"1": "number", "units": plural(shown.unit), "ratio": "share"}.get(unit, unit)
+    return f"{option_label(path.rpartition('.')[0])}, {words}" if "." in path else words
 
 
 def detail(shown: Scenario, path: str) -> str:
     """HTML under the box: what is allowed, the range, and the source or the word assumption."""
     each, field = shown.inputs[path], shown.field(path)
-    named = in_words(each.value)
-    parts = [named] if named else []
+    parts = [large(each.value, 4)] if abs(each.value) >= 1e6 else []
     if each.low < each.high:
-        parts.append(f"range {end(each.low)} to {end(each.high)}")
+        parts.append(f"range {large(each.low, 4)} to {large(each.high, 4)}")
     parts.append("allowed " + field.allowed.rpartition(" (")[0])
     text = html.escape(" \N{MIDDLE DOT} ".join(parts)) + "<br>" + _source(each)
     changed = each.value != scenario(shown.name).inputs[path].value

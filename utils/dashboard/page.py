@@ -102,8 +102,7 @@ class Page:
         cells = [self._html("group-title", f"<h3><button type='button'>{title}</button></h3>")]
         first = next(iter(self.shown.options))
         for field, paths in fields.items():
-            words = f"<b>{form.title(field.name)}</b>: {html.escape(field.about)}"
-            cells.append(self._html("field", f"<p>{words}</p>"))
+            cells.append(self._html("field", form.title(field)))
             for path in paths:
                 box = self._widgets.Text(
                     description=form.label(self.shown, path), continuous_update=False
@@ -156,16 +155,16 @@ class Page:
         self.figures[name].value = results.figure(picture)
 
     def _save(self, kind: str) -> None:
-        name = f"cost-{self.shown.name}.{kind}"
-        if kind == "csv":
-            content = export.table(self.compared, self.warned)
-            media = "text/csv"
-        else:
-            from utils import tco_report
-
-            content, media = tco_report.pdf(self.shown), "application/pdf"
-        # Emptied first: the same file can be saved twice.
+        # Emptied first, because the page's script follows a link that is new: twice the same, too.
         self.file.value = ""
+        if kind == "csv":
+            content, media = export.table(self.compared, self.warned), "text/csv"
+        else:
+            from utils.report import report, to_pdf
+
+            self.file.value = "<p>Writing the report; this takes some seconds.</p>"
+            content, media = to_pdf(report(self.shown)), "application/pdf"
+        name = f"cost-{self.shown.name}.{kind}"
         self.file.value = export.saving_link(name, media, content)
 
     def _titled(self, words: str, *children: Any) -> Any:

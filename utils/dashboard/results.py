@@ -6,13 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from utils.dashboard.form import title
-from utils.dashboard.words import PER, costs, end, money, percent, rounded, saved, verdict
+from utils.dashboard.words import costs, verdict
 from utils.draw import Picture
 from utils.draw import costs as draw
+from utils.report.words import (
+    PER,
+    PURCHASES,
+    against,
+    label,
+    large,
+    money,
+    named,
+    percent,
+    plural,
+    quantity,
+)
 from utils.tco.comparison import Warned
-from utils.tco.scenario import Scenario, field_name
-from utils.tco.uncertainty import Comparison, Swing, break_even
+from utils.tco.scenario import Scenario
+from utils.tco.uncertainty import BreakEven, Comparison, Swing, break_even
 
 SHOWN_SWINGS = 10
 CURVE_POINTS = 80
@@ -25,28 +36,29 @@ def headline(compared: Comparison) -> str:
     cards = []
     for option in (compared.a, compared.b):
         cost, context = compared.best[option], scenario.options[option].context
-        low, high = (money(each, scenario.currency) for each in compared.interval(option))
+        low, high = compared.interval(option)
+        between = f"{money(low, scenario.currency)} to {large(high)}"
         cards.append(
             _card(
-                f"{option} <small>{html.escape(context.instance)},"
-                f" {html.escape(context.purchase.replace('_', ' '))}</small>",
+                f"{label(option)} <small>{html.escape(context.instance)},"
+                f" {html.escape(PURCHASES.get(context.purchase, context.purchase))}</small>",
                 money(float(cost.total), scenario.currency),
-                f"{per}; {low} to {high} in nine draws of ten<br>"
+                f"a {per}; {between} in nine draws of ten<br>"
                 f"{money(float(cost.per_million), scenario.currency)} per million"
-                f" {html.escape(scenario.unit)}s",
+                f" {html.escape(plural(scenario.unit))}",
             )
         )
     low, high = compared.interval()
     cards.append(
         _card(
-            f"{compared.a} costs <small>against {compared.b}</small>",
-            saved(compared.saving),
-            f"{saved(low)} to {saved(high)} in nine draws of ten",
+            f"{label(compared.a)} costs <small>against {label(compared.b, article=True)}</small>",
+            against(compared.saving),
+            f"{against(low)} to {against(high)} in nine draws of ten",
         )
     )
     cards.append(
         _card(
-            f"{compared.a} is cheaper <small>how probable it is</small>",
+            f"{label(compared.a)} is cheaper <small>how probable it is</small>",
             percent(compared.probability),
             f"of {len(compared.savings):,} draws, with every input anywhere in its range",
         )
@@ -85,35 +97,37 @@ def figure(picture: Picture) -> str:
 def waterfall(compared: Comparison) -> Picture:
     """From the work at list price to the total, per option."""
     scenario = compared.scenario
-    per = f"{scenario.currency} {PER[scenario.kind]}"
+    per = PER[scenario.kind]
     names, rows = draw.shown_lines(compared.best)
-    largest = {
-        option: max(zip(values, names, strict=True))[::-1] for option, values in rows.items()
-    }
-    parts = [
-        f"{option}: {money(float(compared.best[option].total), scenario.currency)}, most of it"
-        f" {name} ({money(value, scenario.currency)})"
-        for option, (name, value) in largest.items()
-    ]
-    caption = f"Cost {PER[scenario.kind]}, line by line. " + "; ".join(parts) + "."
-    return draw.waterfall(compared.best, per, caption)
+    parts = []
+    for option, values in rows.items():
+        value, name = max(zip(values, names, strict=True))
+        total = money(float(compared.best[option].total), scenario.currency)
+        most = money(value, scenario.currency)
+        parts.append(f"{label(option)}: {total}, of which the largest part is {name}, {most}")
+    caption = f"The cost of one {per}, line by line. " + "; ".join(parts) + "."
+    drawn = {label(option): cost for option, cost in compared.best.items()}
+    return draw.waterfall(drawn, f"{scenario.currency} a {per}", caption)
 
 
 def tornado(compared: Comparison, swings: Sequence[Swing]) -> Picture:
     """The inputs that move the saving most."""
+    a, b = label(compared.a), label(compared.b, article=True)
     shown = [each for each in swings if each.width > 0][:SHOWN_SWINGS]
-    labels = [f"{named(each.path)}, {end(each.low)} to {end(each.high)}" for each in shown]
-    what = f"saving of {compared.a} against {compared.b}, %"
+    caption = "No input has a range, so nothing moves the saving."
     if shown:
         first = shown[0]
-        caption = (
-            f"What each input does alone, over its range. {named(first.path)} matters most:"
-            f" from {end(first.low)} to {end(first.high)} it takes the saving from"
-            f" {first.at_low * 100:.0f} % to {first.at_high * 100:.0f} %."
+        low, high = (
+            quantity(first.path, each, compared.scenario) for each in (first.low, first.high)
         )
-    else:
-        caption = "No input has a range, so nothing moves the saving."
-    return draw.tornado(shown, compared.saving, labels, what, caption)
+        caption = (
+            "What each input does alone, from one end of its range to the other."
+            f" {named(first.path)} matters most: at {low} {a} costs {against(first.at_low)},"
+            f" at {high} {against(first.at_high)}."
+        )
+    names = [named(each.path) for each in shown]
+    what = f"saving of {a} against {b}, % (below 0: it costs more)"
+    return draw.tornado(shown, compared.saving, names, what, caption)
 
 
 def break_even_picture(compared: Comparison, path: str) -> Picture:
@@ -121,29 +135,37 @@ def break_even_picture(compared: Comparison, path: str) -> Picture:
     scenario, options = compared.scenario, (compared.a, compared.b)
     found = break_even(scenario, path, *options)
     now = scenario.inputs[path].value
-    near = [each for each in (now, *found.values) if each > 0] or [found.high]
-    low, high = max(found.low, min(near) / 3), min(found.high, max(near) * 3)
-    x = np.clip(np.geomspace(low, high, CURVE_POINTS) if low > 0 else
-                np.linspace(low, high, CURVE_POINTS), low, high)  # fmt: skip
+    x = _around(now, found)
     curves = {
-        option: np.broadcast_to(scenario.cost(option, {path: x}).total, x.shape)
+        label(option): np.broadcast_to(scenario.cost(option, {path: x}).total, x.shape)
         for option in options
     }
-    unit = scenario.inputs[path].unit
+
+    def said(value: float) -> str:
+        return quantity(path, value, scenario)
+
+    cheaper = [label(option, article=True) for option in found.cheaper]
     if found.values:
-        at = " and ".join(rounded(each) for each in found.values)
-        caption = (
-            f"Both cost the same at {named(path)} = {at} ({unit}); below"
-            f" {rounded(found.values[0])} {found.cheaper[0]} is cheaper. Now it is {end(now)}."
-        )
+        at = " and at ".join(said(each) for each in found.values)
+        words = f"Both cost the same at {at}; below {said(found.values[0])} {cheaper[0]} is cheaper"
     else:
-        caption = (
-            f"{found.cheaper[0]} is cheaper at every value of {named(path)} from"
-            f" {end(found.low)} to {end(found.high)} ({unit}). Now it is {end(now)}."
+        words = (
+            f"{cheaper[0]} is cheaper at every value from {said(found.low)} to {said(found.high)}"
         )
-    per = f"{scenario.currency} {PER[scenario.kind]}"
-    label = f"{named(path)}, {unit}"
-    return draw.break_even(x, curves, found.values, now, label, per, caption)
+    caption = f"{named(path)}. {words[0].upper()}{words[1:]}. Now it is {said(now)}."
+    x_label = f"{named(path)}, {scenario.inputs[path].unit}"
+    per = f"{scenario.currency} a {PER[scenario.kind]}"
+    return draw.break_even(x, curves, found.values, now, x_label, per, caption)
+
+
+def _around(now: float, found: BreakEven) -> np.ndarray:
+    """Values from a third of the present one, or of the lowest crossing, to three times it, or the
+    highest, within what was searched.
+    """
+    near = [each for each in (now, *found.values) if each > 0] or [found.high]
+    low, high = max(found.low, min(near) / 3), min(found.high, max(near) * 3)
+    space = np.geomspace if low > 0 else np.linspace
+    return np.clip(space(low, high, CURVE_POINTS), low, high)
 
 
 def choices(scenario: Scenario, swings: Sequence[Swing]) -> list[tuple[str, str]]:
@@ -153,14 +175,3 @@ def choices(scenario: Scenario, swings: Sequence[Swing]) -> list[tuple[str, str]
     moving = [each.path for each in swings if each.width > 0]
     others = [path for path in scenario.inputs if path not in moving]
     return [(named(path), path) for path in (*moving, *others)]
-
-
-def named(path: str) -> str:
-    """An input in words.
-
-    >>> named("trainium.compile_cold"), named("runs")
-    ('compile cold of trainium', 'runs')
-    """
-    name = title(field_name(path))
-    name = name if name.isupper() else name.lower()
-    return f"{name} of {path.partition('.')[0]}" if "." in path else name

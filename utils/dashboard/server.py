@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
 NOTEBOOK = HERE / "dashboard.ipynb"
 TEMPLATES = HERE / "jupyter"
 PORT = 8866
@@ -67,6 +66,8 @@ def settings(port: int, elsewhere: bool = False) -> dict[str, Any]:
             "allow_template_override": "NO",
             "allow_theme_override": "NO",
             "strip_sources": True,
+            # Our template shows the last line of an error, never the calls.
+            "show_tracebacks": True,
             "file_allowlist": [],
             "extension_allowlist": WIDGETS,
             "http_keep_alive_timeout": 120,
@@ -85,23 +86,12 @@ def free_port(first: int = PORT) -> int:
     raise OSError(f"no port is free between {first} and {first + 99}: give another one with --port")
 
 
-def environment() -> dict[str, str]:
-    """Variables under which Voila finds our template and its kernels find `utils`."""
-
-    def first(value: Path, name: str) -> str:
-        return os.pathsep.join(filter(None, [str(value), os.environ.get(name, "")]))
-
-    return {
-        "JUPYTER_PATH": first(TEMPLATES, "JUPYTER_PATH"),
-        "PYTHONPATH": first(ROOT, "PYTHONPATH"),
-    }
-
-
 def serve(arguments: Sequence[str]) -> int:
     """Serve until it is stopped; arguments go to Voila."""
     from voila.app import Voila
 
-    os.environ.update(environment())
+    paths = [str(TEMPLATES), os.environ.get("JUPYTER_PATH", "")]
+    os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, paths))
     given = any(each.startswith("--port") for each in arguments)
     elsewhere = any(each.startswith("--Voila.ip") for each in arguments)
     port = PORT if given else free_port()

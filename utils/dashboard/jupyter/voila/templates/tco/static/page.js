@@ -60,7 +60,7 @@ function close(group, closed) {
 }
 
 function refresh() {
-  if (document.querySelector(".tco-headline h2")) document.getElementById("loading")?.remove();
+  if (document.querySelector(".tco-headline h2, .tco-fault")) document.getElementById("loading")?.remove();
   document.querySelectorAll("#tco-link").forEach(completeLink);
   document.querySelectorAll("a[data-save]").forEach(save);
   document.querySelectorAll(".tco-cell").forEach(describe);

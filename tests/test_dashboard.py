@@ -1,0 +1,366 @@
+"""The cost model as a page: what a visitor types, the link, the table taken along, and the words
+and figures shown. The page in a real browser is in test_dashboard_browser.py.
+"""
+
+import csv
+import dataclasses
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from utils.catalog import ROOT
+from utils.dashboard import export, form, results, server, words
+from utils.dashboard.page import Page
+from utils.tco import InputError, compare, scenario, scenarios, tornado, warned
+
+LORA = "lora-13b"
+every_scenario = pytest.mark.parametrize("name", list(scenarios()))
+
+
+# --- what a visitor types
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "value"),
+    [
+        ("runs", "100", 100),
+        ("runs", " 1,000 ", 1000),
+        ("work", "1e9", 1e9),
+        ("work", "2 000 000", 2e6),
+        ("trainium.mfu", "35 %", 0.35),
+        ("trainium.mfu", ".35", 0.35),
+        ("queue", "2 days", 48),
+        ("queue", "90 min", 1.5),
+        ("storage", "1.5 TB", 1500),
+        ("trainium.price", "48 USD/day", 2),
+        ("discount", "-0", 0),
+    ],
+)
+def test_a_value_may_have_separators_and_another_unit(path: str, text: str, value: float) -> None:
+    assert form.typed(scenario(LORA), path, text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "says"),
+    [
+        ("runs", "-5", "runs = -5: allowed is 1 or more"),
+        ("trainium.mfu", "1.2", "trainium.mfu = 1.2: allowed is more than 0 and at most 1"),
+        ("trainium.mfu", "120 %", "trainium.mfu = 1.2: allowed is more than 0 and at most 1"),
+        ("work", "many", "work = 'many': allowed is more than 0"),
+        ("work", "", "work = '': allowed is more than 0"),
+        ("work", "nan", "work = 'nan': allowed is more than 0"),
+        ("work", "1e999", "work = inf: allowed is more than 0"),
+        ("work", "1.2.3", "work = '1.2.3': allowed is more than 0"),
+        ("queue", "3 kg", "queue = '3 kg': allowed is 0 or more (h). Give a unit such as h"),
+        ("trainium.price", "3 EUR/h", "trainium.price = '3 EUR/h': allowed is 0 or more"),
+        ("runs", "5 __import__('os')", "runs = \"5 __import__('os')\": allowed is 1 or more"),
+    ],
+)
+def test_bad_input_names_the_field_the_value_and_what_is_allowed(
+    path: str, text: str, says: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        form.typed(scenario(LORA), path, text)
+    assert str(caught.value).startswith(says)
+
+
+@given(
+    st.text("0123456789.,-+eE%/ hdkgGBUSDinaf_()", max_size=12), st.sampled_from(["queue", "runs"])
+)
+@settings(max_examples=200, deadline=None)
+def test_whatever_is_typed_is_a_number_or_is_refused(text: str, path: str) -> None:
+    try:
+        value = form.typed(scenario(LORA), path, text)
+    except InputError as error:
+        assert error.field == path
+    else:
+        scenario(LORA).field(path).check(value)
+
+
+def test_a_value_of_the_visitors_is_an_assumption() -> None:
+    path = "trainium.price"
+    before = scenario(LORA).inputs[path]
+    after = form.with_typed(LORA, {path: before.value * 2}).inputs[path]
+    assert before.status != "assumption" and before.source
+    assert (after.status, after.source, after.date) == ("assumption", "", None)
+    assert words.number(before.value) in after.note and before.status in after.note
+    same = form.with_typed(LORA, {path: before.value}).inputs[path]
+    assert same == before
+
+
+# --- the link
+
+
+@every_scenario
+def test_a_link_opens_what_it_was_made_from(name: str) -> None:
+    base = scenario(name)
+    changes = {p: each.value * 0.5 for p, each in base.inputs.items() if "weeks" in p}
+    assert changes
+    shown = form.with_typed(name, changes)
+    opened, fault = form.opened(form.link(shown))
+    assert fault == ""
+    assert opened.inputs == shown.inputs and opened.name == name
+    assert form.opened(form.link(base)) == (base, "")
+
+
+def test_without_a_link_the_first_scenario_opens() -> None:
+    first = next(iter(scenarios().values()))
+    assert form.opened("") == (first, "")
+
+
+@pytest.mark.parametrize(
+    ("query", "opens", "says"),
+    [
+        ("scenario=nothing", "", "scenario = 'nothing'"),
+        (f"scenario={LORA}&runs=-1", LORA, "runs = -1: allowed is 1 or more"),
+        (f"scenario={LORA}&runs=abc", LORA, "runs = 'abc'"),
+        (f"scenario={LORA}&rums=3", LORA, "one of runs"),
+        ("runs=0&scenario=pretrain-70b", "pretrain-70b", "runs = 0"),
+        ("template=lab", "", "input = 'template'"),
+        ("scenario=<img src=x onerror=alert(1)>", "", "<img"),
+    ],
+)
+def test_a_bad_link_says_what_is_wrong_and_opens_the_scenario(
+    query: str, opens: str, says: str
+) -> None:
+    shown, fault = form.opened(query)
+    assert shown == (scenario(opens) if opens else next(iter(scenarios().values())))
+    assert says in fault
+    page = Page(query)
+    assert "tco-error" in page.notice.value and "<img" not in page.notice.value
+
+
+# --- the form
+
+
+@every_scenario
+def test_every_input_is_in_one_group_with_its_range_and_source(name: str) -> None:
+    shown = scenario(name)
+    sections = form.sections(shown)
+    paths = [p for fields in sections.values() for each in fields.values() for p in each]
+    assert sorted(paths) == sorted(shown.inputs) and len(set(paths)) == len(paths)
+    for path in paths:
+        detail, each = form.detail(shown, path), shown.inputs[path]
+        assert f"allowed {shown.field(path).allowed.rpartition(' (')[0]}" in detail
+        assert f"<b>{each.status}</b>" in detail
+        assert ("range " in detail) == (each.low < each.high)
+        assert each.status == "assumption" or "href='https://" in detail
+        assert form.label(shown, path)
+
+
+def test_numbers_in_boxes_come_back_as_they_were() -> None:
+    for each in scenarios().values():
+        for path, own in each.inputs.items():
+            back = form.typed(each, path, words.number(own.value))
+            assert back == pytest.approx(own.value, rel=1e-3)
+
+
+# --- the table
+
+
+@every_scenario
+def test_the_table_has_inputs_costs_results_and_warnings(name: str) -> None:
+    compared = compare(scenario(name), draws=100)
+    found = warned(compared.scenario, compared.a, compared.b)
+    content = export.table(compared, found)
+    rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
+    kinds = [row["kind"] for row in rows]
+    assert kinds.count("input") == len(compared.scenario.inputs)
+    assert kinds.count("warning") == len(found)
+    for row in rows:
+        if row["kind"] == "input":
+            path = ".".join(filter(None, (row["option"], row["name"])))
+            each = compared.scenario.inputs[path]
+            assert (float(row["value"]), float(row["low"]), float(row["high"])) == (
+                each.value, each.low, each.high)  # fmt: skip
+            assert row["source"] or row["note"]
+    for option, cost in compared.best.items():
+        lines = [
+            float(row["value"])
+            for row in rows
+            if row["kind"] == "cost" and row["option"] == option and row["name"] in cost.lines
+        ]
+        assert sum(lines) == pytest.approx(float(cost.total))
+    (saving,) = (row for row in rows if row["name"] == "saving")
+    assert float(saving["value"]) == compared.saving
+    assert (float(saving["low"]), float(saving["high"])) == compared.interval()
+
+
+def test_a_saved_file_is_a_link_of_its_own() -> None:
+    made = export.saving_link("a'b.csv", "text/csv", b"1,2")
+    assert "download='a&#x27;b.csv'" in made and "href='data:text/csv;base64,MSwy'" in made
+
+
+# --- results
+
+
+@every_scenario
+def test_the_headline_says_costs_saving_and_probability(name: str) -> None:
+    compared = compare(scenario(name))
+    shown = results.headline(compared)
+    assert words.verdict(compared) in shown and words.costs(compared) in shown
+    assert shown.count("tco-value") == 4
+    assert not re.search(r"\d{5}", re.sub(r"<[^>]*>", "", shown)), "a number without separators"
+
+
+@every_scenario
+def test_figures_are_described_in_words(name: str) -> None:
+    compared = compare(scenario(name), draws=100)
+    swings = tornado(compared.scenario)
+    pictures = [
+        results.waterfall(compared),
+        results.tornado(compared, swings),
+        *(
+            results.break_even_picture(compared, path)
+            for _, path in results.choices(compared.scenario, swings)[:3]
+        ),
+    ]
+    for each in pictures:
+        made = results.figure(each)
+        (alt,) = re.findall("<img alt='([^']*)'", made)
+        assert len(alt.split()) > 10
+        assert each.png.startswith(b"\x89PNG")
+
+
+@every_scenario
+def test_a_break_even_can_be_looked_for_along_every_input(name: str) -> None:
+    compared = compare(scenario(name), draws=100)
+    choices = results.choices(compared.scenario, tornado(compared.scenario))
+    assert sorted(path for _, path in choices) == sorted(compared.scenario.inputs)
+    assert len(dict(choices)) == len(choices), "two inputs have the same name"
+
+
+def test_what_a_scenario_says_is_escaped() -> None:
+    base = scenario(LORA)
+    first, option = next(iter(base.options.items()))
+    evil = dataclasses.replace(option.context, instance="<script>", region="<script>")
+    options = {**base.options, first: dataclasses.replace(option, context=evil)}
+    compared = compare(dataclasses.replace(base, options=options), draws=100)
+    found = warned(compared.scenario, compared.a, compared.b)
+    assert "<script>" not in results.headline(compared) + results.warnings(found)
+
+
+# --- the page
+
+
+@pytest.fixture
+def page() -> Page:
+    return Page(f"scenario={LORA}")
+
+
+def test_a_change_is_shown_in_the_headline_and_in_the_link(page: Page) -> None:
+    before = page.headline.value
+    page.boxes["trainium.weeks"].value = "1"
+    assert page.headline.value != before
+    assert f"?scenario={LORA}&amp;trainium.weeks=1" in page.link.value
+    assert "tco-changed" in page.details["trainium.weeks"].value
+    page.reset.click()
+    assert page.headline.value == before and "trainium.weeks" not in page.link.value
+    assert page.boxes["trainium.weeks"].value == words.number(
+        scenario(LORA).inputs["trainium.weeks"].value
+    )
+
+
+def test_bad_input_keeps_what_was_there(page: Page) -> None:
+    page.boxes["runs"].value = "100"
+    shown = page.headline.value, page.link.value, page.shown
+    page.boxes["runs"].value = "<b>0</b>"
+    assert (page.headline.value, page.link.value, page.shown) == shown
+    assert page.boxes["runs"].value == "100"
+    assert "role='alert'" in page.details["runs"].value
+    assert "runs = &#x27;&lt;b&gt;0&lt;/b&gt;&#x27;" in page.details["runs"].value
+    page.boxes["runs"].value = "101"
+    assert "role='alert'" not in page.details["runs"].value
+
+
+def test_what_cannot_be_computed_keeps_what_was_there(page: Page) -> None:
+    before = page.shown
+    assert "never ends" in page.enter("failures", "1e9")
+    assert page.shown is before
+
+
+def test_another_scenario_has_other_boxes(page: Page) -> None:
+    for name in scenarios():
+        page.choice.value = name
+        assert page.shown == scenario(name)
+        assert set(page.boxes) >= set(page.shown.inputs)
+        assert f"scenario={name}" in page.link.value
+        assert page.along.value in page.shown.inputs
+
+
+def test_files_are_saved_twice_if_asked_twice(page: Page) -> None:
+    seen: list[str] = []
+    page.file.observe(lambda change: seen.append(change["new"]), "value")
+    page.csv.click()
+    page.csv.click()
+    assert [bool(each) for each in seen] == [True, False, True]
+    assert f"download='cost-{LORA}.csv'" in seen[0]
+
+
+# --- how it is served
+
+
+def test_voila_knows_every_setting() -> None:
+    """A misspelt one would be ignored silently."""
+    from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
+    from voila.app import Voila
+    from voila.configuration import VoilaConfiguration
+
+    classes = {each.__name__: each for each in (Voila, VoilaConfiguration, MappingKernelManager)}
+    settings_given = server.settings(1)
+    assert set(settings_given) == set(classes)
+    for name, values in settings_given.items():
+        assert set(values) <= set(classes[name].class_traits())
+
+
+def test_the_page_is_this_machines_only_unless_voila_is_told_otherwise() -> None:
+    assert server.settings(1)["Voila"]["ip"] == "localhost"
+    assert server.settings(1)["Voila"]["tornado_settings"]["allow_remote_access"] is False
+
+
+def test_a_port_is_free() -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert server.free_port(port) > port
+
+
+def test_the_template_names_no_other_host_and_runs_no_script_of_the_page() -> None:
+    files = [path for path in server.TEMPLATES.rglob("*") if path.is_file()]
+    assert len(files) >= 5
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"https?://|//[\w-]+\.\w", text.replace("//# ", "")), path
+        scripts = re.findall(r"<script(?![^>]*(?:src=|json\"))[^>]*>", text)
+        assert scripts == [] or path.name.endswith(".js"), path
+    assert "unsafe-inline" not in server.POLICY.partition("script-src")[2].partition(";")[0]
+
+
+def test_the_notebook_shows_the_page_and_holds_no_output() -> None:
+    (cell,) = json.loads(server.NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    assert "".join(cell["source"]).endswith("show()") and cell["outputs"] == []
+
+
+def test_the_page_needs_no_torch() -> None:
+    code = (
+        "import sys; from utils.dashboard.page import Page; Page('');"
+        "print(sorted({'torch', 'torch_xla', 'pandas', 'networkx'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_readme_names_the_command() -> None:
+    assert "| `tco` |" in Path(ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,151 @@
+"""The cost model as a page in a real browser: change an input, share the link, take files along."""
+
+import csv
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.test_browser import answers, chromium, free_port, note_foreign
+from utils.catalog import ROOT
+from utils.runner import kernel_environment
+
+START_S, WAIT_MS = 30, 30_000
+PHONE = {"width": 360, "height": 740}
+READY = ".tco-drawn:nth-child(6) img"
+UNNAMED = """() => [...document.querySelectorAll('main :is(input, select)')]
+    .filter(box => !box.labels.length).length"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The page as `course.py tco` serves it. Returns its address."""
+    port = free_port()
+    with kernel_environment() as environment, open(tmp_path / "log", "w+") as log:
+        command = [sys.executable, ROOT / "course.py", "--inside", "tco", "--no-browser"]
+        process = subprocess.Popen(
+            [*command, f"--port={port}"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            address = f"http://localhost:{port}"
+            deadline = time.monotonic() + START_S
+            # The page itself would start a kernel.
+            while not answers(f"{address}/voila/templates/tco/static/page.js"):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    log.seek(0)
+                    pytest.fail(f"the page did not start:\n{log.read()[-2000:]}")
+                time.sleep(0.1)
+            yield address
+        finally:
+            process.terminate()
+            process.wait()
+        log.seek(0)
+        assert log.read().splitlines()[0] == f"What would it cost? The page is at {address}/"
+
+
+def status(url: str, host: str = "") -> int:
+    """The status of a request, redirections followed."""
+    request = urllib.request.Request(url, headers={"Host": host} if host else {})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return reply.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def opened(context: Any, url: str) -> Any:
+    page = context.new_page()
+    page.set_default_timeout(WAIT_MS)
+    page.goto(url, wait_until="commit")
+    page.wait_for_selector(f"{READY}, .tco-fault")
+    faults = page.locator(".tco-fault").all_inner_texts()
+    assert faults == []
+    return page
+
+
+def saved(page: Any, button: str) -> bytes:
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=button).click()
+    return Path(waiting.value.path()).read_bytes()
+
+
+def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(server: str) -> None:
+    from playwright.sync_api import sync_playwright
+
+    for path in ("dashboard.ipynb", "page.py", "voila/files/page.py", "voila/files/dashboard.ipynb",
+                 "api/contents", "api/kernels"):  # fmt: skip
+        assert status(f"{server}/{path}") == 403, path
+    assert status(server, host="elsewhere.example") == 403
+
+    flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    errors: list[str] = []
+    foreign: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=flags)
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        context.on("request", lambda request: note_foreign(request.url, server, foreign))
+        context.on("weberror", lambda error: errors.append(str(error.error)))
+        page = opened(context, f"{server}/?scenario=lora-13b")
+        assert "import" not in page.locator("main").inner_text(), "the page shows source code"
+
+        # With the keyboard alone; the name of a box is its title and its own label.
+        weeks = page.get_by_role("textbox", name="Weeks that the port takes them", exact=False)
+        headline = page.locator(".tco-headline")
+        assert headline.get_attribute("aria-live") == "polite"
+        before = headline.inner_text()
+        weeks.first.focus()
+        page.keyboard.press("ControlOrMeta+a")
+        page.keyboard.type("1.25")
+        page.keyboard.press("Tab")
+        page.wait_for_function(
+            "before => document.querySelector('.tco-headline').innerText !== before", arg=before
+        )
+        after = headline.inner_text()
+
+        # Bad input: an error by name, and what was there stays.
+        runs = page.get_by_role("textbox", name="Good runs over the time considered")
+        runs.fill("-5")
+        runs.press("Enter")
+        fault = page.get_by_role("alert").filter(has_text="runs = -5: allowed is 1 or more")
+        fault.wait_for()
+        assert runs.input_value() == "52" and runs.get_attribute("aria-invalid") == "true"
+        assert headline.inner_text() == after
+
+        link = page.get_by_label("Link to what you see").input_value()
+        assert link == f"{server}/?scenario=lora-13b&trainium.weeks=1.25" == page.url
+
+        rows = list(csv.DictReader(saved(page, "Save as CSV").decode("utf-8-sig").splitlines()))
+        values = {(row["option"], row["name"]): row["value"] for row in rows}
+        assert values["trainium", "weeks"] == "1.25"
+        assert saved(page, "Save as PDF").startswith(b"%PDF")
+
+        # Somebody else opens the link, on a phone: groups are closed until they are asked for.
+        page.close()
+        phone = browser.new_context(viewport=PHONE)
+        phone.on("request", lambda request: note_foreign(request.url, server, foreign))
+        other = opened(phone, link)
+        assert other.locator(".tco-headline").inner_text() == after
+        there = other.get_by_role("textbox", name="Weeks that the port takes them").first
+        assert not there.is_visible()
+        group = other.get_by_role("button", name="Engineering and operations")
+        group.press("Enter")
+        there.wait_for()
+        assert there.input_value() == "1.25" and group.get_attribute("aria-expanded") == "true"
+        assert other.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        for image in other.locator("img").all():
+            assert len(image.get_attribute("alt")) > 40
+        assert other.evaluate(UNNAMED) == 0
+        browser.close()
+    assert errors == []
+    assert foreign == [], "the page asked for something outside this machine"
