@@ -8,7 +8,7 @@ import pytest
 from tests.test_decision import GOOD, PLAIN, decision, report
 from utils.audit import audit_source
 from utils.catalog import exercise
-from utils.decision import Throughput, checklist, decide, pilot_of, steps
+from utils.decision import Saving, Throughput, checklist, decide, pilot_of, steps
 from utils.decision.effort import PILOT_WEEKS
 from utils.decision.pilot import DONE, FAILED, OPEN
 from utils.decision.plan import LISTS
@@ -130,6 +130,16 @@ def test_a_no_has_no_pilot_and_a_verdict_that_turned_ends_it() -> None:
     audited = decide(PLAIN.changed(gate="none"), audit=CLEAN, comparison=GOOD)
     again = next(each for each in pilot_of(audited).items if each.key == "decision")
     assert again.state == FAILED
+
+
+def test_an_open_verdict_fails_no_step_before_the_device_was_measured() -> None:
+    even = Saving(-0.3, 0.02, 0.3, 0.54, 60_000)
+    either = decide(PLAIN, audit=CLEAN, comparison=even)
+    assert either.verdict == "either"
+    reached = Throughput(120, 100, "sequences/s", "trn2.48xlarge")
+    for throughput, state in ((None, OPEN), (reached, FAILED)):
+        found = pilot_of(either, throughput=throughput)
+        assert {each.key: each.state for each in found.items}["decision"] == state
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def pilot_of(
     for key, step in plan.items():
         items += [_practice(step, name, progress) for name in step.practice]
         if key == "sign":
-            items.append(_again(decision))
+            items.append(_again(decision, "measure" in given))
         if key == "parity":
             items.append(_here(parity))
         items.append(_number(step, given.get(key), said.get(key, "")))
@@ -231,10 +231,14 @@ def _practice(step: Step, name: str, progress: Progress | None) -> Item:
     return Item(name, step.key, asks, state, f"{entry['points']:g}{of} points")
 
 
-def _again(decision: Decision) -> Item:
+def _again(decision: Decision, measured: bool) -> Item:
+    """The decision of the last step. An "either" from before the device was measured is what the
+    pilot is for, and has not failed.
+    """
     asks = "the decision, with an audit and a cost comparison, is Trainium"
     found = f"{decision.verdict}, confidence {decision.confidence}"
-    if decision.saving is None or not decision.found.files:
+    undecided = decision.verdict == "either" and not measured
+    if decision.saving is None or not decision.found.files or undecided:
         return Item("decision", "sign", asks, OPEN, found)
     return Item("decision", "sign", asks, DONE if decision.verdict == "trainium" else FAILED, found)
 
