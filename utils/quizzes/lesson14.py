@@ -64,7 +64,7 @@ QUIZ = {
         {
             "a": ("the rule is against Trainium", "It is the same the other way round."),
             "b": (
-                "equal at the best guesses is an even chance, and an even chance has no vote",
+                "equal at the best guesses is near an even chance, which has no vote",
                 "The rule asks how sure the saving is, and what it pays for.",
             ),
             "c": ("compiling is left out", "Both ask the same model, compiling included."),
