@@ -37,6 +37,11 @@ class Case:
         return price_of_trying(self.answers, self.values, self.found)
 
     @property
+    def price_said(self) -> str:
+        """As an estimate is said: two digits."""
+        return f"{float(f'{self.price:.2g}'):,.0f}"
+
+    @property
     def hoped(self) -> float:
         """The most that volume and the vendor's best figure let one hope to save in the time."""
         share = self.values["best_saving"] * self.values["payback_years"]

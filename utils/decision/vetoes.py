@@ -134,7 +134,7 @@ VETOES: tuple[Row, ...] = (
         "volume",
         NO_TRAINIUM,
         lambda case: case.saving is None and case.hoped < case.price,
-        "port and pilot cost about {case.price:,.0f}; even the vendor's best figure saves"
+        "port and pilot cost about {case.price_said}; even the vendor's best figure saves"
         " {case.hoped:,.0f} in that time on {answers.spend_per_year:,.0f} a year",
         "judgement:best_saving",
         "judgement:week_pay",

@@ -21,7 +21,10 @@ VOTES: tuple[Row, ...] = (
     Row(
         "no saving shown",
         "money",
-        lambda case: not (case.cheaper("leaning_probability") and case.worth),
+        lambda case: (
+            case.answers.capacity != "Trainium only"
+            and not (case.cheaper("leaning_probability") and case.worth)
+        ),
         "no saving is shown that would pay for a second platform ({case.shown}): preferences"
         " alone are no reason to move",
         ("B-062", "judgement:least_saving", "judgement:leaning_probability"),
@@ -42,8 +45,8 @@ VOTES: tuple[Row, ...] = (
         "money",
         2,
         lambda case: case.cheaper("clear_probability") and case.worth,
-        "the probability is beyond doubt for a decision of this kind, and {saving.amount:,.0f} are"
-        " saved over the horizon",
+        "a chance of {saving.probability:.0%} is clear, and {saving.amount:,.0f} are saved over the"
+        " horizon",
         "judgement:clear_probability",
         "judgement:least_saving",
     ),
@@ -72,7 +75,8 @@ VOTES: tuple[Row, ...] = (
         "money",
         -4,
         lambda case: case.dearer("clear_probability"),
-        "the probability leaves no doubt for a decision of this kind",
+        "a chance of {saving.probability:.0%} that it is cheaper is clear: no preference makes up"
+        " for it",
         "judgement:clear_probability",
     ),
     _votes(
@@ -170,7 +174,7 @@ VOTES: tuple[Row, ...] = (
         "preference",
         -1,
         lambda case: case.answers.runs_per_year <= case.values["single_runs"],
-        "with {answers.runs_per_year:g} runs a year the port is paid by each of them",
+        "so few runs a year ({answers.runs_per_year:g}) each carry much of the port",
         "B-064",
         "judgement:single_runs",
     ),
