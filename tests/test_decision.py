@@ -119,6 +119,14 @@ def test_vetoes_stand_before_the_money_and_preferences_after_it() -> None:
         assert bool(row.closes) + bool(row.votes) + row.holds_back == 1
 
 
+def test_preferences_are_equal_and_weigh_less_than_clear_money_against() -> None:
+    preferences = [row.votes for row in ROWS if row.stage == "preference"]
+    assert set(preferences) == {1, -1}
+    against = sum(row.votes for row in ROWS if "dearer" in row.name)
+    lead = JUDGEMENTS["lead"].number
+    assert sum(each for each in preferences if each > 0) + against <= -lead
+
+
 def test_every_row_question_and_risk_has_sources_that_exist() -> None:
     keys = {key for row in (*ROWS, *QUESTIONS.values()) for key in row.sources}
     assert all(row.sources for row in (*ROWS, *QUESTIONS.values()))
