@@ -22,15 +22,18 @@ _DEARER, _CHEAPER = "#F4D3AE", "#CDE3F1"
 """Tints of orange and blue, which colour-blind readers can tell apart; borders say the same."""
 
 
-def waterfall(costs: Mapping[str, "Cost"], xlabel: str, caption: str) -> Picture:
+def waterfall(
+    costs: Mapping[str, "Cost"], xlabel: str, caption: str, small: float = SMALL
+) -> Picture:
     """One panel per option: each line of its cost from where the line above ended, the total last.
 
     Args:
-        costs: option to its cost, in numbers. A line below a hundredth of the dearest total in
-            every option is drawn with "all others".
+        costs: option to its cost, in numbers.
         xlabel: the money and what it is per.
+        small: a line below this share of the dearest total in every option is drawn with "all
+            others".
     """
-    names, rows = shown_lines(costs)
+    names, rows = shown_lines(costs, small)
     figure = new_figure(7, 0.27 * (len(names) + 1) + 0.9)
     panels = figure.subplots(1, len(costs), sharex=True, sharey=True, squeeze=False)[0]
     top = max(float(each.total) for each in costs.values())
@@ -60,11 +63,13 @@ def waterfall(costs: Mapping[str, "Cost"], xlabel: str, caption: str) -> Picture
     return finished(figure, caption, diagram=True)
 
 
-def shown_lines(costs: Mapping[str, "Cost"]) -> tuple[list[str], dict[str, list[float]]]:
+def shown_lines(
+    costs: Mapping[str, "Cost"], small: float = SMALL
+) -> tuple[list[str], dict[str, list[float]]]:
     """Names of the lines that are large enough to be seen, and their money by option; the others
     are summed in a last one.
     """
-    least = SMALL * max(float(each.total) for each in costs.values())
+    least = small * max(float(each.total) for each in costs.values())
     every = list(dict.fromkeys(name for each in costs.values() for name in each.lines))
     lines = {o: {n: float(c.lines.get(n, 0)) for n in every} for o, c in costs.items()}
     names = [n for n in every if any(abs(each[n]) >= least for each in lines.values())]
@@ -196,7 +201,7 @@ def break_even_surface(
     """
     from matplotlib.patches import Rectangle
 
-    figure = new_figure(5.8, 3.2)
+    figure = new_figure(5.4, 3)
     axes = figure.subplots()
     percent = 100 * savings
     axes.contourf(xs, ys, percent, levels=[-1e9, 0, 1e9], colors=[_DEARER, _CHEAPER])
