@@ -48,7 +48,12 @@ def report(
     pair = (compared.a, compared.b)
     swings = tornado(scenario, *pair)
     verdict, headline = verdict_of(compared)
+    question = (
+        f"Does {label(pair[0], article=True)} cost less than {label(pair[1], article=True)} for"
+        " this work?"
+    )
     if decision is not None:
+        question = "On which machine should this work run?"
         verdict, headline = decision.verdict, f"{decision.headline}."
     given = [estimates.given(scenario, *each) for each in scenario.inputs.items()]
     return Report(
@@ -60,8 +65,7 @@ def report(
         per=PER[scenario.kind],
         verdict=verdict,
         headline=headline,
-        question=f"Does {label(pair[0], article=True)} cost less than"
-        f" {label(pair[1], article=True)} for this work?",
+        question=question,
         answer=answer(compared),
         costs=estimates.costs(compared),
         decides=estimates.decides(compared, swings),

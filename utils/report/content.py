@@ -114,6 +114,11 @@ class Report:
     def __repr__(self) -> str:
         return f"{self.question}\n{self.headline}\n{self.answer}"
 
+    def _repr_markdown_(self) -> str:
+        from utils.report.notebook import to_markdown
+
+        return to_markdown(self)
+
     @property
     def sections(self) -> tuple[Section, ...]:
         """What follows the answer, in the order of reading."""

@@ -1,6 +1,7 @@
 """What the decision rule and the pilot add to a report."""
 
 from utils.decision import QUESTIONS, Decision, Pilot, Saving
+from utils.decision.plan import Step
 from utils.report.content import Section
 from utils.report.words import percent, sentence
 from utils.tco.uncertainty import Comparison
@@ -47,20 +48,21 @@ def sections(decision: Decision | None) -> tuple[Section, ...]:
 
 
 def _flips(decision: Decision) -> tuple[str, ...]:
-    if not decision.flips:
-        return ("No single answer, and no other saving, changes the verdict.",)
-    points = []
-    for each in decision.flips:
+    """What is measured comes before what is chosen; answers with the same outcome are joined."""
+    outcomes: dict[tuple[str, str, str], list[str]] = {}
+    for each in sorted(decision.flips, key=lambda each: isinstance(each.now, str)):
         if each.field in QUESTIONS:
             row = QUESTIONS[each.field]
-            unit = f" {row.unit}" if row.unit else ""
-            now, to = (_plain(value) + unit * (not row.allowed) for value in (each.now, each.to))
-            about = row.asks
+            unit = f" {row.unit}" if row.unit and not row.allowed else ""
+            about, now, to = row.asks, _plain(each.now) + unit, _plain(each.to) + unit
         else:
+            about = "How much does Trainium save, in the middle of the draws?"
             now, to = _share(each.now), _share(each.to)
-            about = "What is saved with Trainium, in the middle of the draws?"
-        points.append(f"{about} Now: {now}. With {to}: {SHORT[each.verdict]}.")
-    return tuple(points)
+        outcomes.setdefault((about, now, each.verdict), []).append(to)
+    return tuple(
+        f"{about} Now: {now}. With {' or '.join(to)}: {SHORT[verdict]}."
+        for (about, now, verdict), to in outcomes.items()
+    ) or ("No single answer, and no other saving, changes the verdict.",)
 
 
 def _share(share: str | float) -> str:
@@ -104,17 +106,25 @@ def pilot_sections(pilot: Pilot | None) -> tuple[Section, ...]:
     if pilot is None:
         return ()
     states = [pilot.state(each.key) for each in pilot.steps]
-    text = f"{states.count('done')} of {len(states)} steps are done; all of them take an estimated"
+    parts = [
+        pilot.blocked,
+        f"{states.count('done')} of {len(states)} steps are done; all of them take an estimated"
+        f" {pilot.total_weeks:.0f} weeks",
+        f"next: {_started(pilot.next)} ({pilot.next.exit})" if pilot.next else "",
+    ]
     return (
         Section(
             "The pilot",
-            f"{sentence(pilot.blocked) + ' ' if pilot.blocked else ''}{text}"
-            f" {pilot.total_weeks:.0f} weeks.",
+            " ".join(sentence(each) for each in parts if each),
             points=tuple(
-                f"{each.title} ({state}, {pilot.weeks[each.key]:.1f} weeks). Ends with"
+                f"{each.title} ({state}, {pilot.weeks[each.key]:.1f} weeks). It ends with a number:"
                 f" {each.exit}. Stop if {each.stop}."
                 for each, state in zip(pilot.steps, states, strict=True)
             ),
-            most=6,
+            most=0,
         ),
     )
+
+
+def _started(step: Step) -> str:
+    return step.title[0].lower() + step.title[1:]

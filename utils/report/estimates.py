@@ -41,7 +41,10 @@ def costs(compared: Comparison) -> Table:
         ("Server", [scenario.options[option].context.instance for option in pair]),
         ("Region and purchase", [_bought(scenario, option) for option in pair]),
         (f"Cost of one {per}", amounts(each.total for each in found)),
-        ("in nine draws of ten", [f"{money(i, currency)} to {large(j)}" for i, j in intervals]),
+        (
+            "in nine draws of ten",
+            [f"{money(i, currency)} to {large(j)}" for i, j in intervals],
+        ),
         (f"Cost of a million {plural(scenario.unit)}", amounts(each.per_million for each in found)),
     ]
     if scenario.kind == "service":
@@ -146,8 +149,8 @@ def measure(compared: Comparison) -> tuple[str, ...]:
         f" {money(value, currency, 2)} over {over(compared)}."
         for path, value in top
     ]
-    last = f"Knowing everything would be worth an estimated {everything}: finding out may not cost"
-    return (*points, f"{last} more.")
+    last = f"Knowing everything would be worth an estimated {everything}: a study has to cost less."
+    return (*points, last)
 
 
 def lines(compared: Comparison) -> Table:

@@ -49,7 +49,7 @@ class Paper(FPDF):
     def footer(self) -> None:
         self.set_y(-10)
         self.type(7, SOFT)
-        self.cell(WIDTH - 17, 4, self.foot)
+        self.cell(WIDTH - 17, 4, self.known(self.foot))
         self.cell(17, 4, f"Page {self.page_no()} of {{nb}}")
 
     def type(self, points: float, color: tuple[int, int, int] = INK, bold: bool = False) -> None:
@@ -59,26 +59,40 @@ class Paper(FPDF):
     def gap(self, millimetres: float) -> None:
         self.ln(millimetres * self.scale)
 
-    def text_line(self, text: str, width: float = WIDTH, leading: float = 1.3) -> None:
+    def known(self, text: str) -> str:
+        """The text, with a square for each character that the type does not have."""
+        characters = self.fonts["dejavu"].cmap
+        return "".join(c if ord(c) in characters or c == "\n" else "□" for c in unbroken(text))
+
+    def text_line(
+        self, text: str, width: float = WIDTH, leading: float = 1.3, link: str = ""
+    ) -> None:
         """A paragraph in the present type, from the present place."""
         height = self.font_size_pt * MILLIMETRES * leading
-        self.multi_cell(width, height, unbroken(text), align="L", new_x="LMARGIN", new_y="NEXT")
+        self.multi_cell(
+            width, height, self.known(text), link=link, align="L", new_x="LMARGIN", new_y="NEXT"
+        )
 
-    def heading(self, text: str, room: float = 25.0) -> None:
-        """A heading, on the next page if no `room` is left below it."""
+    def heading(self, text: str, beside: str = "", room: float = 25.0) -> None:
+        """A heading with a remark beside it, on the next page if no `room` is left below it."""
         if self.auto_page_break and self.get_y() + room > END:
             self.add_page()
         self.gap(2.2)
         self.type(9.5, MARK, bold=True)
-        self.text_line(text)
+        height = self.font_size_pt * MILLIMETRES * 1.3
+        self.cell(self.get_string_width(text) + 2.5, height, text)
+        self.type(7.3, SOFT)
+        self.cell(0, height, beside, new_x="LMARGIN", new_y="NEXT")
         self.gap(0.5)
 
-    def points(self, texts: Sequence[str], size: float = 8) -> None:
-        for text in texts:
+    def points(
+        self, texts: Sequence[str], size: float = 8, links: Sequence[str] | None = None
+    ) -> None:
+        for text, link in zip(texts, links or [""] * len(texts), strict=True):
             self.type(size)
             height = self.font_size_pt * MILLIMETRES * 1.3
             self.cell(4, height, "–")
-            self.text_line(text, WIDTH - 4)
+            self.text_line(text, WIDTH - 4, link=link)
             self.gap(0.4)
 
     def rows(
@@ -97,10 +111,10 @@ class Paper(FPDF):
             padding=(0.45, 2, 0.45, 0), borders_layout=TableBordersLayout.HORIZONTAL_LINES,
             headings_style=FontFace(emphasis="BOLD", color=INK), v_align="TOP",
         ) as lines:  # fmt: skip
-            lines.row(map(unbroken, table.head))
+            lines.row(map(self.known, table.head))
             for number, row in enumerate(table.rows, 1):
                 bold = FontFace(emphasis="BOLD") if total and number == len(table.rows) else None
-                lines.row([unbroken(shortened(each, CELL)) for each in row], style=bold)
+                lines.row([self.known(shortened(each, CELL)) for each in row], style=bold)
 
     def picture(self, picture: Picture, width: float) -> None:
         """A figure with its caption below, and as its alternative text."""

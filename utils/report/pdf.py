@@ -95,7 +95,11 @@ def _first(paper: "Paper", report: Report, scale: float, most: int) -> None:
 
 
 def _section(paper: "Paper", section: Section, most: int) -> None:
-    paper.heading(section.title)
+    shown = section.points[: min(most, section.most)]
+    of = f"{len(shown)} of {len(section.points)}; all are" if shown else "all steps are"
+    paper.heading(
+        section.title, f"{of} on the pages behind" if len(shown) < len(section.points) else ""
+    )
     if section.text:
         paper.type(8)
         paper.text_line(section.text)
@@ -104,16 +108,13 @@ def _section(paper: "Paper", section: Section, most: int) -> None:
         short = [tuple(shortened(c, LONGEST["cell"]) for c in row) for row in section.table.rows]
         widths = (31, 34, 35) if len(section.table.head) == 3 else (34, 18, 24, 24)
         paper.rows(Table(section.table.caption, section.table.head, tuple(short)), widths)
-    shown = section.points[: min(most, section.most)]
-    more = len(section.points) - len(shown)
-    texts = [shortened(each, LONGEST["point"]) for each in shown]
-    paper.points([*texts, f"{more} more on the pages behind."] if more else texts)
+    paper.points([shortened(each, LONGEST["point"]) for each in shown])
 
 
 def _behind(paper: "Paper", report: Report, most: int) -> None:
     paper.heading("Where the money goes, and what moves it")
     for picture in report.figures:
-        paper.picture(picture, 152)
+        paper.picture(picture, 138)
     paper.heading("The cost, line by line")
     paper.rows(report.lines, (14, 18, 18, 50), 7.5, total=True)
     for section in report.sections:
@@ -124,7 +125,8 @@ def _behind(paper: "Paper", report: Report, most: int) -> None:
     paper.rows(report.appendix, (28, 15, 20, 37), 6.8)
     if report.sources:
         paper.heading("Where the quoted inputs were read")
-        paper.points([f"{page}: {address}" for page, address in report.sources], 6.8)
+        texts = [f"{page}: {address}" for page, address in report.sources]
+        paper.points(texts, 6.8, [address for _, address in report.sources])
     paper.heading("How the estimates were made")
     paper.type(7.5)
     paper.text_line(report.method)

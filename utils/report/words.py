@@ -225,11 +225,12 @@ def believed(path: str, each: Input, scenario: Scenario) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop.
+    """With a capital, a full stop and per cent as everywhere in a report.
 
-    >>> sentence("the port is late")
-    'The port is late.'
+    >>> sentence("the price rose by 32%")
+    'The price rose by 32 %.'
     """
+    text = re.sub(r"(?<=\d)%", " %", text)
     return text[:1].upper() + text[1:] + "." * (not text.endswith((".", "?", "!")))
 
 
