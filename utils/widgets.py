@@ -28,8 +28,10 @@ def explore(
     import ipywidgets
     from IPython.display import display
 
+    width = f"{max(9, *map(len, choices)) + 1}ch"
+
     def chooser(name: str, choice: tuple[int, int, int] | list[str] | list[int]) -> Any:
-        words = {"description": name.replace("_", " "), "style": {"description_width": "initial"}}
+        words = {"description": name.replace("_", " "), "style": {"description_width": width}}
         if isinstance(choice, list):
             return ipywidgets.Dropdown(options=choice, **words)
         low, high, first = choice
