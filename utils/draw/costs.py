@@ -205,7 +205,7 @@ def break_even_surface(
     axes = figure.subplots()
     percent = 100 * savings
     axes.contourf(xs, ys, percent, levels=[-1e9, 0, 1e9], colors=[_DEARER, _CHEAPER])
-    levels = [each for each in (-200, -100, -50, -25, 25, 50, 75)
+    levels = [each for each in (-100, -50, -25, 25, 50)
               if percent.min() < each < percent.max()]  # fmt: skip
     if levels:
         # Dashes below zero, whatever the settings: dearer, and not only by colour.
