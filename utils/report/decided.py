@@ -70,7 +70,7 @@ def _share(share: str | float) -> str:
 
 
 def _plain(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:,.4g}"
+    return f"“{value}”" if isinstance(value, str) else f"{value:,.4g}"
 
 
 def missing(decision: Decision | None) -> tuple[str, ...]:
@@ -78,8 +78,10 @@ def missing(decision: Decision | None) -> tuple[str, ...]:
     if decision is None:
         return ()
     return tuple(
-        f"{sentence(each.what)[:-1]}: {each.todo.rstrip('.')}; the verdict could become"
-        f" {' or '.join(SHORT[name] for name in each.verdicts)}."
+        sentence(
+            f"{each.what}: {each.todo.rstrip('.')}; the verdict could become"
+            f" {' or '.join(SHORT[name] for name in each.verdicts)}"
+        )
         for each in decision.missing
     )
 

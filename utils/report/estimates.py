@@ -8,6 +8,7 @@ from utils.report.words import (
     PER,
     PURCHASES,
     against,
+    amount,
     believed,
     label,
     large,
@@ -159,10 +160,10 @@ def lines(compared: Comparison) -> Table:
     found = [compared.best[option] for option in pair]
     names = [name for name in LINES if any(each.lines.get(name, 0) for each in found)]
     rows = [
-        (name, *(money(float(each.lines.get(name, 0)), currency) for each in found), LINES[name])
+        (name, *(amount(float(each.lines.get(name, 0)), currency) for each in found), LINES[name])
         for name in names
     ]
-    total = ("total", *(money(float(each.total), currency) for each in found), "the sum")
+    total = ("total", *(amount(float(each.total), currency) for each in found), "the sum")
     return Table(
         f"Estimated cost of one {PER[compared.scenario.kind]}, line by line; lines that are nothing"
         " for both are left out",

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from math import floor, log10
 
-from utils.tco.fields import FIELDS
 from utils.tco.inputs import Input
 from utils.tco.scenario import Scenario, field_name
 
@@ -58,13 +57,13 @@ LABELS: Mapping[str, str] = {
     "checkpoint_write": "Waiting for one checkpoint",
     "restart": "From a failure to work again",
     "storage": "Data kept",
-    "storage_months": "Time that a run keeps it",
+    "storage_months": "Time that data is kept",
     "storage_price": "Price of storage",
     "egress": "Data leaving the cloud for one run",
     "egress_per_item": "Data leaving the cloud for one item",
     "egress_price": "Price of data leaving the cloud",
     "engineers": "Engineers for the port",
-    "weeks": "Weeks that the port takes them",
+    "weeks": "Weeks that the port takes",
     "pay": "Cost of one engineer",
     "operations": "People's hours for operations",
     "operations_pay": "Cost of an hour of operations",
@@ -128,6 +127,17 @@ def money(value: float, currency: str, digits: int = 3) -> str:
     return f"{currency} {text}"
 
 
+def amount(value: float, currency: str) -> str:
+    """A part of a cost: as money, in cents below one.
+
+    >>> amount(0.0526, "USD"), amount(-0.0017, "USD"), amount(0, "USD"), amount(463.2, "USD")
+    ('USD 0.05', 'below USD 0.01', 'USD 0', 'USD 463')
+    """
+    if 0 < abs(value) < 0.005:
+        return f"below {currency} 0.01"
+    return money(value, currency) if value == 0 or abs(value) >= 1 else f"{currency} {value:.2f}"
+
+
 def percent(share: float) -> str:
     """A share as per cent; not 0 or 100 where it is not quite that.
 
@@ -144,12 +154,13 @@ def percent(share: float) -> str:
 def against(saving: float) -> str:
     """A saving as a comparison of costs, from twice as much on as a multiple.
 
-    >>> against(0.114), against(-0.38), against(0.001), against(-1.07), against(-2.8)
-    ('11 % less', '38 % more', 'the same', '2.1 times as much', '3.8 times as much')
+    >>> against(0.114), against(-0.38), against(0.001), against(-1), against(-2.8)
+    ('11 % less', '38 % more', 'the same', 'twice as much', '3.8 times as much')
     """
     whole = round(100 * saving)
     if whole <= -100:
-        return f"{rounded(1 - saving, 2)} times as much"
+        times = rounded(1 - saving, 2)
+        return "twice as much" if times == "2" else f"{times} times as much"
     return f"{abs(whole)} % {'less' if whole > 0 else 'more'}" if whole else "the same"
 
 
@@ -180,13 +191,14 @@ def named(path: str) -> str:
 
 
 def quantity(path: str, value: float, scenario: Scenario) -> str:
-    """A value of an input with its unit in words: prices with four digits, as they are quoted,
-    whole numbers as they are, all others with three.
+    """A value of an input with its unit in words: prices with cents, as they are quoted, whole
+    numbers as they are, all others with three digits.
     """
     field, unit = field_name(path), scenario.inputs[path].unit
     value = float(f"{value:.9g}")  # 60 minutes may be an hour and a little more
     whole = value.is_integer() and abs(value) < 1e6
-    digits = 6 if whole else 4 if field == "price" else 3
+    cents = field == "price" and value >= 1
+    digits = 6 if whole else 3 + floor(log10(value)) if cents else 3
     shown = large(value, digits)
     if field in _SHARES:
         return f"{rounded(100 * value)} %"
@@ -274,6 +286,3 @@ def _time(hours: float) -> str:
     if 0 < hours < 1:
         return f"{rounded(60 * hours)} minutes"
     return f"{large(hours)} hour{'s' * (hours != 1)}"
-
-
-assert LABELS.keys() == FIELDS.keys()
