@@ -296,6 +296,8 @@ def test_whole_steps_and_servers_stay_whole() -> None:
     assert 3 * 0.1 / 0.1 > 3
     assert tco.job(values | {"billing_step": 0.1}).instance_hours == pytest.approx(0.3)
     assert tco.job(values | {"billing_step": 0.2}).instance_hours == pytest.approx(0.4)
+    # A step that nothing can resolve is none.
+    assert tco.job(values | {"billing_step": 1e-300}).instance_hours == pytest.approx(0.3)
     few = {name: low for name, (low, high) in RANGES["service"].items()}
     few |= {"demand": 2.1, "units_per_second": 3.0, "load": 0.7, "peak_to_mean": 3.0}
     assert 2.1 / 3 / 0.7 * 3 > 3

@@ -91,6 +91,7 @@ def _work(v: Mapping[str, Number], alone: Number) -> dict[str, Number]:
 
 def _in_steps(hours: Number, step: Number) -> Number:
     """The hours, rounded up to whole steps; a step of 0 bills what is used."""
-    stepped = np.asarray(step) > 0
+    # A step of microseconds rounds nothing that is seen, and hours over it may overflow.
+    stepped = np.asarray(step) > 1e-9
     billed = np.where(stepped, whole(hours / np.where(stepped, step, 1)) * step, hours)
     return billed if np.ndim(billed) else float(billed)
