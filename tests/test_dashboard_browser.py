@@ -1,5 +1,6 @@
 """The cost model as a page in a real browser: change an input, share the link, take files along."""
 
+import contextlib
 import csv
 import os
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from tests.test_browser import answers, chromium, free_port, note_foreign
 from utils.catalog import ROOT
+from utils.report.words import LABELS
 from utils.runner import kernel_environment
 
 START_S, WAIT_MS = 30, 30_000
@@ -25,8 +27,8 @@ UNNAMED = """() => [...document.querySelectorAll('main :is(input, select)')]
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    """The page as `course.py tco` serves it. Returns its address."""
+def served(tmp_path: Path) -> Iterator[tuple[str, int]]:
+    """The page as `course.py tco` serves it. Returns its address and the server's process."""
     port = free_port()
     with kernel_environment() as environment, open(tmp_path / "log", "w+") as log:
         command = [sys.executable, ROOT / "course.py", "--inside", "tco", "--no-browser"]
@@ -46,7 +48,7 @@ def server(tmp_path: Path) -> Iterator[str]:
                     log.seek(0)
                     pytest.fail(f"the page did not start:\n{log.read()[-2000:]}")
                 time.sleep(0.1)
-            yield address
+            yield address, process.pid
         finally:
             process.terminate()
             process.wait()
@@ -62,6 +64,16 @@ def status(url: str, host: str = "") -> int:
             return reply.status
     except urllib.error.HTTPError as error:
         return error.code
+
+
+def kernels(server: int) -> int:
+    """How many kernels a server has."""
+    found = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            child = f"\nPPid:\t{server}\n" in (process / "status").read_text()
+            found += child and b"ipykernel" in (process / "cmdline").read_bytes()
+    return found
 
 
 def opened(context: Any, url: str) -> Any:
@@ -80,9 +92,12 @@ def saved(page: Any, button: str) -> bytes:
     return Path(waiting.value.path()).read_bytes()
 
 
-def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(server: str) -> None:
+def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
+    served: tuple[str, int],
+) -> None:
     from playwright.sync_api import sync_playwright
 
+    server, process = served
     for path in ("dashboard.ipynb", "page.py", "voila/files/page.py", "voila/files/dashboard.ipynb",
                  "api/contents", "api/kernels"):  # fmt: skip
         assert status(f"{server}/{path}") == 403, path
@@ -100,7 +115,7 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(server
         assert "import" not in page.locator("main").inner_text(), "the page shows source code"
 
         # With the keyboard alone; the name of a box is its title and its own label.
-        weeks = page.get_by_role("textbox", name="Weeks that the port takes them", exact=False)
+        weeks = page.get_by_role("textbox", name=LABELS["weeks"])
         headline = page.locator(".tco-headline")
         assert headline.get_attribute("aria-live") == "polite"
         before = headline.inner_text()
@@ -114,7 +129,7 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(server
         after = headline.inner_text()
 
         # Bad input: an error by name, and what was there stays.
-        runs = page.get_by_role("textbox", name="Good runs over the time considered")
+        runs = page.get_by_role("textbox", name=LABELS["runs"])
         runs.fill("-5")
         runs.press("Enter")
         fault = page.get_by_role("alert").filter(has_text="runs = -5: allowed is 1 or more")
@@ -130,13 +145,20 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(server
         assert values["trainium", "weeks"] == "1.25"
         assert saved(page, "Save as PDF").startswith(b"%PDF")
 
+        # Who leaves the page stops its kernel.
+        assert kernels(process) == 1
+        page.goto("about:blank")
+        deadline = time.monotonic() + START_S
+        while kernels(process) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert kernels(process) == 0
+
         # Somebody else opens the link, on a phone: groups are closed until they are asked for.
-        page.close()
         phone = browser.new_context(viewport=PHONE)
         phone.on("request", lambda request: note_foreign(request.url, server, foreign))
         other = opened(phone, link)
         assert other.locator(".tco-headline").inner_text() == after
-        there = other.get_by_role("textbox", name="Weeks that the port takes them").first
+        there = other.get_by_role("textbox", name=LABELS["weeks"]).first
         assert not there.is_visible()
         group = other.get_by_role("button", name="Engineering and operations")
         group.press("Enter")

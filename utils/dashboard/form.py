@@ -39,8 +39,9 @@ def title(field: Field) -> str:
 
 def label(shown: Scenario, path: str) -> str:
     """What stands over the box of an input: whose it is, and its unit."""
-    unit = shown.inputs[path].unit
-    words = {"1": "number", "units": plural(shown.unit), "ratio": "share"}.get(unit, unit)
+    unit, counted = shown.inputs[path].unit, plural(shown.unit)
+    words = {"1": "number", "units": counted, "ratio": "share", "1/s": f"{counted} per second"}
+    words = words.get(unit, f"per {unit[2:]}" if unit.startswith("1/") else unit)
     return f"{option_label(path.rpartition('.')[0])}, {words}" if "." in path else words
 
 

@@ -126,7 +126,7 @@ def tornado(compared: Comparison, swings: Sequence[Swing]) -> Picture:
             f" at {high} {against(first.at_high)}."
         )
     names = [named(each.path) for each in shown]
-    what = f"saving of {a} against {b}, % (below 0: it costs more)"
+    what = f"saving of {a} against {b}, %"
     return draw.tornado(shown, compared.saving, names, what, caption)
 
 

@@ -57,6 +57,10 @@ def settings(port: int, elsewhere: bool = False) -> dict[str, Any]:
             "log_level": "ERROR",
             "tornado_settings": {
                 "allow_remote_access": elsewhere,
+                # Voila's page says goodbye without the token against forged requests, and its
+                # kernel would stay. All that can be posted is such a goodbye, to a kernel whose
+                # name nobody can guess.
+                "disable_check_xsrf": True,
                 "headers": {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"},
                 "ws_ping_timeout": 30_000,
             },
