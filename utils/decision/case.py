@@ -61,7 +61,10 @@ class Case:
         """What is known of the saving, in words."""
         if self.saving is None:
             return "no cost comparison was given"
-        return f"it is {self.saving.middle:.0%} in the middle, at {self.saving.probability:.0%}"
+        return (
+            f"{self.saving.middle:.0%} in the middle, and above zero in"
+            f" {self.saving.probability:.0%} of the draws"
+        )
 
     def cheaper(self, threshold: str) -> bool:
         return self.saving is not None and self.saving.probability >= self.values[threshold]
@@ -70,8 +73,32 @@ class Case:
         return self.saving is not None and self.saving.probability <= 1 - self.values[threshold]
 
     @property
+    def clearly_dearer(self) -> bool:
+        """Whether money is clear against Trainium: by its chance, or by its size where it leans and
+        a GPU can be had instead.
+        """
+        much = self.saving is not None and self.saving.middle <= -self.values["least_saving"]
+        instead = self.answers.capacity != "Trainium only"
+        return self.dearer("clear_probability") or (
+            much and instead and self.dearer("leaning_probability")
+        )
+
+    @property
+    def path(self) -> str:
+        """The software that runs it from here on; PyTorch/XLA is ported to TorchNeuron."""
+        return {"vLLM": "vLLM Neuron", "JAX": "JAX on Neuron"}.get(
+            self.answers.framework, "TorchNeuron"
+        )
+
+    @property
+    def only_older(self) -> bool:
+        """Whether the region lists Trainium, but no generation on which `path` runs."""
+        listed, framework = self.answers.generations, self.answers.framework
+        return bool(listed) and "trn2" not in listed and framework not in (*NO_PATH, "JAX")
+
+    @property
     def generations(self) -> frozenset[str]:
-        """Generations of Trainium that the software path runs on."""
+        """Generations of Trainium on which the code runs today, or its port will."""
         older = self.answers.framework == "JAX" or (
             self.answers.framework == "PyTorch/XLA" and not self.answers.training
         )

@@ -175,7 +175,7 @@ _ROWS = (
         "experience",
         "team",
         "Which accelerators beside GPUs has the team ported to?",
-        "those who succeed in public had the vendor's engineers beside them",
+        "the best known success had a large team, with the vendor's engineers beside it",
         ("B-059", "D-022"),
         ("none", "another accelerator", "Trainium"),
     ),
@@ -190,9 +190,10 @@ _ROWS = (
     Question(
         "capacity",
         "capacity",
-        "Which machines can you have in writing before the deadline?",
-        "a price without a machine is no offer",
-        ("D-027", "B-057", "A-149"),
+        "Which machines can you have in writing before the deadline, Trainium of a generation that"
+        " runs the software?",
+        "a price without a machine is no offer, and a machine without software is none either",
+        ("D-027", "B-057", "A-149", "torchneuron-status"),
         ("not asked yet", "both", "Trainium only", "GPU only", "none to be had"),
     ),
     Question(

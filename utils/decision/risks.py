@@ -76,10 +76,18 @@ _ROWS = (
     _Row(
         "lock-in",
         _MOVE,
-        lambda case: case.answers.kernels == "none",
+        lambda case: case.answers.kernels == "none" and case.path == "TorchNeuron",
         "settings for one compiler and one runtime creep into the code",
         "write against torch.accelerator, name no device; run the tests on a GPU or CPU every week",
         "torch-accelerator",
+    ),
+    _Row(
+        "lock-in",
+        _MOVE,
+        lambda case: case.answers.kernels == "none" and case.path != "TorchNeuron",
+        "settings for one compiler and one runtime creep into the code",
+        "keep what one platform needs in one file; run the tests on a GPU every week",
+        "B-065",
     ),
     _Row(
         "lock-in",
@@ -125,7 +133,7 @@ _ROWS = (
         "support",
         _MOVE,
         lambda case: case.answers.framework == "JAX",
-        "JAX on Neuron is a beta and follows JAX with a delay",
+        "JAX on Neuron is a beta, for some versions of JAX only",
         "pin the JAX version that it supports; test each upgrade on a GPU first",
         "jax-neuron-status",
     ),
@@ -141,7 +149,7 @@ _ROWS = (
         "skills",
         _MOVE,
         lambda case: case.answers.experience != "Trainium",
-        "public successes were staffed by large teams with the vendor's engineers",
+        "the best known success had a large team, with the vendor's engineers beside it",
         "have two people do the port, time it, and stop where the plan says so",
         "B-059",
     ),
@@ -157,8 +165,8 @@ _ROWS = (
         "price drift",
         _ALL,
         _always,
-        "within {months} months Capacity Blocks of p6-b200 rose by {b200:.0%}, those of trn2 by"
-        " {trn2:.0%}",
+        "in the {months} months to {month} the price of Capacity Blocks of p6-b200 rose by"
+        " {b200:.0%}, that of trn2 by {trn2:.0%}",
         "fix price and term in the contract; decide again when a price passes its break-even",
         "p6-b200.48xlarge.price.capacity_block",
     ),
@@ -171,6 +179,7 @@ def risks(case: Case, verdict: str) -> tuple[Risk, ...]:
     first = min(each.date for each in (*block.history, block))
     words = {
         "months": round((block.date - first).days / 30.44),
+        "month": f"{block.date:%B %Y}",
         "b200": grown("p6-b200.48xlarge") - 1,
         "trn2": grown("trn2.48xlarge") - 1,
     }

@@ -10,7 +10,7 @@ from utils.decision.evidence import Evidence, evidence
 from utils.decision.findings import NOTHING, Contradiction, Seen, contradictions, corrected, seen
 from utils.decision.flips import Flip, decided, flips
 from utils.decision.judgements import Values, judged
-from utils.decision.questions import KERNELS, QUESTIONS, SHAPES, UNSURE, Answers
+from utils.decision.questions import ANY, KERNELS, QUESTIONS, SHAPES, UNSURE, Answers
 from utils.decision.risks import Risk, risks
 from utils.decision.rules import ROWS, Outcome, outcome
 from utils.decision.saving import Compared, Saving
@@ -18,7 +18,7 @@ from utils.decision.saving import Compared, Saving
 VERDICTS = {
     "trainium": "Trainium: go into the pilot, and let its stop rules end it",
     "gpu": "GPU: do not port now",
-    "either": "Either: no reason to move, none against; stay, or take what is free",
+    "either": "Either: too little speaks for a move or against it; stay, or take what is free",
     "neither": "Neither: choose no machine now",
 }
 CONFIDENCES = ("low", "moderate", "high")
@@ -84,9 +84,13 @@ class Decision:
     @property
     def decisive(self) -> tuple[Reason, ...]:
         """The reasons without which the verdict would be another; where several would do alone,
-        those that speak for it.
+        those that speak for it. Neither, for want of a GPU, names what speaks against Trainium too.
         """
         sign = {"trainium": "+", "gpu": "-"}.get(self.verdict, ("+", "-"))
+        closed = {each.speaks for each in self.reasons if each.stage == "veto"}
+        if self.verdict == "neither" and "closes both" not in closed:
+            against = ("closes",) if "closes trainium" in closed else ("closes", "-")
+            return tuple(each for each in self.reasons if each.speaks.startswith(against))
         return (
             tuple(each for each in self.reasons if each.decides)
             or tuple(each for each in self.reasons if each.stage == "veto")
@@ -175,11 +179,14 @@ def _confidence(case: Case, result: Outcome) -> tuple[str, str]:
         return "moderate", why
     if case.saving is None:
         return "low", "no cost comparison: only preferences were weighed"
+    if result.verdict == "either" and result.votes >= case.values["lead"]:
+        held = " and ".join(f"'{row.name}'" for row in result.rows if row.holds_back)
+        return "moderate", f"the votes are for Trainium, and {held} held them back"
     if result.verdict == "either":
         return "moderate", "the costs were compared, and neither money nor preferences lead"
     far = abs(result.votes) >= 2 * case.values["lead"]
     if far and case.found.files and not case.found.unread:
-        return "high", "money and preferences agree by a wide lead, and the source was audited"
+        return "high", "money and preferences together have a wide lead, the source was audited"
     if far:
         return "moderate", "a wide lead, but the source was not audited as a whole"
     return "moderate", "a lead of few votes: see what would flip it"
@@ -212,7 +219,7 @@ def _missing(
         listed.append(
             (
                 "throughput on both machines",
-                f"measure it: the saving may be {saving.low:.0%} or {saving.high:.0%}",
+                f"measure it: the saving may lie from {saving.low:.0%} to {saving.high:.0%}",
                 ends,
             )
         )
@@ -224,6 +231,18 @@ def _missing(
         }
         listed.append(
             ("an audit of the source", "run utils.audit on the tree that is to run", worst)
+        )
+    if answers.capacity == "both" and Case(answers, saving, values, found).only_older:
+        promised = {
+            other(answers=answers.changed(region=ANY)),
+            other(answers=answers.changed(capacity="GPU only")),
+        }
+        listed.append(
+            (
+                "the generation promised",
+                "ask which generation of Trainium the promise names",
+                promised,
+            )
         )
     for doubt in contradictions(answers, found):
         if doubt.field in QUESTIONS and doubt.used == doubt.answered:

@@ -78,7 +78,7 @@ VETOES: tuple[Row, ...] = (
             case.answers.architecture == "other" and case.answers.shapes == "data-dependent"
         ),
         "a model that is no transformer, CNN or diffusion model, with shapes that depend on the"
-        " data, has no fixed graph that could be compiled",
+        " data, gives no fixed graph to compile, and no recipe shows how to bound it",
         "torchneuron-compile",
         "B-047",
     ),
@@ -88,7 +88,8 @@ VETOES: tuple[Row, ...] = (
         lambda case: (
             case.answers.framework == "vLLM" and case.answers.architecture not in TRANSFORMERS
         ),
-        "vLLM Neuron serves the models of its recipes, and {answers.architecture} is none of them",
+        "vLLM Neuron serves the models of its recipes, and this kind ({answers.architecture}) is"
+        " not among them",
         "vllm-neuron-status",
     ),
     _veto(
@@ -123,12 +124,13 @@ VETOES: tuple[Row, ...] = (
         "D-037",
     ),
     _veto(
-        "kernels without hands",
+        "no hands",
         NO_TRAINIUM,
-        lambda case: case.answers.kernels == "central" and case.answers.engineers == 0,
-        "CUDA kernels are central, and nobody is there to write them anew",
+        lambda case: case.answers.engineers == 0,
+        "nobody is there to port it, or to keep up with the releases after that: find somebody"
+        " first, then ask again",
         "B-050",
-        "A-130",
+        "B-059",
     ),
     _veto(
         "volume",

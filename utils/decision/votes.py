@@ -3,7 +3,8 @@
 A preference is one vote, as no source says that one weighs more than another. Money that leans is
 two. Money that is clear is four for Trainium, so that three preferences put it in doubt, and six
 against it, which is more than all preferences for it together. These weights are a judgement.
-The burden of proof lies with the move: without a saving that is shown, the most is "either".
+The burden of proof lies with the move: without a saving that is shown, the most is "either"; and
+for Trainium the money is clear by its chance and its size, against it by either of them.
 """
 
 from collections.abc import Callable
@@ -45,8 +46,8 @@ VOTES: tuple[Row, ...] = (
         "money",
         2,
         lambda case: case.cheaper("clear_probability") and case.worth,
-        "a chance of {saving.probability:.0%} is clear, and {saving.amount:,.0f} are saved over the"
-        " horizon",
+        "a chance of {saving.probability:.0%} is clear, and {saving.amount:,.0f} would be saved"
+        " over the horizon",
         "judgement:clear_probability",
         "judgement:least_saving",
     ),
@@ -74,10 +75,11 @@ VOTES: tuple[Row, ...] = (
         "clearly dearer",
         "money",
         -4,
-        lambda case: case.dearer("clear_probability"),
-        "a chance of {saving.probability:.0%} that it is cheaper is clear: no preference makes up"
-        " for it",
+        lambda case: case.clearly_dearer,
+        "a saving of {saving.middle:.0%} in the middle and a chance of {saving.probability:.0%}"
+        " are clearly against it: no preference makes up for that",
         "judgement:clear_probability",
+        "judgement:least_saving",
     ),
     _votes(
         "repeated work",
@@ -93,7 +95,7 @@ VOTES: tuple[Row, ...] = (
         "preference",
         1,
         lambda case: case.recipe,
-        "AWS keeps recipes for this kind of model and work, so it is not the first of its kind",
+        "AWS keeps recipes for some models of this kind: see whether yours is among them",
         "torchtitan-models",
         "vllm-neuron-status",
     ),
@@ -118,8 +120,7 @@ VOTES: tuple[Row, ...] = (
         "preference",
         -1,
         lambda case: case.answers.framework not in NO_PATH,
-        "the software path is a beta (TorchNeuron, vLLM Neuron, JAX) or in maintenance (XLA): it"
-        " may change under the work",
+        "the software path, {case.path}, is a beta: it may change under the work",
         "torchneuron-status",
         "vllm-neuron-status",
         "jax-neuron-status",
@@ -139,8 +140,11 @@ VOTES: tuple[Row, ...] = (
         "preference",
         -1,
         lambda case: case.answers.architecture not in TRANSFORMERS,
-        "the model is no transformer: expect to be the first to meet its problems",
+        "no recipe covers this kind of model ({answers.architecture}): expect to be among the first"
+        " to meet its problems",
         "B-047",
+        "torchtitan-models",
+        "vllm-neuron-status",
     ),
     _votes(
         "kernels to replace",
@@ -182,8 +186,8 @@ VOTES: tuple[Row, ...] = (
         "first port",
         "preference",
         -1,
-        lambda case: case.answers.experience == "none" or case.answers.engineers == 0,
-        "the team would port to an accelerator for the first time, or has nobody to do it",
+        lambda case: case.answers.experience == "none",
+        "the team would port to an accelerator for the first time",
         "B-059",
         "judgement:novice_factor",
     ),
@@ -195,6 +199,20 @@ VOTES: tuple[Row, ...] = (
         "nobody has asked for capacity yet; Trainium2 was largely sold out in spring 2026",
         "D-027",
         "B-057",
+    ),
+    Row(
+        "older generation",
+        "preference",
+        lambda case: case.answers.capacity != "Trainium only" and case.only_older,
+        "the region ({answers.region}) lists Trainium1 only, and the software path that goes on,"
+        " {case.path}, needs Trainium2 or newer: a promise has to name the generation",
+        (
+            "torchneuron-status",
+            "vllm-neuron-status",
+            "xla-inference-maintenance",
+            "trn2.48xlarge.price.capacity_block",
+        ),
+        holds_back=True,
     ),
     _votes(
         "gate by hand",
