@@ -43,7 +43,7 @@ def number(value: Any) -> float | str:
         return "inf"
     if not math.isfinite(real):
         return str(real)
-    return int(value) if real.is_integer() and abs(real) < 2**53 else real
+    return int(real) if real.is_integer() and abs(real) < 2**53 else real
 
 
 def numbers(value: Any) -> dict[str, Any]:

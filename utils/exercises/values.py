@@ -92,7 +92,11 @@ def right_values(
     """
     off = [p for p, each in enumerate(right) if not near(said[p], each, tolerance)]
     measured = f"{len(right) - len(off)} of {len(right)}"
-    target = f"all, to {tolerance:.1%}" if tolerance >= 1e-3 else f"all, to 1 in {1 / tolerance:g}"
+    target = (
+        f"all, to {tolerance:.1%}"
+        if tolerance >= 1e-3
+        else f"all, to 1 in 10^{-math.log10(tolerance):.0f}"
+    )
     if not off:
         return criterion(name, weight, True, measured, target, "")
     strange = [place for place in off if isinstance(said[place], str)]

@@ -1,0 +1,288 @@
+"""The cases and the judgement of errors in comparisons, exercise 3 of lab 13."""
+
+import datetime
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged, times
+
+GROUPS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "circumstances": (2, ("region", "purchase", "currency", "old price")),
+    "work": (1, ("work", "quality")),
+    "throughput": (2, ("vendor claim", "peak", "sparse peak")),
+    "money": (2, ("price unit", "credits")),
+}
+"""Criterion to its weight and its errors; one more is for false alarms."""
+NAMES = tuple(name for _, names in GROUPS.values() for name in names)
+ALARMS = 1
+KINDS = {
+    "quality": ("quality unknown", "quality missed", "another target"),
+    "price unit": ("a chip taken for a server", "a server taken for a chip"),
+}
+"""Errors that can be made in several ways."""
+SIDES = ("first", "second")
+SIZES = (6, 6, 6, 6, 8)
+
+REGIONS = ("us-east-1", "us-west-2", "eu-north-1", "eu-west-1", "ap-northeast-1", "ap-south-1")
+PURCHASES = ("on_demand", "capacity_block", "savings_plan", "reserved", "spot")
+CURRENCIES = ("USD", "EUR", "GBP", "JPY")
+
+
+def comparison_cases(rng: random.Random) -> list[Facts]:
+    """Thirty-two comparisons: first one without an error, then each error alone twice or in each of
+    its kinds, the last eight with none to three.
+    """
+    singles = [[each] for name in NAMES for each in KINDS.get(name, (name, name))]
+    rng.shuffle(singles)
+    singles.insert(0, [])
+    counts = [0, 3, 1, 2, 0, 3, 2, 1]
+    several = [_together(rng, count) for count in counts]
+    planned, cases = [*singles, *several], []
+    for size in SIZES:
+        some, planned = planned[:size], planned[size:]
+        cases.append({"comparisons": [_comparison(rng, errors) for errors in some]})
+    return cases
+
+
+def _together(rng: random.Random, count: int) -> list[str]:
+    """Errors that can be made in one comparison: throughput is stated in one way."""
+    while True:
+        found = rng.sample(NAMES, count)
+        if not {"peak", "sparse peak"} <= set(found):
+            return [rng.choice(KINDS.get(name, (name,))) for name in found]
+
+
+def _comparison(rng: random.Random, errors: list[str]) -> Facts:
+    """Two sides that agree where they have to and differ where they may, with errors put in."""
+    target = rng.randint(170, 240) / 100
+    same = {
+        "region": rng.choice(REGIONS),
+        "purchase": rng.choice(PURCHASES),
+        "currency": rng.choice(CURRENCIES),
+        "billion_tokens": rng.randint(5, 900) / 10,
+        "target_loss": target,
+    }
+    both_credited = rng.random() < 0.4
+    sides = {}
+    for name in SIDES:
+        chips = rng.choice((4, 8, 16))
+        peak = rng.randint(20, 200) * 1e14
+        flop = round(6.0 * rng.randint(3, 90) * 1e9)
+        changed = datetime.date(2025, rng.randint(2, 10), rng.randint(1, 28))
+        # The day of the change itself is not before it.
+        read = changed + datetime.timedelta(days=rng.choice((0, 3, 20, 60)))
+        sides[name] = same | {
+            "price_read": read.isoformat(),
+            "price_last_changed": changed.isoformat(),
+            "price_per_hour": round(rng.uniform(2, 90), 2),
+            "price_is_per": rng.choice(("server", "chip")),
+            "servers": rng.randint(1, 64),
+            "chips_per_server": chips,
+            "peak_flop_per_second": peak,
+            "flop_per_token": flop,
+            "tokens_per_second": round(peak * rng.uniform(0.15, 0.62) / flop),
+            "throughput_from": rng.choice(("own run", "independent benchmark")),
+            "reached_loss": round(target - rng.randint(0, 6) / 100, 2),
+            "credits": rng.randint(1, 9) * 100 if both_credited else 0,
+        }
+    for error in errors:
+        _put_in(rng, error, sides)
+    for side in sides.values():
+        per_server = side["price_is_per"] == "server"
+        wrong = side.pop("miscounted", False)
+        factor = 1 if per_server != wrong else side["chips_per_server"]
+        speed = side["tokens_per_second"] * side["servers"]
+        side["hours"] = side["billion_tokens"] * 1e9 / speed / 3600
+        bill = side["hours"] * side["servers"] * side["price_per_hour"] * factor
+        # Credits pay at most half, so that a cost stays one.
+        side["credits"] = min(side["credits"], round(bill / 2, 2))
+        side["cost"] = bill - side["credits"]
+    return sides
+
+
+def _put_in(rng: random.Random, error: str, sides: dict[str, Facts]) -> None:
+    side = sides[rng.choice(SIDES)]
+    if error in ("region", "purchase", "currency"):
+        values = {"region": REGIONS, "purchase": PURCHASES, "currency": CURRENCIES}[error]
+        side[error] = rng.choice([each for each in values if each != side[error]])
+    elif error == "old price":
+        days = datetime.timedelta(days=rng.choice((1, 12, 130, 400)))
+        changed = datetime.date.fromisoformat(side["price_last_changed"])
+        side["price_read"] = (changed - days).isoformat()
+    elif error == "work":
+        side["billion_tokens"] = round(side["billion_tokens"] * rng.choice((0.5, 0.8, 1.25)), 3)
+    elif error == "quality unknown":
+        side["reached_loss"] = None
+    elif error == "quality missed":
+        side["reached_loss"] = round(side["target_loss"] + rng.randint(1, 9) / 100, 2)
+    elif error == "another target":
+        side["target_loss"] = round(side["target_loss"] + 0.1, 2)
+    elif error == "vendor claim":
+        side["throughput_from"] = "vendor"
+    elif error in ("peak", "sparse peak"):
+        factor = 1 if error == "peak" else rng.choice((2, 4))
+        side["tokens_per_second"] = factor * side["peak_flop_per_second"] / side["flop_per_token"]
+    elif error in KINDS["price unit"]:
+        side |= {"miscounted": True, "price_is_per": error.split()[1]}
+    else:
+        for name in SIDES:
+            sides[name]["credits"] = 0
+        side["credits"] = rng.randint(2, 9) * 100
+
+
+def truth(comparison: Facts) -> set[str]:
+    """The errors of a comparison, from what it says."""
+    first, second = (comparison[name] for name in SIDES)
+    both = (first, second)
+    found = {name for name in ("region", "purchase", "currency") if first[name] != second[name]}
+    if any(each["price_read"] < each["price_last_changed"] for each in both):
+        found.add("old price")
+    if first["billion_tokens"] != second["billion_tokens"]:
+        found.add("work")
+    missed = [
+        each["reached_loss"] is None or each["reached_loss"] > each["target_loss"] for each in both
+    ]
+    if any(missed) or first["target_loss"] != second["target_loss"]:
+        found.add("quality")
+    if any(each["throughput_from"] == "vendor" for each in both):
+        found.add("vendor claim")
+    for share in map(share_of_peak, both):
+        if share > 1.01:
+            found.add("sparse peak")
+        elif share > 0.99:
+            found.add("peak")
+    if any(abs(bill(each) - each["credits"] - each["cost"]) > 0.01 * bill(each) for each in both):
+        found.add("price unit")
+    if bool(first["credits"]) != bool(second["credits"]):
+        found.add("credits")
+    return found
+
+
+def share_of_peak(side: Facts) -> float:
+    return side["tokens_per_second"] * side["flop_per_token"] / side["peak_flop_per_second"]
+
+
+def bill(side: Facts) -> float:
+    """What the hours of the servers cost, before credits."""
+    units = side["chips_per_server"] if side["price_is_per"] == "chip" else 1
+    return side["price_per_hour"] * units * side["servers"] * side["hours"]
+
+
+def comparison_words(case: Facts) -> str:
+    return f"{times(len(case['comparisons']), 'comparison')} of two ways to do the same work"
+
+
+def _seen(name: str, comparison: Facts) -> str:
+    """What in a comparison shows an error."""
+    first, second = (comparison[each] for each in SIDES)
+    if name in ("region", "purchase", "currency"):
+        return f"one says {first[name]}, the other {second[name]}"
+    if name == "old price":
+        side = next(e for e in (first, second) if e["price_read"] < e["price_last_changed"])
+        return f"read on {side['price_read']}, and it changed on {side['price_last_changed']}"
+    if name == "work":
+        return f"{first['billion_tokens']:g} and {second['billion_tokens']:g} billion tokens"
+    if name == "quality":
+        reached = [f"{e['reached_loss']} for {e['target_loss']:g}" for e in (first, second)]
+        return f"the losses reached, for their targets, are {' and '.join(reached)}"
+    if name == "vendor claim":
+        return "one throughput is what a vendor says"
+    if name in ("peak", "sparse peak"):
+        return (
+            "tokens per second times FLOP per token is"
+            f" {max(map(share_of_peak, (first, second))):.3g} of the dense peak"
+        )
+    if name == "price unit":
+        sides = ((e, bill(e) - e["credits"]) for e in (first, second))
+        side, right = next(
+            pair for pair in sides if abs(pair[1] - pair[0]["cost"]) > 0.01 * bill(pair[0])
+        )
+        return (
+            f"price, servers and hours make {right:,.2f} and it says {side['cost']:,.2f}:"
+            " of a server, or of one of its chips?"
+        )
+    return f"credits are {first['credits']:g} and {second['credits']:g}"
+
+
+_ALARM = {
+    "region": "both say the same region",
+    "purchase": "both are bought in the same way",
+    "currency": "both are in the same currency",
+    "old price": "no price was read before it last changed; the day itself counts as after",
+    "work": "both do the same tokens; servers, hours and speed may differ",
+    "quality": "both have the same target and reach it; below it by how much does not matter",
+    "vendor claim": "only what the vendor says is one: an independent benchmark is not",
+    "peak": "nothing runs at 99 % to 101 % of its dense peak",
+    "sparse peak": "nothing runs at more than its dense peak",
+    "price unit": "the cost follows: a price per chip counts for each chip of each server, and"
+    " credits are taken off",
+    "credits": "both have credits, or neither; the amounts may differ",
+}
+
+
+def judge_comparisons(case: Facts, facts: Facts) -> list[Criterion]:
+    said, right = facts["said"], [truth(each) for each in case["comparisons"]]
+    rows = [(name, weight) for name, (weight, _) in GROUPS.items()]
+    strange = next((each for each in said if isinstance(each, str)), None)
+    if strange is not None:
+        message = f"`errors` returned {strange}: return a set of names, empty if there is no error"
+        first = criterion(*rows[0], False, strange, "a set", message)
+        others = [*rows[1:], ("false alarms", ALARMS)]
+        return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in others)]
+    found = [
+        _judge_group(name, weight, names, case, [set(each) for each in said], right)
+        for name, (weight, names) in GROUPS.items()
+    ]
+    alarms = _judge_alarms(case, said, right)
+    # Who names nothing raises no alarm, which is no merit.
+    silent = not any(set(a) & b for a, b in zip(said, right, strict=True)) and any(right)
+    return [*found, not_judged(alarms) if silent and alarms.passed else alarms]
+
+
+def _judge_group(
+    name: str,
+    weight: int,
+    names: tuple[str, ...],
+    case: Facts,
+    said: list[set[str]],
+    right: list[set[str]],
+) -> Criterion:
+    """Whether the errors of a group are named where they are, and nowhere else."""
+    own, wrong, message = set(names), 0, ""
+    for place, (here, there) in enumerate(zip(said, right, strict=True)):
+        missing, extra = (there - here) & own, (here - there) & own
+        wrong += bool(missing or extra)
+        if (missing or extra) and not message:
+            which = f"comparison {place + 1}"
+            if missing:
+                first = min(missing, key=NAMES.index)
+                also = _confused(first, extra)
+                message = (
+                    f"{which}: {first!r} is missed{also}:"
+                    f" {_seen(first, case['comparisons'][place])}"
+                )
+            else:
+                first = min(extra, key=NAMES.index)
+                message = f"{which}: {first!r} is no error there: {_ALARM[first]}"
+    shown = f"{len(said) - wrong} of {len(said)}"
+    return criterion(name, weight, not wrong, shown, "all", message)
+
+
+def _confused(missed: str, extra: set[str]) -> str:
+    peaks = {"peak", "sparse peak"}
+    return f", not {min(extra & peaks)!r}" if missed in peaks and extra & peaks else ""
+
+
+def _judge_alarms(case: Facts, said: list[list[str]], right: list[set[str]]) -> Criterion:
+    count, message = 0, ""
+    for place, (here, there) in enumerate(zip(said, right, strict=True)):
+        extra = [name for name in here if name not in there]
+        count += len(extra)
+        if extra and not message:
+            unknown = [name for name in extra if name not in NAMES]
+            message = f"comparison {place + 1}: " + (
+                f"{unknown[0]!r} is no name of an error: take those of the task"
+                if unknown
+                else f"{extra[0]!r} is named, and is no error there"
+            )
+    return criterion("false alarms", ALARMS, not count, str(count), "none", message)

@@ -1,0 +1,222 @@
+"""The cases and the judgement of the fleet of a service, exercise 6 of lab 13."""
+
+import math
+import random
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.values import Ways, near, right_values
+
+TOLERANCE = 1e-9
+HOUR = 3600.0
+
+
+def fleet_cases(rng: random.Random) -> list[Facts]:
+    """Services without spare servers and peaks, with them, and some whose target no batch keeps."""
+    return [
+        {"services": [_service(rng, peak, spare, kept) for kept in keeps]}
+        for peak, spare, keeps in (
+            (False, False, (True, True, True)),
+            (True, False, (True, True, True)),
+            (True, True, (True, True, False, True)),
+            (True, True, (True, False, True, True, True)),
+        )
+    ]
+
+
+def _service(rng: random.Random, peak: bool, spare: bool, kept: bool) -> Facts:
+    while True:
+        throughput, latency = rng.uniform(2, 12), rng.uniform(10, 60)
+        points = []
+        for batch in (1, 2, 4, 8, 16, 32):
+            points.append({"batch": batch, "latency_ms": round(latency, 1),
+                           "items_per_second": round(throughput, 2)})  # fmt: skip
+            # Throughput grows less than the batch, latency more; now and then it falls again.
+            throughput *= rng.uniform(1.1, 1.8) if batch < 16 else rng.uniform(0.8, 1.3)
+            latency *= rng.uniform(1.3, 2.2)
+        latencies = [each["latency_ms"] for each in points]
+        target = rng.choice(latencies[1:5]) * rng.choice((1, 1.1)) if kept else latencies[0] * 0.9
+        rng.shuffle(points)
+        service = {
+            "items_per_second": round(10 ** rng.uniform(0.5, 2.7), 1),
+            "peak_to_mean": rng.randint(12, 40) / 10 if peak else 1,
+            "target_ms": round(target, 1),
+            "measured": points,
+            "highest_load": rng.randint(55, 90) / 100,
+            "spare_servers": rng.randint(1, 3) if spare else 0,
+            "price_per_server_hour": round(rng.uniform(1, 60), 2),
+        }
+        if _suits(service, kept):
+            return service
+
+
+def _suits(service: Facts, kept: bool) -> bool:
+    if not kept:
+        return truth(service)["servers"] is None
+    if truth(service)["servers"] is None:
+        return False
+    needed = needs(service)
+    return 1.2 < needed < 80 and 0.02 < needed % 1 < 0.98
+
+
+def needs(service: Facts, **rules: Any) -> float:
+    """Servers before they are made whole and spare ones are added; 0 if no batch keeps the target.
+
+    rules: of a wrong way, for the messages.
+    """
+    value = {"point": fastest(service), **service, **rules}
+    if value["point"] is None:
+        return 0.0
+    at_peak = service["items_per_second"] * value["peak_to_mean"]
+    return at_peak / (value["point"]["items_per_second"] * value["highest_load"])
+
+
+def fastest(service: Facts) -> Facts | None:
+    """The measurement with the most throughput that keeps the target."""
+    kept = [each for each in service["measured"] if each["latency_ms"] <= service["target_ms"]]
+    return max(kept, key=lambda each: each["items_per_second"], default=None)
+
+
+def truth(service: Facts) -> dict[str, float | None]:
+    if fastest(service) is None:
+        return {"servers": None, "cost_per_million": None}
+    servers = math.ceil(needs(service)) + service["spare_servers"]
+    return {"servers": servers, "cost_per_million": cost(service, servers)}
+
+
+def cost(service: Facts, servers: float) -> float:
+    items_per_hour = service["items_per_second"] * HOUR
+    return servers * service["price_per_server_hour"] / items_per_hour * 1e6
+
+
+def fleet_words(case: Facts) -> str:
+    return f"{len(case['services'])} services, the first with {label(case['services'][0])}"
+
+
+def label(service: Facts) -> str:
+    return (
+        f"{service['items_per_second']:g} items per second, peak {service['peak_to_mean']:g},"
+        f" target {service['target_ms']:g} ms, load {service['highest_load']:g},"
+        f" {service['spare_servers']} spare"
+    )
+
+
+def server_ways(service: Facts) -> Ways:
+    """What wrong ways give for the number of servers."""
+    needed, spare, points = needs(service), service["spare_servers"], service["measured"]
+    load, peak = service["highest_load"], service["peak_to_mean"]
+    kept = [each for each in points if each["latency_ms"] <= service["target_ms"]]
+
+    def whole(number: float) -> int:
+        return math.ceil(number) + spare
+
+    found = [
+        ("a part of a server cannot be rented: round up, then add the spare ones", needed + spare),
+        ("too few by the part that was cut off: round up, not to the nearest",
+         math.floor(needed) + spare),
+        ("too few by the part that was cut off: round up, not to the nearest",
+         round(needed) + spare),
+        ("the spare servers come on top", math.ceil(needed)),
+        ("the fleet has to stand the peak, not the mean", whole(needs(service, peak_to_mean=1))),
+        ("only a share of the throughput may be used: divide by the highest load",
+         whole(needed * load)),
+        ("only a share of the throughput may be used: divide by the highest load",
+         whole(needed * load * load)),
+        ("the headroom makes the throughput smaller, not the demand larger by 1 minus the load",
+         whole(needed * load * (2 - load))),
+        ("the fastest measurement of all breaks the target: take the fastest that keeps it",
+         whole(needs(service, point=max(points, key=lambda each: each["items_per_second"])))),
+        ("the smallest latency is not asked for, only one that keeps the target: take the fastest"
+         " such", whole(needs(service, point=min(points, key=lambda each: each["latency_ms"])))),
+        ("among those that keep the target the most items per second count, not the largest batch",
+         whole(needs(service, point=max(kept, key=lambda each: each["batch"])))),
+        ("the spare servers have no part of the load: add them after rounding",
+         math.ceil(needed + spare * 1.0001)),
+    ]  # fmt: skip
+    if peak > 1:
+        found += [("the peak multiplies the demand", whole(needed / peak / peak))]
+    return [each for each in found if each[1] != truth(service)["servers"]]
+
+
+def cost_ways(service: Facts) -> Ways:
+    """What wrong ways give for the cost of a million items."""
+    right = truth(service)
+    servers, money = right["servers"], right["cost_per_million"]
+    peak, spare = service["peak_to_mean"], service["spare_servers"]
+    found = [
+        ("the day's items are its mean: the peak buys servers, it serves no more items in all",
+         money / peak),
+        ("the spare servers are paid, too", cost(service, servers - spare)),
+        ("whole servers are paid, used or not", cost(service, needs(service) + spare)),
+        ("whole servers are paid, used or not", cost(service, needs(service))),
+        ("per million items: this is per item", money / 1e6),
+        ("per million items: this is per thousand", money / 1e3),
+        ("per million items: this is per hour", servers * service["price_per_server_hour"]),
+        ("an hour has 3600 seconds: items are per second, the price per hour", money * HOUR),
+        ("an hour has 3600 seconds: items are per second, the price per hour", money * 60),
+        ("all servers are paid", money / servers),
+        ("the items that are asked for count, not those that the servers could do",
+         servers * service["price_per_server_hour"] * 1e6
+         / (servers * fastest(service)["items_per_second"] * HOUR)),
+        ("the items that are asked for count, not those that the servers could do",
+         service["price_per_server_hour"] * 1e6
+         / (service["highest_load"] * fastest(service)["items_per_second"] * HOUR)),
+    ]  # fmt: skip
+    return [each for each in found if not near(each[1], money, 1e-12)]
+
+
+def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
+    said, services = facts["said"], case["services"]
+    names = (("servers", 3), ("cost", 2))
+    strange = next((each for each in said if isinstance(each, str)), None)
+    if strange is not None:
+        message = f"`fleet` returned {strange}: return {{'servers': ..., 'cost_per_million': ...}}"
+        first = criterion(
+            *names[0], False, strange.partition(" without")[0], "a dict of 2", message
+        )
+        return [first, not_judged(criterion(*names[1], False, "", "", ""))]
+    right = [truth(each) for each in services]
+    found = []
+    for (name, weight), key, known in zip(
+        names, ("servers", "cost_per_million"), (server_ways, cost_ways), strict=True
+    ):
+        values, rights = [each[key] for each in said], [each[key] for each in right]
+        pairs = list(zip(values, rights, strict=True))
+        place = next((p for p, (a, b) in enumerate(pairs) if (a is None) != (b is None)), None)
+        if place is not None:
+            text = (
+                "some measurement keeps the target: None is for where none does"
+                if values[place] is None
+                else "no measurement keeps the target: return None for both"
+            )
+            hits = sum(near(a, b, TOLERANCE) for a, b in pairs)
+            shown = f"{hits} of {len(services)}"
+            message = f"{label(services[place])}: {text}"
+            found.append(criterion(name, weight, False, shown, "all", message))
+            continue
+        found.append(
+            right_values(
+                name,
+                weight,
+                values,
+                rights,
+                [label(each) for each in services],
+                [known(each) if fastest(each) else [] for each in services],
+                "demand at its peak over what a server may carry, rounded up, and the spare ones"
+                if key == "servers"
+                else "servers × price of an hour, over the items of an hour, times a million",
+                TOLERANCE,
+            )
+        )
+    servers, money = found
+    follows = (
+        not servers.passed
+        and not money.passed
+        and all(
+            near(each["cost_per_million"], cost(service, each["servers"]), TOLERANCE)
+            for each, service in zip(said, services, strict=True)
+            if isinstance(each["servers"], int | float)
+        )
+    )
+    return [servers, not_judged(money) if follows else money]

@@ -1,0 +1,282 @@
+"""The cases and the judgement of break-even points, exercise 2 of lab 13."""
+
+import math
+import random
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+
+AGREE = 1e-6
+"""How far apart the two costs may lie where they are said to agree, relative to them: what finds a
+root by halving an interval forty times lies well within."""
+NAMES = ("first", "second")
+CLEAR = 1.15
+"""A break-even lies at least so far from the end of what is allowed, as a factor."""
+
+KINDS = {
+    "runs": ("first wins later", "second wins later"),
+    "of the first": ("mfu", "utilisation"),
+    "never": ("less than one run", "cheaper twice", "parallel", "mfu over one",
+              "utilisation over one", "engineering alone"),
+}  # fmt: skip
+"""Where two costs meet, and where they do not."""
+EVERY = [kind for kinds in KINDS.values() for kind in kinds]
+
+
+def flip_cases(rng: random.Random) -> list[Facts]:
+    """Questions with a break-even in the number of runs, in the first option's MFU or utilisation,
+    without any, and all of them mixed.
+    """
+    mixed = rng.sample(EVERY, len(EVERY))
+    groups = [[*KINDS["runs"], "first wins later"], [*KINDS["of the first"]] * 2, KINDS["never"]]
+    return [{"questions": [_question(rng, kind) for kind in group]} for group in [*groups, mixed]]
+
+
+def _option(rng: random.Random) -> Facts:
+    return {
+        "price_per_server_hour": round(rng.uniform(2, 110), 3),
+        "peak_tflops_per_server": rng.randint(300, 20_000),
+        "mfu": rng.randint(15, 60) / 100,
+        "utilisation": rng.randint(30, 95) / 100,
+        "engineering": rng.randint(2, 200) * 1000,
+    }
+
+
+def _question(rng: random.Random, kind: str) -> Facts:
+    what = kind if kind in ("mfu", "utilisation") else "runs"
+    if kind in ("mfu over one", "utilisation over one"):
+        what = kind.partition(" ")[0]
+    if kind == "engineering alone":
+        what = rng.choice(("mfu", "utilisation"))
+    while True:
+        task = {"exaflop_per_run": round(10 ** rng.uniform(1, 4.5), 1), "runs": rng.randint(2, 40)}
+        first, second = _option(rng), _option(rng)
+        if kind == "parallel":
+            first = {**second, "engineering": first["engineering"]}
+        question = {"what": what, "task": task, "first": first, "second": second}
+        if _kind(question) == kind and (kind == "parallel" or _is_clear(question)):
+            return question
+
+
+def _kind(question: Facts) -> str:
+    """Which of the kinds a question is."""
+    first, second, what = question["first"], question["second"], question["what"]
+    task = question["task"]
+    if what != "runs":
+        at = crossing(question)
+        if at is None or at <= 0:
+            return "engineering alone"
+        return what if at < 1 else f"{what} over one"
+    rates = compute(task, first), compute(task, second)
+    ports = first["engineering"], second["engineering"]
+    if rates[0] == rates[1]:
+        return "parallel"
+    if (rates[0] < rates[1]) == (ports[0] <= ports[1]):
+        return "cheaper twice"
+    if crossing(question) < 1:
+        return "less than one run"
+    return "first wins later" if rates[0] < rates[1] else "second wins later"
+
+
+def _is_clear(question: Facts) -> bool:
+    """Whether no break-even lies at the end of what is allowed, nor far from any use."""
+    at = crossing(question)
+    if at is None or at <= 0:
+        return question["first"]["engineering"] != question["second"]["engineering"]
+    if question["what"] == "runs":
+        return CLEAR < at < 200 or at < 1 / CLEAR
+    return 0.1 < at < 1 / CLEAR or CLEAR < at < 20
+
+
+def compute(task: Facts, option: Facts) -> float:
+    """Money for the servers of one run."""
+    rate = option["peak_tflops_per_server"] * 1e12 * option["mfu"]
+    hours = task["exaflop_per_run"] * 1e18 / rate / 3600
+    return hours * option["price_per_server_hour"] / option["utilisation"]
+
+
+def costs(question: Facts, at: float | None = None) -> tuple[float, float]:
+    """Money per run of both options; at: another value of what is asked about."""
+    task, first, second = (question[name] for name in ("task", *NAMES))
+    if at is not None:
+        if question["what"] == "runs":
+            task = {**task, "runs": at}
+        else:
+            first = {**first, question["what"]: at}
+    return tuple(
+        compute(task, option) + option["engineering"] / task["runs"] for option in (first, second)
+    )
+
+
+def crossing(question: Facts) -> float | None:
+    """Where both costs agree, allowed or not; None if they agree nowhere."""
+    task, first, second = (question[name] for name in ("task", *NAMES))
+    if question["what"] == "runs":
+        saved = compute(task, second) - compute(task, first)
+        return (first["engineering"] - second["engineering"]) / saved if saved else None
+    left = costs(question)[1] - first["engineering"] / task["runs"]
+    return compute(task, first) * first[question["what"]] / left if left else None
+
+
+def truth(question: Facts) -> tuple[float | None, str, str]:
+    """The break-even, and the cheaper option below and above it."""
+    at, runs = crossing(question), question["what"] == "runs"
+    if at is not None and (at < 1 if runs else not 0 < at < 1):
+        at = None
+    around = (1.0, 2.0) if runs else (0.5, 1.0)
+    if at is not None:
+        around = (at / 1.01, at * 1.01)
+    below, above = (NAMES[a > b] for a, b in (costs(question, each) for each in around))
+    return at, below, above
+
+
+def flip_words(case: Facts) -> str:
+    each = case["questions"][0]
+    return f"{len(case['questions'])} questions, the first about {label(each)}"
+
+
+def label(question: Facts) -> str:
+    what = {"runs": "runs", "mfu": "the first's MFU", "utilisation": "the first's utilisation"}
+    engineering = [f"{question[name]['engineering']:,}" for name in NAMES]
+    return f"{what[question['what']]}, engineering {engineering[0]} and {engineering[1]}"
+
+
+def ways(question: Facts) -> list[tuple[str, float]]:
+    """What wrong ways give for a break-even."""
+    task, first, second = (question[name] for name in ("task", *NAMES))
+    one, two = compute(task, first), compute(task, second)
+    total = costs(question)[1]
+    own = one * first[question["what"]] if question["what"] != "runs" else 0.0
+    if question["what"] == "runs":
+        saved = two - one
+        if not saved:
+            return []
+        return [
+            ("both options have engineering: what counts is the difference",
+             first["engineering"] / saved),
+            ("both options have engineering: what counts is the difference",
+             second["engineering"] / -saved),
+            ("both options have engineering: what counts is the difference",
+             (first["engineering"] + second["engineering"]) / abs(saved)),
+            ("the saving per run is without engineering: that is what the runs have to pay back",
+             (first["engineering"] - second["engineering"])
+             / (total - costs(question)[0] or 1)),
+            ("the servers' idle time is paid in each run: divide by the utilisation",
+             (first["engineering"] - second["engineering"])
+             / (two * second["utilisation"] - one * first["utilisation"] or 1)),
+        ]  # fmt: skip
+    share = first["engineering"] / task["runs"]
+    return [
+        ("the engineering belongs to the cost of a run, on both sides", own / two),
+        ("the first option has engineering of its own, and it does not shrink", own / total),
+        ("the second option's engineering is part of what the first has to beat",
+         own / (two - share or 1)),
+        ("the runs share the engineering: divide it by them",
+         own / (two + second["engineering"] - first["engineering"] or 1)),
+        ("that is how many times better it must be: the value itself is asked for",
+         one / (total - share or 1)),
+        ("that is how many times worse it may be: the value itself is asked for",
+         (total - share) / one),
+        ("a higher value makes it cheaper: the cost is divided by it",
+         first[question["what"]] * (total - share) / one),
+    ]  # fmt: skip
+
+
+def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
+    said = facts["said"]
+    strange = next((each for each in said if isinstance(each, str)), None)
+    if strange is not None:
+        message = (
+            f"`break_even` returned {strange}: return {{'at': number or None, 'below': 'first' or"
+            " 'second', 'above': 'first' or 'second'}"
+        )
+        first = criterion(
+            "break-even", 4, False, strange.partition(" without")[0], "a dict of 3", message
+        )
+        return [first, not_judged(criterion("cheaper", 3, False, "", "", ""))]
+    pairs = list(zip(case["questions"], said, strict=True))
+    texts = [_about_value(question, each["at"]) for question, each in pairs]
+    first = _criterion("break-even", 4, case, texts)
+    others = [
+        "" if text else _about_names(question, each)
+        for text, (question, each) in zip(texts, pairs, strict=True)
+    ]
+    second = _criterion("cheaper", 3, case, others)
+    right = all((each["below"], each["above"]) == truth(question)[1:] for question, each in pairs)
+    # Which is cheaper on either side of a wrong value tells nothing more.
+    return [first, second if first.passed or right or not second.passed else not_judged(second)]
+
+
+def _criterion(name: str, weight: int, case: Facts, texts: list[str]) -> Criterion:
+    wrong = [place for place, text in enumerate(texts) if text]
+    message = ""
+    if wrong:
+        # A None where there is a break-even says little of how it came about.
+        first = min(wrong, key=lambda place: texts[place].startswith("None says"))
+        message = f"question {first + 1} ({label(case['questions'][first])}): {texts[first]}"
+    shown = f"{len(texts) - len(wrong)} of {len(texts)}"
+    target = "all, costs agree" if name == "break-even" else "all"
+    return criterion(name, weight, not wrong, shown, target, message)
+
+
+def _about_value(question: Facts, at: Any) -> str:
+    """What is wrong with a break-even; "" if nothing is."""
+    right, what = truth(question)[0], question["what"]
+    if isinstance(at, str):
+        return f"found {at} as 'at': return a number, or None where the costs never agree"
+    if at is None:
+        return "" if right is None else _where_they_cross(question)
+    if what == "runs" and at < 1:
+        return f"{at:.4g} runs: fewer than one are none. Where the costs agree only there: None"
+    if what != "runs" and not 0 < at <= 1:
+        return f"{at:.4g} is no share: where the costs agree only outside of 0 to 1, return None"
+    one, two = costs(question, at)
+    if math.isclose(one, two, rel_tol=AGREE):
+        return ""
+    if right is not None and what == "runs" and at in (math.ceil(right), math.floor(right)):
+        return "the number of runs is rounded: return it as it comes out"
+    for text, number in ways(question):
+        if number and math.isclose(at, number, rel_tol=1e-9):
+            return text
+    if right is None:
+        return "the costs agree nowhere within what is allowed: return None"
+    return (
+        f"at {at:.6g} a run costs {one:,.2f} with the first and {two:,.2f} with the second: there"
+        " they have to agree"
+    )
+
+
+def _where_they_cross(question: Facts) -> str:
+    """Why there is a break-even: the cheaper option at either end of what is allowed."""
+    ends = {"one run": 1, "a million runs": 1e6}
+    if question["what"] != "runs":
+        ends = {f"{question['what']} {end:g}": end for end in (0.01, 1)}
+    said = [
+        f"with {name} the first costs {one:,.0f} and the second {two:,.0f}"
+        for name, (one, two) in ((name, costs(question, end)) for name, end in ends.items())
+    ]
+    return f"None says never, but {', '.join(said)}: somewhere between they agree"
+
+
+def _about_names(question: Facts, said: Facts) -> str:
+    """What is wrong with the names of the cheaper; "" if nothing is."""
+    right = truth(question)
+    given = said["below"], said["above"]
+    strange = [each for each in given if each not in NAMES]
+    if strange:
+        return f"found {strange[0]!r}: 'below' and 'above' are 'first' or 'second'"
+    if given == right[1:]:
+        return ""
+    if right[0] is None:
+        if given[0] != given[1]:
+            return "without a break-even one option is cheaper everywhere: name it twice"
+        return "the costs never agree, and the other option is cheaper: compare at any value"
+    if given[0] == given[1]:
+        return "at a break-even the cheaper option changes: below and above are not the same"
+    if question["what"] == "runs":
+        return (
+            "it is the other way round: with many runs the cheaper run wins, with few the cheaper"
+            " engineering"
+        )
+    return "it is the other way round: a higher value makes the first option cheaper, not dearer"

@@ -1,0 +1,170 @@
+"""What the answers of lab 13 return, as plain values. Judges nothing.
+
+The course's own cost model is closed while an answer runs.
+"""
+
+import copy
+import sys
+from collections.abc import Callable, Set
+from typing import Any
+
+from utils.exercises import Facts, Observer, limit
+from utils.exercises.closed import closed
+from utils.exercises.lab13.models import MODELS
+from utils.exercises.plain import describe, number, numbers
+
+Answer = Callable[..., Any]
+
+_MOST, _CHARS = 40, 40
+"""Items that are kept, and characters of a name: more is wrong in any case."""
+
+SECONDS = 3.0
+"""A thousand times what these formulas take, with what an answer may import."""
+
+FACTOR = 7
+"""By which a check multiplies prices and pay, as in another currency."""
+
+ENDLESS = "the check stopped the answer after some seconds: a few formulas are asked for"
+
+
+def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
+    """What an answer returns at each call. Raises RuntimeError if it takes for ever.
+
+    Each call gets copies, so that an answer that changes its inputs spoils nothing but its own.
+    """
+    copies = [copy.deepcopy(inputs) for inputs in calls]
+    with closed(f"lab13.{exercise}", "utils.tco"):
+        said, stopped = limit.within(lambda: [answer(*inputs) for inputs in copies], SECONDS)
+    if stopped:
+        raise RuntimeError(ENDLESS)
+    return [_listed(each) for each in said]
+
+
+def _listed(value: Any) -> Any:
+    """A NumPy array as a list or a number, because it says the same; anything else as it is."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and type(value) is numpy.ndarray and value.size <= _MOST:
+        return value.tolist()
+    return value
+
+
+def _name(value: Any) -> str:
+    return str.__str__(value)[:_CHARS] if isinstance(value, str) else describe(value)
+
+
+def _maybe(value: Any) -> Any:
+    """A number, None, or what else it is."""
+    return None if value is None else _number(value)
+
+
+def _entries(said: Any, *names: str) -> dict[str, Any] | str:
+    """The named entries of a dict; otherwise what was returned, and which entry is missing."""
+    if not isinstance(said, dict):
+        return describe(said)
+    missing = [name for name in names if name not in said]
+    return f"{describe(said)} without {missing[0]!r}" if missing else {n: said[n] for n in names}
+
+
+def _number(value: Any) -> Any:
+    return number(_listed(value))
+
+
+def observe_jobs(answer: Answer, case: Facts) -> Facts:
+    jobs = case["jobs"]
+    money = ("price_per_server_hour", "pay_per_week")
+    asked = {
+        "said": jobs,
+        "busier": [{**job, "utilisation": 2 * job["utilisation"]} for job in jobs],
+        "longer": [{**job, "good_runs": 2 * job["good_runs"]} for job in jobs],
+        "exchanged": [{**job, **{name: FACTOR * job[name] for name in money}} for job in jobs],
+    }
+    calls = [(job,) for some in asked.values() for job in some]
+    said = _each("ex1", answer, calls)
+    parts = []
+    for each in said:
+        entries = _entries(each, "compute", "engineering", "total")
+        if isinstance(entries, dict):
+            entries = {name: _number(value) for name, value in entries.items()}
+        parts.append(entries)
+    return {
+        name: parts[place * len(jobs) : (place + 1) * len(jobs)] for place, name in enumerate(asked)
+    }
+
+
+def observe_flips(answer: Answer, case: Facts) -> Facts:
+    names = ("task", "first", "second", "what")
+    said = _each("ex2", answer, [tuple(each[n] for n in names) for each in case["questions"]])
+    found = []
+    for each in said:
+        entries = _entries(each, "at", "below", "above")
+        if isinstance(entries, dict):
+            entries = {
+                "at": _maybe(entries["at"]),
+                **{name: _name(entries[name]) for name in ("below", "above")},
+            }
+        found.append(entries)
+    return {"said": found}
+
+
+_SEVERAL = list | tuple | Set
+"""What may hold names: also a set, or the keys of a dict."""
+
+
+def observe_errors(answer: Answer, case: Facts) -> Facts:
+    said = _each("ex3", answer, [(each,) for each in case["comparisons"]])
+    return {
+        "said": [
+            sorted({_name(name) for name in list(each)[:_MOST]})
+            if isinstance(each, _SEVERAL)
+            else describe(each)
+            for each in said
+        ]
+    }
+
+
+def observe_saving(answer: Answer, case: Facts) -> Facts:
+    (said,) = _each("ex4", answer, [(case["run"], case["intervals"])])
+    entries = _entries(said, "costs", "best")
+    if isinstance(entries, str):
+        return {"kind": entries, "costs": None, "best": None}
+    costs = numbers(_listed(entries["costs"]))
+    return {
+        "kind": costs["kind"],
+        "costs": costs["items"] and costs["items"][:_MOST],
+        "best": _number(entries["best"]),
+    }
+
+
+def observe_influence(answer: Answer, case: Facts) -> Facts:
+    cost = MODELS[case["model"]]
+    (said,) = _each("ex5", answer, [(cost, case["ranges"])])
+    items = None
+    if isinstance(said, list | tuple):
+        items = [
+            [_name(each[0]), _number(each[1])]
+            if isinstance(each, list | tuple) and len(each) == 2
+            else describe(each)
+            for each in said[:_MOST]
+        ]
+    return {"kind": describe(said), "items": items}
+
+
+def observe_fleets(answer: Answer, case: Facts) -> Facts:
+    said = _each("ex6", answer, [(each,) for each in case["services"]])
+    found = []
+    for each in said:
+        entries = _entries(each, "servers", "cost_per_million")
+        if isinstance(entries, dict):
+            entries = {name: _maybe(value) for name, value in entries.items()}
+        found.append(entries)
+    return {"said": found}
+
+
+OBSERVERS = {
+    "ex1": Observer("cost_per_million", observe_jobs),
+    "ex2": Observer("break_even", observe_flips),
+    "ex3": Observer("errors", observe_errors),
+    "ex4": Observer("price_checkpoints", observe_saving),
+    "ex5": Observer("influence", observe_influence),
+    "ex6": Observer("fleet", observe_fleets),
+}

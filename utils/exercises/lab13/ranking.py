@@ -1,0 +1,259 @@
+"""The cases and the judgement of inputs ranked by influence, exercise 5 of lab 13."""
+
+import random
+from collections.abc import Callable
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab13.models import MODELS
+from utils.exercises.values import near, right_values
+
+TOLERANCE = 1e-9
+Ranges = dict[str, list[float]]
+
+BASES: dict[str, dict[str, tuple[float, float, float, float]]] = {
+    "job": {
+        "hours": (40, 400, 0.5, 1.6),
+        "servers": (1, 16, 0.5, 2),
+        "price": (5, 60, 0.5, 1.3),
+        "utilisation": (0.4, 0.8, 0.5, 1.2),
+        "failed_runs": (0.2, 2, 0.1, 2.5),
+        "engineers": (1, 4, 0.5, 2),
+        "weeks": (3, 12, 0.4, 3),
+        "pay_per_week": (2000, 5000, 0.8, 1.3),
+        "runs": (3, 30, 0.2, 3),
+    },
+    "saving": {
+        "hours": (200, 900, 0.8, 1.2),
+        "price": (5, 60, 0.9, 1.15),
+        "hours_between_saves": (3, 6, 0.1, 6),
+        "restart_hours": (0.2, 1, 0.3, 3),
+        "hours_between_failures": (20, 90, 0.4, 3),
+        "write_hours": (0.1, 0.4, 0.3, 3),
+    },
+    "credited": {
+        "hours": (40, 400, 0.6, 1.5),
+        "price": (5, 60, 0.7, 1.3),
+        "utilisation": (0.4, 0.8, 0.6, 1.2),
+        "storage": (20, 900, 0.3, 3),
+        "credits": (6000, 60000, 0.1, 2.5),
+        "operations": (100, 2000, 0.4, 2.5),
+    },
+    "service": {
+        "price": (5, 60, 0.7, 1.3),
+        "items_per_second": (20, 300, 0.1, 3),
+        "peak_to_mean": (1.5, 4, 0.6, 1.8),
+        "throughput": (40, 200, 0.4, 2.5),
+        "load": (0.5, 0.8, 0.6, 1.15),
+        "spare": (1, 2, 0.5, 2),
+        "egress": (5, 400, 0.2, 4),
+    },
+}
+"""Model to its inputs: from where the best guess is drawn, and the widest low and high end, as
+shares of it."""
+
+
+def ranking_cases(rng: random.Random) -> list[Facts]:
+    """A plain run, one with ties, one with an interval that is best inside of its range, one whose
+    credits pay it all at one end, a service, and each with inputs known in one direction only.
+    """
+    return [_case(rng, *each) for each in (
+        ("job", "plain"), ("job", "ties"), ("saving", "inside"), ("credited", "plain"),
+        ("service", "plain"),
+    )]  # fmt: skip
+
+
+def _case(rng: random.Random, model: str, kind: str) -> Facts:
+    while True:
+        names = list(BASES[model])
+        rng.shuffle(names)
+        ranges = {name: _range(rng, *BASES[model][name]) for name in names}
+        tied = ("engineers", "weeks") if kind == "ties" else ()
+        free = [name for name in names if name not in tied]
+        for name, end in zip(rng.sample(free, 3), (0, 2, None), strict=True):
+            low, best, high = ranges[name]
+            # Known in one direction only, or not in question at all.
+            ends = (best, best) if end is None else (best, high) if end == 0 else (low, best)
+            ranges[name] = [ends[0], best, ends[1]]
+        ranges |= {name: [1.0, 2.0, 8.0] for name in tied}
+        case = {"model": model, "ranges": ranges}
+        if _suits(case, kind):
+            return case
+
+
+def _range(rng: random.Random, least: float, most: float, low: float, high: float) -> list[float]:
+    best = float(f"{rng.uniform(least, most):.3g}")
+    ends = rng.uniform(low, (1 + low) / 2), rng.uniform((1 + high) / 2, high)
+    return [float(f"{best * ends[0]:.3g}"), best, float(f"{best * ends[1]:.3g}")]
+
+
+def _suits(case: Facts, kind: str) -> bool:
+    """Whether the usual wrong ways rank in another order, and no two swings nearly agree."""
+    right = truth(case)
+    swings = [swing for _, swing in right]
+    tied = sum(near(a, b, TOLERANCE) for a, b in zip(swings, swings[1:], strict=False))
+    close = sum(near(a, b, 0.01) for a, b in zip(swings, swings[1:], strict=False))
+    if swings[-1] <= 0 or tied != close or tied != (kind == "ties"):
+        return False
+    order = [name for name, _ in right]
+    others = MEASURES[: 6 if kind == "inside" else 5]
+    return not any(_follows(case, order, measure) for _, measure in others)
+
+
+def moved(case: Facts, name: str, value: float) -> float:
+    """The cost with one input at another value, all others at their best guess."""
+    best = {each: middle for each, (_, middle, _) in case["ranges"].items()}
+    return MODELS[case["model"]]({**best, name: value})
+
+
+def swing(case: Facts, name: str) -> float:
+    """How far the cost goes as one input moves through low, best and high."""
+    costs = [moved(case, name, value) for value in case["ranges"][name]]
+    return max(costs) - min(costs)
+
+
+def truth(case: Facts) -> list[tuple[str, float]]:
+    """Name and swing of every input that has a range, the widest first, ties by name."""
+    return sorted(
+        ((name, swing(case, name)) for name in open_inputs(case)), key=lambda it: (-it[1], it[0])
+    )
+
+
+def open_inputs(case: Facts) -> list[str]:
+    return [name for name, (low, _, high) in case["ranges"].items() if low < high]
+
+
+def _slope(case: Facts, name: str) -> float:
+    """Money per unit of an input, at the best guess."""
+    best = case["ranges"][name][1]
+    step = 1e-6 * best
+    return (moved(case, name, best + step) - moved(case, name, best - step)) / (2 * step)
+
+
+def _at(case: Facts, name: str, places: tuple[int, int], others: int = 1) -> float:
+    """The difference of the costs at two ends of an input, with the others at their low (0), best
+    (1) or high (2).
+    """
+    rest = {each: ends[others] for each, ends in case["ranges"].items()}
+    model, ends = MODELS[case["model"]], case["ranges"][name]
+    first, second = (model({**rest, name: ends[place]}) for place in places)
+    return second - first
+
+
+Measure = Callable[[Facts, str], float]
+MEASURES: tuple[tuple[str, Measure], ...] = (
+    ("a wide range need not matter: what counts is how far the cost goes",
+     lambda case, name: case["ranges"][name][2] - case["ranges"][name][0]),
+    ("a wide range need not matter, relative to the best guess either: what counts is how far the"
+     " cost goes",
+     lambda case, name: (case["ranges"][name][2] - case["ranges"][name][0])
+     / case["ranges"][name][1]),
+    ("that is what one percent does at the best guess: how far does the input really go?",
+     lambda case, name: abs(_slope(case, name)) * case["ranges"][name][1]),
+    ("an input moves down, too: take its low end as well as its high one",
+     lambda case, name: abs(_at(case, name, (1, 2)))),
+    ("an input moves up, too: take its high end as well as its low one",
+     lambda case, name: abs(_at(case, name, (0, 1)))),
+    ("the cost may be least inside of a range: its best guess counts beside both ends",
+     lambda case, name: abs(_at(case, name, (0, 2)))),
+    ("the slope at the best guess does not hold over the whole range: ask the cost at the ends",
+     lambda case, name: abs(_slope(case, name))
+     * (case["ranges"][name][2] - case["ranges"][name][0])),
+    ("the others stay at their best guess while one moves, not at their low ends",
+     lambda case, name: abs(_at(case, name, (0, 2), 0))),
+    ("the others stay at their best guess while one moves, not at their high ends",
+     lambda case, name: abs(_at(case, name, (0, 2), 2))),
+    ("a swing has no sign: what lowers the cost sways it as much", lambda case, name: _at(
+        case, name, (0, 2))),
+    ("a swing is money, not a share of the cost",
+     lambda case, name: swing(case, name) / moved(case, name, case["ranges"][name][1])),
+    ("a swing goes from the least to the most, not from the best guess to the farther one",
+     lambda case, name: max(abs(_at(case, name, (0, 1))), abs(_at(case, name, (1, 2))))),
+    ("a swing goes from the least to the most, not half of it",
+     lambda case, name: swing(case, name) / 2),
+    ("one input moves at a time: this moves all of them together", lambda case, _: abs(_all(case))),
+)  # fmt: skip
+"""What other measures of influence there are, with what is wrong about each."""
+
+
+def _all(case: Facts) -> float:
+    model = MODELS[case["model"]]
+    low, high = ({n: ends[place] for n, ends in case["ranges"].items()} for place in (0, 2))
+    return model(high) - model(low)
+
+
+def _follows(case: Facts, order: list[str], measure: Measure) -> bool:
+    """Whether an order is that of a measure, which may have been taken a little differently."""
+    values = [measure(case, name) for name in order]
+    if all(near(each, values[0], 0.01) for each in values):
+        return order == sorted(order)
+    return all(a >= b or near(a, b, 0.01) for a, b in zip(values, values[1:], strict=False))
+
+
+def ranking_words(case: Facts) -> str:
+    names = list(case["ranges"])
+    return f"{len(names)} inputs, {len(open_inputs(case))} in question, the first {names[0]}"
+
+
+def judge_ranking(case: Facts, facts: Facts) -> list[Criterion]:
+    items, right = facts["items"], truth(case)
+    strange = [each for each in items or [] if isinstance(each, str)]
+    if not items or strange:
+        what = f"{facts['kind']} with {strange[0]}" if strange else facts["kind"]
+        message = f"`influence` returned {what}: return a list of pairs, (name, swing)"
+        first = criterion("order", 3, False, facts["kind"], "pairs", message)
+        return [first, not_judged(criterion("swings", 3, False, "", "", ""))]
+    order = [name for name, _ in items]
+    return [_judge_order(case, order, right), _judge_swings(case, dict(items), right)]
+
+
+def _judge_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -> Criterion:
+    order = [name for name, _ in right]
+    hits = sum(a == b for a, b in zip(said, order, strict=False))
+    message = "" if said == order else _about_order(case, said, right)
+    return criterion("order", 3, said == order, f"{hits} of {len(order)}", "all", message)
+
+
+def _about_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -> str:
+    order, swings = [name for name, _ in right], dict(right)
+    fixed = [name for name in said if name in case["ranges"] and name not in swings]
+    if fixed:
+        return f"{fixed[0]!r} has the same low and high: it is not in question, leave it out"
+    if missing := [name for name in order if name not in said]:
+        return f"{missing[0]!r} is missing: every input whose low is not its high belongs in it"
+    if sorted(said) != sorted(order):
+        return "each input belongs in it once, under the name that came in"
+    if said == order[::-1]:
+        return "the widest swing comes first, not last"
+    by_swing = [swings[name] for name in said]
+    if all(a >= b or near(a, b, TOLERANCE) for a, b in zip(by_swing, by_swing[1:], strict=False)):
+        return "inputs that sway the cost alike stand in the order of their names"
+    for text, measure in MEASURES:
+        if _follows(case, said, measure):
+            return text
+    if said == list(case["ranges"]) or said == [n for n in case["ranges"] if n in swings]:
+        return "they stand as they came in: sort them, widest swing first"
+    place = next(p for p, (a, b) in enumerate(zip(said, order, strict=True)) if a != b)
+    return (
+        f"{order[place]!r} moves the cost by {swings[order[place]]:,.4g}, more than"
+        f" {said[place]!r} with {swings[said[place]]:,.4g}"
+    )
+
+
+def _judge_swings(
+    case: Facts, said: dict[str, float | str], right: list[tuple[str, float]]
+) -> Criterion:
+    """Whether the swing beside each name is right, in whatever order they stand."""
+    names = [name for name, _ in right]
+    if not any(name in said for name in names):
+        return not_judged(criterion("swings", 3, False, "", "", ""))
+    return right_values(
+        "swings",
+        3,
+        [said.get(name, "nothing") for name in names],
+        [number for _, number in right],
+        names,
+        [[(text, measure(case, name)) for text, measure in MEASURES] for name in names],
+        "the largest less the smallest cost of low, best and high, with all others at their best",
+        TOLERANCE,
+    )

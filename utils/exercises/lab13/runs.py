@@ -1,0 +1,227 @@
+"""The cases and the judgement of the cost of a million tokens, exercise 1 of lab 13."""
+
+import random
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab13.observe import FACTOR
+from utils.exercises.values import Ways, near, right_values
+
+PER_CASE = 10
+TOLERANCE = 1e-9
+PARTS = ("compute", "engineering", "total")
+
+PLAIN = {"startup_hours": 0, "utilisation": 0.5, "failed_runs_per_good_run": 0, "good_runs": 1}
+"""Values at which nothing is added, so that the first jobs show one thing at a time. Half, because
+a check doubles the utilisation."""
+STAGES = (
+    ("price",),
+    ("utilisation", "startup_hours"),
+    ("failed_runs_per_good_run",),
+    ("good_runs",),
+    (),
+)
+
+
+def job_cases(rng: random.Random) -> list[Facts]:
+    """Fifty jobs: each ten have more to them than the ten before."""
+    allowed: set[str] = set()
+    cases = []
+    for stage in STAGES:
+        allowed |= set(stage) or set(PLAIN)
+        kept = {name: value for name, value in PLAIN.items() if name not in allowed}
+        cases.append({"jobs": [_job(rng) | kept for _ in range(PER_CASE)]})
+    return cases
+
+
+def _job(rng: random.Random) -> Facts:
+    return {
+        "billion_tokens": round(10 ** rng.uniform(-1, 3.3), 2),
+        "servers": rng.randint(2, 200),
+        "price_per_server_hour": round(rng.uniform(1.5, 120), 3),
+        "tokens_per_second_per_server": rng.randint(2_000, 300_000),
+        "startup_hours": rng.randint(1, 30) / 20,
+        "utilisation": rng.randint(11, 50) / 100,
+        "failed_runs_per_good_run": rng.randint(1, 30) / 10,
+        "share_of_failed_run": rng.randint(5, 90) / 100,
+        "engineers": rng.randint(2, 6),
+        "weeks": rng.randint(2, 26),
+        "pay_per_week": rng.randint(20, 60) * 100,
+        "good_runs": rng.randint(2, 60),
+    }
+
+
+def job_words(case: Facts) -> str:
+    return "ten jobs, the first of them " + label(case["jobs"][0])
+
+
+def label(job: Facts) -> str:
+    return (
+        f"{job['billion_tokens']:g} billion tokens on {job['servers']} servers, utilisation"
+        f" {job['utilisation']:g}, {job['failed_runs_per_good_run']:g} failed runs,"
+        f" {job['good_runs']} good"
+    )
+
+
+def truth(job: Facts, **rules: Any) -> dict[str, float]:
+    """The cost of a million tokens in its parts. rules: of a wrong way, for the messages."""
+    rule = {"startups": 1, "idle_startup": True, "share": job["share_of_failed_run"]} | rules
+    value = {**job, **rules}
+    tokens = value["billion_tokens"] * 1e9
+    running = tokens / (value["tokens_per_second_per_server"] * job["servers"]) / 3600
+    failed = value["failed_runs_per_good_run"]
+    starting = value["startup_hours"] * (1 + failed * rule["startups"])
+    computing = running * (1 + failed * rule["share"])
+    utilisation = value["utilisation"]
+    hours = (starting + computing) / utilisation
+    if not rule["idle_startup"]:
+        hours = starting + computing / utilisation
+    compute = hours * value["servers"] * value["price_per_server_hour"]
+    port = value["engineers"] * value["weeks"] * value["pay_per_week"] / value["good_runs"]
+    parts = {"compute": compute / tokens * 1e6, "engineering": port / tokens * 1e6}
+    return {**parts, "total": sum(parts.values())}
+
+
+_ADVICE = {
+    "compute": "billed hours × servers × price, over the millions of tokens of one good run; billed"
+    " are the used hours over the utilisation",
+    "engineering": "engineers × weeks × pay, shared by the good runs, over the millions of tokens"
+    " of one of them",
+    "total": "compute and engineering added up",
+}
+_PER = "per million tokens: this is "
+_FAILED = "failed runs are paid, too: each starts, and takes its share of a run"
+_SECONDS = "an hour has 3600 seconds: throughput is per second, the price per hour"
+_SERVERS = "all servers are paid, and together they are faster: both count"
+
+
+def ways(job: Facts, part: str) -> Ways:
+    """What wrong ways give for one part."""
+    right = truth(job)[part]
+    used, failed = job["utilisation"], job["failed_runs_per_good_run"]
+
+    def other(**rules: Any) -> float:
+        return truth(job, **rules)[part]
+
+    found = [
+        ("idle time is billed: used hours over the utilisation, not times it",
+         other(utilisation=1 / used)),
+        ("idle time is billed: divide the used hours by the utilisation", other(utilisation=1)),
+        ("idle time has a share of the billed hours: divide by the utilisation, do not add 1 minus"
+         " it", other(utilisation=1 / (2 - used))),
+        (_FAILED, other(failed_runs_per_good_run=0)),
+        ("a failed run ends early: it takes only its share of a run", other(share=1)),
+        ("each failed run starts, too", other(startups=0)),
+        ("the hours to start are billed", other(startup_hours=0)),
+        ("utilisation is of all billed time: the hours to start have their part of the idle time",
+         other(idle_startup=False)),
+        (_SECONDS, other(tokens_per_second_per_server=job["tokens_per_second_per_server"] / 3600)),
+        (_SECONDS, other(tokens_per_second_per_server=job["tokens_per_second_per_server"] * 3600)),
+        (_SERVERS, other(tokens_per_second_per_server=job["tokens_per_second_per_server"]
+                         / job["servers"])),
+        (_SERVERS, other(servers=1)),
+        ("engineering is done once: the good runs share it", other(good_runs=1)),
+        ("only good runs share the engineering: a failed one gives no model",
+         other(good_runs=job["good_runs"] * (1 + failed))),
+        ("only good runs share the engineering: a failed one gives no model",
+         other(good_runs=job["good_runs"] + failed)),
+        ("the pay is of one engineer: how many are there?", other(engineers=1)),
+        ("the pay is of one week: how many are there?", other(weeks=1)),
+        ("engineering is work of people: servers and utilisation have no part in it",
+         truth(job)["compute"] + truth(job)["engineering"] / used if part == "total"
+         else right / used),
+    ]  # fmt: skip
+    units = {
+        f"{_PER}per token": 1e-6,
+        f"{_PER}per thousand": 1e-3,
+        f"{_PER}per billion": 1e3,
+        f"{_PER}of the whole run": job["billion_tokens"] * 1e3,
+        f"{_PER}of all good runs together": job["billion_tokens"] * 1e3 * job["good_runs"],
+        "a billion is a thousand millions": 1e-9,
+    }
+    found += [(text, right * factor) for text, factor in units.items()]
+    if part == "total":
+        found.insert(0, ("engineering is part of the total", truth(job)["compute"]))
+        found.insert(1, ("compute is part of the total", truth(job)["engineering"]))
+    return [each for each in found if not near(each[1], right, 1e-12)]
+
+
+def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
+    jobs, said = case["jobs"], facts["said"]
+    weights = {"compute": 3, "engineering": 2, "total": 1}
+    strange = next((each for each in said if isinstance(each, str)), None)
+    if strange is not None:
+        message = (
+            f"`cost_per_million` returned {strange}: return {{'compute': ..., 'engineering': ...,"
+            " 'total': ...}"
+        )
+        first = criterion(
+            "compute", 3, False, strange.partition(" without")[0], "a dict of 3", message
+        )
+        others = [("engineering", 2), ("total", 1), ("properties", 1)]
+        return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in others)]
+    found = [
+        right_values(
+            part,
+            weights[part],
+            [each[part] for each in said],
+            [truth(job)[part] for job in jobs],
+            [label(job) for job in jobs],
+            [ways(job, part) for job in jobs],
+            _ADVICE[part],
+            TOLERANCE,
+        )
+        for part in PARTS
+    ]
+    if not found[2].passed and not (found[0].passed and found[1].passed):
+        # A sum of wrong parts says nothing that they do not say.
+        consistent = all(_adds_up(each) for each in said)
+        found[2] = not_judged(found[2]) if consistent else found[2]
+    return [*found, _properties(facts, jobs)]
+
+
+def _adds_up(parts: dict[str, Any]) -> bool:
+    numbers = [parts[name] for name in PARTS]
+    if any(isinstance(each, str) for each in numbers):
+        return False
+    return near(numbers[2], numbers[0] + numbers[1], TOLERANCE)
+
+
+def _properties(facts: Facts, jobs: list[Facts]) -> Criterion:
+    name, weight = "properties", 1
+    asked = ["said", "busier", "longer", "exchanged"]
+    answers = [facts[each] for each in asked]
+    numbers = [
+        each[part] if isinstance(each, dict) else each
+        for answer in answers
+        for each in answer
+        for part in PARTS
+    ]
+    if not all(isinstance(each, int | float) and each > 0 for each in numbers):
+        message = "asked again with other values, it returned something else than positive numbers"
+        first = all(isinstance(n, int | float) and n > 0 for n in numbers[: len(jobs) * len(PARTS)])
+        return not_judged(criterion(name, weight, False, "", "", ""), message if first else "")
+    broken = {}
+    for job, plain, busier, longer, exchanged in zip(jobs, *answers, strict=True):
+        texts = [
+            (not near(busier["compute"], plain["compute"] / 2, TOLERANCE),
+             f"twice the utilisation makes compute {busier['compute'] / plain['compute']:.3g} times"
+             " what it was: half is right"),
+            (not near(busier["engineering"], plain["engineering"], TOLERANCE),
+             "engineering changes with the utilisation: people do not idle with the servers"),
+            (longer["engineering"] > plain["engineering"] * (1 + TOLERANCE),
+             "more good runs raise the engineering of each: they share it"),
+            (not near(longer["compute"], plain["compute"], TOLERANCE),
+             "compute of a good run changes with how many good runs there are: each pays its own"),
+            (not near(exchanged["total"], FACTOR * plain["total"], TOLERANCE),
+             f"with prices and pay {FACTOR} times as high, as in another currency, the total is"
+             f" {exchanged['total'] / plain['total']:.3g} times as high: some part is no money, or"
+             " is not counted"),
+        ]  # fmt: skip
+        for place, (is_broken, text) in enumerate(texts):
+            if is_broken:
+                broken.setdefault(place, f"{label(job)}: {text}")
+    message = next(iter(broken.values()), "")
+    shown = f"{5 - len(broken)} of 5"
+    return criterion(name, weight, not broken, shown, "all, in each job", message)

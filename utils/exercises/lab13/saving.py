@@ -1,0 +1,273 @@
+"""The cases and the judgement of checkpoint intervals, exercise 4 of lab 13."""
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.values import Number, Ways, near, right_values
+
+TOLERANCE = 1e-9
+BEST = 0.01
+"""How far the best interval may lie from the right one: the cost is flat there, so that a search in
+small steps will do. Young's formula is off by more in all cases but the first."""
+ERRORS = 6.0
+"""Standard errors that a cost may lie from the simulated one: of a million million right answers
+two would be refused."""
+SEGMENTS = 20_000
+"""Segments that are simulated for each interval."""
+
+FAILING = (
+    (0.0001, 0.0002, 4),
+    (0.02, 0.04, 64),
+    (0.05, 0.08, 128),
+    (0.1, 0.2, 256),
+    (0.25, 0.35, 512),
+)
+"""For each case: failures, on average, while one checkpoint is written, and servers at least."""
+
+
+def saving_cases(rng: random.Random) -> list[Facts]:
+    """Five runs, whose failures come ever more often."""
+    return [_case(rng, *each) for each in FAILING]
+
+
+def _case(rng: random.Random, low: float, high: float, least: int) -> Facts:
+    write, servers = rng.randint(4, 25), rng.randint(least, 2 * least)
+    between = write / 60 / rng.uniform(low, high)  # failures of any server
+    restart = min(rng.uniform(0.2, 1), between * rng.uniform(0.1, 0.3))
+    parts = [rng.randint(8, 12), rng.randint(16, 24), rng.randint(30, 60)]
+    # None of the intervals is the best one.
+    work = round(_best(write / 60, 1 / between) * math.sqrt(parts[0] * parts[1]), 2)
+    return {
+        "run": {
+            "work_hours": work,
+            "write_minutes": write,
+            "restart_minutes": max(1, round(60 * restart)),
+            "servers": servers,
+            "hours_between_failures_per_server": round(between * servers, 1),
+            "price_per_server_hour": round(rng.uniform(2, 100), 2),
+        },
+        "intervals": [work / each for each in parts],
+        "seed": rng.randrange(2**32),
+    }
+
+
+def saving_words(case: Facts) -> str:
+    run = case["run"]
+    return (
+        f"{run['work_hours']:g} h of work on {run['servers']} servers, each failing every"
+        f" {run['hours_between_failures_per_server']:g} h, {run['write_minutes']} min to write,"
+        f" {run['restart_minutes']} min to restart"
+    )
+
+
+def cost(run: Facts, every: float, **rules: Any) -> float:
+    """Money for the run if it is saved after each so many hours of work."""
+    value = {**run, **rules}
+    rate = value["servers"] / value["hours_between_failures_per_server"]
+    write, restart = value["write_minutes"] / 60, value["restart_minutes"] / 60
+    segments = run["work_hours"] / every
+    failures = math.expm1(rate * (every + write))
+    hours = segments * (failures / rate + failures * math.expm1(rate * restart) / rate)
+    return hours * run["servers"] * run["price_per_server_hour"]
+
+
+def best(run: Facts) -> float:
+    rate = run["servers"] / run["hours_between_failures_per_server"]
+    return _best(run["write_minutes"] / 60, rate)
+
+
+def _best(write: float, rate: float) -> float:
+    """Where (exp(rate (every + write)) - 1) / every is least: its derivative is 0 where
+    1 - x = exp(-x - rate write) for x = rate every, and the left side less the right one falls.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        x = (low + high) / 2
+        low, high = (x, high) if 1 - x > math.exp(-x - rate * write) else (low, x)
+    return low / rate
+
+
+def simulated(case: Facts, every: float) -> tuple[float, float]:
+    """The cost by playing failures at random: its mean, and the standard error of that."""
+    run, generator = case["run"], np.random.default_rng([case["seed"], round(every * 1e6)])
+    between = run["hours_between_failures_per_server"] / run["servers"]
+    segment, restart = every + run["write_minutes"] / 60, run["restart_minutes"] / 60
+    hours = np.zeros(SEGMENTS)
+
+    def pass_all(waiting: np.ndarray, length: float, on_failure: Callable[..., None]) -> None:
+        """Add to `hours` until each of `waiting` had `length` hours without a failure."""
+        while len(waiting):
+            until = generator.exponential(between, len(waiting))
+            hours[waiting] += np.minimum(until, length)
+            waiting = waiting[until < length]
+            on_failure(waiting)
+
+    def begin_again(waiting: np.ndarray) -> None:
+        pass_all(waiting, restart, lambda _: None)
+
+    pass_all(np.arange(SEGMENTS), segment, begin_again)
+    scale = run["work_hours"] / every * run["servers"] * run["price_per_server_hour"]
+    return hours.mean() * scale, hours.std() / math.sqrt(SEGMENTS) * scale
+
+
+_ADVICE = (
+    "segments × what one takes on average: its tries, and a restart for each failure; then servers"
+    " × price"
+)
+_MINUTES = "writing and restarting are given in minutes, all else in hours"
+_ONE = "any of the servers stops the run: failures come as many times as often as there are servers"
+
+
+def ways(run: Facts, every: float) -> Ways:
+    """What wrong ways give for the cost with one interval."""
+    right = cost(run, every)
+    money = run["servers"] * run["price_per_server_hour"]
+    rate = run["servers"] / run["hours_between_failures_per_server"]
+    write, restart = run["write_minutes"] / 60, run["restart_minutes"] / 60
+    segments, segment = run["work_hours"] / every, every + write
+    plain = segments * segment * money
+    failed = math.expm1(rate * segment)
+
+    def once(lost: float) -> float:
+        """Each failure of the plain time costs so many hours, once."""
+        return plain * (1 + rate * lost)
+
+    found = [
+        ("no failure is counted: only work and checkpoints are", plain),
+        (_ONE, cost(run, every, servers=1)),
+        (_ONE, cost({**run, "hours_between_failures_per_server":
+                     run["hours_between_failures_per_server"] * run["servers"]}, every)),
+        ("each failure is followed by a restart, which is paid too",
+         cost(run, every, restart_minutes=0)),
+        ("a restart may fail itself: it, too, is a stretch that has to pass without a failure",
+         segments * (failed / rate + failed * restart) * money),
+        ("a restart comes after each failure, not once in each segment",
+         segments * (failed / rate + math.expm1(rate * restart) / rate) * money),
+        ("a restart comes after each failure, not before each try as part of the segment",
+         segments * math.expm1(rate * (segment + restart)) / rate * money),
+        ("writing the checkpoints takes time", cost(run, every, write_minutes=0)),
+        ("a failure while the checkpoint is written loses the segment, too: it counts to the"
+         " stretch", segments * (math.expm1(rate * every) * math.exp(rate * restart) / rate
+                                 + write) * money),
+        ("a failure loses half a segment on average, not nothing", once(restart)),
+        ("the half interval is the first term only: work done again may fail again",
+         once(segment / 2 + restart)),
+        ("the half interval is the first term only: work done again may fail again",
+         once(every / 2 + restart)),
+        ("a failure comes somewhere in the segment: it loses half of it on average, not all",
+         once(segment + restart)),
+        ("a failure comes somewhere in the segment: it loses half of it on average, not all",
+         once(every + restart)),
+        (_MINUTES, cost(run, every, write_minutes=60 * run["write_minutes"])
+         if rate * write * 60 < 300 else math.inf),
+        (_MINUTES, cost(run, every, restart_minutes=60 * run["restart_minutes"])
+         if rate * restart * 60 < 300 else math.inf),
+        ("return money: these are hours", right / money),
+        ("all servers are paid", right / run["servers"]),
+        ("the price is of one server and hour: hours × servers × price", right * run["servers"]),
+        ("the run has several segments: this is one of them", right / segments),
+        ("all segments are saved: this saves nothing before the end",
+         cost(run, run["work_hours"]) if rate * run["work_hours"] < 300 else math.inf),
+    ]  # fmt: skip
+    return [each for each in found if not near(each[1], right, 1e-12)]
+
+
+def best_ways(run: Facts, intervals: list[float]) -> Ways:
+    """What wrong ways give for the best interval."""
+    write = run["write_minutes"] / 60
+    alone, servers = run["hours_between_failures_per_server"], run["servers"]
+    between = alone / servers
+    named = {
+        _ONE: [_best(write, 1 / alone), math.sqrt(2 * write * alone)],
+        "that is Young's formula, the square root of twice the writing time times the time between"
+        " failures: it holds only where a checkpoint takes far less than that. Look for the"
+        " interval at which your own cost is least": [math.sqrt(2 * write * between)],
+        "Young's formula has a 2 under the root, and holds only for short checkpoints": [
+            math.sqrt(write * between)
+        ],
+        "return hours: these are minutes": [60 * best(run)],
+        "writing takes minutes, not hours": [_best(60 * write, 1 / between)],
+        "the interval is of work: the time to write the checkpoint comes on top": [
+            best(run) + write
+        ],
+        "that is the time between failures: half of the segments would never pass": [between],
+    }
+    found = [(text, number) for text, numbers in named.items() for number in numbers]
+    text = "any interval may be chosen, not only those that the costs are asked for"
+    found += [(text, each) for each in intervals]
+    return found
+
+
+def judge_saving(case: Facts, facts: Facts) -> list[Criterion]:
+    run, intervals, said = case["run"], case["intervals"], facts["costs"]
+    names = (("cost", 3), ("simulation", 1), ("best interval", 3))
+    if said is None or len(said) != len(intervals):
+        what = facts["kind"] if facts["best"] is None else f"{facts['kind']} as 'costs'"
+        message = (
+            f"`price_checkpoints` returned {what}: return {{'costs': [{len(intervals)} numbers],"
+            " 'best': hours}"
+        )
+        first = criterion(
+            *names[0], False, facts["kind"].partition(" without")[0], "a dict of 2", message
+        )
+        return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in names[1:])]
+    labels = [f"saved every {each:.3g} h" for each in intervals]
+    costs = right_values(
+        "cost",
+        3,
+        said,
+        [cost(run, each) for each in intervals],
+        labels,
+        [ways(run, each) for each in intervals],
+        _ADVICE,
+        TOLERANCE,
+    )
+    return [costs, _judge_simulation(case, said), _judge_best(case, facts["best"])]
+
+
+def _judge_simulation(case: Facts, said: list[Number]) -> Criterion:
+    """Whether the costs lie within the error of a simulation, which knows no formula."""
+    found = [simulated(case, each) for each in case["intervals"]]
+    target = f"within {ERRORS:g} standard errors"
+    if not all(isinstance(each, int | float) for each in said):
+        return not_judged(criterion("simulation", 1, False, "", target, ""))
+    off = [(each - mean) / error for each, (mean, error) in zip(said, found, strict=True)]
+    worst = max(range(len(off)), key=lambda place: abs(off[place]))
+    mean, error = found[worst]
+    message = (
+        f"saved every {case['intervals'][worst]:.3g} h: {SEGMENTS:,} segments, played with failures"
+        f" at random, cost {mean:,.0f} ± {error:,.0f}, and yours {said[worst]:,.0f}, which is"
+        f" {'more' if off[worst] > 0 else 'less'} than chance explains"
+    )
+    passed = abs(off[worst]) <= ERRORS
+    shown = f"{abs(off[worst]):.1f}" if abs(off[worst]) < 100 else "more than 100"
+    return criterion("simulation", 1, passed, shown, target, message)
+
+
+def _judge_best(case: Facts, said: Number) -> Criterion:
+    run, right = case["run"], best(case["run"])
+    target = f"within {BEST:.0%}"
+    if said is None or isinstance(said, str):
+        message = f"found {said or 'nothing'} as 'best': return hours, a number"
+        return criterion("best interval", 3, False, "not judged", target, message)
+    shown = f"{said / right:.3g} times the best"
+    if near(said, right, BEST):
+        return criterion("best interval", 3, True, shown, target, "")
+    known = (t for t, number in best_ways(run, case["intervals"]) if near(said, number, BEST / 2))
+    text = next(
+        known,
+        "look for the interval at which the cost is least: too short pays for writing, too long for"
+        " work done again",
+    )
+    more = ""
+    rate = run["servers"] / run["hours_between_failures_per_server"]
+    if 0 < said and rate * said < 300:
+        times = cost(run, said) / cost(run, right)
+        more = f" At {said:.3g} h the run costs {times:.3g} times the least."
+    return criterion("best interval", 3, False, shown, target, text + "." + more)
