@@ -278,6 +278,20 @@ def test_a_changed_value_takes_its_range_along_within_what_is_allowed(factor, pa
         field.check(end)
 
 
+def test_a_changed_value_has_no_source() -> None:
+    """A price that somebody typed is not the one of the price list."""
+    scenario = tco.scenario("pretrain-70b")
+    before = scenario.inputs["gpu.price"]
+    assert before.source and before.status != "assumption"
+    assert scenario.with_values({"gpu.price": before.value}).inputs["gpu.price"] == before
+    changed = scenario.with_values({"gpu.price": 2 * before.value})
+    after = changed.inputs["gpu.price"]
+    assert (after.status, after.source, after.date) == ("assumption", "", None)
+    assert f"{before.value:g}, {before.status}" in after.note
+    found = tco.warned(changed, "trainium", "gpu")
+    assert ("gpu.price",) in [each.paths for each in found if each.kind == "price"]
+
+
 # Links
 
 

@@ -100,16 +100,22 @@ class Input:
         return fitted
 
     def at(self, value: float, field: Field) -> "Input":
-        """Another value, with the range moved along in proportion, inside of what is allowed."""
+        """Another value, with the range moved along in proportion, inside of what is allowed. No
+        source gives it, so it is an assumption, whatever this one is.
+        """
         field.check(value)
+        if value == self.value:
+            return self
+        note = f"changed from {self.value:,g}, {self.status}"
+        other = dataclasses.replace(self, status="assumption", source="", date=None, note=note)
         if self.low == self.high:
-            return dataclasses.replace(self, value=value, low=value, high=value)
+            return dataclasses.replace(other, value=value, low=value, high=value)
         factor = value / self.value if self.value else 1.0
         low = max(min(self.low * factor, value), field.least, field.above or -float("inf"))
         high = min(max(self.high * factor, value), field.most)
         if field.above is not None and low <= field.above:
             low = value
-        return dataclasses.replace(self, value=value, low=low, high=high)
+        return dataclasses.replace(other, value=value, low=low, high=high)
 
 
 def assumed(value: float, unit: str, low: float, high: float, why: str) -> Input:
