@@ -304,6 +304,30 @@ def test_whole_steps_and_servers_stay_whole() -> None:
     assert tco.service(few).instance_hours == pytest.approx(3 * 730.5)
 
 
+@both
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_energy_is_for_the_record_and_costs_nothing(kind, data) -> None:
+    values = data.draw(values_of(kind))
+    cost = MODELS[kind](values)
+    assert cost.energy_kwh is None and cost.carbon_kg is None
+    with_power = MODELS[kind](values | {"power": 8.0, "pue": 1.25, "carbon": 0.4})
+    assert with_power.lines == cost.lines
+    assert with_power.energy_kwh == pytest.approx(10 * cost.instance_hours)
+    assert with_power.carbon_kg == pytest.approx(4 * cost.instance_hours)
+    assert MODELS[kind](values | {"power": 8.0, "pue": 1.25}).energy_kwh is None
+
+
+@given(values_of("service"))
+@settings(max_examples=15, deadline=None)
+def test_money_per_million_tokens_is_that_per_item_over_its_tokens(values) -> None:
+    cost = tco.service(values)
+    items = values["demand"] * 3600 * 730.5
+    expected = cost.total / (items * values["tokens_per_item"]) * 1e6
+    found = tco.per_million_tokens(cost, values["tokens_per_item"])
+    assert found == pytest.approx(expected)
+
+
 def simulated_hours(work, every, write, restart, rate, generator) -> float:
     """One run, event by event: failures strike work, writing and restarts alike."""
     clock, saved = 0.0, 0.0
