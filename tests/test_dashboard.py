@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -322,17 +323,20 @@ def test_voila_knows_every_setting() -> None:
 
 def test_the_page_is_this_machines_only_unless_voila_is_told_otherwise() -> None:
     assert server.settings(1)["Voila"]["ip"] == "localhost"
+    assert server.settings(1, elsewhere=True)["Voila"]["tornado_settings"]["allow_remote_access"]
     assert server.settings(1)["Voila"]["tornado_settings"]["allow_remote_access"] is False
 
 
-def test_a_port_is_free() -> None:
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        assert server.free_port(port) > port
+def test_a_port_that_is_taken_is_left_alone() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert server.taken(port) and server.free_port(port) > port
+        command = [sys.executable, "course.py", "--inside", "tco", "--no-browser", f"--port={port}"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"course.py: port {port} is in use: give another one")
 
 
 def test_the_template_names_no_other_host_and_runs_no_script_of_the_page() -> None:

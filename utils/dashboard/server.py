@@ -81,26 +81,30 @@ def settings(port: int, elsewhere: bool = False) -> dict[str, Any]:
     }
 
 
+def taken(port: int) -> bool:
+    """Does somebody listen on that port of this machine?"""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def free_port(first: int = PORT) -> int:
-    """The first port of this machine, from `first` on, that nobody listens on."""
-    for port in range(first, first + 100):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return port
-    raise OSError(f"no port is free between {first} and {first + 99}: give another one with --port")
+    """The first port, from `first` on, that nobody listens on; `first` if there is none."""
+    return next((port for port in range(first, first + 100) if not taken(port)), first)
 
 
 def serve(arguments: Sequence[str]) -> int:
-    """Serve until it is stopped; arguments go to Voila."""
+    """Serve until it is stopped; arguments go to Voila. Returns the exit code."""
     from voila.app import Voila
 
     paths = [str(TEMPLATES), os.environ.get("JUPYTER_PATH", "")]
     os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, paths))
-    given = any(each.startswith("--port") for each in arguments)
     elsewhere = any(each.startswith("--Voila.ip") for each in arguments)
-    port = PORT if given else free_port()
-    app = Voila(config=_config(settings(port, elsewhere)))
+    app = Voila(config=_config(settings(free_port(), elsewhere)))
     app.initialize(list(arguments))
+    if taken(app.port):
+        message = f"course.py: port {app.port} is in use: give another one, such as --port"
+        print(message, free_port(app.port + 1), file=sys.stderr)
+        return 1
     print(
         f"What would it cost? The page is at {app.connection_url}\nCtrl-C here stops it.",
         flush=True,
@@ -113,7 +117,3 @@ def _config(values: dict[str, Any]) -> Any:
     from traitlets.config import Config
 
     return Config(values)
-
-
-if __name__ == "__main__":
-    sys.exit(serve(sys.argv[1:]))
