@@ -36,7 +36,7 @@ from utils.decision.questions import KERNELS, SHAPES, UNSURE, offers, topics
 from utils.decision.risks import KINDS
 from utils.decision.rule import CONFIDENCES
 from utils.decision.rules import ROWS, outcome
-from utils.decision.words import markdown
+from utils.decision.words import WORK, markdown
 
 DATA = Path(__file__).parent.parent / "utils" / "data" / "decision_cases.yaml"
 _READ = yaml.safe_load(DATA.read_text(encoding="utf-8"))
@@ -317,7 +317,7 @@ def test_nobody_to_port_closes_trainium_however_much_it_would_save() -> None:
 
 def test_a_promise_where_only_the_older_generation_is_listed_has_to_name_it() -> None:
     found = decide(PLAIN.changed(region="us-west-2"), comparison=GOOD)
-    assert found.verdict == "either" and "'older generation' held them back" in found.because
+    assert found.verdict == "either" and "held back by 'older generation'" in found.because
     assert [each.rule for each in found.decisive] == ["older generation"]
     (asked,) = (each for each in found.missing if each.what == "the generation promised")
     assert asked.verdicts == ("gpu", "trainium")
@@ -546,3 +546,11 @@ def test_markdown_holds_the_same_as_the_decision() -> None:
         assert part in text
     assert all(each.mitigation in text for each in found.risks)
     assert "![" not in text and "<" not in text
+
+
+def test_the_flips_in_plain_text_are_three_and_start_with_what_can_be_acted_on() -> None:
+    found = decision("translation-pretraining")
+    (line,) = (each for each in repr(found).splitlines() if each.startswith("  flips: "))
+    told = line.removeprefix("  flips: ").split("; ")
+    assert len(told) == 3 and set(told) <= {each.text for each in found.flips}
+    assert not {each.split()[0] for each in told} & set(WORK)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from utils.decision.effort import price_of_trying, weeks_needed
+from utils.decision.effort import price_of_trying, roughly, weeks_needed
 from utils.decision.findings import NOTHING, Seen
 from utils.decision.judgements import Values
 from utils.decision.questions import Answers
@@ -38,8 +38,11 @@ class Case:
 
     @property
     def price_said(self) -> str:
-        """As an estimate is said: two digits."""
-        return f"{float(f'{self.price:.2g}'):,.0f}"
+        return roughly(self.price)
+
+    @property
+    def weeks_said(self) -> str:
+        return roughly(self.weeks)
 
     @property
     def hoped(self) -> float:

@@ -8,6 +8,15 @@ PILOT_WEEKS = 4
 """Weeks of the pilot beside the port itself: the sum of the other steps in `pilot.STEPS`."""
 
 
+def roughly(estimate: float) -> str:
+    """As an estimate is said: two digits.
+
+    >>> roughly(8.46), roughly(23_640)
+    ('8.5', '24,000')
+    """
+    return f"{float(f'{estimate:.2g}'):,.10g}"
+
+
 def port_effort(answers: Answers, values: Values, found: Seen = NOTHING) -> float:
     """Engineer weeks of a port."""
     served = answers.framework == "vLLM"

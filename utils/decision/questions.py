@@ -190,8 +190,7 @@ _ROWS = (
     Question(
         "capacity",
         "capacity",
-        "Which machines can you have in writing before the deadline, Trainium of a generation that"
-        " runs the software?",
+        "Which machines that run the software can you have in writing before the deadline?",
         "a price without a machine is no offer, and a machine without software is none either",
         ("D-027", "B-057", "A-149", "torchneuron-status"),
         ("not asked yet", "both", "Trainium only", "GPU only", "none to be had"),

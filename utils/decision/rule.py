@@ -181,12 +181,12 @@ def _confidence(case: Case, result: Outcome) -> tuple[str, str]:
         return "low", "no cost comparison: only preferences were weighed"
     if result.verdict == "either" and result.votes >= case.values["lead"]:
         held = " and ".join(f"'{row.name}'" for row in result.rows if row.holds_back)
-        return "moderate", f"the votes are for Trainium, and {held} held them back"
+        return "moderate", f"the votes are for Trainium, held back by {held}"
     if result.verdict == "either":
         return "moderate", "the costs were compared, and neither money nor preferences lead"
     far = abs(result.votes) >= 2 * case.values["lead"]
     if far and case.found.files and not case.found.unread:
-        return "high", "money and preferences together have a wide lead, the source was audited"
+        return "high", "money and preferences have a wide lead together, and the source was audited"
     if far:
         return "moderate", "a wide lead, but the source was not audited as a whole"
     return "moderate", "a lead of few votes: see what would flip it"

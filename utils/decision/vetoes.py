@@ -78,7 +78,7 @@ VETOES: tuple[Row, ...] = (
             case.answers.architecture == "other" and case.answers.shapes == "data-dependent"
         ),
         "a model that is no transformer, CNN or diffusion model, with shapes that depend on the"
-        " data, gives no fixed graph to compile, and no recipe shows how to bound it",
+        " data, gives no fixed graph to compile, and the recipes do not show how to bound it",
         "torchneuron-compile",
         "B-047",
     ),
@@ -117,7 +117,7 @@ VETOES: tuple[Row, ...] = (
         "deadline",
         NO_TRAINIUM,
         lambda case: case.weeks > case.answers.deadline_weeks,
-        "port and pilot take about {case.weeks:.0f} weeks, the deadline is in"
+        "port and pilot take about {case.weeks_said} weeks, the deadline is in"
         " {answers.deadline_weeks:g}",
         "judgement:port_weeks",
         "B-048",

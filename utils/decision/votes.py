@@ -76,8 +76,7 @@ VOTES: tuple[Row, ...] = (
         "money",
         -4,
         lambda case: case.clearly_dearer,
-        "a saving of {saving.middle:.0%} in the middle and a chance of {saving.probability:.0%}"
-        " are clearly against it: no preference makes up for that",
+        "that is clear, by its chance or by its size: no preference makes up for it",
         "judgement:clear_probability",
         "judgement:least_saving",
     ),
@@ -140,8 +139,8 @@ VOTES: tuple[Row, ...] = (
         "preference",
         -1,
         lambda case: case.answers.architecture not in TRANSFORMERS,
-        "no recipe covers this kind of model ({answers.architecture}): expect to be among the first"
-        " to meet its problems",
+        "the recipes of TorchTitan Neuron and vLLM Neuron do not cover this kind of model"
+        " ({answers.architecture}): expect to be among the first to meet its problems",
         "B-047",
         "torchtitan-models",
         "vllm-neuron-status",
@@ -227,8 +226,8 @@ VOTES: tuple[Row, ...] = (
         "preference",
         -1,
         lambda case: case.answers.deadline_weeks < case.values["slack"] * case.weeks,
-        "port and pilot take about {case.weeks:.0f} of the {answers.deadline_weeks:g} weeks: a slip"
-        " meets the deadline",
+        "port and pilot take about {case.weeks_said} of the {answers.deadline_weeks:g} weeks: a"
+        " slip meets the deadline",
         "B-048",
         "judgement:slack",
     ),

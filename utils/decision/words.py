@@ -1,8 +1,13 @@
 """A decision as text and as Markdown."""
 
+from utils.decision.effort import roughly
 from utils.decision.evidence import Evidence
+from utils.decision.flips import Flip
 from utils.decision.rule import Decision
 from utils.facts.tables import markdown as table
+
+WORK = ("task", "architecture", "framework", "kernels", "shapes")
+"""Answers that describe the work; the others are about time, people, places and money."""
 
 
 def plain(decision: Decision) -> str:
@@ -12,17 +17,25 @@ def plain(decision: Decision) -> str:
         *(f"  but: {each.text}" for each in decision.contradictions),
     ]
     if decision.flips:
-        lines.append(f"  flips: {'; '.join(each.text for each in decision.flips[:3])}")
+        lines.append(f"  flips: {'; '.join(each.text for each in _first(decision.flips))}")
     if decision.missing:
         lines.append(f"  find out: {'; '.join(each.what for each in decision.missing)}")
     return "\n".join(lines)
 
 
+def _first(flips: tuple[Flip, ...]) -> list[Flip]:
+    """Of three fields the first flip each: what can be acted on comes before what the work is."""
+    first = {each.field: each for each in reversed(flips)}
+    order = dict.fromkeys((*(each.field for each in flips if each.field not in WORK), *first))
+    return [first[name] for name in order][:3]
+
+
 def markdown(decision: Decision) -> str:
+    weeks = roughly(decision.port_weeks + decision.pilot_weeks)
     parts = [
         f"**{decision.headline}**",
         f"Confidence: {decision.confidence}; {decision.because}. Port and pilot: about"
-        f" {decision.port_weeks + decision.pilot_weeks:.0f} weeks (estimate).",
+        f" {weeks} weeks (estimate).",
         *(f"- Contradiction: {each.text}" for each in decision.contradictions),
         table(
             ("rule", "speaks", "reason", "sources"),
