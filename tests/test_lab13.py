@@ -628,6 +628,8 @@ def test_the_notebook_says_the_numbers_that_are_judged() -> None:
     assert saving.BEST == 0.01 and "within 1 % is right" in text["ex4-task"]
     assert len(cases_of("lab13.ex5", "public")) == 5 and "five models" in text["ex5-task"]
     assert "fifteen services" in text["ex6-task"]
+    scenario = "pretrain-70b"
+    assert f'tco.scenario("{scenario}")' in text["next"] and tco.tornado(tco.scenario(scenario))
 
 
 def test_the_worked_examples_are_right(names: dict) -> None:

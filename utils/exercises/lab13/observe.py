@@ -135,13 +135,19 @@ def observe_saving(answer: Answer, case: Facts) -> Facts:
     }
 
 
+def _place(value: Any, names: list[str]) -> int | str:
+    """The place of a name among those that came in: a report may show numbers, but no text."""
+    name = _name(value)
+    return names.index(name) if name in names else name
+
+
 def observe_influence(answer: Answer, case: Facts) -> Facts:
-    cost = MODELS[case["model"]]
+    cost, names = MODELS[case["model"]], list(case["ranges"])
     (said,) = _each("ex5", answer, [(cost, case["ranges"])])
     items = None
     if isinstance(said, list | tuple):
         items = [
-            [_name(each[0]), _number(each[1])]
+            [_place(each[0], names), _number(each[1])]
             if isinstance(each, list | tuple) and len(each) == 2
             else describe(each)
             for each in said[:_MOST]

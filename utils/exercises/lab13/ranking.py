@@ -203,8 +203,10 @@ def judge_ranking(case: Facts, facts: Facts) -> list[Criterion]:
         message = f"`influence` returned {what}: return a list of pairs, (name, swing)"
         first = criterion("order", 3, False, facts["kind"], "pairs", message)
         return [first, not_judged(criterion("swings", 3, False, "", "", ""))]
-    order = [name for name, _ in items]
-    return [_judge_order(case, order, right), _judge_swings(case, dict(items), right)]
+    names = list(case["ranges"])
+    said = [(names[each] if isinstance(each, int) else each, swing) for each, swing in items]
+    order = [name for name, _ in said]
+    return [_judge_order(case, order, right), _judge_swings(case, dict(said), right)]
 
 
 def _judge_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -> Criterion:
@@ -228,16 +230,17 @@ def _about_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -
     by_swing = [swings[name] for name in said]
     if all(a >= b or near(a, b, TOLERANCE) for a, b in zip(by_swing, by_swing[1:], strict=False)):
         return "inputs that sway the cost alike stand in the order of their names"
-    for text, measure in MEASURES:
-        if _follows(case, said, measure):
-            return text
-    if said == list(case["ranges"]) or said == [n for n in case["ranges"] if n in swings]:
-        return "they stand as they came in: sort them, widest swing first"
     place = next(p for p, (a, b) in enumerate(zip(said, order, strict=True)) if a != b)
-    return (
+    shown = (
         f"{order[place]!r} moves the cost by {swings[order[place]]:,.4g}, more than"
         f" {said[place]!r} with {swings[said[place]]:,.4g}"
     )
+    for text, measure in MEASURES:
+        if _follows(case, said, measure):
+            return f"{text}. {shown}"
+    if said == [name for name in case["ranges"] if name in swings]:
+        return f"they stand as they came in: sort them, widest swing first. {shown}"
+    return shown
 
 
 def _judge_swings(

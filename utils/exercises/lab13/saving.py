@@ -268,6 +268,6 @@ def _judge_best(case: Facts, said: Number) -> Criterion:
     more = ""
     rate = run["servers"] / run["hours_between_failures_per_server"]
     if 0 < said and rate * said < 300:
-        times = cost(run, said) / cost(run, right)
-        more = f" At {said:.3g} h the run costs {times:.3g} times the least."
+        above = cost(run, said) / cost(run, right) - 1
+        more = f" At {said:.3g} h the run costs {above:.2%} more than at the best."
     return criterion("best interval", 3, False, shown, target, text + "." + more)
