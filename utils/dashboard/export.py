@@ -1,53 +1,44 @@
 """What is taken along: a table of all inputs, costs, results and warnings, and links that save."""
 
 import base64
-import csv
 import html
-import io
 from collections.abc import Sequence
 
+from utils.report.spreadsheet import Row, cost_row, input_row, written
+from utils.report.words import PER, plural
 from utils.tco.comparison import Warned
 from utils.tco.cost import LINES
 from utils.tco.uncertainty import Comparison
 
-COLUMNS = ("kind", "option", "name", "value", "low", "high", "unit", "status", "source", "date",
-           "note")  # fmt: skip
-
 
 def table(compared: Comparison, warnings: Sequence[Warned]) -> bytes:
-    """A CSV file, UTF-8 with the mark by which spreadsheets know it: one row per input, line of a
-    cost, result and warning, in the columns `COLUMNS`. Numbers are not rounded.
+    """A CSV file, UTF-8 with the mark by which spreadsheets know it: what the report's table has,
+    and results and warnings. Numbers are not rounded.
     """
     scenario = compared.scenario
-    per = {"job": "run", "service": "month"}[scenario.kind]
-    money = f"{scenario.currency}/{per}"
-    rows: list[Sequence[object]] = [("scenario", "", scenario.name, "", "", "", "", "", "", "",
-                                     scenario.title)]  # fmt: skip
-    for path, each in scenario.inputs.items():
-        option, _, name = path.rpartition(".")
-        rows.append(("input", option, name, each.value, each.low, each.high, each.unit,
-                     each.status, each.source, each.date or "", each.note))  # fmt: skip
+    money = f"{scenario.currency}/{PER[scenario.kind]}"
+    rows: list[Row] = [("scenario", "", scenario.name, *[""] * 7, scenario.title)]
+    rows += [input_row(path, each) for path, each in scenario.inputs.items()]
     for option, cost in compared.best.items():
-        for name, value in cost.lines.items():
-            rows.append(("cost", option, name, float(value), "", "", money, "", "", "",
-                         LINES[name]))  # fmt: skip
-        rows.append(("cost", option, "total", float(cost.total), *compared.interval(option), money,
-                     "", "", "", "5 to 95 % of the draws"))  # fmt: skip
-        per_million = f"{scenario.currency}/million {scenario.unit}s"
-        rows.append(("cost", option, "per million", float(cost.per_million), "", "", per_million,
-                     "", "", "", ""))  # fmt: skip
-    a, b = compared.a, compared.b
-    rows.append(("result", a, "saving", compared.saving, *compared.interval(), "share", "", "", "",
-                 f"of the cost of {b}; 5 to 95 % of the draws"))  # fmt: skip
-    rows.append(("result", a, "probability cheaper", compared.probability, "", "", "share", "", "",
-                 "", f"than {b}: share of the draws"))  # fmt: skip
-    for each in warnings:
-        rows.append(("warning", "", each.kind, "", "", "", "", "", "", "", each.text))
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    writer.writerows(rows)
-    return text.getvalue().encode("utf-8-sig")
+        rows += [
+            cost_row(option, name, float(value), money, LINES[name])
+            for name, value in cost.lines.items()
+        ]
+        rows.append(_result(option, "total", float(cost.total), money, *compared.interval(option)))
+        per_million = f"{scenario.currency}/million {plural(scenario.unit)}"
+        rows.append(_result(option, "per million", float(cost.per_million), per_million))
+    rows.append(_result(compared.a, "saving", compared.saving, "share", *compared.interval()))
+    rows.append(_result(compared.a, "probability cheaper", compared.probability, "share"))
+    rows += [("warning", "", each.kind, *[""] * 7, each.text) for each in warnings]
+    return written(rows).encode("utf-8-sig")
+
+
+def _result(
+    option: str, name: str, value: float, unit: str, low: float | str = "", high: float | str = ""
+) -> Row:
+    """An estimate; low and high hold nine draws of ten."""
+    note = "low and high: 5 and 95 % of the draws" if low != "" else ""
+    return ("result", option, name, value, low, high, unit, "estimate", "", "", note)
 
 
 def saving_link(name: str, kind: str, content: bytes) -> str:

@@ -2,8 +2,13 @@
 
 import csv
 import io
+from collections.abc import Iterable
 
 from utils.report.content import Report
+from utils.tco.inputs import Input
+
+Row = tuple[object, ...]
+"""One cell for each of `COLUMNS`."""
 
 COLUMNS = ("kind", "option", "name", "value", "low", "high", "unit", "status", "source", "date",
            "note")  # fmt: skip
@@ -13,18 +18,33 @@ def to_csv(report: Report) -> str:
     """One row per input, then one per cost line of each option, in the columns `COLUMNS`; numbers
     are not rounded.
     """
-    rows: list[tuple[object, ...]] = [
-        ("scenario", "", report.title, *[""] * 6, report.date, report.answer)
-    ]
-    for each in report.given:
-        option, _, name = each.path.rpartition(".")
-        it = each.input
-        rows.append(("input", option, name, it.value, it.low, it.high, it.unit, it.status,
-                     it.source, it.date or "", it.note))  # fmt: skip
     money = f"{report.currency}/{report.per}"
-    for each in report.amounts:
-        rows.append(("cost", each.option, each.name, each.amount, "", "", money, "estimate", "", "",
-                     each.about))  # fmt: skip
+    return written(
+        [
+            ("scenario", "", report.title, *[""] * 6, report.date, report.answer),
+            *(input_row(each.path, each.input) for each in report.given),
+            *(
+                cost_row(each.option, each.name, each.amount, money, each.about)
+                for each in report.amounts
+            ),
+        ]
+    )
+
+
+def input_row(path: str, each: Input) -> Row:
+    """One input of the model."""
+    option, _, name = path.rpartition(".")
+    return ("input", option, name, each.value, each.low, each.high, each.unit, each.status,
+            each.source, each.date or "", each.note)  # fmt: skip
+
+
+def cost_row(option: str, name: str, amount: float, unit: str, about: str) -> Row:
+    """One line of the cost of an option."""
+    return ("cost", option, name, amount, "", "", unit, "estimate", "", "", about)
+
+
+def written(rows: Iterable[Row]) -> str:
+    """The text of a table: `COLUMNS`, then the rows."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
