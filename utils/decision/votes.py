@@ -203,8 +203,9 @@ VOTES: tuple[Row, ...] = (
         "older generation",
         "preference",
         lambda case: case.answers.capacity != "Trainium only" and case.only_older,
-        "the region ({answers.region}) lists Trainium1 only, and the software path that goes on,"
-        " {case.path}, needs Trainium2 or newer: a promise has to name the generation",
+        "Capacity Blocks in the region ({answers.region}) are of Trainium1 only, and the software"
+        " path that goes on, {case.path}, needs Trainium2 or newer: a promise has to name the"
+        " generation",
         (
             "torchneuron-status",
             "vllm-neuron-status",
