@@ -287,11 +287,43 @@ def test_what_cannot_be_computed_keeps_what_was_there(page: Page) -> None:
     assert page.shown is before
 
 
+def failures_beyond_the_draws() -> float:
+    """Failures a year at which the best guess can be computed, but not every draw."""
+    low, high = 1.0, 1e6
+    while high / low > 1.01:
+        middle = (low * high) ** 0.5
+        opens = not form.opened(f"scenario=pretrain-70b&failures={middle}")[1]
+        low, high = (middle, high) if opens else (low, middle)
+    return low
+
+
+def test_a_link_that_opens_but_has_draws_that_never_end_is_refused() -> None:
+    page = Page(f"scenario=pretrain-70b&failures={failures_beyond_the_draws():g}")
+    assert page.shown == scenario("pretrain-70b")
+    assert "never ends" in page.notice.value
+
+
+def test_a_break_even_that_cannot_be_looked_for_says_why() -> None:
+    page = Page("scenario=pretrain-70b")
+    assert page.enter("failures", "300") == ""
+    page.along.value = "failures"
+    assert "cannot be looked for" in page.figures["even"].value
+    page.along.value = "runs"
+    assert "<img" in page.figures["even"].value
+
+
+def test_widgets_of_a_scenario_that_was_left_are_closed(page: Page) -> None:
+    left = list(page.boxes.values())
+    page.choice.value = "pretrain-70b"
+    assert all(box.comm is None for box in left)
+    assert not any(box.comm is None for box in page.boxes.values())
+
+
 def test_another_scenario_has_other_boxes(page: Page) -> None:
     for name in scenarios():
         page.choice.value = name
         assert page.shown == scenario(name)
-        assert set(page.boxes) >= set(page.shown.inputs)
+        assert set(page.boxes) == set(page.shown.inputs)
         assert f"scenario={name}" in page.link.value
         assert page.along.value in page.shown.inputs
 

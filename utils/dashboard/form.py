@@ -135,7 +135,12 @@ def opened(query: str) -> tuple[Scenario, str]:
     except InputError as error:
         found = re.search(r"(?:^|[?&])scenario=([\w-]+)", query)
         name = found[1] if found and found[1] in scenarios() else next(iter(scenarios()))
-        return scenario(name), f"The link cannot be used as it is: {error}."
+        return scenario(name), refused(error)
+
+
+def refused(error: InputError) -> str:
+    """What is wrong with a link."""
+    return f"The link cannot be used as it is: {error}."
 
 
 def link(shown: Scenario) -> str:

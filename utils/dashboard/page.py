@@ -35,7 +35,11 @@ class Page:
         shown, fault = form.opened(query)
         self.boxes: dict[str, Any] = {}
         self.details: dict[str, Any] = {}
-        self._quiet = False
+        self._quiet, self._built = False, ""
+        # Our style sheet lays out; widgets would otherwise have hundreds of their own layouts.
+        self._layout = ipywidgets.Layout()
+        styles = ipywidgets.widgets.widget_string
+        self._style = {"text": styles.TextStyle(), "html": styles.HTMLStyle()}
 
         options = [(each.title, name) for name, each in scenarios().items()]
         self.choice = ipywidgets.Dropdown(options=options, value=shown.name, description="Scenario")
@@ -64,9 +68,14 @@ class Page:
         head = self._html("head", INTRODUCTION)
         self.widget = self._box("page", head, self._box("columns", left, right))
 
-        self._open(shown)
+        try:
+            self._open(shown)
+        except InputError as error:
+            # At its best guesses it could be computed, but not everywhere in its ranges.
+            fault = form.refused(error)
+            self._open(scenarios()[shown.name])
         self.notice.value = _alert(fault)
-        self.choice.observe(lambda change: self._open(scenarios()[change["new"]]), "value")
+        self.choice.observe(lambda change: self._choose(change["new"]), "value")
         self.along.observe(lambda change: self._draw_break_even(), "value")
         self.reset.on_click(lambda _: self._open(scenarios()[self.shown.name]))
         self.csv.on_click(lambda _: self._save("csv"))
@@ -84,19 +93,27 @@ class Page:
         return ""
 
     def _open(self, shown: Scenario) -> None:
-        """Another scenario, with its own boxes."""
+        """Another scenario, or the same with other values. Raises InputError."""
         self.notice.value = ""
+        self._show(shown)
+        if self.boxes.keys() != shown.inputs.keys() or self._built != shown.name:
+            self._build(shown)
+        for path in shown.inputs:
+            self._fill(path)
+
+    def _build(self, shown: Scenario) -> None:
+        """New boxes for a scenario; the old ones are given back to the browser and to Python."""
+        old, self._built = self.inputs.children, shown.name
+        self.boxes, self.details = {}, {}
         self.about.value = f"<p>{html.escape(shown.about)}</p>"
         self._quiet = True
         self.choice.value = shown.name
-        self.shown = shown
+        self._quiet = False
         self.inputs.children = [
             self._group(title, fields) for title, fields in form.sections(shown).items()
         ]
-        self._quiet = False
-        for path in shown.inputs:
-            self._fill(path)
-        self._show(shown)
+        for each in old:
+            _close(each)
 
     def _group(self, title: str, fields: dict[Any, list[str]]) -> Any:
         cells = [self._html("group-title", f"<h3><button type='button'>{title}</button></h3>")]
@@ -105,13 +122,20 @@ class Page:
             cells.append(self._html("field", form.title(field)))
             for path in paths:
                 box = self._widgets.Text(
-                    description=form.label(self.shown, path), continuous_update=False
+                    description=form.label(self.shown, path),
+                    continuous_update=False,
+                    layout=self._layout,
+                    style=self._style["text"],
                 )
                 box.observe(lambda change, path=path: self._typed(path, change["new"]), "value")
                 self.boxes[path], self.details[path] = box, self._html("detail")
                 side = "shared" if "." not in path else "ab"[not path.startswith(f"{first}.")]
                 cells.append(self._box(f"cell tco-{side}", box, self.details[path]))
         return self._box("group", *cells)
+
+    def _choose(self, name: str) -> None:
+        if not self._quiet:
+            self._open(scenarios()[name])
 
     def _typed(self, path: str, text: str) -> None:
         if not self._quiet:
@@ -148,8 +172,14 @@ class Page:
         self._quiet = False
 
     def _draw_break_even(self) -> None:
-        if not self._quiet:
+        if self._quiet:
+            return
+        try:
             self._draw("even", results.break_even_picture(self.compared, self.along.value))
+        except InputError as error:
+            # It is looked for far outside of the range too, where some runs never end.
+            words = html.escape(f"It cannot be looked for: {error}.")
+            self.figures["even"].value = f"<p>{words}</p>"
 
     def _draw(self, name: str, picture: Any) -> None:
         self.figures[name].value = results.figure(picture)
@@ -171,10 +201,11 @@ class Page:
         return self._box("drawn", self._html("title", f"<h2>{words}</h2>"), *children)
 
     def _html(self, name: str, value: str = "") -> Any:
-        return self._classed(self._widgets.HTML(value), name)
+        made = self._widgets.HTML(value, layout=self._layout, style=self._style["html"])
+        return self._classed(made, name)
 
     def _box(self, name: str, *children: Any) -> Any:
-        return self._classed(self._widgets.Box(children), name)
+        return self._classed(self._widgets.Box(children, layout=self._layout), name)
 
     def _button(self, words: str, name: str) -> Any:
         return self._classed(self._widgets.Button(description=words), name)
@@ -183,6 +214,12 @@ class Page:
         for each in names.split():
             widget.add_class(each if each.startswith("tco-") else f"tco-{each}")
         return widget
+
+
+def _close(widget: Any) -> None:
+    for child in getattr(widget, "children", ()):
+        _close(child)
+    widget.close()
 
 
 def _alert(text: str) -> str:
