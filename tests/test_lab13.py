@@ -437,6 +437,7 @@ def test_every_kind_of_break_even_is_asked_for_and_flips_where_it_is_expected(se
     questions = [each for case in cases for each in case["questions"]]
     assert {flips._kind(each) for each in questions} == set(flips.EVERY)
     for each in questions:
+        assert each["first"]["engineering"] != each["second"]["engineering"]
         at, below, above = flips.truth(each)
         runs_asked = each["what"] == "runs"
         if at is None:

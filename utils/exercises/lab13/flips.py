@@ -55,7 +55,7 @@ def _question(rng: random.Random, kind: str) -> Facts:
         if kind == "parallel":
             first = {**second, "engineering": first["engineering"]}
         question = {"what": what, "task": task, "first": first, "second": second}
-        if _kind(question) == kind and (kind == "parallel" or _is_clear(question)):
+        if _kind(question) == kind and _is_clear(question):
             return question
 
 
@@ -80,10 +80,15 @@ def _kind(question: Facts) -> str:
 
 
 def _is_clear(question: Facts) -> bool:
-    """Whether no break-even lies at the end of what is allowed, nor far from any use."""
+    """Whether no break-even lies at the end of what is allowed, nor far from any use, and one port
+    is cheaper than the other.
+    """
     at = crossing(question)
+    ports = sorted(question[name]["engineering"] for name in NAMES)
+    if ports[1] < CLEAR * ports[0]:
+        return False
     if at is None or at <= 0:
-        return question["first"]["engineering"] != question["second"]["engineering"]
+        return True
     if question["what"] == "runs":
         return CLEAR < at < 200 or at < 1 / CLEAR
     return 0.1 < at < 1 / CLEAR or CLEAR < at < 20
