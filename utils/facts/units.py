@@ -50,7 +50,7 @@ def convert(value: float, unit: str, to: str) -> float:
 
 COUNTS = frozenset(
     "chips cores GPUs vCPU rows columns partitions banks lanes engines links stacks processors"
-    " interfaces servers cycles ratio x".split()
+    " interfaces servers cycles layers ratio x".split()
     + ["elements per cycle"]
 )
 """Units that only say what is counted: in a formula they are plain numbers."""
