@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-import yaml
 
 from utils.facts import STATUSES, figure
-from utils.facts.records import DATA
+from utils.facts.records import content
 from utils.tco import FIELDS
 
-FILE = yaml.safe_load((DATA / "tco_cases.yaml").read_text(encoding="utf-8"))
+FILE = content("tco_cases.yaml")
 CASES: Mapping[str, Mapping[str, Any]] = FILE["cases"]
 WORK = {"training", "fine-tuning", "online inference", "batch inference"}
 DISAGREES = {"llama4-scout-trn2-p5"}

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -37,9 +36,9 @@ from utils.decision.risks import KINDS
 from utils.decision.rule import CONFIDENCES
 from utils.decision.rules import ROWS, outcome
 from utils.decision.words import WORK, markdown
+from utils.facts.records import content
 
-DATA = Path(__file__).parent.parent / "utils" / "data" / "decision_cases.yaml"
-_READ = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+_READ = content("decision_cases.yaml")
 CASES: dict[str, dict[str, Any]] = _READ["cases"]
 BLIND: dict[str, dict[str, Any]] = _READ["written_without_the_rule"]
 ORDER = ("gpu", "either", "trainium")

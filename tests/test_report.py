@@ -10,19 +10,19 @@ import zlib
 from functools import cache
 
 import pytest
-import yaml
 
 from utils import tco
 from utils.decision import Answers, Decision, decide, pilot_of
+from utils.facts.records import content
 from utils.report import Report, report, to_csv, to_html, to_pdf
 from utils.report.build import verdict_of
 from utils.report.spreadsheet import COLUMNS
 from utils.report.words import LABELS, believed, quantity, sentence, unbroken
-from utils.tco.scenario import DATA, Context, Option, Scenario
+from utils.tco.scenario import Context, Option, Scenario
 
 TODAY = datetime.date(2026, 11, 21)
 NAMES = tuple(tco.scenarios())
-CASES = yaml.safe_load((DATA.parent / "decision_cases.yaml").read_text(encoding="utf-8"))["cases"]
+CASES = content("decision_cases.yaml")["cases"]
 every_scenario = pytest.mark.parametrize("name", NAMES)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.tco_toy import TODAY, entry, given, toy
 from tests.test_tco_independent import random_job, random_service
 from utils import facts, tco
+from utils.facts.records import content
 from utils.tco.inputs import parsed
 from utils.tco.scenario import read
 
@@ -236,6 +237,16 @@ def test_changes_are_checked_on_every_way_in(value) -> None:
         scenario.cost("c")
     with refused("scenario = 'lora': allowed is one of lora-13b"):
         tco.scenario("lora")
+
+
+def test_a_worked_scenario_stays_as_it_is_for_everybody() -> None:
+    name, worked = next(iter(tco.scenarios().items()))
+    option = worked.options["trainium"]
+    for mapping in (tco.scenarios(), worked.shared, worked.options, option.inputs, worked.inputs):
+        key = next(iter(mapping))
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            mapping[key] = None
+    assert tco.scenario(name) == read(name, content("tco_scenarios.yaml")[name])
 
 
 def test_prices_of_what_is_not_there_are_refused() -> None:

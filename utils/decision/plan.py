@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-
-import yaml
+from types import MappingProxyType
 
 from utils.decision.evidence import Evidence, evidence
-from utils.facts.records import DATA
+from utils.facts.records import content
 
 LISTS = ("benchmark", "contract")
 
@@ -66,7 +65,7 @@ class Check:
 
 @cache
 def _data() -> Mapping[str, Mapping[str, dict]]:
-    return yaml.safe_load((DATA / "pilot.yaml").read_text(encoding="utf-8"))
+    return content("pilot.yaml")
 
 
 @cache
@@ -76,7 +75,7 @@ def steps() -> Mapping[str, Step]:
     for key, row in _data()["steps"].items():
         fixed = {"source": evidence(row["source"]), "practice": tuple(row["practice"])}
         found[key] = Step(key=key, **(row | fixed | {"weeks": row["weeks"] or 0.0}))
-    return found
+    return MappingProxyType(found)
 
 
 @cache

@@ -8,7 +8,7 @@ import datetime
 from dataclasses import dataclass
 from functools import cache
 
-from utils.facts.records import DATA
+from utils.facts.records import content
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,7 @@ class Fact:
 @cache
 def facts() -> dict[str, Fact]:
     """All statements by key."""
-    import yaml
-
-    entries = yaml.safe_load((DATA / "software.yaml").read_text())["facts"]
+    entries = content("software.yaml")["facts"]
     return {key: Fact(key=key, **entry) for key, entry in entries.items()}
 
 

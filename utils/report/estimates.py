@@ -193,7 +193,7 @@ def given(scenario: Scenario, path: str, each: Input) -> Given:
 
 
 def _value(scenario: Scenario, option: str, field: str) -> float:
-    return {**scenario.shared, **scenario.options[option].inputs}[field].value
+    return scenario.inputs_of(option)[field].value
 
 
 def _bought(scenario: Scenario, option: str) -> str:

@@ -10,17 +10,17 @@ import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from utils.facts import figure, figures
+from utils.facts.records import content
 from utils.facts.tables import markdown
-from utils.tco.fields import FIELDS, NEEDS, InputError, _nearest
+from utils.tco.fields import FIELDS, NEEDS, InputError, nearest
 from utils.tco.inputs import Input
 from utils.tco.scenario import Context, Option, Scenario
 from utils.tco.uncertainty import Comparison, compare
 
-DATA = Path(__file__).parent.parent / "data" / "tco_cases.yaml"
 SPREAD = 0.05
 """Share by which a throughput may differ when it is measured again: an assumption."""
 ROUNDED = 0.005
@@ -163,18 +163,16 @@ class Table:
 @cache
 def cases() -> Mapping[str, Case]:
     """All published cases, by name."""
-    import yaml
-
-    content = yaml.safe_load(DATA.read_text(encoding="utf-8"))
-    return {
-        name: _case(name, entry, content["sources"]) for name, entry in content["cases"].items()
-    }
+    known = content("tco_cases.yaml")
+    return MappingProxyType(
+        {name: _case(name, entry, known["sources"]) for name, entry in known["cases"].items()}
+    )
 
 
 def case(name: str) -> Case:
     """The case of that name. Raises InputError with the nearest names."""
     if name not in cases():
-        raise InputError("case", repr(name), _nearest(name, cases()))
+        raise InputError("case", repr(name), nearest(name, cases()))
     return cases()[name]
 
 
@@ -290,7 +288,7 @@ def _price(each: Case, side: Side) -> Input | None:
             then = min(known, key=lambda one: abs(one.date - each.date))
             values = [float(one.number) for one in known]
             return Input(float(then.number), min(values), max(values), "USD/h", key, then.status,
-                         then.date, "not given; looked up")  # fmt: skip
+                         then.date, f"not given; looked up, {purchase}")  # fmt: skip
     others = [
         Input(one.price, one.price, one.price, "USD/h", other.source, other.status, other.date,
               f"not given; as in {other.name}")

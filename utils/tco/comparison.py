@@ -3,12 +3,12 @@ quality, the day, the region and the way of buying are the same, and throughput 
 """
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from utils.facts import LIMITS
 from utils.tco.inputs import Input
-from utils.tco.scenario import Scenario, field_name
+from utils.tco.scenario import Scenario
 
 SAME = {
     "region": "prices and capacity differ between regions",
@@ -114,16 +114,9 @@ def _claims(scenario: Scenario, a: str, b: str) -> Iterator[Warned]:
         yield Warned("vendor claim", f"{', '.join(paths)} {said}", paths)
 
 
-def _given(scenario: Scenario, option: str) -> Mapping[str, Input]:
-    return {**scenario.shared, **scenario.options[option].inputs}
-
-
 def _of(scenario: Scenario, option: str, name: str) -> Input | None:
-    return _given(scenario, option).get(name)
+    return scenario.inputs_of(option).get(name)
 
 
 def _path(scenario: Scenario, option: str, name: str) -> str:
-    return next(
-        (p for p in (f"{option}.{name}", name) if p in scenario.inputs and field_name(p) == name),
-        name,
-    )
+    return f"{option}.{name}" if name in scenario.options[option].inputs else name

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from utils.tco.fields import ENERGY
+
 Number = float | np.ndarray
 
 LINES: Mapping[str, str] = {
@@ -33,8 +35,6 @@ LINES: Mapping[str, str] = {
     "credits": "paid by credits: usage only, never people",
 }
 """Every line that a cost may have, in the order of a waterfall."""
-
-USAGE = frozenset(LINES) - {"operations", "engineering", "credits"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,9 +121,11 @@ def with_bills(
     return ordered(lines)
 
 
-def energy(values: Mapping[str, Number], instance_hours: Number) -> tuple[Number, Number] | None:
-    """kWh and kg of carbon dioxide, if the values say what is needed."""
-    if not {"power", "pue", "carbon"} <= values.keys():
-        return None
+def energy(
+    values: Mapping[str, Number], instance_hours: Number
+) -> tuple[Number, Number] | tuple[None, None]:
+    """kWh and kg of carbon dioxide; None where the values do not say what is needed."""
+    if not ENERGY <= values.keys():
+        return None, None
     kwh = instance_hours * values["power"] * values["pue"]
     return kwh, kwh * values["carbon"]

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from utils.tco.cost import Number
 from utils.tco.fields import FIELDS, InputError
-
-Number = float | np.ndarray
 
 
 def expected_hours(

@@ -209,11 +209,12 @@ def checked(
 def field_of(name: str) -> Field:
     """The field of that name. Raises InputError with the nearest names."""
     if name not in FIELDS:
-        raise InputError("input", repr(name), _nearest(name, FIELDS))
+        raise InputError("input", repr(name), nearest(name, FIELDS))
     return FIELDS[name]
 
 
-def _nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The names that look most like it, or all, as an InputError says what is allowed."""
     import difflib
 
     close = difflib.get_close_matches(str(name), list(names), 3, 0.5)

@@ -9,7 +9,7 @@ from typing import Any
 
 from utils.facts import STATUSES, figure, figures
 from utils.facts import units as facts_units
-from utils.tco.fields import Field, InputError, _nearest
+from utils.tco.fields import Field, InputError, nearest
 
 KINDS = (*STATUSES, "measured", "assumption")
 """Where a value comes from: a quoted figure, a measurement of the reader's own, or nowhere."""
@@ -141,7 +141,7 @@ def quoted(
     Raises: InputError if there is no such figure; Unknown if nobody publishes it.
     """
     if key not in figures():
-        raise InputError("figure", repr(key), _nearest(key, figures()))
+        raise InputError("figure", repr(key), nearest(key, figures()))
     found = figure(key)
     number = float(found.number)
     return Input(
@@ -163,7 +163,7 @@ def price_of(instance: str, purchase: str, spread: float = 0.0) -> Input:
     """
     names = sorted({key.split(".price.")[0] for key in figures() if ".price." in key})
     if instance not in names:
-        raise InputError("instance", repr(instance), _nearest(instance, names))
+        raise InputError("instance", repr(instance), nearest(instance, names))
     if purchase not in PURCHASES:
         raise InputError("purchase", repr(purchase), "one of " + ", ".join(PURCHASES))
     known = [

@@ -2,8 +2,8 @@
 
 The hours of a run, one after the other: waiting for capacity, starting, compiling, computing with
 checkpoints and failures; failed runs for each good one; idle time; whole steps of billing. Each is
-a line at list price; discount, support, data, people and credits follow. Everything is linear
-arithmetic on the inputs, so that arrays of draws go through it as numbers do.
+a line at list price; discount, support, data, people and credits follow. Everything is
+arithmetic element by element, so that arrays of draws go through it as numbers do.
 """
 
 from collections.abc import Mapping
@@ -69,15 +69,15 @@ def job(values: Mapping[str, Number]) -> Cost:
     lines["egress"] = v["egress"] * v["egress_price"]
 
     instance_hours = billed * v["instances"]
-    spent = energy(v, instance_hours)
+    energy_kwh, carbon_kg = energy(v, instance_hours)
     return Cost(
         lines=with_bills(lines, v, v["runs"]),
         units=v["work"],
         hours=v["queue"] + starting + compiling + running,
         instance_hours=instance_hours,
         horizon=v["runs"],
-        energy_kwh=spent and spent[0],
-        carbon_kg=spent and spent[1],
+        energy_kwh=energy_kwh,
+        carbon_kg=carbon_kg,
     )
 
 

@@ -8,18 +8,18 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from utils.facts.records import content
 from utils.tco.cost import Cost, Number
-from utils.tco.fields import FIELDS, NEEDS, Field, InputError, _nearest, field_of
+from utils.tco.fields import FIELDS, Field, InputError, field_of, nearest
 from utils.tco.inputs import Input, parsed
 from utils.tco.job import job
 from utils.tco.service import service
 
-DATA = Path(__file__).parent.parent / "data" / "tco_scenarios.yaml"
 MODELS = {"job": job, "service": service}
 
 
@@ -53,7 +53,8 @@ class Scenario:
     """The same work, several options.
 
     kind: "job" or "service". unit: what `work` or `demand` counts, such as "token". shared: field
-    to input, the same for all options. options: name to option; the first two are compared.
+    to input, the same for all options. options: name to option; the first two are compared. None
+    of the mappings can be changed: the worked scenarios are the same for everybody.
 
     Raises: InputError, on an input that is missing, unknown, given twice, of a wrong unit or
         currency, or outside of what is allowed.
@@ -75,38 +76,47 @@ class Scenario:
             raise InputError("currency", repr(self.currency), "three capitals, such as EUR")
         if len(self.options) < 1:
             raise InputError("options", "none", "one or more")
-        fitted = self._fitted(self.shared, "")
-        object.__setattr__(self, "shared", fitted)
+        shared = self._fitted(self.shared, "")
+        object.__setattr__(self, "shared", shared)
         options = {}
         for name, each in self.options.items():
             own = self._fitted(each.inputs, f"{name}.")
-            if twice := sorted(own.keys() & fitted.keys()):
+            if twice := sorted(own.keys() & shared.keys()):
                 raise InputError(f"{name}.{twice[0]}", "an input that is shared too",
                                  "one or the other")  # fmt: skip
             options[name] = dataclasses.replace(each, inputs=own)
-        object.__setattr__(self, "options", options)
+        object.__setattr__(self, "options", MappingProxyType(options))
         for name in self.options:
             _named_in(name, self.cost, name)
 
-    def _fitted(self, inputs: Mapping[str, Input], prefix: str) -> dict[str, Input]:
-        return {
-            name: _named(prefix + name, each.fitted, field_of(name), self.currency)
-            for name, each in inputs.items()
-        }
+    def _fitted(self, inputs: Mapping[str, Input], prefix: str) -> Mapping[str, Input]:
+        return MappingProxyType(
+            {
+                name: _named(prefix + name, each.fitted, field_of(name), self.currency)
+                for name, each in inputs.items()
+            }
+        )
 
-    @property
-    def inputs(self) -> dict[str, Input]:
+    @cached_property
+    def inputs(self) -> Mapping[str, Input]:
         """Path to input: the shared ones, then those of each option, in the order of the fields."""
         found = dict(self.shared)
         for name, each in self.options.items():
             found |= {f"{name}.{field}": own for field, own in each.inputs.items()}
         order = list(FIELDS)
-        return dict(sorted(found.items(), key=lambda it: order.index(field_name(it[0]))))
+        ranked = sorted(found.items(), key=lambda it: order.index(field_name(it[0])))
+        return MappingProxyType(dict(ranked))
+
+    def inputs_of(self, option: str) -> dict[str, Input]:
+        """Field to input of one option, with the shared ones. Raises InputError."""
+        if option not in self.options:
+            raise InputError("option", repr(option), "one of " + ", ".join(self.options))
+        return {**self.shared, **self.options[option].inputs}
 
     def field(self, path: str) -> Field:
         """The field that a path of this scenario is of. Raises InputError with the nearest."""
         if path not in self.inputs:
-            raise InputError("input", repr(path), _nearest(path, self.inputs))
+            raise InputError("input", repr(path), nearest(path, self.inputs))
         return field_of(field_name(path))
 
     def cost(self, option: str, changes: Mapping[str, Number] | None = None) -> Cost:
@@ -114,10 +124,7 @@ class Scenario:
 
         Raises: InputError.
         """
-        if option not in self.options:
-            raise InputError("option", repr(option), "one of " + ", ".join(self.options))
-        own = self.options[option].inputs
-        values: dict[str, Number] = {n: i.value for n, i in {**self.shared, **own}.items()}
+        values: dict[str, Number] = {n: each.value for n, each in self.inputs_of(option).items()}
         for path, value in (changes or {}).items():
             field = self.field(path)
             field.check(value, path)
@@ -127,10 +134,10 @@ class Scenario:
 
     def with_values(self, changes: Mapping[str, float]) -> "Scenario":
         """The same with other values; ranges move along in proportion. Raises InputError."""
-        moved = {
-            path: _named(path, self.inputs[path].at, value, self.field(path))
-            for path, value in ((p, v) for p, v in changes.items() if self.field(p))
-        }
+        moved = {}
+        for path, value in changes.items():
+            field = self.field(path)
+            moved[path] = _named(path, self.inputs[path].at, value, field)
         return self.with_inputs(moved)
 
     def with_inputs(self, changes: Mapping[str, Input]) -> "Scenario":
@@ -191,10 +198,8 @@ def _named_in(option: str, function: Any, *arguments: Any) -> Any:
 @cache
 def scenarios() -> Mapping[str, Scenario]:
     """The worked scenarios of the course, by name, from `utils/data/tco_scenarios.yaml`."""
-    import yaml
-
-    content = yaml.safe_load(DATA.read_text(encoding="utf-8"))
-    return {name: read(name, entry) for name, entry in content.items()}
+    entries = content("tco_scenarios.yaml")
+    return MappingProxyType({name: read(name, entry) for name, entry in entries.items()})
 
 
 def scenario(name: str) -> Scenario:
@@ -248,6 +253,3 @@ def from_query(query: str) -> Scenario:
         except ValueError:
             raise InputError(path, repr(text), field.allowed, "Give a number") from None
     return chosen.with_values(changes)
-
-
-assert NEEDS.keys() == MODELS.keys()

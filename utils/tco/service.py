@@ -78,15 +78,15 @@ def service(values: Mapping[str, Number]) -> Cost:
     lines["egress"] = items * v["egress_per_item"] / 1e6 * v["egress_price"]
 
     instance_hours = (fleet + v["spare"]) * HOURS_PER_MONTH + starting + compiling
-    spent = energy(v, instance_hours)
+    energy_kwh, carbon_kg = energy(v, instance_hours)
     return Cost(
         lines=with_bills(lines, v, v["months"]),
         units=items,
         hours=HOURS_PER_MONTH,
         instance_hours=instance_hours,
         horizon=v["months"],
-        energy_kwh=spent and spent[0],
-        carbon_kg=spent and spent[1],
+        energy_kwh=energy_kwh,
+        carbon_kg=carbon_kg,
     )
 
 
