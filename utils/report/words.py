@@ -118,8 +118,8 @@ def large(value: float, digits: int = 3) -> str:
 def money(value: float, currency: str, digits: int = 3) -> str:
     """An amount; below a hundred with cents, as money is written.
 
-    >>> money(2474279.38, "USD"), money(-35.7608, "EUR", 4), money(0.5, "USD")
-    ('USD 2.47 million', 'EUR -35.76', 'USD 0.50')
+    >>> money(2474279.38, "CHF"), money(-35.7608, "EUR", 4), money(0.5, "CHF")
+    ('CHF 2.47 million', 'EUR -35.76', 'CHF 0.50')
     """
     text = large(value, digits)
     if "." in text and abs(value) < 1e6 and len(text.partition(".")[2]) == 1:
@@ -130,8 +130,8 @@ def money(value: float, currency: str, digits: int = 3) -> str:
 def amount(value: float, currency: str) -> str:
     """A part of a cost: as money, in cents below one.
 
-    >>> amount(0.0526, "USD"), amount(-0.0017, "USD"), amount(0, "USD"), amount(463.2, "USD")
-    ('USD 0.05', 'below USD 0.01', 'USD 0', 'USD 463')
+    >>> amount(0.0526, "CHF"), amount(-0.0017, "CHF"), amount(0, "CHF"), amount(463.2, "CHF")
+    ('CHF 0.05', 'below CHF 0.01', 'CHF 0', 'CHF 463')
     """
     if 0 < abs(value) < 0.005:
         return f"below {currency} 0.01"
@@ -141,14 +141,14 @@ def amount(value: float, currency: str) -> str:
 def percent(share: float) -> str:
     """A share as per cent; not 0 or 100 where it is not quite that.
 
-    >>> percent(0.66), percent(0.9999), percent(0.0001), percent(0)
+    >>> percent(0.66), percent(0.9999), percent(0.0001), percent(-0.004)
     ('66 %', 'more than 99 %', 'less than 1 %', '0 %')
     """
     if 0.99 < share < 1:
         return "more than 99 %"
     if 0 < share < 0.01:
         return "less than 1 %"
-    return f"{100 * share:.0f} %"
+    return f"{round(100 * share)} %"
 
 
 def against(saving: float) -> str:
@@ -257,8 +257,8 @@ def day(date: datetime.date) -> str:
 def unbroken(text: str) -> str:
     """With numbers held together with their signs, currencies and sizes at the ends of lines.
 
-    >>> unbroken("USD 2.5 million, 54 % of it").split(" ")
-    ['USD\\xa02.5\\xa0million,', '54\\xa0%', 'of', 'it']
+    >>> unbroken("CHF 2.5 million, 54 % of it").split(" ")
+    ['CHF\\xa02.5\\xa0million,', '54\\xa0%', 'of', 'it']
     """
     return re.sub(_HELD, "\N{NO-BREAK SPACE}", text)
 
