@@ -27,7 +27,7 @@ from utils.decision import (
     judged,
 )
 from utils.decision.case import Case
-from utils.decision.effort import PILOT_WEEKS, port_effort, port_weeks
+from utils.decision.effort import pilot_weeks, port_effort, port_weeks
 from utils.decision.evidence import evidence
 from utils.decision.findings import DYNAMIC, NOTHING, OWN, PACKAGED, corrected, seen
 from utils.decision.flips import MONEY, decided
@@ -169,7 +169,7 @@ def test_a_row_judged_by_a_threshold_names_the_judgement() -> None:
 def test_any_valid_answers_give_a_decision_with_a_reason(given: Answers, saving: Any) -> None:
     found = decide(given, comparison=saving)
     assert found.verdict in VERDICTS and found.reasons
-    assert found.port_weeks > 0 and found.pilot_weeks == PILOT_WEEKS
+    assert found.port_weeks > 0 and found.pilot_weeks == pilot_weeks()
     assert found.verdict in repr(found).lower() and "risk" in markdown(found)
 
 

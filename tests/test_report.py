@@ -315,6 +315,8 @@ def test_a_decision_gives_the_headline_reasons_flips_and_risks(verdict: str) -> 
     page = Page(to_html(made)).text
     for each in (*given.decisive, *given.risks):
         assert spaced(sentence(each.text))[1:] in page
+    flips = next(each.points for each in made.sections if each.title.startswith("What would"))
+    assert not re.search(r"\de[+-]|-0 %", " ".join(flips)), "a number as nobody says it"
     assert not any("another cost comparison" in each for each in made.warnings)
 
 

@@ -2,10 +2,8 @@
 
 from utils.decision.findings import NOTHING, Seen
 from utils.decision.judgements import Values
+from utils.decision.plan import steps
 from utils.decision.questions import Answers
-
-PILOT_WEEKS = 4
-"""Weeks of the pilot beside the port itself: the sum of the other steps in `pilot.STEPS`."""
 
 
 def roughly(estimate: float) -> str:
@@ -43,11 +41,16 @@ def port_weeks(answers: Answers, values: Values, found: Seen = NOTHING) -> float
     return waiting + port_effort(answers, values, found) / hands
 
 
+def pilot_weeks() -> float:
+    """Weeks by the calendar of the pilot beside the port itself: those of its other steps."""
+    return sum(each.weeks for each in steps().values())
+
+
 def weeks_needed(answers: Answers, values: Values, found: Seen = NOTHING) -> float:
     """Weeks by the calendar of port and pilot."""
-    return port_weeks(answers, values, found) + PILOT_WEEKS
+    return port_weeks(answers, values, found) + pilot_weeks()
 
 
 def price_of_trying(answers: Answers, values: Values, found: Seen = NOTHING) -> float:
     """Pay of port and pilot, with one engineer for the pilot."""
-    return values["week_pay"] * (port_effort(answers, values, found) + PILOT_WEEKS)
+    return values["week_pay"] * (port_effort(answers, values, found) + pilot_weeks())

@@ -64,9 +64,10 @@ def flips(answers: Answers, saving: Saving | None, found: Seen, values: Values) 
 
             def at(value: float, name: str = name) -> str | None:
                 try:
-                    return decided(answers.changed(**{name: value}), saving, found, values)
+                    other = answers.changed(**{name: value})
                 except AnswerError:
                     return None
+                return decided(other, saving, found, values)
 
             now = getattr(answers, name)
             points = _whole(row.high) if row.whole else _spread(row.low, row.high)
@@ -84,9 +85,10 @@ def money_flips(answers: Answers, saving: Saving, found: Seen, values: Values) -
 
     def at(by: float) -> str | None:
         try:
-            return decided(answers, saving.moved(by), found, values)
-        except ValueError:
+            moved = saving.moved(by)
+        except ValueError:  # no comparison could give it
             return None
+        return decided(answers, moved, found, values)
 
     room = 1 - saving.high  # nothing saves more than the whole
     points = [*(room * step / 400 for step in range(1, 401)), *(-step / 100 for step in range(201))]

@@ -12,7 +12,7 @@ from typing import Any
 from utils.audit import Report
 from utils.catalog import CatalogError, exercise
 from utils.decision.findings import OWN
-from utils.decision.plan import LISTS, Step, checklist, steps
+from utils.decision.plan import LISTS, Check, Step, checklist, steps
 from utils.decision.results import WARNED, Doubt, Parities, Throughput, doubts
 from utils.decision.rule import Decision
 from utils.facts.tables import markdown as table
@@ -243,7 +243,7 @@ def _again(decision: Decision, measured: bool) -> Item:
     return Item("decision", "sign", asks, DONE if decision.verdict == "trainium" else FAILED, found)
 
 
-def _check(row: Any, notes: Mapping[str, str], failures: Mapping[str, str]) -> Item:
+def _check(row: Check, notes: Mapping[str, str], failures: Mapping[str, str]) -> Item:
     state = DONE if row.key in notes else FAILED if row.key in failures else OPEN
     found = notes.get(row.key) or failures.get(row.key) or ""
     return Item(row.key, row.list, row.asks, state, found, row.reason)

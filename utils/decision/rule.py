@@ -5,7 +5,7 @@ from typing import Any
 
 from utils.audit import Report
 from utils.decision.case import GPU, TRAINIUM, Case, Row
-from utils.decision.effort import PILOT_WEEKS, port_weeks
+from utils.decision.effort import pilot_weeks, port_weeks
 from utils.decision.evidence import Evidence, evidence
 from utils.decision.findings import NOTHING, Contradiction, Seen, contradictions, corrected, seen
 from utils.decision.flips import Flip, decided, flips
@@ -145,7 +145,7 @@ def decide(
         missing=_missing(answers, saving, found, values, result.verdict),
         votes=result.votes,
         port_weeks=port_weeks(case.answers, values, found),
-        pilot_weeks=PILOT_WEEKS,
+        pilot_weeks=pilot_weeks(),
         answers=answers,
         used=case.answers,
         saving=saving,

@@ -1,9 +1,10 @@
 """What the decision rule and the pilot add to a report."""
 
 from utils.decision import QUESTIONS, Decision, Pilot, Saving
+from utils.decision.effort import roughly
 from utils.decision.plan import Step
 from utils.report.content import Section
-from utils.report.words import percent, sentence
+from utils.report.words import large, percent, sentence
 from utils.tco.uncertainty import Comparison
 
 SHORT = {"trainium": "Trainium", "gpu": "GPU", "either": "either", "neither": "neither"}
@@ -31,7 +32,7 @@ def sections(decision: Decision | None) -> tuple[Section, ...]:
         Section(
             "Why",
             f"Confidence: {decision.confidence} ({decision.because}). Port and pilot would take an"
-            f" estimated {weeks:.0f} weeks.",
+            f" estimated {roughly(weeks)} weeks.",
             points=tuple(sentence(each.text) for each in decision.decisive),
             most=4,
         ),
@@ -57,7 +58,7 @@ def _flips(decision: Decision) -> tuple[str, ...]:
             about, now, to = row.asks, _plain(each.now) + unit, _plain(each.to) + unit
         else:
             about = "How much does Trainium save, in the middle of the draws?"
-            now, to = _share(each.now), _share(each.to)
+            now, to = percent(each.now), percent(each.to)
         outcomes.setdefault((about, now, each.verdict), []).append(to)
     return tuple(
         f"{about} Now: {now}. With {' or '.join(to)}: {SHORT[verdict]}."
@@ -65,12 +66,8 @@ def _flips(decision: Decision) -> tuple[str, ...]:
     ) or ("No single answer, and no other saving, changes the verdict.",)
 
 
-def _share(share: str | float) -> str:
-    return f"{100 * float(share):.0f} %"
-
-
 def _plain(value: str | float) -> str:
-    return f"“{value}”" if isinstance(value, str) else f"{value:,.4g}"
+    return f"“{value}”" if isinstance(value, str) else large(value, 4)
 
 
 def missing(decision: Decision | None) -> tuple[str, ...]:
@@ -111,7 +108,7 @@ def pilot_sections(pilot: Pilot | None) -> tuple[Section, ...]:
     parts = [
         pilot.blocked,
         f"{states.count('done')} of {len(states)} steps are done; all of them take an estimated"
-        f" {pilot.total_weeks:.0f} weeks",
+        f" {roughly(pilot.total_weeks)} weeks",
         f"next: {_started(pilot.next)} ({pilot.next.exit})" if pilot.next else "",
     ]
     return (
