@@ -16,12 +16,8 @@ LONGEST = {"title": 110, "about": 330, "headline": 160, "cell": 70, "point": 300
 """Characters of a text that the first page shows; the pages behind it show all."""
 
 
-def to_pdf(report: Report, created: datetime.datetime | None = None) -> bytes:
-    """The document.
-
-    created: the date that the file bears; midnight (UTC) of the report's day if not given, so that
-    the same report gives the same bytes.
-    """
+def to_pdf(report: Report) -> bytes:
+    """The document. The same report gives the same bytes: the file bears its day, at midnight."""
     from utils.report.paper import END, Paper
 
     foot = shortened(f"{report.title}: estimates of a model, {day(report.date)}", 90)
@@ -35,7 +31,7 @@ def to_pdf(report: Report, created: datetime.datetime | None = None) -> bytes:
 
     paper = Paper(foot)
     midnight = datetime.datetime.combine(report.date, datetime.time(), datetime.UTC)
-    paper.set_creation_date(created or midnight)
+    paper.set_creation_date(midnight)
     paper.set_title(shortened(f"{report.title}: {report.headline}", 200))
     paper.set_subject(shortened(report.question, 200))
     paper.set_creator("Trainium course: cost report")
