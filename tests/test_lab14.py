@@ -1,0 +1,527 @@
+"""Lab 14: right answers pass however they are written, wrong ones are told apart, the six cases are
+what their texts say, and nothing an answer returns can break a check.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.wrong_answers.lab14 import FLIPS, NEAREST_FLIP, PLAN, RIGHT, WRONG
+from utils import catalog
+from utils.catalog import ROOT
+from utils.decision import decide
+from utils.decision.questions import QUESTIONS
+from utils.exercises import decide as judged_all
+from utils.exercises import judge, observe_case
+from utils.exercises.lab14 import (
+    audits,
+    deciding,
+    defending,
+    edges,
+    evidence,
+    examples,
+    observe,
+    pilots,
+    plans,
+)
+from utils.exercises.lab14.observe import OBSERVERS
+from utils.facts.records import DATA
+from utils.grading import confine, shown
+from utils.grading import lab as grading_lab
+
+EXERCISES = [f"lab14.{name}" for name in OBSERVERS]
+SEEDS = ["public", "a private one", *map(str, range(4))]
+
+
+@pytest.fixture(scope="module")
+def names() -> dict:
+    return names_of("lab14")
+
+
+# Right answers
+
+
+OTHER_WAYS = {
+    "by the rule itself": (
+        "lab14.ex1",
+        RIGHT["ex1"].replace("def decisions", "def forms")
+        + """
+
+def decisions():
+    found = {}
+    for case, form in forms().items():
+        on = decided(case, form["answers"])
+        found[case] = {**form, "verdict": on.verdict, "because": on.decisive[-1].rule}
+    return found
+""",
+    ),
+    "given answers repeated, other numbers": (
+        "lab14.ex1",
+        changed(
+            RIGHT["ex1"],
+            ('"deadline_weeks": 39', '"deadline_weeks": 36.5, "engineers": 2'),
+            ('"deadline_weeks": 52', '"deadline_weeks": 51'),
+            ('"because": "clearly cheaper"', '"because": "cheaper"'),
+        ),
+    ),
+    "other flips": (
+        "lab14.ex2",
+        changed(
+            FLIPS,
+            ('"ferry": ("capacity", "GPU only", "gpu"', '"ferry": ("deadline_weeks", 4.8, "gpu"'),
+            ('("gate", "automatic"', '("gate", "by hand"'),
+            ('"pharmacy": ("capacity", "both"', '"pharmacy": ("capacity", "Trainium only"'),
+            ('8.5, "trainium"', '8.9, "trainium"'),
+            ('"brewery": ("capacity", "Trainium only", "trainium"',
+             '"brewery": ("capacity", "GPU only", "gpu"'),
+            ("0.129", "0.13"),
+        ),
+    ),
+    "one side after the other, the nearer of both": (
+        "lab14.ex3",
+        """
+def nearest_flip(verdict_at, now, low, high):
+    here, found = verdict_at(now), []
+    for end in (low, high):
+        same, reached = now, now
+        while reached != end:
+            step = (high - low) / 60
+            reached = max(end, same - step) if end == low else min(end, same + step)
+            if verdict_at(reached) != here:
+                other = reached
+                while abs(other - same) > (high - low) * 1e-7:
+                    middle = (same + other) / 2
+                    same, other = (middle, other) if verdict_at(middle) == here else (same, middle)
+                found.append((abs(other - now), other))
+                break
+            same = reached
+    return [min(found)[1], verdict_at(min(found)[1])] if found else None
+""",
+    ),
+    "sets, and inputs changed in place": (
+        "lab14.ex4",
+        """
+def contradictions(answers, audit, thresholds):
+    groups = {"own": OWN, "packaged": PACKAGED, "dynamic": DYNAMIC}
+    sums = dict.fromkeys(groups, 0)
+    while audit["findings"]:
+        each = audit["findings"].pop()
+        for name, rules in groups.items():
+            if each["rule"] in rules and each["severity"] in ("warning", "error"):
+                sums[name] += each["count"]
+    there = {"kernels": "none", "shapes": "static"}
+    if sums["own"] + sums["packaged"]:
+        there["kernels"] = "known replacements"
+    if sums["own"] >= thresholds["own_kernels"]:
+        there["kernels"] = "central"
+    if sums["dynamic"]:
+        there["shapes"] = "bucketable"
+    if sums["dynamic"] >= thresholds["dynamic_findings"]:
+        there["shapes"] = "data-dependent"
+    used = {f: max(answers[f], there[f], key=SCALES[f].index) for f in there}
+    doubted = {f for f in there if answers[f] == SCALES[f][2] and there[f] == SCALES[f][0]}
+    if audit.pop("unread") > 0:
+        doubted |= {"unread"}
+    overruled = {f for f in used if used[f] != answers[f]}
+    return {"used": used, "overruled": overruled, "doubted": doubted}
+""",
+    ),
+    "numpy": (
+        "lab14.ex5",
+        """
+def worth_of_pilot(draws, price):
+    import numpy as np
+
+    names = np.array(["trainium", "gpu"])
+    costs = np.array([draws[name] for name in names])
+    results = np.array(draws["result"])
+    paid, after = 0.0, {}
+    for result in np.unique(results):
+        mine = costs[:, results == result]
+        after[str(result)] = str(names[mine.mean(axis=1).argmin()])
+        paid += mine.sum(axis=1).min() / len(results)
+    means = costs.mean(axis=1)
+    value = means.min() - paid
+    now = str(names[means.argmin()])
+    return {"pilot": value > price, "value": value, "after": after, "now": now}
+""",
+    ),
+    "another plan": (
+        "lab14.ex6",
+        changed(
+            PLAN,
+            ("    side = {", "    steps[0:2] = [steps[1], steps[0]]\n    side = {"),
+            ('"weeks": 2, "engineers": 2, "server_weeks": 1, "at_most_weeks": 4',
+             '"weeks": 4, "engineers": 1, "server_weeks": 2, "at_most_weeks": 6'),
+            ('("graphs after warm-up", "<=", 0), ("operators on the CPU", "<=", 0)',
+             '("graphs after warm-up", "<=", 0)'),
+            ('"accepted": 0.9,', '"accepted": 0.92,'),
+            ("dict(side)}}", "side}}"),
+        ),
+    ),
+    "in order, with a loop": (
+        "lab14.ex7",
+        """
+def checklist(items, record, today, code):
+    states = {}
+    while len(states) < len(items):
+        for item in items:
+            if item["item"] in states or not set(item["after"]) <= set(states):
+                continue
+            met = []
+            for entry in record:
+                age = date.fromisoformat(today).toordinal()
+                age -= date.fromisoformat(entry["date"]).toordinal()
+                if (
+                    entry["reads"] != item["reads"]
+                    or entry["from"] != "measured"
+                    or (item["on"] == "device" and entry["on"] != "device")
+                    or entry["code"] != code
+                    or not 0 <= age <= item["days"]
+                    or entry["value"] is None
+                ):
+                    continue
+                sign = 1 if item["compare"] == ">=" else -1
+                value = entry["value"]
+                ends = value if isinstance(value, list) else (value, value)
+                met += [sign * end >= sign * item["limit"] for end in ends]
+            ready = all(states[each] == "done" for each in item["after"])
+            if not ready or not met or any(met) != all(met):
+                states[item["item"]] = "open"
+            else:
+                states[item["item"]] = "done" if all(met) else "failed"
+    return states
+""",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_other_right_ways_pass(way: str, seed: str, names: dict) -> None:
+    exercise_id, source = OTHER_WAYS[way]
+    verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), seed)
+    assert verdict.state == "passed", verdict
+
+
+# Wrong answers (their messages are tried in test_labs.py, with the public seed)
+
+ENDING = [wrong for wrong in WRONG if wrong[1] != "for ever"]
+"""That one takes the whole of the limit, and one seed is enough."""
+
+
+@pytest.mark.parametrize("seed", ["a private one", "another"])
+@pytest.mark.parametrize(
+    ("exercise_id", "source"),
+    [pytest.param(w[0], w[2], id=f"{w[0]}-{w[1].replace(' ', '-')}") for w in ENDING],
+)
+def test_a_wrong_answer_loses_points_with_any_seed(exercise_id, source, seed, names) -> None:
+    verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), seed)
+    assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_what_does_nothing_wins_nothing(exercise_id: str) -> None:
+    for value in (None, 0, [], {}, ""):
+        verdict = verdict_of(exercise_id, lambda *_, value=value: value, "public")
+        assert verdict.points == 0 and any(c.message for c in verdict.criteria), verdict
+
+
+def test_every_exercise_knows_ten_wrong_answers() -> None:
+    for exercise_id in EXERCISES:
+        assert sum(wrong[0] == exercise_id for wrong in WRONG) >= 10
+
+
+def test_a_guess_at_verdicts_and_reasons_wins_nothing() -> None:
+    for verdict in ("trainium", "gpu", "either", "neither"):
+        for because in deciding.ROW_NAMES:
+            form = {"answers": {}, "verdict": verdict, "because": because}
+            said = {name: form for name in deciding.CASES}
+            assert verdict_of("lab14.ex1", lambda said=said: said, "public").points == 0
+
+
+def test_one_state_for_all_wins_nothing() -> None:
+    for state in ("open", "done", "failed"):
+
+        def same(items, *_, state=state):
+            return {each["item"]: state for each in items}
+
+        assert verdict_of("lab14.ex7", same, "public").points == 0
+
+
+def test_the_course_is_open_again_after_an_answer_was_called(names: dict) -> None:
+    def uses(verdict_at, now, low, high):
+        from utils.decision.flips import _nearest
+
+        return next(_nearest(verdict_at, now, "gpu", [low, high], False))
+
+    seen = observe_case("lab14.ex3", uses, cases_of("lab14.ex3", "public")[0])
+    assert "belongs to the course" in seen["error"]
+    assert decide(deciding.right("ferry")).flips
+
+
+# What an answer may return
+
+
+class Odd(dict):
+    def __repr__(self) -> str:
+        raise RuntimeError("not to be shown")
+
+
+def garbage() -> list:
+    form = {
+        "answers": {"framework": [], "shapes": {}, "gate": 10**400},
+        "verdict": [],
+        "because": 3,
+    }
+    flip = {"field": "gate", "to": [], "verdict": {}, "saving": float("nan")}
+    step = {"step": "port", "weeks": "two", "engineers": None, "exit": [[]], "stop": [(1, 2, 3)]}
+    bad = {"step": "audit", "weeks": True, "exit": [("votes", "==", [])] * 99, "stop": "never"}
+    return [
+        *(None, True, "text", b"bytes", float("nan"), float("inf"), 10**400, -1, 1j, range(6)),
+        *([], [[]] * 6, ("a", "b"), (1.0, "gpu"), [None, None], ["x" * 10_000] * 1000),
+        *({}, Odd(), {"ferry": form}, {"ferry": flip, 3: 4}, {"ferry": []}, {"quarry": Odd()}),
+        {"x" * 10_000 + str(k): "y" * 10_000 for k in range(99)},
+        {"used": {"kernels": [], "shapes": 3}, "overruled": [[]], "doubted": 10**400},
+        {"used": [], "overruled": {"kernels": 1}, "doubted": ["x" * 10_000] * 1000},
+        {"now": [], "after": {"slow": {}, 3: 4}, "value": "0", "pilot": 1},
+        {"now": "gpu", "after": [], "value": float("inf"), "pilot": None},
+        {"steps": [step, bad, 3, None], "benchmark": {"gpu": {"runs": "x", "items": []}}},
+        {"steps": [{**bad, "step": name} for name in examples.STEPS], "benchmark": []},
+        {"steps": [{**step, "step": name} for name in examples.STEPS],
+         "benchmark": {side: dict.fromkeys((*plans.TERMS, "from", "runs", "cold_apart"), True)
+                       for side in ("trainium", "gpu")}},
+        {"kernels": [], "parity": "x" * 10_000, "cost": None},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
+    cases = cases_of(exercise_id, "first")
+    for value in garbage():
+        seen = [observe_case(exercise_id, lambda *_, value=value: value, case) for case in cases]
+        assert all("facts" in each for each in seen), seen
+        text = json.dumps(seen, allow_nan=False)
+        assert len(text) < 1 << 16
+        verdict = judged_all(exercise_id, cases, json.loads(text), 10.0)
+        assert verdict.state == "tried" and verdict.points < 2, (value, verdict)
+        assert any(each.message for each in verdict.criteria)
+
+
+KEYS = (
+    "ferry answers verdict because field to saving used overruled doubted kernels shapes now after"
+    " value pilot steps benchmark step exit stop weeks gpu trainium parity"
+).split()
+PLAIN = st.recursive(
+    st.none() | st.integers() | st.floats() | st.sampled_from(KEYS) | st.booleans(),
+    lambda inner: (
+        st.lists(inner, max_size=6)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.sampled_from(KEYS), inner)
+    ),
+    max_leaves=12,
+)
+CASES = {exercise_id: cases_of(exercise_id, "first")[0] for exercise_id in EXERCISES}
+
+
+@given(PLAIN)
+@settings(max_examples=60, deadline=None)
+def test_no_plain_value_breaks_a_judgement(value: object) -> None:
+    for exercise_id in EXERCISES:
+        case = CASES[exercise_id]
+        seen = observe_case(exercise_id, lambda *_: value, case)
+        seen = json.loads(json.dumps(seen))
+        assert judged_all(exercise_id, [case], [seen], 10.0).state == "tried"
+
+
+# What is expected
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=10, deadline=None)
+def test_cases_are_plain_the_same_for_a_seed_and_fit_on_a_card(seed: int) -> None:
+    for exercise_id in EXERCISES:
+        cases = cases_of(exercise_id, str(seed))
+        assert json.loads(json.dumps(cases)) == cases == cases_of(exercise_id, str(seed))
+        assert len(json.dumps(cases)) < 1 << 16
+        for case in cases:
+            assert len(judge(exercise_id).words(case)) <= 160
+
+
+EXPECTED = {
+    "ferry": ("trainium", {"cheaper", "clearly cheaper"}),
+    "quarry": ("trainium", {"no GPU"}),
+    "theatre": ("neither", {"no gate"}),
+    "pharmacy": ("gpu", {"no region"}),
+    "railway": ("gpu", {"deadline"}),
+    "brewery": ("either", {"no saving shown"}),
+}
+
+
+@pytest.mark.parametrize("name", deciding.CASES)
+def test_a_case_is_decided_by_what_its_text_turns_on(name: str) -> None:
+    found = deciding.decision(name)
+    assert (found.verdict, {each.rule for each in found.decisive}) == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", deciding.CASES)
+def test_every_accepted_form_leads_to_the_same_verdict(name: str) -> None:
+    for field, (values, _) in deciding.FORMS[name].items():
+        for value in values:
+            answers = deciding.right(name).changed(**{field: value})
+            assert decide(answers, comparison=deciding.saving(name)).verdict == EXPECTED[name][0]
+
+
+def test_each_verdict_occurs_and_no_case_is_one_of_the_lesson() -> None:
+    assert {verdict for verdict, _ in EXPECTED.values()} == {"trainium", "gpu", "either", "neither"}
+    assert sorted(v for v, _ in EXPECTED.values()).count("gpu") == 2
+    text = (DATA / "decision_cases.yaml").read_text(encoding="utf-8")
+    assert not [name for name in deciding.CASES if name in text]
+
+
+def test_what_is_asked_and_what_is_given_make_the_whole_form() -> None:
+    for given_ in examples.GIVEN.values():
+        assert sorted((*given_, *deciding.ASKED)) == sorted(QUESTIONS)
+    assert set(examples.GIVEN) == set(examples.COSTS) == set(deciding.FORMS)
+    for form in deciding.FORMS.values():
+        assert set(form) == set(deciding.ASKED)
+
+
+def test_every_flip_that_is_listed_is_accepted_unless_it_says_why_not() -> None:
+    for name in deciding.CASES:
+        for each in deciding.decision(name).flips:
+            if each.field == "saving":
+                continue
+            said = {"field": each.field, "to": each.to, "verdict": each.verdict, "saving": None}
+            about = defending._about_flip(name, said)
+            reasons = ("another workload", "data lie", "nobody could choose any machine")
+            assert not about or any(reason in about for reason in reasons), about
+
+
+def test_savings_have_an_edge_where_votes_decide() -> None:
+    edged = {name for name in deciding.CASES if defending.money(name) is not None}
+    assert edged == {"ferry", "quarry", "brewery"}
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=30, deadline=None)
+def test_rules_keep_their_width_and_have_one_nearest_flip(seed: int) -> None:
+    for case in cases_of("lab14.ex3", str(seed)):
+        for rule in case["rules"]:
+            span = rule["high"] - rule["low"]
+            ends = [rule["low"], *rule["edges"], rule["high"]]
+            widths = [b - a for a, b in zip(ends, ends[1:], strict=False)]
+            assert min(widths) >= edges.WIDTH * span
+            away = [abs(edge - rule["now"]) for edge, _ in edges.flips(rule)]
+            # Farther apart than a step, so that the side that is asked first is no matter.
+            assert all(b - a > 0.02 * span for a, b in zip(away, away[1:], strict=False))
+
+
+def test_a_careful_search_needs_far_fewer_calls_than_are_allowed(names: dict) -> None:
+    answer = answer_from(NEAREST_FLIP, "lab14.ex3", names)
+    for case in cases_of("lab14.ex3", "public"):
+        for rule in case["rules"]:
+            unknown = observe.UnknownRule(rule)
+            answer(unknown, rule["now"], rule["low"], rule["high"])
+            assert unknown._calls <= observe.CALLS / 2
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=15, deadline=None)
+def test_audits_hold_every_kind_and_tell_wrong_ways_apart(seed: int) -> None:
+    cases = cases_of("lab14.ex4", str(seed))
+    projects = [project for case in cases for project in case["projects"]]
+    assert {project["kind"] for project in projects} == set(audits.KINDS)
+    for _, way in audits.WAYS:
+        assert any(audits.truth(p, **way) != audits.truth(p) for p in projects), way
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=10, deadline=None)
+def test_a_pilot_is_worth_less_than_knowing_everything_and_never_less_than_nothing(seed) -> None:
+    for case in cases_of("lab14.ex5", str(seed)):
+        for pilot in case["pilots"]:
+            draws, worth = pilot["draws"], pilots.value(pilot)
+            best = sum(map(min, draws["trainium"], draws["gpu"])) / len(draws["gpu"])
+            everything = min(sum(draws[o]) / len(draws[o]) for o in pilots.OPTIONS) - best
+            assert 0 <= worth <= everything + 1e-9
+            assert (worth > pilot["price"]) == (worth > 0 and pilot["kind"] != "not worth it")
+
+
+def test_all_quantities_of_the_plan_are_those_of_the_table() -> None:
+    needed = {row[0] for rows in plans.NEEDED.values() for row in rows}
+    assert {*needed, *plans.NOBODY, plans.CAPACITY, "votes"} <= set(examples.QUANTITIES)
+    assert not needed & set(plans.NOBODY)
+    assert set(plans.NEEDED) == set(examples.STEPS)
+
+
+def test_the_plan_is_that_of_lesson_14() -> None:
+    from utils.decision.plan import steps
+
+    assert tuple(steps()) == examples.STEPS
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=10, deadline=None)
+def test_projects_have_every_kind_of_evidence_and_every_state(seed: int) -> None:
+    cases = cases_of("lab14.ex7", str(seed))
+    for case in cases:
+        states = {state for p in case["projects"] for state in evidence.truth(p).values()}
+        assert {"open", "done"} <= states
+    first = {state for p in cases[0]["projects"] for state in evidence.truth(p).values()}
+    assert first == set(evidence.STATES)
+    early = {kind for case in cases[:-1] for p in case["projects"] for kind in p["kinds"]}
+    assert {*early, "good"} == set(evidence.KINDS)
+
+
+# What a report shows, and who sees what
+
+
+def test_what_lab_14_measures_is_shown_by_a_report(names: dict) -> None:
+    for exercise_id, source in [(w[0], w[2]) for w in ENDING]:
+        verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), "public")
+        unknown = [c.measured for c in verdict.criteria if not shown.known(c.measured)]
+        assert unknown == [], (exercise_id, unknown)
+
+
+def test_judging_and_observing_need_no_torch() -> None:
+    command = (
+        "import random, sys\n"
+        "from utils.exercises import judge, observe_case\n"
+        f"for name in {EXERCISES}:\n"
+        "    for case in judge(name).cases(random.Random(1)):\n"
+        "        seen = observe_case(name, lambda *_: None, case)\n"
+        "        judge(name).judge(case, seen['facts'])\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
+
+
+def test_a_sandbox_sees_no_judgement() -> None:
+    seen = confine.exercise_modules(grading_lab.load(ROOT, "lab14"), ROOT / "utils")
+    own = {path.stem for path in seen if path.parent.name == "lab14"}
+    assert own == {"__init__", "observe", "examples"}
+
+
+def test_the_notebook_says_what_is_judged() -> None:
+    lab = catalog.lab("lab14")
+    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    (path,) = catalog.lab_notebooks(ROOT, "lab14")
+    text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
+    assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]
+    for name, form in deciding.FORMS.items():
+        (told,) = [t for t in text["ex1-texts"].split("\n\n") if t.startswith(f"**{name}.**")]
+        for field, (_, quoted) in form.items():
+            assert quoted in told, (name, field)
+    assert f"at most {observe.CALLS} times" in text["ex3-task"]
+    counted = {"ex3": ("rules", 15, "fifteen"), "ex4": ("projects", 18, "eighteen"),
+               "ex5": ("pilots", 9, "nine"), "ex7": ("projects", 24, "twenty-four")}  # fmt: skip
+    for name, (what, number, word) in counted.items():
+        cases = cases_of(f"lab14.{name}", "public")
+        assert sum(len(case[what]) for case in cases) == number
+        assert f"**Measured:** {word} " in text[f"{name}-task"]

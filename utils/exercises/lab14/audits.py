@@ -1,0 +1,262 @@
+"""The cases and the judgement of answers against an audit, exercise 4 of lab 14."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from utils.decision.findings import DYNAMIC, OWN, PACKAGED
+from utils.decision.questions import KERNELS, SHAPES
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+
+SCALES = {"kernels": KERNELS, "shapes": SHAPES}
+OTHERS = ("cuda-call", "scalar-read", "amp-cuda", "device-string", "pin-memory")
+KINDS = (
+    "clean", "worse", "much worse", "harder", "packages only", "notes", "few", "split",
+    "doubtful", "unread",
+)  # fmt: skip
+LEAST, MOST = (2, 4), (5, 8)
+"""Thresholds of kernels and of shapes: below and above those of the example."""
+
+
+def audit_cases(rng: random.Random) -> list[Facts]:
+    """Three projects, then five, then one of every kind."""
+    groups = [
+        ["worse", "much worse", "harder"],
+        ["clean", "packages only", "notes", "few", "split"],
+        rng.sample(KINDS, len(KINDS)),
+    ]
+    return [{"projects": [_project(rng, kind) for kind in group]} for group in groups]
+
+
+def _project(rng: random.Random, kind: str) -> Facts:
+    own, dynamic = (rng.randint(*ends) for ends in zip(LEAST, MOST, strict=True))
+    answers = {"kernels": rng.choice(KERNELS[:2]), "shapes": rng.choice(SHAPES[:2])}
+    listed: list[tuple[str, str, int]] = [
+        (rng.choice(OTHERS), rng.choice(("error", "warning", "note")), rng.randint(3, 40))
+        for _ in range(3)
+    ]
+    unread = 0
+    match kind:
+        case "clean":  # what is not found proves nothing
+            answers = {"kernels": "known replacements", "shapes": "bucketable"}
+        case "worse" | "much worse":
+            answers = {"kernels": "none", "shapes": "static"}
+            more = rng.randint(1, 4) if kind == "much worse" else 0  # at the threshold counts
+            if kind == "worse":
+                own, dynamic = LEAST
+            severity = "error" if more else "warning"
+            listed += [(rng.choice(OWN), severity, own + more)]
+            listed += [(rng.choice(DYNAMIC), severity, dynamic + more)]
+        case "harder":  # the answer is worse than what is found
+            answers = {"kernels": "central", "shapes": "data-dependent"}
+            listed += [(rng.choice(PACKAGED), "error", 1), (rng.choice(DYNAMIC), "warning", 2)]
+        case "packages only":  # however many, they are none of one's own
+            answers = {"kernels": "none", "shapes": "static"}
+            listed += [(name, "error", own + 1) for name in rng.sample(PACKAGED, 2)]
+            listed += [(rng.choice(DYNAMIC), "warning", dynamic - 1)]
+        case "notes":
+            answers = {"kernels": "none", "shapes": "static"}
+            listed += [(rng.choice(OWN), "note", own + 2), (DYNAMIC[0], "note", dynamic + 3)]
+            listed += [(DYNAMIC[1], "warning", 1)]
+        case "few":
+            answers, (own, dynamic) = {"kernels": "none", "shapes": "static"}, MOST
+            listed += [(rng.choice(OWN), "error", own - 1)]
+            listed += [(rng.choice(DYNAMIC), "error", dynamic - 1)]
+        case "split":  # each rule alone is below the threshold
+            answers = {"kernels": "known replacements", "shapes": "bucketable"}
+            listed += [(OWN[0], "error", own - 1), (OWN[1], "error", 1)]
+            listed += [(DYNAMIC[0], "warning", dynamic - 2), (DYNAMIC[1], "warning", 1)]
+            listed += [(DYNAMIC[0], "warning", 1)]
+        case "doubtful":
+            answers = {"kernels": "central", "shapes": "data-dependent"}
+            if rng.random() < 0.5:
+                listed += [(rng.choice(OWN), "error", own)]
+            else:
+                listed += [(rng.choice(DYNAMIC), "warning", 1)]
+        case _:
+            unread = rng.randint(1, 5)
+    rng.shuffle(listed)
+    findings = [{"rule": r, "severity": s, "count": n} for r, s, n in listed]
+    return {
+        "answers": answers,
+        "audit": {"findings": findings, "files": rng.randint(20, 400), "unread": unread},
+        "thresholds": {"own_kernels": own, "dynamic_findings": dynamic},
+        "kind": kind,
+    }
+
+
+def audit_words(case: Facts) -> str:
+    first = case["projects"][0]
+    said = ", ".join(f"{name} {value!r}" for name, value in first["answers"].items())
+    return f"{len(case['projects'])} projects, the first answers {said}"
+
+
+Count = Callable[[Facts, tuple[str, ...]], int]
+
+
+def counted(project: Facts, rules: tuple[str, ...]) -> int:
+    return sum(
+        each["count"]
+        for each in project["audit"]["findings"]
+        if each["rule"] in rules and each["severity"] != "note"
+    )
+
+
+def found(
+    project: Facts, count: Count = counted, own: tuple[str, ...] = OWN, above: int = 0
+) -> dict[str, str]:
+    """What the audit alone says. above: added to the thresholds."""
+    limits = {name: limit + above for name, limit in project["thresholds"].items()}
+    mine, packaged = count(project, own), count(project, PACKAGED)
+    dynamic = count(project, DYNAMIC)
+    many = mine >= limits["own_kernels"], dynamic >= limits["dynamic_findings"]
+    return {
+        "kernels": KERNELS[2 if many[0] else 1 if mine or packaged else 0],
+        "shapes": SHAPES[2 if many[1] else 1 if dynamic else 0],
+    }
+
+
+def truth(project: Facts, **way: Any) -> dict[str, Any]:
+    there, used, overruled, doubted = found(project, **way), {}, [], []
+    for field, scale in SCALES.items():
+        said = project["answers"][field]
+        used[field] = max(said, there[field], key=scale.index)
+        if used[field] != said:
+            overruled.append(field)
+        elif said == scale[-1] and there[field] == scale[0]:
+            doubted.append(field)
+    if project["audit"]["unread"]:
+        doubted.append("unread")
+    return {"used": used, "overruled": overruled, "doubted": sorted(doubted)}
+
+
+def _with_notes(project: Facts, rules: tuple[str, ...]) -> int:
+    findings = project["audit"]["findings"]
+    return sum(each["count"] for each in findings if each["rule"] in rules)
+
+
+def _entries(project: Facts, rules: tuple[str, ...]) -> int:
+    findings = project["audit"]["findings"]
+    return sum(e["rule"] in rules and e["severity"] != "note" for e in findings)
+
+
+def _largest(project: Facts, rules: tuple[str, ...]) -> int:
+    findings = project["audit"]["findings"]
+    some = [e["count"] for e in findings if e["rule"] in rules and e["severity"] != "note"]
+    return max(some, default=0)
+
+
+def _errors(project: Facts, rules: tuple[str, ...]) -> int:
+    findings = project["audit"]["findings"]
+    return sum(e["count"] for e in findings if e["rule"] in rules and e["severity"] == "error")
+
+
+WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("notes do not count: the code handles those places itself", {"count": _with_notes}),
+    ("a warning counts as an error does: both have to be changed", {"count": _errors}),
+    ("the counts of several entries and rules add up before they are compared with a threshold",
+     {"count": _largest}),
+    ("an entry has a count: add the counts, not the entries", {"count": _entries}),
+    ("kernels of packages are none of one's own, however many: they have replacements",
+     {"own": OWN + PACKAGED}),
+    ("as many as the threshold says are many already", {"above": 1}),
+)  # fmt: skip
+"""What wrong ways there are to read an audit."""
+
+
+def judge_audits(case: Facts, facts: Facts) -> list[Criterion]:
+    projects, said = case["projects"], facts["projects"]
+    known = {field: _recognised(field, projects, said) for field in SCALES}
+    used = [_about_used(p, each, known) for p, each in zip(projects, said, strict=True)]
+    fields = len(SCALES) * len(projects)
+    right = sum(
+        each["used"].get(field) == value
+        for p, each in zip(projects, said, strict=True)
+        for field, value in truth(p)["used"].items()
+    )
+    message = next(filter(None, used), "")
+    first = criterion("used", 3, not message, f"{right} of {fields}", "all", message)
+    parts = [first]
+    for part, about in (("overruled", _about_overruled), ("doubted", _about_doubted)):
+        texts = [about(p, each) for p, each in zip(projects, said, strict=True)]
+        good = sum(not text for text in texts)
+        message = next(filter(None, texts), "")
+        each = criterion(part, 1, not message, f"{good} of {len(texts)}", "all", message)
+        # Nothing overruled and nothing doubted is right for some, and no work at all.
+        parts.append(each if right else not_judged(each))
+    return parts
+
+
+def _recognised(field: str, projects: list[Facts], said: list[Facts]) -> str:
+    """What a wrong way is called that gives all that is said of a field; "" if none does."""
+    given = [each["used"].get(field) for each in said]
+    if given == [project["answers"][field] for project in projects]:
+        return "where the audit finds worse than was answered, it overrules the answer"
+    for text, way in WAYS:
+        if given == [truth(project, **way)["used"][field] for project in projects]:
+            return text
+    return ""
+
+
+def _about_used(project: Facts, said: Facts, known: dict[str, str]) -> str:
+    if not said["kind"].startswith("a dict") or not said["used"]:
+        return (
+            f"`contradictions` returned {said['kind']}: return a dict with used (a dict),"
+            " overruled and doubted (lists)"
+        )
+    right = truth(project)["used"]
+    for field, value in right.items():
+        given, answered = said["used"].get(field), project["answers"][field]
+        if given == value:
+            continue
+        if given is None:
+            return f"{field}: nothing is said of what the rule goes by"
+        if given not in SCALES[field]:
+            return f"{field}: {given} is no answer; allowed: {', '.join(SCALES[field])}"
+        if known.get(field):
+            return f"{field}: {known[field]}"
+        scale = SCALES[field]
+        if scale.index(given) < scale.index(answered):
+            return (
+                f"{field}: answered {answered!r}, and you go by {given!r}: what an audit does not"
+                " find proves nothing, so an answer is never made easier"
+            )
+        if given == answered:
+            return f"{field}: the audit finds worse than {answered!r}, and it overrules the answer"
+        return f"{field}: answered {answered!r}, you go by {given!r}: neither said nor found"
+    return ""
+
+
+def _about_overruled(project: Facts, said: Facts) -> str:
+    given, right = said["overruled"], truth(project)["overruled"]
+    if isinstance(given, str):
+        return f"overruled is {given}: return a list of fields, empty if there are none"
+    if sorted(given) == sorted(right):
+        return ""
+    if extra := [each for each in given if each not in right]:
+        return f"{extra[0]}: overruled is only an answer that the audit finds worse than it is said"
+    missing = next(each for each in right if each not in given)
+    return f"{missing}: the audit finds worse than was answered: it is overruled, name it"
+
+
+def _about_doubted(project: Facts, said: Facts) -> str:
+    given, right = said["doubted"], truth(project)["doubted"]
+    if isinstance(given, str):
+        return f"doubted is {given}: return a list, empty if there is no doubt"
+    if sorted(given) == sorted(right):
+        return ""
+    if "unread" in right and "unread" not in given:
+        return 'files could not be read: nobody knows what is in them, so "unread" is in doubt'
+    if "unread" in given and "unread" not in right:
+        return "every file was read: unread is 0"
+    extra = [each for each in given if each not in right]
+    if extra:
+        return (
+            f"{extra[0]}: in doubt is only the hardest answer of which the audit finds nothing at"
+            " all: is it the right tree?"
+        )
+    missing = next(each for each in right if each not in given)
+    return (
+        f"{missing}: the hardest answer, and nothing found: is it the right tree? Put it in doubt"
+    )

@@ -1,0 +1,235 @@
+"""What is right for the six described cases, and the judgement of exercise 1 of lab 14."""
+
+import random
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from utils.decision import VERDICTS, AnswerError, Answers, Decision, Saving, decide
+from utils.decision.questions import QUESTIONS
+from utils.decision.rules import ROWS
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab14.examples import COSTS, GIVEN
+
+Right = tuple[tuple[Any, ...], str]
+"""What is accepted as an answer, the first of it best; and the words of the text that say it. Of
+numbers, two: from and to.
+"""
+
+ASKED = (
+    "framework", "kernels", "shapes", "deadline_weeks", "experience", "region", "capacity", "gate",
+    "managed",
+)  # fmt: skip
+"""Fields that are left to the learner."""
+
+FORMS: Mapping[str, Mapping[str, Right]] = {
+    "ferry": {
+        "framework": (("torch.compile",), "plain PyTorch around `torch.compile`"),
+        "kernels": (("none",), "attention is PyTorch's own, and nobody has written a kernel"),
+        "shapes": (("static",), "every sequence is cut to one length"),
+        "deadline_weeks": ((36, 40), "in nine months"),
+        "experience": (("another accelerator",), "they once moved a model to another accelerator"),
+        "region": (("us-east-2",), "stay there, in us-east-2"),
+        "capacity": (("not asked yet",), "nothing is in writing, for GPUs neither"),
+        "gate": (("by hand",), "Three captains read the answers"),
+        "managed": (("not enough",), "Hosted models were tried and invented harbours"),
+    },
+    "quarry": {
+        "framework": (("vLLM",), "behind vLLM"),
+        "kernels": (("none",), "with what vLLM brings and nothing of its own"),
+        "shapes": (("bucketable",), "padded to one of four lengths"),
+        "deadline_weeks": ((20, 20), "in twenty weeks"),
+        "experience": (("none",), "has never ported anything"),
+        "region": (("us-west-2",), "in us-west-2, where the reports must stay"),
+        "capacity": (("Trainium only",), "every request for GPUs was turned down"),
+        "gate": (("automatic",), "A script compares the labels"),
+        "managed": (("not tried",), "About hosted models nobody has thought yet"),
+    },
+    "theatre": {
+        "framework": (("torch.compile",), "PyTorch with `torch.compile`"),
+        "kernels": (("none",), "no kernels of its own or of packages"),
+        "shapes": (("static",), "scenes are cut to one length"),
+        "deadline_weeks": ((50, 53), "a year of time"),
+        "experience": (("Trainium",), "have ported to Trainium before"),
+        "region": (("any",), "in whichever region the theatre likes"),
+        "capacity": (("both",), "Blocks of trn2 and of GPUs are promised in writing"),
+        "gate": (("none",), "each was released because it was newer"),
+        "managed": (("not enough",), "none spoke verse"),
+    },
+    "pharmacy": {
+        "framework": (("PyTorch eager",), "eager PyTorch"),
+        "kernels": (("none",), "without kernels of its own or of packages"),
+        "shapes": (("bucketable",), "no prescription is longer than 512 tokens, most are shorter"),
+        "deadline_weeks": ((40, 40), "forty weeks"),
+        "experience": (("another accelerator",), "who have ported to another accelerator"),
+        "region": (("elsewhere",), "The law keeps the data in Milan"),
+        "capacity": (("not asked yet",), "Nobody has asked anyone for machines"),
+        "gate": (("automatic",), "A script scores each model"),
+        "managed": (("not enough",), "may not see the data, so they will not do"),
+    },
+    "railway": {
+        "framework": (("PyTorch eager",), "eager PyTorch"),
+        "kernels": (("known replacements",), "flash-attn and bitsandbytes, for both of which"),
+        "shapes": (("bucketable",), "rounded up to multiples of 64"),
+        "deadline_weeks": ((6, 6), "ends in six weeks"),
+        "experience": (("none",), "it would be their first, on any accelerator"),
+        "region": (("us-east-2",), "in us-east-2, where the data must stay"),
+        "capacity": (("both",), "Blocks of trn2 and of GPUs are signed"),
+        "gate": (("automatic",), "scored by a script"),
+        "managed": (("not enough",), "A hosted model was tried and failed"),
+    },
+    "brewery": {
+        "framework": (("vLLM",), "behind vLLM"),
+        "kernels": (("none",), "kernels are those that vLLM brings"),
+        "shapes": (("bucketable",), "padded to one of six lengths"),
+        "deadline_weeks": ((30, 30), "in thirty weeks"),
+        "experience": (("Trainium",), "ran the same service on Trainium"),
+        "region": (("us-east-2",), "may not leave us-east-2"),
+        "capacity": (("both",), "trn2 and GPUs are reserved"),
+        "gate": (("automatic",), "A script scores the labels"),
+        "managed": (("not enough",), "Hosted models were too slow"),
+    },
+}
+"""Case to field to what is right. The quotations stand in the notebook word for word."""
+
+CASES = tuple(FORMS)
+ROW_NAMES = tuple(row.name for row in ROWS)
+
+
+def case_list(rng: random.Random) -> list[Facts]:
+    """One case: the six are the same for everybody."""
+    return [{"cases": len(CASES)}]
+
+
+def case_words(case: Facts) -> str:
+    return f"the {case['cases']} described cases"
+
+
+def accepted(name: str, field: str, said: Any) -> bool:
+    values, _ = FORMS[name][field]
+    if isinstance(values[0], str):
+        return said in values
+    number = isinstance(said, int | float) and not isinstance(said, bool)
+    return number and values[0] <= said <= values[1]
+
+
+@cache
+def right(name: str) -> Answers:
+    """The form of a case, filled in as its text says."""
+    return Answers(**GIVEN[name], **{field: FORMS[name][field][0][0] for field in ASKED})
+
+
+@cache
+def saving(name: str) -> Saving:
+    return Saving(*COSTS[name])
+
+
+@cache
+def decision(name: str) -> Decision:
+    return decide(right(name), comparison=saving(name))
+
+
+def judge_decisions(case: Facts, facts: Facts) -> list[Criterion]:
+    said = facts["cases"]
+    if not facts["kind"].startswith("a dict") or not any(name in said for name in CASES):
+        message = f'`decisions` returned {facts["kind"]}: return {{"ferry": {{"answers": ...}}}}'
+        found = [criterion(f"form {name}", 1, False, "", "", "") for name in CASES]
+        found[0] = criterion("form ferry", 1, False, "", "", message)
+        return [*found, *(criterion(n, 3, False, "", "", "") for n in ("verdicts", "reasons"))]
+    forms = [_judge_form(name, said.get(name)) for name in CASES]
+    return [*forms, _judge_verdicts(said), _judge_reasons(said)]
+
+
+def _judge_form(name: str, said: Facts | None) -> Criterion:
+    given = said["answers"] if said else {}
+    wrong = [field for field in ASKED if not accepted(name, field, given.get(field))]
+    extra = [field for field in given if field not in ASKED]
+    message = _about_form(name, said, wrong, extra)
+    measured = f"{len(ASKED) - len(wrong)} of {len(ASKED)}"
+    return criterion(f"form {name}", 1, not message, measured, "all", message)
+
+
+def _about_form(name: str, said: Facts | None, wrong: list[str], extra: list[str]) -> str:
+    if said is None:
+        return f'no case "{name}": add it, with "answers", "verdict" and "because"'
+    given = said["answers"]
+    if not given:
+        return f'"answers" is {said["kind"]}: make it a dict of the nine answers'
+    if unknown := [field for field in extra if field not in QUESTIONS]:
+        return f"{unknown[0]}: no such question; the nine are {', '.join(ASKED)}"
+    if extra:
+        # Given fields may stand there again, as they were given.
+        field = extra[0]
+        if given[field] != GIVEN[name][field]:
+            return f"{field}: the colleague's answer is {GIVEN[name][field]!r}, yours another"
+    if not wrong:
+        return ""
+    field = wrong[0]
+    more = f" ({len(wrong) - 1} more to look at)" if len(wrong) > 1 else ""
+    if field not in given:
+        return f"{field}: no answer{more}; allowed: {QUESTIONS[field].says_allowed()}"
+    try:
+        QUESTIONS[field].check(given[field])
+    except AnswerError as error:
+        return f"{error}{more}"
+    return f'{field}: you answer {given[field]!r}, the text says "{FORMS[name][field][1]}"{more}'
+
+
+def _decided(name: str, said: Facts) -> Decision | None:
+    """The decision on the learner's answers; None if they are none."""
+    try:
+        answers = {field: said["answers"].get(field) for field in ASKED}
+        return decide(Answers(**GIVEN[name], **answers), comparison=saving(name))
+    except AnswerError:
+        return None
+
+
+def _judge_verdicts(said: Facts) -> Criterion:
+    good, message = 0, ""
+    for name in CASES:
+        verdict = said.get(name, {}).get("verdict", "nothing")
+        about = _about_verdict(name, verdict, said.get(name))
+        good += not about
+        message = message or about
+    return criterion("verdicts", 3, not message, f"{good} of {len(CASES)}", "all", message)
+
+
+def _about_verdict(name: str, verdict: str, said: Facts | None) -> str:
+    if verdict not in VERDICTS:
+        return f"{name}: {verdict} is no verdict; there are {', '.join(VERDICTS)}"
+    own = _decided(name, said) if said else None
+    if own is None:
+        return f"{name}: the form is not complete, so nothing can be decided on it"
+    if own.verdict != verdict:
+        return f"{name}: you say {verdict}; on your own answers the rule says otherwise"
+    if decision(name).verdict != verdict:
+        return f"{name}: the rule says {verdict} on your answers, but one of them is not the text's"
+    return ""
+
+
+def _judge_reasons(said: Facts) -> Criterion:
+    good, message = 0, ""
+    for name in CASES:
+        reason = said.get(name, {}).get("because", "nothing")
+        about = _about_reason(name, reason)
+        good += not about
+        message = message or about
+    found = criterion("reasons", 3, not message, f"{good} of {len(CASES)}", "all", message)
+    # A name alone, beside no form at all, would be a guess.
+    return found if any(said.get(n, {}).get("answers") for n in CASES) else not_judged(found)
+
+
+def _about_reason(name: str, reason: str) -> str:
+    of = decision(name)
+    if reason in [each.rule for each in of.decisive]:
+        return ""
+    if reason not in ROW_NAMES:
+        return f"{name}: {reason} is no row of the rule, such as {ROW_NAMES[0]!r}"
+    holding = {each.rule: each for each in of.reasons}
+    if reason not in holding:
+        return f"{name}: the row {reason!r} does not hold in this case"
+    return (
+        f"{name}: the row {reason!r} holds [{holding[reason].speaks}], but without it the verdict"
+        " would be the same: which row cannot be taken away?"
+    )

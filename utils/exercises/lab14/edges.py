@@ -1,0 +1,170 @@
+"""The cases and the judgement of the nearest flip of an unknown rule, exercise 3 of lab 14."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion
+
+WIDTH = 0.02
+"""No verdict holds over less than this share of what is allowed."""
+PRECISION = 1e-6
+"""How far beyond the edge a value may lie, as a share of what is allowed."""
+WORDS = ("gpu", "either", "trainium", "neither")
+
+KINDS = ("above", "below", "nearer above", "nearer below", "there and back", "narrow", "never")
+
+
+def edge_cases(rng: random.Random) -> list[Facts]:
+    """Rules with one edge, with several, with a verdict that returns, and with no edge at all."""
+    groups = [("above", "below"), ("nearer above", "nearer below"), ("there and back", "narrow"),
+              ("never", "below")]  # fmt: skip
+    found = [{"rules": [_rule(rng, kind) for kind in group]} for group in groups]
+    mixed = rng.sample(KINDS, len(KINDS))
+    return [*found, {"rules": [_rule(rng, kind) for kind in mixed]}]
+
+
+def _rule(rng: random.Random, kind: str) -> Facts:
+    low = round(rng.uniform(-5, 20), 2)
+    span = round(10 ** rng.uniform(-0.5, 2.5), 3)
+
+    def at(share: float) -> float:
+        return low + share * span
+
+    one, other, third = rng.sample(WORDS, 3)
+    place = rng.uniform(0.35, 0.65)
+    near, far = rng.uniform(0.07, 0.13), rng.uniform(0.2, 0.3)
+    match kind:
+        case "above":
+            edges, verdicts = [place + far], [one, other]
+        case "below":
+            edges, verdicts = [place - far], [other, one]
+        case "nearer above":
+            edges, verdicts = [place - far, place + near], [third, one, other]
+        case "nearer below":
+            edges, verdicts = [place - near, place + far], [other, one, third]
+        case "there and back":  # both ends say what holds now
+            edges, verdicts = [place + near, place + near + 0.06], [one, other, one]
+        case "narrow":
+            start = place - far
+            edges, verdicts = [start - 0.025, start], [one, other, one]
+        case _:
+            edges, verdicts = [], [one]
+    return {
+        "low": low,
+        "high": low + span,
+        "now": at(place),
+        "edges": [at(share) for share in edges],
+        "verdicts": verdicts,
+        "kind": kind,
+    }
+
+
+def edge_words(case: Facts) -> str:
+    first = case["rules"][0]
+    return (
+        f"{len(case['rules'])} rules, first from {first['low']:.4g} to {first['high']:.4g},"
+        f" now at {first['now']:.4g}"
+    )
+
+
+def verdict(rule: Facts, value: float) -> str:
+    return rule["verdicts"][sum(value >= edge for edge in rule["edges"])]
+
+
+def flips(rule: Facts) -> list[tuple[float, str]]:
+    """Every edge with the verdict on its far side, the nearest first."""
+    now = rule["now"]
+    found = []
+    for place, edge in enumerate(rule["edges"]):
+        found.append((edge, rule["verdicts"][place + 1 if edge > now else place]))
+    return sorted(found, key=lambda each: abs(each[0] - now))
+
+
+def judge_edges(case: Facts, facts: Facts) -> list[Criterion]:
+    pairs = list(zip(case["rules"], (each["said"] for each in facts["rules"]), strict=True))
+    if all(said is None for _, said in pairs) and any(rule["edges"] for rule, _ in pairs):
+        message = "None for every rule: ask `verdict_at` at other values than now"
+        return [
+            criterion("verdict", 2, False, "None", "", message),
+            criterion("value", 3, False, "not judged", "", ""),
+            criterion("None", 1, False, "not judged", "", ""),
+        ]
+    some = [(rule, said) for rule, said in pairs if rule["edges"]]
+    none = [said for rule, said in pairs if not rule["edges"]]
+    return [
+        _part("verdict", 2, some, _about_verdict),
+        _part("value", 3, some, _about_value),
+        _judge_none(none, some),
+    ]
+
+
+def _part(
+    name: str, weight: int, pairs: list[tuple[Facts, Any]], about: Callable[[Facts, Any], str]
+) -> Criterion:
+    texts = [about(rule, said) for rule, said in pairs]
+    good = sum(not text for text in texts)
+    first = next(filter(None, texts), "")
+    return criterion(name, weight, not first, f"{good} of {len(texts)}", "all", first)
+
+
+def _judge_none(none: list[Any], some: list[tuple[Facts, Any]]) -> Criterion:
+    wrong = [said for said in none if said is not None]
+    # Where nothing was found at all, None shows nothing.
+    idle = not any(isinstance(said, list) for _, said in some)
+    message = ""
+    if wrong:
+        message = "no value changes this verdict: return None, not the end of what is allowed"
+    measured = f"{len(none) - len(wrong)} of {len(none)}"
+    return criterion("None", 1, not wrong and not idle, measured, "all", message)
+
+
+def _about_verdict(rule: Facts, said: Any) -> str:
+    now = verdict(rule, rule["now"])
+    if said is None:
+        return (
+            f"None, but there is a value at which the verdict is no longer {now}: a step wider than"
+            f" {WIDTH:.0%} of what is allowed may pass over it"
+        )
+    if said == "too many calls":
+        return (
+            "more than 500 calls: go in steps of one hundredth of what is allowed, then halve the"
+            " step in which the verdict changes"
+        )
+    if isinstance(said, str):
+        return f"`nearest_flip` returned {said}: return a pair, (value, verdict), or None"
+    if said[1] == now:
+        return f"{now} is what holds now: give the verdict beyond the flip"
+    if said[1] != flips(rule)[0][1]:
+        if any(said[1] == each for _, each in flips(rule)[1:]):
+            return "this verdict lies farther away than another: which flip is the nearest to now?"
+        return f"beyond the nearest flip the verdict is not {said[1]}: ask `verdict_at` there"
+    return ""
+
+
+def _about_value(rule: Facts, said: Any) -> str:
+    if not isinstance(said, list):
+        return _about_verdict(rule, said)
+    value, (edge, _), now = said[0], flips(rule)[0], rule["now"]
+    if isinstance(value, str):
+        return f"the value is {value}: return a number"
+    off, room = abs(value - edge), PRECISION * (rule["high"] - rule["low"])
+    inside = rule["low"] <= value <= rule["high"]
+    if inside and verdict(rule, value) == verdict(rule, now):
+        if off <= room:
+            return "at this value nothing has changed yet: return the one just beyond the edge"
+        return "at this value the verdict is the one that holds now"
+    if off <= room:
+        return ""
+    for other, _ in flips(rule)[1:]:
+        if abs(value - other) <= room:
+            if (other > now) == (edge > now):
+                return "the verdict changes there, but it has changed before, nearer to now"
+            return "the verdict changes there, but on the other side of now it changes nearer"
+    if off <= WIDTH * (rule["high"] - rule["low"]):
+        return (
+            f"that is {off / (rule['high'] - rule['low']):.1g} of what is allowed away from the"
+            f" edge: halve the step until it is within {PRECISION:g}"
+        )
+    return "that is beyond a flip, but far from where the verdict changes first: go out from now"

@@ -1,0 +1,274 @@
+"""The cases and the judgement of a checklist that fills itself, exercise 7 of lab 14."""
+
+import datetime
+import random
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab14.examples import ITEMS
+
+OPEN, DONE, FAILED = "open", "done", "failed"
+STATES = (OPEN, DONE, FAILED)
+
+ALL_ITEMS: tuple[Facts, ...] = (
+    ITEMS[0],
+    {"item": "graphs", "reads": "graphs after warm-up", "compare": "<=", "limit": 0, "on": "any",
+     "days": 60, "after": ["kernels"]},
+    ITEMS[1] | {"after": ["graphs"]},
+    {"item": "quality", "reads": "accepted answers", "compare": ">=", "limit": 0.9, "on": "device",
+     "days": 60, "after": ["parity"]},
+    {"item": "throughput", "reads": "throughput over break-even", "compare": ">=", "limit": 1,
+     "on": "device", "days": 45, "after": ["parity"]},
+    ITEMS[2] | {"after": ["throughput", "quality"]},
+    {"item": "capacity", "reads": "servers promised in writing", "compare": ">=", "limit": 8,
+     "on": "any", "days": 120, "after": []},
+)  # fmt: skip
+
+ORDER = tuple(each["item"] for each in ALL_ITEMS)
+"""None comes before what it rests on, so that the first wrong state is no consequence."""
+
+KINDS = (
+    "good", "missing", "bad", "vendor", "assumed", "laptop", "stale", "future", "other code",
+    "no value", "undecided", "all outside", "contradiction", "old beside new", "at the limit",
+    "last day",
+)  # fmt: skip
+"""What may be recorded of an item."""
+
+
+def evidence_cases(rng: random.Random) -> list[Facts]:
+    """One project that has all, some with one weakness each, and some with many."""
+    groups = [
+        [[], ["missing"], ["bad"]],
+        [["vendor"], ["laptop"], ["stale"], ["other code"]],
+        [["undecided"], ["all outside"], ["contradiction"], ["old beside new"]],
+        [["assumed"], ["future"], ["no value"], ["at the limit"], ["last day"]],
+        [rng.sample(KINDS, 4) for _ in range(8)],
+    ]
+    return [{"projects": [_project(rng, kinds) for kinds in group]} for group in groups]
+
+
+def _project(rng: random.Random, kinds: list[str]) -> Facts:
+    today = datetime.date(2025, 1, 1) + datetime.timedelta(rng.randint(0, 600))
+    code = rng.choice(("a1", "b7", "c4", "d9"))
+    items = [dict(each) for each in ALL_ITEMS]
+    places = rng.sample(range(len(items)), len(kinds))
+    if kinds in (["laptop"], ["contradiction"]):  # where it matters, and where more rests on it
+        places = [2]
+    at = dict(zip(places, kinds, strict=True))
+    record = [
+        entry
+        for place, item in enumerate(items)
+        for entry in _entries(rng, item, at.get(place, "good"), today, code)
+    ]
+    rng.shuffle(record)
+    rng.shuffle(items)
+    return {"items": items, "record": record, "today": str(today), "code": code, "kinds": kinds}
+
+
+def _entries(
+    rng: random.Random, item: Facts, kind: str, today: datetime.date, code: str
+) -> list[Facts]:
+    def entry(value: Any, age: int | None = None, **changes: Any) -> Facts:
+        days = rng.randint(1, item["days"] - 5) if age is None else age
+        return {
+            "reads": item["reads"], "value": value, "from": "measured", "on": "device",
+            "date": str(today - datetime.timedelta(days)), "code": code, **changes,
+        }  # fmt: skip
+
+    good, bad = _values(rng, item)
+    other = rng.choice([each for each in ("a0", "b7", "c3", "d9") if each != code])
+    inside, outside = sorted((good, _farther(item, good))), sorted((bad, _farther(item, bad, -1)))
+    match kind:
+        case "missing":
+            return []
+        case "bad":
+            return [entry(bad)]
+        case "vendor":
+            return [entry(good, **{"from": "vendor claim"})]
+        case "assumed":
+            return [entry(good, **{"from": rng.choice(("assumed", "modelled"))})]
+        case "laptop":
+            return [entry(good, on="laptop")]
+        case "stale":
+            return [entry(good, item["days"] + rng.randint(1, 90))]
+        case "future":
+            return [entry(good, -rng.randint(1, 9))]
+        case "other code":
+            return [entry(good, code=other)]
+        case "no value":
+            return [entry(None)]
+        case "undecided":
+            return [entry(sorted((good, bad)))]
+        case "all outside":
+            return [entry(outside)]
+        case "contradiction":
+            return [entry(good), entry(bad)]
+        case "old beside new":
+            return [entry(bad, item["days"] + rng.randint(1, 90)), entry(good)]
+        case "at the limit":
+            return [entry(item["limit"])]
+        case "last day":
+            return [entry(good, item["days"])]
+    return [entry(rng.choice((good, inside)))]
+
+
+def _values(rng: random.Random, item: Facts) -> tuple[float, float]:
+    """One that meets the limit, and one that does not."""
+    limit = item["limit"]
+    if limit == 0:
+        return 0, rng.randint(1, 6)
+    if item["compare"] == ">=" and limit >= 2:
+        return limit + rng.randint(0, 4), limit - rng.randint(1, 5)
+    return round(limit * rng.uniform(1.02, 1.08), 4), round(limit * rng.uniform(0.4, 0.95), 4)
+
+
+def _farther(item: Facts, value: float, sign: int = 1) -> float:
+    """A value on the same side of the limit: farther from it, or for bad ones (sign -1) too."""
+    if item["limit"] >= 2:
+        return value + sign
+    if item["compare"] == "<=":
+        return max(0, value - 1) if sign > 0 else value + 2
+    return round(value * 1.02, 4) if sign > 0 else round(value * 0.9, 4)
+
+
+def evidence_words(case: Facts) -> str:
+    first = case["projects"][0]
+    return (
+        f"{len(case['projects'])} projects of {len(first['items'])} items, the first with"
+        f" {len(first['record'])} entries"
+    )
+
+
+def counts(item: Facts, entry: Facts, project: Facts) -> bool:
+    """Whether an entry is evidence for an item."""
+    return not why_not(item, entry, project)
+
+
+def why_not(item: Facts, entry: Facts, project: Facts) -> str:
+    """Why an entry is no evidence for an item; "" if it is."""
+    age = (_date(project["today"]) - _date(entry["date"])).days
+    if entry["from"] != "measured":
+        return f"it is {entry['from']}, not measured"
+    if item["on"] == "device" and entry["on"] != "device":
+        return f"it was measured on a {entry['on']}, and this item asks for the device"
+    if entry["code"] != project["code"]:
+        return "it was measured with another version of the code"
+    if age > item["days"]:
+        return f"it is {age} days old, and {item['days']} are allowed"
+    if age < 0:
+        return "its date lies in the future"
+    if entry["value"] is None:
+        return "it has no value"
+    return ""
+
+
+def _date(text: str) -> datetime.date:
+    return datetime.date.fromisoformat(text)
+
+
+def meets(item: Facts, value: Any) -> bool | None:
+    """Whether a value meets the limit; None for an interval that lies on both sides."""
+    ends = _ends({"value": value})
+    met = [end <= item["limit"] if item["compare"] == "<=" else end >= item["limit"]
+           for end in ends]  # fmt: skip
+    return None if any(met) and not all(met) else met[0]
+
+
+def alone(item: Facts, project: Facts) -> str:
+    """The state of an item by its own evidence."""
+    entries = [each for each in project["record"] if each["reads"] == item["reads"]]
+    said = {meets(item, e["value"]) for e in entries if counts(item, e, project)}
+    if len(said) != 1 or None in said:
+        return OPEN
+    return DONE if said.pop() else FAILED
+
+
+def _ends(entry: Facts) -> list[float]:
+    return entry["value"] if isinstance(entry["value"], list) else [entry["value"]]
+
+
+def truth(project: Facts) -> dict[str, str]:
+    by_name = {each["item"]: each for each in project["items"]}
+
+    def state(name: str) -> str:
+        ready = all(state(each) == DONE for each in by_name[name]["after"])
+        return alone(by_name[name], project) if ready else OPEN
+
+    return {name: state(name) for name in by_name}
+
+
+def judge_checklists(case: Facts, facts: Facts) -> list[Criterion]:
+    pairs = list(zip(case["projects"], facts["projects"], strict=True))
+    parts = [
+        _judge_state(DONE, 2, pairs),
+        _judge_state(FAILED, 1, pairs),
+        _judge_state(OPEN, 2, pairs),
+    ]
+    # An answer that calls everything open, or everything done, knows nothing.
+    kinds = {state for _, each in pairs for state in each["states"].values()}
+    if len(kinds & set(STATES)) < 2:
+        about = next((text for p, each in pairs if (text := _about(p, each))), "")
+        texts = [each.message for each in parts]
+        texts[0] = about or texts[0]
+        return [not_judged(each, text) for each, text in zip(parts, texts, strict=True)]
+    return parts
+
+
+def _judge_state(state: str, weight: int, pairs: list[tuple[Facts, Facts]]) -> Criterion:
+    """Whether the items in this state are said to be, and for `DONE` that no others are."""
+    good = total = 0
+    message = ""
+    for project, said in pairs:
+        states = truth(project)
+        for name in ORDER:
+            right, given = states[name], said["states"].get(name)
+            if right != state:
+                continue
+            total += 1
+            good += given == right
+            if given != right and not message:
+                message = _about_item(project, name, right, given)
+    names = {DONE: "done is done", FAILED: "failed is failed", OPEN: "open stays open"}
+    return criterion(names[state], weight, not message, f"{good} of {total}", "all", message)
+
+
+def _about(project: Facts, said: Facts) -> str:
+    if not said["kind"].startswith("a dict"):
+        return f"`checklist` returned {said['kind']}: return a dict, item to state"
+    return ""
+
+
+def _about_item(project: Facts, name: str, right: str, given: str | None) -> str:
+    if given is None:
+        return f"{name}: no state: every item has one"
+    if given not in STATES:
+        return f"{name}: {given} is no state; there are {', '.join(STATES)}"
+    item = next(each for each in project["items"] if each["item"] == name)
+    entries = [each for each in project["record"] if each["reads"] == item["reads"]]
+    good = [each for each in entries if counts(item, each, project)]
+    states = truth(project)
+    if right == OPEN:
+        if waits := [each for each in item["after"] if states[each] != DONE]:
+            return f"{name}: said to be {given}, but {waits[0]} comes before it and is not done"
+        if not entries:
+            return f"{name}: said to be {given}, and nothing is recorded of it"
+        if not good:
+            return f"{name}: said to be {given} by an entry that is no evidence:" + (
+                f" {why_not(item, entries[0], project)}"
+            )
+        if len({meets(item, each["value"]) for each in good}) > 1:
+            return f"{name}: said to be {given}, but two good entries contradict each other"
+        return f"{name}: said to be {given}, but its interval lies on both sides of the limit"
+    if len(entries) > len(good):
+        return f"{name}: an entry that is no evidence decides nothing beside a good one: {right}"
+    ages = [(_date(project["today"]) - _date(each["date"])).days for each in good]
+    if given == OPEN and max(ages) == item["days"]:
+        return f"{name}: {item['days']} days are allowed, and it is as old as that: it still counts"
+    if given == FAILED and any(item["limit"] in _ends(each) for each in good):
+        return f"{name}: at the limit is within it ({item['compare']}): it is done"
+    if any(isinstance(each["value"], list) for each in good):
+        return f"{name}: the whole interval lies on one side of the limit: it is {right}"
+    if right == FAILED:
+        return f"{name}: good evidence misses the limit: that is failed, not {given}"
+    return f"{name}: good evidence meets the limit, and what comes before is done: it is done"

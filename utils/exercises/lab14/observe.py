@@ -1,0 +1,242 @@
+"""What the answers of lab 14 return, as plain values. Judges nothing.
+
+What the course has for an exercise is closed while its answer runs; the rule itself is open in
+exercises 1 and 2, which are about its answers.
+"""
+
+import copy
+from collections.abc import Callable, Set
+from typing import Any
+
+from utils.exercises import Facts, Observer, limit
+from utils.exercises.closed import closed
+from utils.exercises.plain import describe, number
+
+Answer = Callable[..., Any]
+
+_MOST, _CHARS = 30, 60
+"""Items that are kept, and characters of a name: more is wrong in any case."""
+
+SECONDS = 4.0
+"""A hundred times what these answers take, with what one may import."""
+
+CALLS = 500
+"""Calls of an unknown rule that an answer may make: a search by halves takes less than half."""
+
+ENDLESS = "the check stopped the answer after some seconds: nothing that is asked for takes as long"
+
+
+class TooManyCalls(RuntimeError):
+    """An answer asks an unknown rule without end."""
+
+
+def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]], *shut: str) -> list[Any]:
+    """What an answer returns at each call. Raises RuntimeError if it takes for ever.
+
+    Each call gets copies, so that an answer that changes its inputs spoils nothing but its own.
+    """
+    copies = [copy.deepcopy(inputs) for inputs in calls]
+    with closed(f"lab14.{exercise}", *shut):
+        said, stopped = limit.within(lambda: [answer(*inputs) for inputs in copies], SECONDS)
+    if stopped:
+        raise RuntimeError(ENDLESS)
+    return said
+
+
+def _text(value: Any) -> str:
+    return str.__str__(value)[:_CHARS] if isinstance(value, str) else describe(value)
+
+
+def _word(value: Any) -> Any:
+    """A text, a number, or what else it is."""
+    return _text(value) if isinstance(value, str) else number(value)
+
+
+def _dict(said: Any) -> dict[str, Any]:
+    """The entries of a dict that have a name, and only so many."""
+    if not isinstance(said, dict):
+        return {}
+    named = [(_text(key), said[key]) for key in said if isinstance(key, str)]
+    return dict(named[:_MOST])
+
+
+def _names(value: Any) -> list[str] | str:
+    """Names in any kind of collection, sorted; otherwise what was given."""
+    if isinstance(value, list | tuple | Set):
+        return sorted({_text(each) for each in list(value)[:_MOST]})
+    return describe(value)
+
+
+def observe_decisions(answer: Answer, case: Facts) -> Facts:
+    (said,) = _each("ex1", answer, [()])
+    cases = {}
+    for name, each in _dict(said).items():
+        given = _dict(each)
+        cases[name] = {
+            "answers": {
+                field: _word(value) for field, value in _dict(given.get("answers")).items()
+            },
+            "kind": describe(given.get("answers")),
+            "verdict": _text(given.get("verdict")),
+            "because": _text(given.get("because")),
+        }
+    return {"kind": describe(said), "cases": cases}
+
+
+def observe_flips(answer: Answer, case: Facts) -> Facts:
+    (said,) = _each("ex2", answer, [()])
+    cases = {}
+    for name, each in _dict(said).items():
+        given = _dict(each)
+        saving = given.get("saving", "nothing")
+        cases[name] = {
+            "field": _text(given.get("field")),
+            "to": _word(given.get("to")),
+            "verdict": _text(given.get("verdict")),
+            "saving": None if saving is None else _word(saving),
+        }
+    return {"kind": describe(said), "cases": cases}
+
+
+def observe_nearest(answer: Answer, case: Facts) -> Facts:
+    found = []
+    for rule in case["rules"]:
+        verdict_at = UnknownRule(rule)
+        try:
+            (said,) = _each(
+                "ex3",
+                lambda *inputs, ask=verdict_at: answer(ask, *inputs),
+                [(rule["now"], rule["low"], rule["high"])],
+                "utils.decision.flips",
+            )
+        except TooManyCalls:
+            found.append({"said": "too many calls"})
+            continue
+        pair = isinstance(said, list | tuple) and len(said) == 2
+        value = [number(said[0]), _text(said[1])] if pair else describe(said)
+        found.append({"said": None if said is None else value})
+    return {"rules": found}
+
+
+class UnknownRule:
+    """A verdict for every value from low to high: it changes at each of the edges.
+
+    Raises ValueError outside of what is allowed, TooManyCalls after `CALLS` calls.
+    """
+
+    def __init__(self, rule: Facts) -> None:
+        self._rule, self._calls = rule, 0
+
+    def __call__(self, value: float) -> str:
+        low, high = self._rule["low"], self._rule["high"]
+        self._calls += 1
+        if self._calls > CALLS:
+            raise TooManyCalls(f"more than {CALLS} calls")
+        if not low <= value <= high:
+            raise ValueError(f"value: {value!r} is not allowed; allowed: {low:g} to {high:g}")
+        return self._rule["verdicts"][sum(value >= edge for edge in self._rule["edges"])]
+
+
+def observe_contradictions(answer: Answer, case: Facts) -> Facts:
+    calls = [(each["answers"], each["audit"], each["thresholds"]) for each in case["projects"]]
+    found = []
+    for said in _each("ex4", answer, calls, "utils.decision"):
+        given = _dict(said)
+        used = _dict(given.get("used"))
+        found.append(
+            {
+                "kind": describe(said),
+                "used": {field: _text(value) for field, value in used.items()},
+                "overruled": _names(given.get("overruled")),
+                "doubted": _names(given.get("doubted")),
+            }
+        )
+    return {"projects": found}
+
+
+def observe_pilot(answer: Answer, case: Facts) -> Facts:
+    calls = [(each["draws"], each["price"]) for each in case["pilots"]]
+    found = []
+    for said in _each("ex5", answer, calls, "utils.tco"):
+        given = _dict(said)
+        pilot = given.get("pilot")
+        if type(pilot).__name__ in ("bool", "bool_"):  # NumPy's says the same
+            pilot = bool(pilot)
+        found.append(
+            {
+                "kind": describe(said),
+                "now": _text(given.get("now")),
+                "after": {name: _text(v) for name, v in _dict(given.get("after")).items()},
+                "value": number(given.get("value")),
+                "pilot": pilot if isinstance(pilot, bool) else describe(pilot),
+            }
+        )
+    return {"pilots": found}
+
+
+def observe_plan(answer: Answer, case: Facts) -> Facts:
+    (said,) = _each("ex6", answer, [()], "utils.decision.pilot", "utils.decision.plan")
+    given = _dict(said)
+    steps = given.get("steps")
+    listed = list(steps)[:_MOST] if isinstance(steps, list | tuple) else []
+    sides = _dict(given.get("benchmark"))
+    return {
+        "kind": describe(said),
+        "steps_kind": describe(steps),
+        "steps": [_step(each) for each in listed],
+        "benchmark": {
+            side: {name: _plain(value) for name, value in _dict(each).items()}
+            for side, each in sides.items()
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool) else _word(value)
+
+
+def _step(said: Any) -> Facts:
+    given = _dict(said)
+    names = ("weeks", "engineers", "server_weeks", "at_most_weeks")
+    return {
+        "kind": describe(said),
+        "step": _text(given.get("step")),
+        **{name: number(given.get(name)) for name in names},
+        "exit": _conditions(given.get("exit")),
+        "stop": _conditions(given.get("stop")),
+    }
+
+
+def _conditions(said: Any) -> list[Any] | str:
+    """Triples of quantity, comparison and limit."""
+    if not isinstance(said, list | tuple):
+        return describe(said)
+    return [
+        [_text(each[0]), _text(each[1]), _word(each[2])]
+        if isinstance(each, list | tuple) and len(each) == 3
+        else describe(each)
+        for each in list(said)[:_MOST]
+    ]
+
+
+def observe_checklist(answer: Answer, case: Facts) -> Facts:
+    names = ("items", "record", "today", "code")
+    calls = [tuple(each[name] for name in names) for each in case["projects"]]
+    said = _each("ex7", answer, calls, "utils.decision")
+    return {
+        "projects": [
+            {"kind": describe(each), "states": {name: _text(v) for name, v in _dict(each).items()}}
+            for each in said
+        ]
+    }
+
+
+OBSERVERS = {
+    "ex1": Observer("decisions", observe_decisions),
+    "ex2": Observer("flips", observe_flips),
+    "ex3": Observer("nearest_flip", observe_nearest),
+    "ex4": Observer("contradictions", observe_contradictions),
+    "ex5": Observer("worth_of_pilot", observe_pilot),
+    "ex6": Observer("plan", observe_plan),
+    "ex7": Observer("checklist", observe_checklist),
+}

@@ -1,0 +1,262 @@
+"""The cases and the judgement of what a pilot is worth, exercise 5 of lab 14."""
+
+import random
+from collections.abc import Callable
+from statistics import median
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.values import Ways, near, right_values
+
+TOLERANCE = 1e-6
+"""Relative; of a value of nothing, the share of the larger mean cost that counts as nothing."""
+OPTIONS = ("trainium", "gpu")
+RESULTS = ("slow", "medium", "fast", "very fast")
+KINDS = ("changes", "not worth it", "never changes", "uneven", "noise", "three results")
+
+
+def pilot_cases(rng: random.Random) -> list[Facts]:
+    """A pilot that may change the choice, one that may not, and one of every kind."""
+    groups = [["changes"], ["never changes", "not worth it"], rng.sample(KINDS, len(KINDS))]
+    return [{"pilots": [_pilot(rng, kind) for kind in group]} for group in groups]
+
+
+def _pilot(rng: random.Random, kind: str) -> Facts:
+    while True:
+        pilot = _draw(rng, kind)
+        if _suits(pilot, kind):
+            return pilot
+
+
+def _draw(rng: random.Random, kind: str) -> Facts:
+    """Draws of both costs. What a result shifts is the mean of Trainium's cost."""
+    gpu = rng.randint(300, 900)
+    names = list(RESULTS[: {"three results": 3, "uneven": 4}.get(kind, 2)])
+    sizes = [rng.randint(6, 10) for _ in names]
+    if kind == "uneven":
+        sizes = rng.sample((3, 6, 12, 24), 4)
+    shifts = [gpu * rng.uniform(-0.3, 0.3) for _ in names]
+    if kind == "noise":
+        shifts = [gpu * rng.uniform(-0.02, 0.02)] * len(names)
+    if kind == "never changes":
+        sign = rng.choice((-1, 1))
+        shifts = [sign * gpu * rng.uniform(0.06, 0.3) for _ in names]
+    rows = []
+    for name, size, shift in zip(names, sizes, shifts, strict=True):
+        for _ in range(size):
+            cost = gpu + shift + rng.gauss(0, 0.12 * gpu)
+            rows.append((name, max(20, round(cost)), round(gpu * rng.uniform(0.9, 1.1))))
+    rng.shuffle(rows)
+    draws = {
+        "trainium": [row[1] for row in rows],
+        "gpu": [row[2] for row in rows],
+        "result": [row[0] for row in rows],
+    }
+    worth = value({"draws": draws})
+    share = rng.uniform(1.1, 1.6) if kind == "not worth it" else rng.uniform(0.3, 0.9)
+    price = round(share * worth, 2) if worth > 0 else round(0.01 * gpu, 2)
+    return {"draws": draws, "price": price, "kind": kind}
+
+
+def _suits(pilot: Facts, kind: str) -> bool:
+    """Whether no choice is a close call, and the kind is what it says."""
+    gaps = [abs(gap) for gap in (_gap(pilot), *(_gap(pilot, name) for name in _results(pilot)))]
+    mean_cost = mean(pilot["draws"]["gpu"])
+    if min(gaps) < 0.004 * mean_cost:
+        return False
+    worth, changes = value(pilot), len(set(after(pilot).values())) > 1
+    if kind == "never changes":
+        return not changes and worth == 0
+    if kind == "noise":
+        return worth < 0.03 * mean_cost
+    if not changes or worth < 0.01 * mean_cost:
+        return False
+    # The wrong ways have to be told from the right one.
+    ways = [number for _, number in wrong_ways(pilot)]
+    return all(abs(number - worth) > 0.01 * worth for number in ways)
+
+
+def pilot_words(case: Facts) -> str:
+    first = case["pilots"][0]
+    results = len(set(first["draws"]["result"]))
+    return (
+        f"{len(case['pilots'])} pilots, first with {len(first['draws']['result'])} draws,"
+        f" {results} results, at a price of {first['price']:g}"
+    )
+
+
+def mean(numbers: list[float]) -> float:
+    return sum(numbers) / len(numbers)
+
+
+def _results(pilot: Facts) -> list[str]:
+    return sorted(set(pilot["draws"]["result"]))
+
+
+def costs(pilot: Facts, option: str, result: str | None = None) -> list[float]:
+    draws = pilot["draws"]
+    pairs = zip(draws[option], draws["result"], strict=True)
+    return [cost for cost, each in pairs if result in (None, each)]
+
+
+def _gap(pilot: Facts, result: str | None = None) -> float:
+    return mean(costs(pilot, "gpu", result)) - mean(costs(pilot, "trainium", result))
+
+
+def _cheapest(pilot: Facts, result: str | None = None) -> str:
+    return min(OPTIONS, key=lambda option: mean(costs(pilot, option, result)))
+
+
+def now(pilot: Facts) -> str:
+    return _cheapest(pilot)
+
+
+def after(pilot: Facts) -> dict[str, str]:
+    return {name: _cheapest(pilot, name) for name in _results(pilot)}
+
+
+def _best_mean(pilot: Facts) -> float:
+    return min(mean(costs(pilot, option)) for option in OPTIONS)
+
+
+def value(pilot: Facts) -> float:
+    """What is saved, on average, by choosing after the result: summed without a loss where the
+    choice never changes.
+    """
+    chosen = now(pilot)
+    total = len(pilot["draws"]["result"])
+    saved = 0.0
+    for name, option in after(pilot).items():
+        if option != chosen:
+            gap = mean(costs(pilot, chosen, name)) - mean(costs(pilot, option, name))
+            saved += len(costs(pilot, option, name)) / total * gap
+    return saved
+
+
+def wrong_ways(pilot: Facts) -> Ways:
+    """What other ways give, the most telling first."""
+    chosen, total = now(pilot), len(pilot["draws"]["result"])
+    results, best = _results(pilot), _best_mean(pilot)
+    pairs = list(zip(costs(pilot, "trainium"), costs(pilot, "gpu"), strict=True))
+    gaps = {name: _gap(pilot, name) for name in results}
+    lead = 1 if chosen == "trainium" else -1
+    saved = {name: max(0.0, -lead * gap) for name, gap in gaps.items()}
+    shares = {name: len(costs(pilot, "gpu", name)) / total for name in results}
+    medians = sum(
+        shares[name] * min(median(costs(pilot, o, name)) for o in OPTIONS) for name in results
+    )
+    return [
+        ("that is the saving of one option over the other now: what does choosing later change?",
+         abs(_gap(pilot))),
+        ("that is choosing anew in every draw, which takes knowing everything: the pilot tells only"
+         " its result", best - mean([min(pair) for pair in pairs])),
+        ("the results are not equally likely: weigh each by its share of the draws",
+         mean(list(saved.values()))),
+        ("that is the best case: weigh what each result saves by how often it comes",
+         max(saved.values())),
+        ("a result that leaves the choice as it is saves nothing: count only those that change it",
+         sum(shares[name] * abs(gaps[name]) for name in results)),
+        ("that is what is saved in all draws together: the mean is asked for",
+         total * sum(shares[name] * saved[name] for name in results)),
+        ("the price is compared with the value, not taken off it",
+         sum(shares[name] * saved[name] for name in results) - pilot["price"]),
+        ("compare with choosing now the cheaper option, not the dearer one",
+         max(mean(costs(pilot, option)) for option in OPTIONS)
+         - sum(shares[n] * min(mean(costs(pilot, o, n)) for o in OPTIONS) for n in results)),
+        ("that is what one pays after the pilot: what is saved is the difference to paying now",
+         sum(shares[n] * min(mean(costs(pilot, o, n)) for o in OPTIONS) for n in results)),
+        ("the sign: it is the cost of choosing now less that of choosing later",
+         -sum(shares[name] * saved[name] for name in results)),
+        ("take the means of the costs, not their medians",
+         min(median(costs(pilot, o)) for o in OPTIONS) - medians),
+    ]  # fmt: skip
+
+
+def judge_pilots(case: Facts, facts: Facts) -> list[Criterion]:
+    pilots, said = case["pilots"], facts["pilots"]
+    if bad := next((each for each in said if not each["kind"].startswith("a dict")), None):
+        message = f"`worth_of_pilot` returned {bad['kind']}: return a dict with now, after, value"
+        rest = (criterion(n, w, False, "", "", "") for n, w in (("value", 3), ("pilot", 1)))
+        return [criterion("choices", 2, False, "", "", f"{message} and pilot"), *rest]
+    pairs = list(zip(pilots, said, strict=True))
+    values = _judge_values(pairs)
+    verdicts = _part("pilot", 1, pairs, _about_pilot)
+    # Without a value, whether it is more than the price is a guess.
+    return [
+        _part("choices", 2, pairs, _about_choices),
+        values,
+        verdicts if values.passed else not_judged(verdicts),
+    ]
+
+
+def _part(
+    name: str, weight: int, pairs: list[tuple[Facts, Facts]], about: Callable[[Facts, Facts], str]
+) -> Criterion:
+    texts = [about(pilot, said) for pilot, said in pairs]
+    good = sum(not text for text in texts)
+    first = next(filter(None, texts), "")
+    return criterion(name, weight, not first, f"{good} of {len(texts)}", "all", first)
+
+
+def _about_choices(pilot: Facts, said: Facts) -> str:
+    if said["now"] != now(pilot):
+        if said["now"] not in OPTIONS:
+            return f'now is {said["now"]}: it is "trainium" or "gpu"'
+        return "now: without a pilot one takes the option whose mean cost over all draws is less"
+    for name, option in after(pilot).items():
+        if name not in said["after"]:
+            return f"after: no choice for the result {name!r}: there is one for each"
+        if said["after"][name] != option:
+            return f"after {name!r}: take the option whose mean cost over its draws is less"
+    if extra := [name for name in said["after"] if name not in after(pilot)]:
+        return f"after: {extra[0]} is no result that occurs among the draws"
+    return ""
+
+
+def _judge_values(pairs: list[tuple[Facts, Facts]]) -> Criterion:
+    nothing = [(p, each) for p, each in pairs if value(p) == 0]
+    some = [(p, each) for p, each in pairs if value(p) > 0]
+    for pilot, each in nothing:
+        given, scale = each["value"], max(pilot["draws"]["gpu"])
+        if isinstance(given, str):
+            message = f"the value is {given}: return a number"
+        elif abs(given) > TOLERANCE * scale:
+            message = "no result changes the choice: then it is worth 0 to know it beforehand"
+            if given < 0:
+                message += ", never less"
+            known = [text for text, number in wrong_ways(pilot) if near(given, number, TOLERANCE)]
+            message = known[0] if known and number_tells(pilot, given) else message
+        else:
+            continue
+        return criterion("value", 3, False, "not 0", "0", message)
+    if not some:
+        return criterion("value", 3, True, f"{len(nothing)} of {len(nothing)}", "all", "")
+    return right_values(
+        "value",
+        3,
+        [each["value"] for _, each in some],
+        [value(pilot) for pilot, _ in some],
+        [f"a pilot with {len(p['draws']['result'])} draws" for p, _ in some],
+        [wrong_ways(pilot) for pilot, _ in some],
+        "the mean cost of choosing now, less that of choosing after each result, weighed by how"
+        " often it comes",
+        TOLERANCE,
+    )
+
+
+def number_tells(pilot: Facts, given: float) -> bool:
+    """Whether only one wrong way gives this number."""
+    return sum(near(given, number, TOLERANCE) for _, number in wrong_ways(pilot)) == 1
+
+
+def _about_pilot(pilot: Facts, said: Facts) -> str:
+    worth = value(pilot) > pilot["price"]
+    if said["pilot"] is worth:
+        return ""
+    if not isinstance(said["pilot"], bool):
+        return f"pilot is {said['pilot']}: it is True or False"
+    if worth:
+        return "the value is more than the price: it is worth its price"
+    if value(pilot) == 0:
+        return "what cannot change the choice is worth no price"
+    return "the value is less than the price: choose without it"

@@ -1,0 +1,300 @@
+"""The judgement of a pilot plan, exercise 6 of lab 14: by rules that a plan keeps or breaks."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab14.examples import BUDGET, QUANTITIES, STEPS
+
+BEFORE = (
+    ("audit", "port", "what the audit finds decides what has to be ported"),
+    ("baseline", "parity", "results are compared with those of the baseline"),
+    ("port", "parity", "only what runs has results"),
+    ("parity", "measure", "the speed of wrong results is worth nothing"),
+    ("measure", "sign", "the decision is made again with what was measured"),
+)
+"""A step, one that comes after it, and why."""
+
+NOBODY = {
+    "confidence": "how sure one feels ends no step: measure something that can say no",
+    "lines changed": "more or fewer lines say nothing about whether the step is done",
+    "seconds on the CPU": "a laptop's time says nothing about Trainium",
+    "peak over peak": "a peak is what no workload reaches: measure throughput",
+}
+"""Quantities that decide nothing, and why."""
+
+NEEDED: dict[str, tuple[tuple[str, str, float, float, str], ...]] = {
+    "baseline": (
+        ("spread of three runs", "<=", 0.005, 0.15, "without its spread one run compares nothing"),
+    ),
+    "audit": (
+        ("kernels without replacement", "<=", 0, 0, "one kernel that nobody replaces stops it all"),
+    ),
+    "port": (
+        ("graphs after warm-up", "<=", 0, 0, "each such graph is compiled anew in production"),
+    ),
+    "parity": (
+        ("values outside tolerance", "<=", 0, 0, "one quantity outside is a result that differs"),
+        ("accepted answers", ">=", BUDGET["accepted_least"], 1,
+         "captains judge by hand here: without their score, quality is a feeling"),
+    ),
+    "measure": (
+        ("throughput over break-even", ">=", 1, 3, "below 1 the port costs more than it saves"),
+    ),
+    "sign": (("open contract items", "<=", 0, 0, "what is open when one signs stays open"),),
+}  # fmt: skip
+"""Step to what has to end it: quantity, comparison, the limits that are allowed, and why."""
+
+CAPACITY = "servers promised in writing"
+TERMS = ("items", "accepted", "precision", "region", "purchase", "date")
+"""What has to be the same on both sides of a benchmark."""
+RUNS = 3
+
+
+def plan_cases(rng: random.Random) -> list[Facts]:
+    """One case: the plan of the ferry company."""
+    return [dict(BUDGET)]
+
+
+def plan_words(case: Facts) -> str:
+    return (
+        f"the ferry company, with {case['weeks']} weeks and a pilot worth at most"
+        f" {case['value_of_measuring']:,}"
+    )
+
+
+def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
+    missing = _about_steps(facts)
+    found = [_rule("six steps", missing)]
+    for name, about in _ABOUT.items():
+        # Of steps that are not there nothing can be said; the benchmark stands by itself.
+        idle = missing and name != "benchmark"
+        found.append(not_judged(_rule(name, "")) if idle else _rule(name, about(case, facts)))
+    return found
+
+
+def _rule(name: str, text: str) -> Criterion:
+    return criterion(name, 1, not text, "", "", text)
+
+
+def _by_name(facts: Facts) -> dict[str, Facts]:
+    return {each["step"]: each for each in facts["steps"]}
+
+
+def _about_steps(facts: Facts) -> str:
+    if not facts["kind"].startswith("a dict"):
+        return f'`plan` returned {facts["kind"]}: return {{"steps": [...], "benchmark": {{...}}}}'
+    if not facts["steps"]:
+        return f'"steps" is {facts["steps_kind"]}: make it a list of six steps'
+    names = [each["step"] for each in facts["steps"]]
+    if unknown := [name for name in names if name not in STEPS]:
+        return f"{unknown[0]} is no step; there are {', '.join(STEPS)}"
+    if missing := [name for name in STEPS if name not in names]:
+        return f"the step {missing[0]!r} is missing: a pilot has all six"
+    if len(names) > len(STEPS):
+        twice = next(name for name in STEPS if names.count(name) > 1)
+        return f"the step {twice!r} stands there twice"
+    return ""
+
+
+def _about_order(case: Facts, facts: Facts) -> str:
+    names = [each["step"] for each in facts["steps"]]
+    for first, later, why in BEFORE:
+        if names.index(first) > names.index(later):
+            return f"{first!r} comes before {later!r}: {why}"
+    early = facts["steps"][: names.index("port")]
+    if not any(CAPACITY in _quantities(each["exit"]) for each in early):
+        return (
+            f"no step before the port ends with {CAPACITY!r}: a port to machines that nobody has"
+            " promised may be for nothing, so ask first"
+        )
+    return ""
+
+
+def _quantities(conditions: Any) -> list[str]:
+    return [each[0] for each in conditions if isinstance(each, list)]
+
+
+def _about_conditions(step: str, what: str, conditions: Any) -> str:
+    """Whether conditions can be decided by numbers at all."""
+    example = f'[("{NEEDED[step][0][0]}", "{NEEDED[step][0][1]}", ...)]'
+    if isinstance(conditions, str) or not conditions:
+        said = conditions if isinstance(conditions, str) else "empty"
+        return f"{step}: {what} is {said}: make it a list of triples, such as {example}"
+    for each in conditions:
+        if isinstance(each, str):
+            return f"{step}: {what} holds {each}: write (quantity, comparison, limit)"
+        quantity, compare, limit = each
+        if quantity not in QUANTITIES:
+            return f"{step}: {quantity!r} is no quantity of the table"
+        if quantity in NOBODY:
+            return f"{step}: {quantity!r}: {NOBODY[quantity]}"
+        if compare not in ("<=", ">="):
+            return f'{step}: {quantity!r}: {compare} is no comparison: "<=" or ">="'
+        if isinstance(limit, str):
+            return f"{step}: {quantity!r}: the limit is {limit}: only a number can be met or missed"
+    return ""
+
+
+def _about_exits(case: Facts, facts: Facts) -> Iterator[str]:
+    steps = _by_name(facts)
+    for step in STEPS:
+        conditions = steps[step]["exit"]
+        if text := _about_conditions(step, "exit", conditions):
+            yield text
+            continue
+        for quantity, compare, least, most, why in NEEDED[step]:
+            own = [each for each in conditions if each[0] == quantity]
+            if not own:
+                yield f"{step}: {quantity!r} has to be part of how it ends: {why}"
+                continue
+            if own[0][1] != compare:
+                yield f"{step}: {quantity!r} {own[0][1]}: then a worse result would end it"
+            elif not least <= own[0][2] <= most:
+                allowed = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+                yield f"{step}: {quantity!r} {compare} {own[0][2]:g}: {why}; sensible is {allowed}"
+        for quantity, compare, limit in conditions:
+            if quantity == CAPACITY and (compare, limit) != (">=", case["servers_needed"]):
+                yield (
+                    f"{step}: {CAPACITY!r} {compare} {limit:g}: the work needs at least"
+                    f" {case['servers_needed']} servers"
+                )
+
+
+def _about_stops(facts: Facts) -> Iterator[str]:
+    steps = _by_name(facts)
+    for step in STEPS:
+        each = steps[step]
+        if text := _about_conditions(step, "stop", each["stop"]):
+            yield f"{text}; a plan without a reason to stop becomes a project"
+            continue
+        if isinstance(each["exit"], str):
+            continue
+        for ends in [e for e in each["exit"] if isinstance(e, list) and not isinstance(e[2], str)]:
+            for stops in each["stop"]:
+                if stops[0] == ends[0] and _both(stops, ends):
+                    yield (
+                        f"{step}: one result of {stops[0]!r} both ends and stops it:"
+                        f" {ends[1]} {ends[2]:g} and {stops[1]} {stops[2]:g}"
+                    )
+        needed = [quantity for quantity, *_ in NEEDED[step]] + [CAPACITY, "votes"]
+        if step != "port" and not any(stop[0] in needed for stop in each["stop"]):
+            yield f"{step}: no stop looks at what ends it: which {needed[0]!r} is hopeless?"
+    weeks = [(name, steps[name]["weeks"], steps[name]["at_most_weeks"]) for name in STEPS]
+    for name, planned, most in weeks:
+        if isinstance(most, str) or isinstance(planned, str):
+            yield f"{name}: at_most_weeks is {most}: after how many weeks does it stop?"
+        elif not planned <= most <= 2 * planned:
+            yield (
+                f"{name}: planned are {planned:g} weeks, it stops after {most:g}: allow at least"
+                " the planned ones and at most twice as many"
+            )
+
+
+def _both(a: list[Any], b: list[Any]) -> bool:
+    """Whether a value can meet two conditions on the same quantity."""
+    if a[1] == b[1]:
+        return True
+    low, high = (a[2], b[2]) if a[1] == ">=" else (b[2], a[2])
+    return low <= high
+
+
+def _about_time(case: Facts, facts: Facts) -> str:
+    steps = _by_name(facts)
+    for name in STEPS:
+        weeks = steps[name]["weeks"]
+        if isinstance(weeks, str) or weeks <= 0:
+            return f"{name}: weeks is {weeks}: every step takes some time, even half a week"
+    port = steps["port"]
+    people = port["engineers"]
+    if isinstance(people, str) or people <= 0 or people > case["engineers"]:
+        return f"port: engineers is {people}: there are {case['engineers']}"
+    needed = case["port_weeks"] / people
+    if port["weeks"] < needed:
+        return (
+            f"port: {port['weeks']:g} weeks of {people:g}: it is estimated at"
+            f" {case['port_weeks']} weeks of one engineer, so {needed:g} at least"
+        )
+    most = [steps[name]["at_most_weeks"] for name in STEPS]
+    if any(isinstance(each, str) for each in most):
+        return "at_most_weeks is missing somewhere: when does the plan end at the latest?"
+    latest = sum(max(0, each) for each in most)
+    if latest > case["weeks"] / 2:
+        return (
+            f"at the latest it ends after {latest:g} weeks of {case['weeks']}: production needs"
+            " the other half, so at_most_weeks has to add up to that"
+        )
+    return ""
+
+
+def _about_price(case: Facts, facts: Facts) -> str:
+    steps = _by_name(facts)
+    total = 0.0
+    for name in STEPS:
+        each = steps[name]
+        numbers = [each["weeks"], each["engineers"], each["server_weeks"]]
+        if bad := [number for number in numbers if isinstance(number, str) or number < 0]:
+            return f"{name}: {bad[0]} where weeks, engineers or server_weeks should be a number"
+        if each["engineers"] > case["engineers"]:
+            return f"{name}: {each['engineers']:g} engineers, and there are {case['engineers']}"
+        if each["engineers"] == 0:
+            return f"{name}: nobody works on it: engineers is 0"
+        rate = case["gpu_server_week" if name == "baseline" else "trainium_server_week"]
+        total += each["weeks"] * each["engineers"] * case["pay_per_engineer_week"]
+        total += each["server_weeks"] * rate
+    for name, why in (
+        ("baseline", "today's work runs on a GPU server"),
+        ("parity", "a device rounds by itself: results are compared on one"),
+        ("measure", "throughput is measured on the machine that is to be bought"),
+    ):
+        if steps[name]["server_weeks"] == 0:
+            return f"{name}: server_weeks is 0, but {why}"
+    if total > case["value_of_measuring"]:
+        return (
+            f"people and servers cost {total:,.0f}, and knowing the result is worth at most"
+            f" {case['value_of_measuring']:,}: such a pilot is not worth its price"
+        )
+    return ""
+
+
+def _about_benchmark(case: Facts, facts: Facts) -> str:
+    sides = facts["benchmark"]
+    for side in ("trainium", "gpu"):
+        if not sides.get(side):
+            return f'"benchmark" has no {side!r}: say for both sides how they are measured'
+        for name in (*TERMS, "from", "runs", "cold_apart"):
+            if name not in sides[side]:
+                return f"{side}: {name!r} is missing"
+        if sides[side]["from"] != "own run":
+            return (
+                f"{side}: from {sides[side]['from']!r}: a peak or a claim of others is not this"
+                ' work: "own run"'
+            )
+        runs = sides[side]["runs"]
+        if isinstance(runs, bool) or not isinstance(runs, int | float) or runs < RUNS:
+            return f"{side}: {runs} runs: one shows no spread, take {RUNS} at least"
+        if sides[side]["cold_apart"] is not True:
+            return f"{side}: the first start has to stand apart: compilation belongs to it alone"
+        accepted = sides[side]["accepted"]
+        if isinstance(accepted, str) or not case["accepted_least"] <= accepted <= 1:
+            return f"{side}: accepted {accepted}: speed counts at a quality that is accepted"
+    for name in TERMS:
+        a, b = sides["trainium"][name], sides["gpu"][name]
+        if a != b:
+            return f"{name}: {a!r} on one side and {b!r} on the other: compare the same"
+        if a in ("", 0, "None") or isinstance(a, str) and not a.strip():
+            return f"{name}: nothing is said"
+    return ""
+
+
+_ABOUT = {
+    "order": _about_order,
+    "exits": lambda case, facts: next(_about_exits(case, facts), ""),
+    "stops": lambda case, facts: next(_about_stops(facts), ""),
+    "time": _about_time,
+    "price": _about_price,
+    "benchmark": _about_benchmark,
+}
+"""The rules beside that of the six steps: what is wrong, or ""."""
