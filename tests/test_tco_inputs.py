@@ -468,9 +468,11 @@ def test_owned_machines_cost_their_parts() -> None:
     assert found.price == pytest.approx(16.25)
     assert found.carbon_kg_per_hour == pytest.approx(5.0)
     for name in good:
-        for bad in (-1.0, math.nan):
+        for bad in (-1.0, math.nan, math.inf):
             with refused(f"{name} = {bad:g}: allowed is"):
                 tco.owned(**good | {name: bad})
+        with refused(f"{name} = '1': allowed is"):
+            tco.owned(**good | {name: "1"})
     for name, bad in (("pue", 0.9), ("residual", 1.1), ("years", 0.0)):
         with refused(f"{name} = {bad:g}"):
             tco.owned(**good | {name: bad})

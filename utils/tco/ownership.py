@@ -4,9 +4,17 @@ In the cloud the price of an hour holds power, cooling, building and repair. Who
 pays them singly, and whether they are used or not.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from utils.tco.fields import HOURS_PER_YEAR, InputError
+from utils.tco.fields import FIELDS, HOURS_PER_YEAR, Field
+
+_PURCHASE = Field("purchase", "USD", "ownership", "of one server", least=0.0)
+_YEARS = Field("years", "year", "ownership", "of use", above=0.0)
+_ENERGY_PRICE = Field("energy_price", "USD/kWh", "ownership", "of the electricity", least=0.0)
+_UPKEEP = Field("upkeep", "1/year", "ownership", "as a share of the purchase", least=0.0)
+_RESIDUAL = Field("residual", "ratio", "ownership", "share of the purchase", least=0.0, most=1.0)
+_POWER = replace(FIELDS["power"], name="power_kw")
+_CARBON = replace(FIELDS["carbon"], name="carbon_kg_per_kwh")
 
 
 @dataclass(frozen=True)
@@ -33,35 +41,30 @@ def owned(
     energy_price: float,
     upkeep: float,
     carbon_kg_per_kwh: float,
-    residual: float = 0.0,
+    residual: float,
 ) -> Owned:
     """One server that is switched on all the time.
 
     Args:
         purchase: money for the server with its share of network and racks.
-        years: of use. residual: share of the purchase that it sells for at the end.
+        years: of use.
         power_kw: drawn on average. pue: power of the building over that of the machines.
         energy_price: money per kWh. upkeep: share of the purchase per year for repair, space and
             people.
         carbon_kg_per_kwh: of the electricity.
+        residual: share of the purchase that it sells for at the end.
 
-    >>> owned(300_000, 5, 10, 1.25, 0.1, 0.05, 0.4).energy_per_hour
+    >>> owned(300_000, 5, 10, 1.25, 0.1, 0.05, 0.4, 0.1).energy_per_hour
     1.25
 
     Raises: InputError.
     """
-    at_least = {
-        "purchase": (purchase, 0), "power_kw": (power_kw, 0), "pue": (pue, 1),
-        "energy_price": (energy_price, 0), "upkeep": (upkeep, 0),
-        "carbon_kg_per_kwh": (carbon_kg_per_kwh, 0), "residual": (residual, 0),
-    }  # fmt: skip
-    for name, (value, least) in at_least.items():
-        if not value >= least:
-            raise InputError(name, f"{value:g}", f"{least:g} or more")
-    if not years > 0:
-        raise InputError("years", f"{years:g}", "more than 0")
-    if residual > 1:
-        raise InputError("residual", f"{residual:g}", "0 or more and at most 1 (ratio)")
+    for field, value in (
+        (_PURCHASE, purchase), (_YEARS, years), (_POWER, power_kw), (FIELDS["pue"], pue),
+        (_ENERGY_PRICE, energy_price), (_UPKEEP, upkeep), (_CARBON, carbon_kg_per_kwh),
+        (_RESIDUAL, residual),
+    ):  # fmt: skip
+        field.check(value)
     kwh = power_kw * pue
     return Owned(
         capital_per_hour=purchase * (1 - residual) / (years * HOURS_PER_YEAR),
