@@ -20,6 +20,10 @@ class InputError(ValueError):
         self.field, self.found, self.allowed, self.hint = field, found, allowed, hint
         super().__init__(f"{field} = {found}: allowed is {allowed}" + (f". {hint}" if hint else ""))
 
+    def renamed(self, field: str) -> "InputError":
+        """The same error of an input that its reader knows by another name."""
+        return InputError(field, self.found, self.allowed, self.hint)
+
 
 @dataclass(frozen=True)
 class Field:

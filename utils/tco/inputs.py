@@ -189,8 +189,7 @@ def parsed(entry: Mapping[str, Any], name: str) -> Input:
         return _parsed(entry, name)
     except InputError as error:
         own = error.field == name
-        raise InputError(name if own else f"{name}: {error.field}", error.found, error.allowed,
-                         error.hint) from None  # fmt: skip
+        raise error.renamed(name if own else f"{name}: {error.field}") from None
 
 
 def _parsed(entry: Mapping[str, Any], name: str) -> Input:

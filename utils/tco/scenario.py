@@ -87,7 +87,11 @@ class Scenario:
             options[name] = dataclasses.replace(each, inputs=own)
         object.__setattr__(self, "options", MappingProxyType(options))
         for name in self.options:
-            _named_in(name, self.cost, name)
+            try:
+                self.cost(name)
+            except InputError as error:
+                fields = (f"{name}.{each}" for each in error.field.split(", "))
+                raise error.renamed(", ".join(fields)) from None
 
     def _fitted(self, inputs: Mapping[str, Input], prefix: str) -> Mapping[str, Input]:
         return MappingProxyType(
@@ -183,16 +187,7 @@ def _named(path: str, function: Any, *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except InputError as error:
-        raise InputError(path, error.found, error.allowed, error.hint) from None
-
-
-def _named_in(option: str, function: Any, *arguments: Any) -> Any:
-    """Call it; an InputError names the option before the field."""
-    try:
-        return function(*arguments)
-    except InputError as error:
-        fields = ", ".join(f"{option}.{each}" for each in error.field.split(", "))
-        raise InputError(fields, error.found, error.allowed, error.hint) from None
+        raise error.renamed(path) from None
 
 
 @cache

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from utils.tco.cost import Cost
+from utils.tco.cost import Cost, Number
 from utils.tco.fields import InputError
 from utils.tco.scenario import Scenario
 
@@ -100,8 +100,7 @@ def compare(
         option: np.broadcast_to(scenario.cost(option, drawn).total, (draws,)) for option in (a, b)
     }
     best = {option: scenario.cost(option) for option in (a, b)}
-    if not np.all(totals[b] > 0):
-        raise InputError(b, "a cost of 0", "more than 0", "Savings are shares of it")
+    _check_divisor(b, totals[b])
     return Comparison(scenario, a, b, best, drawn, totals)
 
 
@@ -252,9 +251,13 @@ def _saving(
     arrays = {path: np.asarray(value, dtype=float) for path, value in changes.items()}
     shape = np.broadcast_shapes(*(each.shape for each in arrays.values()))
     totals = [scenario.cost(option, arrays).total for option in (a, b)]
-    if not np.all(totals[1] > 0):
-        raise InputError(b, "a cost of 0", "more than 0", "Savings are shares of it")
+    _check_divisor(b, totals[1])
     return np.broadcast_to(1 - totals[0] / totals[1], shape)
+
+
+def _check_divisor(option: str, total: Number) -> None:
+    if not np.all(total > 0):
+        raise InputError(option, "a cost of 0", "more than 0", "Savings are shares of it")
 
 
 def _pair(scenario: Scenario, a: str | None, b: str | None) -> tuple[str, str]:
