@@ -20,6 +20,7 @@ from utils.exercises import decide as judged_all
 from utils.exercises import judge, observe_case
 from utils.exercises.lab14 import (
     audits,
+    budgets,
     deciding,
     defending,
     edges,
@@ -294,7 +295,7 @@ def garbage() -> list:
         {"steps": [step, bad, 3, None], "benchmark": {"gpu": {"runs": "x", "items": []}}},
         {"steps": [{**bad, "step": name} for name in examples.STEPS], "benchmark": []},
         {"steps": [{**step, "step": name} for name in examples.STEPS],
-         "benchmark": {side: dict.fromkeys((*plans.TERMS, "from", "runs", "cold_apart"), True)
+         "benchmark": {side: dict.fromkeys((*budgets.TERMS, "from", "runs", "cold_apart"), True)
                        for side in ("trainium", "gpu")}},
         {"kernels": [], "parity": "x" * 10_000, "cost": None},
     ]  # fmt: skip

@@ -30,7 +30,7 @@ FORMS: Mapping[str, Mapping[str, Right]] = {
         "shapes": (("static",), "every sequence is cut to one length"),
         "deadline_weeks": ((36, 40), "in nine months"),
         "experience": (("another accelerator",), "they once moved a model to another accelerator"),
-        "region": (("us-east-2",), "stay there, in us-east-2"),
+        "region": (("us-east-2",), "must stay in us-east-2"),
         "capacity": (("not asked yet",), "nothing is in writing, for GPUs neither"),
         "gate": (("by hand",), "Three captains read the answers"),
         "managed": (("not enough",), "Hosted models were tried and invented harbours"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab14 import budgets
 from utils.exercises.lab14.examples import BUDGET, QUANTITIES, STEPS
 
 BEFORE = (
@@ -48,9 +49,6 @@ NEEDED: dict[str, tuple[tuple[str, str, float, float, str], ...]] = {
 """Step to what has to end it: quantity, comparison, the limits that are allowed, and why."""
 
 CAPACITY = "servers promised in writing"
-TERMS = ("items", "accepted", "precision", "region", "purchase", "date")
-"""What has to be the same on both sides of a benchmark."""
-RUNS = 3
 
 
 def plan_cases(rng: random.Random) -> list[Facts]:
@@ -71,16 +69,16 @@ def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
     for name, about in _ABOUT.items():
         # Of steps that are not there nothing can be said; the benchmark stands by itself.
         idle = missing and name != "benchmark"
-        found.append(not_judged(_rule(name, "")) if idle else _rule(name, about(case, facts)))
+        if idle:
+            found.append(not_judged(_rule(name, "")))
+        else:
+            sums = _SUMS[name](case, facts) if name in _SUMS else ("", "")
+            found.append(_rule(name, about(case, facts), *sums))
     return found
 
 
-def _rule(name: str, text: str) -> Criterion:
-    return criterion(name, 1, not text, "", "", text)
-
-
-def _by_name(facts: Facts) -> dict[str, Facts]:
-    return {each["step"]: each for each in facts["steps"]}
+def _rule(name: str, text: str, measured: str = "", target: str = "") -> Criterion:
+    return criterion(name, 1, not text, measured, target, text)
 
 
 def _about_steps(facts: Facts) -> str:
@@ -139,7 +137,7 @@ def _about_conditions(step: str, what: str, conditions: Any) -> str:
 
 
 def _about_exits(case: Facts, facts: Facts) -> Iterator[str]:
-    steps = _by_name(facts)
+    steps = budgets.by_name(facts)
     for step in STEPS:
         conditions = steps[step]["exit"]
         if text := _about_conditions(step, "exit", conditions):
@@ -164,7 +162,7 @@ def _about_exits(case: Facts, facts: Facts) -> Iterator[str]:
 
 
 def _about_stops(facts: Facts) -> Iterator[str]:
-    steps = _by_name(facts)
+    steps = budgets.by_name(facts)
     for step in STEPS:
         each = steps[step]
         if text := _about_conditions(step, "stop", each["stop"]):
@@ -201,100 +199,14 @@ def _both(a: list[Any], b: list[Any]) -> bool:
     return low <= high
 
 
-def _about_time(case: Facts, facts: Facts) -> str:
-    steps = _by_name(facts)
-    for name in STEPS:
-        weeks = steps[name]["weeks"]
-        if isinstance(weeks, str) or weeks <= 0:
-            return f"{name}: weeks is {weeks}: every step takes some time, even half a week"
-    port = steps["port"]
-    people = port["engineers"]
-    if isinstance(people, str) or people <= 0 or people > case["engineers"]:
-        return f"port: engineers is {people}: there are {case['engineers']}"
-    needed = case["port_weeks"] / people
-    if port["weeks"] < needed:
-        return (
-            f"port: {port['weeks']:g} weeks of {people:g}: it is estimated at"
-            f" {case['port_weeks']} weeks of one engineer, so {needed:g} at least"
-        )
-    most = [steps[name]["at_most_weeks"] for name in STEPS]
-    if any(isinstance(each, str) for each in most):
-        return "at_most_weeks is missing somewhere: when does the plan end at the latest?"
-    latest = sum(max(0, each) for each in most)
-    if latest > case["weeks"] / 2:
-        return (
-            f"at the latest it ends after {latest:g} weeks of {case['weeks']}: production needs"
-            " the other half, so at_most_weeks has to add up to that"
-        )
-    return ""
-
-
-def _about_price(case: Facts, facts: Facts) -> str:
-    steps = _by_name(facts)
-    total = 0.0
-    for name in STEPS:
-        each = steps[name]
-        numbers = [each["weeks"], each["engineers"], each["server_weeks"]]
-        if bad := [number for number in numbers if isinstance(number, str) or number < 0]:
-            return f"{name}: {bad[0]} where weeks, engineers or server_weeks should be a number"
-        if each["engineers"] > case["engineers"]:
-            return f"{name}: {each['engineers']:g} engineers, and there are {case['engineers']}"
-        if each["engineers"] == 0:
-            return f"{name}: nobody works on it: engineers is 0"
-        rate = case["gpu_server_week" if name == "baseline" else "trainium_server_week"]
-        total += each["weeks"] * each["engineers"] * case["pay_per_engineer_week"]
-        total += each["server_weeks"] * rate
-    for name, why in (
-        ("baseline", "today's work runs on a GPU server"),
-        ("parity", "a device rounds by itself: results are compared on one"),
-        ("measure", "throughput is measured on the machine that is to be bought"),
-    ):
-        if steps[name]["server_weeks"] == 0:
-            return f"{name}: server_weeks is 0, but {why}"
-    if total > case["value_of_measuring"]:
-        return (
-            f"people and servers cost {total:,.0f}, and knowing the result is worth at most"
-            f" {case['value_of_measuring']:,}: such a pilot is not worth its price"
-        )
-    return ""
-
-
-def _about_benchmark(case: Facts, facts: Facts) -> str:
-    sides = facts["benchmark"]
-    for side in ("trainium", "gpu"):
-        if not sides.get(side):
-            return f'"benchmark" has no {side!r}: say for both sides how they are measured'
-        for name in (*TERMS, "from", "runs", "cold_apart"):
-            if name not in sides[side]:
-                return f"{side}: {name!r} is missing"
-        if sides[side]["from"] != "own run":
-            return (
-                f"{side}: from {sides[side]['from']!r}: a peak or a claim of others is not this"
-                ' work: "own run"'
-            )
-        runs = sides[side]["runs"]
-        if isinstance(runs, bool) or not isinstance(runs, int | float) or runs < RUNS:
-            return f"{side}: {runs} runs: one shows no spread, take {RUNS} at least"
-        if sides[side]["cold_apart"] is not True:
-            return f"{side}: the first start has to stand apart: compilation belongs to it alone"
-        accepted = sides[side]["accepted"]
-        if isinstance(accepted, str) or not case["accepted_least"] <= accepted <= 1:
-            return f"{side}: accepted {accepted}: speed counts at a quality that is accepted"
-    for name in TERMS:
-        a, b = sides["trainium"][name], sides["gpu"][name]
-        if a != b:
-            return f"{name}: {a!r} on one side and {b!r} on the other: compare the same"
-        if a in ("", 0, "None") or isinstance(a, str) and not a.strip():
-            return f"{name}: nothing is said"
-    return ""
-
-
 _ABOUT = {
     "order": _about_order,
     "exits": lambda case, facts: next(_about_exits(case, facts), ""),
     "stops": lambda case, facts: next(_about_stops(facts), ""),
-    "time": _about_time,
-    "price": _about_price,
-    "benchmark": _about_benchmark,
+    "time": budgets.about_time,
+    "price": budgets.about_price,
+    "benchmark": budgets.about_benchmark,
 }
 """The rules beside that of the six steps: what is wrong, or ""."""
+_SUMS = {"time": budgets.latest_said, "price": budgets.price_said}
+"""What is added up for a rule, and what it may be, for the card."""

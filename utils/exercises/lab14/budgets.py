@@ -1,0 +1,124 @@
+"""Time, price and benchmark of a pilot plan, exercise 6 of lab 14."""
+
+from utils.exercises import Facts
+from utils.exercises.lab14.examples import STEPS
+
+TERMS = ("items", "accepted", "precision", "region", "purchase", "date")
+"""What has to be the same on both sides of a benchmark."""
+RUNS = 3
+
+
+def by_name(facts: Facts) -> dict[str, Facts]:
+    return {each["step"]: each for each in facts["steps"]}
+
+
+def latest(facts: Facts) -> float | None:
+    """Weeks after which a plan has ended, whatever happens; None if it does not say."""
+    most = [each["at_most_weeks"] for each in facts["steps"]]
+    return None if any(isinstance(each, str) for each in most) else sum(max(0, e) for e in most)
+
+
+def price(case: Facts, facts: Facts) -> float | None:
+    """People and servers; None if a number is missing."""
+    total = 0.0
+    for each in facts["steps"]:
+        numbers = [each["weeks"], each["engineers"], each["server_weeks"]]
+        if any(isinstance(number, str) for number in numbers):
+            return None
+        weeks, engineers, server_weeks = numbers
+        rate = case["gpu_server_week" if each["step"] == "baseline" else "trainium_server_week"]
+        total += weeks * engineers * case["pay_per_engineer_week"] + server_weeks * rate
+    return total
+
+
+def latest_said(case: Facts, facts: Facts) -> tuple[str, str]:
+    weeks = latest(facts)
+    return "" if weeks is None else f"{weeks:g}", f"at most {case['weeks'] / 2:g} weeks"
+
+
+def price_said(case: Facts, facts: Facts) -> tuple[str, str]:
+    total = price(case, facts)
+    return "" if total is None else f"{total:.0f}", f"at most {case['value_of_measuring']}"
+
+
+def about_time(case: Facts, facts: Facts) -> str:
+    steps = by_name(facts)
+    for name in STEPS:
+        weeks = steps[name]["weeks"]
+        if isinstance(weeks, str) or weeks <= 0:
+            return f"{name}: weeks is {weeks}: every step takes some time, even half a week"
+    port = steps["port"]
+    people = port["engineers"]
+    if isinstance(people, str) or people <= 0 or people > case["engineers"]:
+        return f"port: engineers is {people}: there are {case['engineers']}"
+    needed = case["port_weeks"] / people
+    if port["weeks"] < needed:
+        return (
+            f"port: {port['weeks']:g} weeks of {people:g}: it is estimated at"
+            f" {case['port_weeks']} weeks of one engineer, so {needed:g} at least"
+        )
+    weeks = latest(facts)
+    if weeks is None:
+        return "at_most_weeks is missing somewhere: when does the plan end at the latest?"
+    if weeks > case["weeks"] / 2:
+        return (
+            f"at the latest it ends after {weeks:g} weeks of {case['weeks']}: production needs"
+            " the other half, so at_most_weeks has to add up to that"
+        )
+    return ""
+
+
+def about_price(case: Facts, facts: Facts) -> str:
+    steps = by_name(facts)
+    for name in STEPS:
+        each = steps[name]
+        numbers = [each["weeks"], each["engineers"], each["server_weeks"]]
+        if bad := [number for number in numbers if isinstance(number, str) or number < 0]:
+            return f"{name}: {bad[0]} where weeks, engineers or server_weeks should be a number"
+        if each["engineers"] > case["engineers"]:
+            return f"{name}: {each['engineers']:g} engineers, and there are {case['engineers']}"
+        if each["engineers"] == 0:
+            return f"{name}: nobody works on it: engineers is 0"
+    for name, why in (
+        ("baseline", "today's work runs on a GPU server"),
+        ("parity", "a device rounds by itself: results are compared on one"),
+        ("measure", "throughput is measured on the machine that is to be bought"),
+    ):
+        if steps[name]["server_weeks"] == 0:
+            return f"{name}: server_weeks is 0, but {why}"
+    if (total := price(case, facts)) > case["value_of_measuring"]:
+        return (
+            f"people and servers cost {total:,.0f}, and knowing the result is worth at most"
+            f" {case['value_of_measuring']:,}: such a pilot is not worth its price"
+        )
+    return ""
+
+
+def about_benchmark(case: Facts, facts: Facts) -> str:
+    sides = facts["benchmark"]
+    for side in ("trainium", "gpu"):
+        if not sides.get(side):
+            return f'"benchmark" has no {side!r}: say for both sides how they are measured'
+        for name in (*TERMS, "from", "runs", "cold_apart"):
+            if name not in sides[side]:
+                return f"{side}: {name!r} is missing"
+        if sides[side]["from"] != "own run":
+            return (
+                f"{side}: from {sides[side]['from']!r}: a peak or a claim of others is not this"
+                ' work: "own run"'
+            )
+        runs = sides[side]["runs"]
+        if isinstance(runs, bool) or not isinstance(runs, int | float) or runs < RUNS:
+            return f"{side}: {runs} runs: one shows no spread, take {RUNS} at least"
+        if sides[side]["cold_apart"] is not True:
+            return f"{side}: the first start has to stand apart: compilation belongs to it alone"
+        accepted = sides[side]["accepted"]
+        if isinstance(accepted, str) or not case["accepted_least"] <= accepted <= 1:
+            return f"{side}: accepted {accepted}: speed counts at a quality that is accepted"
+    for name in TERMS:
+        a, b = sides["trainium"][name], sides["gpu"][name]
+        if a != b:
+            return f"{name}: {a!r} on one side and {b!r} on the other: compare the same"
+        if a in ("", 0, "None") or isinstance(a, str) and not a.strip():
+            return f"{name}: nothing is said"
+    return ""
