@@ -21,14 +21,13 @@ DYNAMIC = ("data-dependent-shape", "boolean-mask")
 class Contradiction:
     """An answer that the audit does not bear out.
 
-    used: what the rule goes by: the worse of the two. rules: those of the audit.
+    used: what the rule goes by: the worse of the two.
     """
 
     field: str
     answered: str
     used: str
     text: str
-    rules: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -114,14 +113,14 @@ def contradictions(answers: Answers, found: Seen) -> tuple[Contradiction, ...]:
                 f"the answer on {field} is {said!r}, the audit finds {what}"
                 f" ({found.named(rules)}): the rule goes by {there!r}"
             )
-            listed.append(Contradiction(field, said, there, text, rules))
+            listed.append(Contradiction(field, said, there, text))
         elif said == scale[-1] and there == scale[0]:
             text = (
                 f"the answer on {field} is {said!r}, the audit finds none in {found.files} files:"
                 " the answer stands; is this the right tree, or do packages bring them?"
             )
-            listed.append(Contradiction(field, said, said, text, rules))
+            listed.append(Contradiction(field, said, said, text))
     if found.unread:
         text = f"{found.unread} files could not be read: what is in them is not known"
-        listed.append(Contradiction("audit", "", "", text, ()))
+        listed.append(Contradiction("audit", "", "", text))
     return tuple(listed)

@@ -96,7 +96,11 @@ class Pilot:
         ]
         head = ("", "step", "weeks", "who", "ends when", "stop if", "in this course")
         parts = [self.blocked, table(head, rows, right=(2,))]
-        for part in (*(each.key for each in self.steps), *LISTS):
+        steps = {each.key: each for each in self.steps}
+        for part in (*steps, *LISTS):
+            if part in steps:
+                step = steps[part]
+                parts.append(f"**{step.title}.** Needs {step.enter}. Then {step.do}.")
             rows = [(SYMBOLS[i.state], i.asks, i.found, i.reason) for i in self.of(part)]
             parts.append(table((f"{part}: {self.state(part)}", "", "found", "why"), rows))
         return "\n\n".join(filter(None, parts))

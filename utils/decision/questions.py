@@ -218,11 +218,6 @@ UNSURE = {"capacity": "not asked yet", "managed": "not tried", "gate": "by hand"
 """Answers that leave something to find out."""
 
 
-def topics() -> tuple[str, ...]:
-    """The twelve questions, in the order in which they are asked."""
-    return tuple(dict.fromkeys(row.topic for row in _ROWS))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Answers:
     """One answer to each row of `QUESTIONS`.

@@ -44,7 +44,6 @@ class Given:
     path: str
     input: Input
     name: str
-    group: str
     value: str
     believed: str
     page: str

@@ -4,10 +4,8 @@ from utils.decision import QUESTIONS, Decision, Pilot, Saving
 from utils.decision.effort import roughly
 from utils.decision.plan import Step
 from utils.report.content import Section
-from utils.report.words import large, percent, sentence
+from utils.report.words import label, large, percent, sentence
 from utils.tco.uncertainty import Comparison
-
-SHORT = {"trainium": "Trainium", "gpu": "GPU", "either": "either", "neither": "neither"}
 
 
 def check(decision: object, pilot: object) -> None:
@@ -61,7 +59,7 @@ def _flips(decision: Decision) -> tuple[str, ...]:
             now, to = percent(each.now), percent(each.to)
         outcomes.setdefault((about, now, each.verdict), []).append(to)
     return tuple(
-        f"{about} Now: {now}. With {' or '.join(to)}: {SHORT[verdict]}."
+        f"{about} Now: {now}. With {' or '.join(to)}: {label(verdict)}."
         for (about, now, verdict), to in outcomes.items()
     ) or ("No single answer, and no other saving, changes the verdict.",)
 
@@ -77,7 +75,7 @@ def missing(decision: Decision | None) -> tuple[str, ...]:
     return tuple(
         sentence(
             f"{each.what}: {each.todo.rstrip('.')}; the verdict could become"
-            f" {' or '.join(SHORT[name] for name in each.verdicts)}"
+            f" {' or '.join(map(label, each.verdicts))}"
         )
         for each in decision.missing
     )

@@ -184,7 +184,6 @@ def given(scenario: Scenario, path: str, each: Input) -> Given:
         path=path,
         input=each,
         name=named(path),
-        group=scenario.field(path).group,
         value=quantity(path, each.value, scenario),
         believed=believed(path, each, scenario),
         page=page if is_page else "",

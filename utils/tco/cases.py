@@ -61,7 +61,6 @@ class Case:
     baseline: Side
     saving: tuple[float, float] | None
     up_to: bool
-    relative: bool
     unit: str
     per: float
     differs: tuple[str, ...]
@@ -230,7 +229,6 @@ def _case(name: str, entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Ca
         baseline=Side(**entry["baseline"]),
         saving=None if high is None else (high if low is None else low, high),
         up_to=low is None and high is not None,
-        relative=entry.get("relative", False),
         unit=entry.get("unit", "run"),
         per=float(entry.get("per", 1)),
         differs=tuple(entry["differs"]),
