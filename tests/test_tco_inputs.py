@@ -233,6 +233,8 @@ def test_changes_are_checked_on_every_way_in(value) -> None:
         assert "allowed is 0 or more (USD/h)" in str(caught.value)
         with refused("input = 'a.prise': allowed is one of a.price"):
             change({"a.prise": 1.0})
+    with refused("input = 'mfu': allowed is one of trainium.mfu, gpu.mfu"):
+        tco.scenario("pretrain-70b").with_values({"mfu": 0.4})
     with refused("option = 'c': allowed is one of a, b"):
         scenario.cost("c")
     with refused("scenario = 'lora': allowed is one of lora-13b"):

@@ -118,9 +118,13 @@ class Scenario:
         return {**self.shared, **self.options[option].inputs}
 
     def field(self, path: str) -> Field:
-        """The field that a path of this scenario is of. Raises InputError with the nearest."""
+        """The field that a path of this scenario is of. Raises InputError with the nearest, or with
+        every option's where only the option is missing.
+        """
         if path not in self.inputs:
-            raise InputError("input", repr(path), nearest(path, self.inputs))
+            whose = [each for each in self.inputs if field_name(each) == path]
+            allowed = "one of " + ", ".join(whose) if whose else nearest(path, self.inputs)
+            raise InputError("input", repr(path), allowed)
         return field_of(field_name(path))
 
     def cost(self, option: str, changes: Mapping[str, Number] | None = None) -> Cost:
