@@ -357,6 +357,22 @@ WRONG = [
         "found inf as 'at'",
         ('{"at": None,', '{"at": math.inf,'),
     ),
+    _changed(
+        "ex2",
+        "engineering taken off again",
+        "cost the same with both, apart from rounding: return None",
+        (
+            "one, two = run_cost(unshared, first), run_cost(unshared, second)",
+            "one, two = (run_cost(task, each) - each['engineering'] / task['runs']"
+            " for each in (first, second))",
+        ),
+    ),
+    _changed(
+        "ex2",
+        "so many runs that it hardly matters",
+        "cost the same with both, apart from rounding: return None",
+        ("extra / saved if saved else None", "extra / saved if saved else 1e300"),
+    ),
     _written(
         "ex2",
         "always never",
@@ -451,6 +467,36 @@ WRONG = [
     ),
     _changed(
         "ex3",
+        "the peak to the last digit",
+        "'peak' is missed",
+        ("share >= 0.99", "math.isclose(share, 1)"),
+    ),
+    _changed(
+        "ex3",
+        "any bit over the peak",
+        "'peak' is missed, not 'sparse peak'",
+        ("share > 1.01", "share > 1"),
+    ),
+    _changed(
+        "ex3",
+        "twice the peak only",
+        "'sparse peak' is missed, not 'peak'",
+        ("share > 1.01", "share > 1.5"),
+    ),
+    _changed(
+        "ex3",
+        "a vendor of the first side only",
+        "'vendor claim' is missed",
+        ('side["throughput_from"] == "vendor"', 'first["throughput_from"] == "vendor"'),
+    ),
+    _changed(
+        "ex3",
+        "the second side's old price only",
+        "'old price' is missed",
+        ('if side["price_read"] < side', 'if side is second and side["price_read"] < side'),
+    ),
+    _changed(
+        "ex3",
         "the peak of all servers",
         "is missed",
         (SHARE, SHARE + ' / side["servers"]'),
@@ -459,7 +505,7 @@ WRONG = [
         "ex3",
         "high MFU is no peak",
         "'peak' is no error there",
-        ("share >= 0.99", "share >= 0.4"),
+        ("share >= 0.99", "share >= 0.8"),
     ),
     _changed(
         "ex3",
@@ -760,6 +806,21 @@ WRONG = [
     ),
     _changed(
         "ex5",
+        "ties as they came in",
+        "in the order of their names",
+        (SORTED, "key=lambda pair: -pair[1]"),
+    ),
+    _changed(
+        "ex5",
+        "what moves nothing",
+        "'least_servers' is missing: every input whose low is not its high belongs in it, also",
+        (
+            f"return sorted(swings, {SORTED})",
+            f"return sorted(filter(lambda pair: pair[1], swings), {SORTED})",
+        ),
+    ),
+    _changed(
+        "ex5",
         "what is not in question",
         "it is not in question, leave it out",
         ("low == high", "False"),
@@ -846,8 +907,24 @@ WRONG = [
     ),
     _changed(
         "ex6",
+        "the largest batch",
+        "not the largest batch",
+        (
+            "max(kept)",
+            'max((each["batch"], each["items_per_second"]) for each in service["measured"]'
+            ' if each["latency_ms"] <= service["target_ms"])[1]',
+        ),
+    ),
+    _changed(
+        "ex6",
+        "faster than the target",
+        "a latency that is the target keeps it",
+        ('each["latency_ms"] <= service', 'each["latency_ms"] < service'),
+    ),
+    _changed(
+        "ex6",
         "the last that keeps it",
-        "demand at its peak over what a server may carry",
+        "take the fastest such",
         ("max(kept)", "kept[-1]"),
     ),
     _changed(

@@ -2,6 +2,7 @@
 
 import datetime
 import random
+from collections.abc import Sequence
 
 from utils.exercises import Criterion, Facts
 from utils.exercises.criteria import criterion, not_judged, times
@@ -16,12 +17,13 @@ GROUPS: dict[str, tuple[int, tuple[str, ...]]] = {
 NAMES = tuple(name for _, names in GROUPS.values() for name in names)
 ALARMS = 1
 KINDS = {
+    "peak": ("just under the peak", "just over the peak"),
     "quality": ("quality unknown", "quality missed", "another target"),
     "price unit": ("a chip taken for a server", "a server taken for a chip"),
 }
 """Errors that can be made in several ways."""
 SIDES = ("first", "second")
-SIZES = (6, 6, 6, 6, 8)
+SIZES = (7, 8, 8, 8, 8)
 
 REGIONS = ("us-east-1", "us-west-2", "eu-north-1", "eu-west-1", "ap-northeast-1", "ap-south-1")
 PURCHASES = ("on_demand", "capacity_block", "savings_plan", "reserved", "spot")
@@ -29,18 +31,19 @@ CURRENCIES = ("USD", "EUR", "GBP", "JPY")
 
 
 def comparison_cases(rng: random.Random) -> list[Facts]:
-    """Thirty-two comparisons: first one without an error, then each error alone twice or in each of
-    its kinds, the last eight with none to three.
+    """Thirty-nine comparisons: first one without an error, then each kind of error alone, once on
+    either side, the last eight with none to three.
     """
-    singles = [[each] for name in NAMES for each in KINDS.get(name, (name, name))]
+    kinds = [each for name in NAMES for each in KINDS.get(name, (name,))]
+    singles = [([each], (side,)) for each in kinds for side in SIDES]
     rng.shuffle(singles)
-    singles.insert(0, [])
+    singles.insert(0, ([], SIDES))
     counts = [0, 3, 1, 2, 0, 3, 2, 1]
-    several = [_together(rng, count) for count in counts]
+    several = [(_together(rng, count), SIDES) for count in counts]
     planned, cases = [*singles, *several], []
     for size in SIZES:
         some, planned = planned[:size], planned[size:]
-        cases.append({"comparisons": [_comparison(rng, errors) for errors in some]})
+        cases.append({"comparisons": [_comparison(rng, *each) for each in some]})
     return cases
 
 
@@ -52,8 +55,10 @@ def _together(rng: random.Random, count: int) -> list[str]:
             return [rng.choice(KINDS.get(name, (name,))) for name in found]
 
 
-def _comparison(rng: random.Random, errors: list[str]) -> Facts:
-    """Two sides that agree where they have to and differ where they may, with errors put in."""
+def _comparison(rng: random.Random, errors: list[str], where: Sequence[str] = SIDES) -> Facts:
+    """Two sides that agree where they have to and differ where they may, with errors put in, each
+    on a side of `where`.
+    """
     target = rng.randint(170, 240) / 100
     same = {
         "region": rng.choice(REGIONS),
@@ -68,6 +73,7 @@ def _comparison(rng: random.Random, errors: list[str]) -> Facts:
         chips = rng.choice((4, 8, 16))
         peak = rng.randint(20, 200) * 1e14
         flop = round(6.0 * rng.randint(3, 90) * 1e9)
+        share = rng.uniform(0.15, 0.62) if rng.random() < 0.8 else rng.uniform(0.8, 0.97)
         changed = datetime.date(2025, rng.randint(2, 10), rng.randint(1, 28))
         # The day of the change itself is not before it.
         read = changed + datetime.timedelta(days=rng.choice((0, 3, 20, 60)))
@@ -80,13 +86,13 @@ def _comparison(rng: random.Random, errors: list[str]) -> Facts:
             "chips_per_server": chips,
             "peak_flop_per_second": peak,
             "flop_per_token": flop,
-            "tokens_per_second": round(peak * rng.uniform(0.15, 0.62) / flop),
+            "tokens_per_second": round(peak * share / flop),
             "throughput_from": rng.choice(("own run", "independent benchmark")),
             "reached_loss": round(target - rng.randint(0, 6) / 100, 2),
             "credits": rng.randint(1, 9) * 100 if both_credited else 0,
         }
     for error in errors:
-        _put_in(rng, error, sides)
+        _put_in(rng, error, sides, rng.choice(where))
     for side in sides.values():
         per_server = side["price_is_per"] == "server"
         wrong = side.pop("miscounted", False)
@@ -100,8 +106,8 @@ def _comparison(rng: random.Random, errors: list[str]) -> Facts:
     return sides
 
 
-def _put_in(rng: random.Random, error: str, sides: dict[str, Facts]) -> None:
-    side = sides[rng.choice(SIDES)]
+def _put_in(rng: random.Random, error: str, sides: dict[str, Facts], place: str) -> None:
+    side = sides[place]
     if error in ("region", "purchase", "currency"):
         values = {"region": REGIONS, "purchase": PURCHASES, "currency": CURRENCIES}[error]
         side[error] = rng.choice([each for each in values if each != side[error]])
@@ -119,8 +125,10 @@ def _put_in(rng: random.Random, error: str, sides: dict[str, Facts]) -> None:
         side["target_loss"] = round(side["target_loss"] + 0.1, 2)
     elif error == "vendor claim":
         side["throughput_from"] = "vendor"
-    elif error in ("peak", "sparse peak"):
-        factor = 1 if error == "peak" else rng.choice((2, 4))
+    elif error in (*KINDS["peak"], "sparse peak"):
+        under, over = KINDS["peak"]
+        # A share of a sparse peak is still more than the dense one.
+        factor = {under: 0.994, over: 1.006}.get(error) or rng.choice((1.2, 2, 4))
         side["tokens_per_second"] = factor * side["peak_flop_per_second"] / side["flop_per_token"]
     elif error in KINDS["price unit"]:
         side |= {"miscounted": True, "price_is_per": error.split()[1]}

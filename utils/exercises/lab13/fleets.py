@@ -13,19 +13,21 @@ HOUR = 3600.0
 
 
 def fleet_cases(rng: random.Random) -> list[Facts]:
-    """Services without spare servers and peaks, with them, and some whose target no batch keeps."""
+    """Services without spare servers and peaks, with them, and some whose target no batch keeps. In
+    each case there is one whose largest batch within the target is not its fastest.
+    """
     return [
-        {"services": [_service(rng, peak, spare, kept) for kept in keeps]}
-        for peak, spare, keeps in (
-            (False, False, (True, True, True)),
-            (True, False, (True, True, True)),
-            (True, True, (True, True, False, True)),
-            (True, True, (True, False, True, True, True)),
+        {"services": [_service(rng, peak, spare, kind) for kind in kinds]}
+        for peak, spare, kinds in (
+            (False, False, ("plain", "plain", "falls")),
+            (True, False, ("plain", "falls", "plain")),
+            (True, True, ("plain", "falls", "none", "plain")),
+            (True, True, ("falls", "none", "plain", "plain", "falls")),
         )
     ]
 
 
-def _service(rng: random.Random, peak: bool, spare: bool, kept: bool) -> Facts:
+def _service(rng: random.Random, peak: bool, spare: bool, kind: str) -> Facts:
     while True:
         throughput, latency = rng.uniform(2, 12), rng.uniform(10, 60)
         points = []
@@ -33,10 +35,13 @@ def _service(rng: random.Random, peak: bool, spare: bool, kept: bool) -> Facts:
             points.append({"batch": batch, "latency_ms": round(latency, 1),
                            "items_per_second": round(throughput, 2)})  # fmt: skip
             # Throughput grows less than the batch, latency more; now and then it falls again.
-            throughput *= rng.uniform(1.1, 1.8) if batch < 16 else rng.uniform(0.8, 1.3)
+            throughput *= rng.uniform(1.1, 1.8) if batch < 8 else rng.uniform(0.7, 1.3)
             latency *= rng.uniform(1.3, 2.2)
         latencies = [each["latency_ms"] for each in points]
-        target = rng.choice(latencies[1:5]) * rng.choice((1, 1.1)) if kept else latencies[0] * 0.9
+        # Not the smallest latency, so that some measurement is always faster than the target.
+        target = rng.choice(latencies[1:]) * rng.choice((1, 1.1))
+        if kind == "none":
+            target = latencies[0] * 0.9
         rng.shuffle(points)
         service = {
             "items_per_second": round(10 ** rng.uniform(0.5, 2.7), 1),
@@ -47,17 +52,20 @@ def _service(rng: random.Random, peak: bool, spare: bool, kept: bool) -> Facts:
             "spare_servers": rng.randint(1, 3) if spare else 0,
             "price_per_server_hour": round(rng.uniform(1, 60), 2),
         }
-        if _suits(service, kept):
+        if _suits(service, kind):
             return service
 
 
-def _suits(service: Facts, kept: bool) -> bool:
-    if not kept:
-        return truth(service)["servers"] is None
-    if truth(service)["servers"] is None:
+def _suits(service: Facts, kind: str) -> bool:
+    if kind == "none" or fastest(service) is None:
+        return kind == "none" and fastest(service) is None
+    needed, largest = needs(service), needs(service, point=max(_kept(service), key=_batch))
+    clear = 1.2 < needed < 80 and 0.02 < needed % 1 < 0.98
+    if not clear or (kind == "falls" and math.ceil(largest) == math.ceil(needed)):
         return False
-    needed = needs(service)
-    return 1.2 < needed < 80 and 0.02 < needed % 1 < 0.98
+    # Whole numbers are few: no two wrong ways may give the same, so that the right one is named.
+    told: dict[float, str] = {}
+    return all(told.setdefault(number, text) == text for text, number in server_ways(service))
 
 
 def needs(service: Facts, **rules: Any) -> float:
@@ -74,8 +82,20 @@ def needs(service: Facts, **rules: Any) -> float:
 
 def fastest(service: Facts) -> Facts | None:
     """The measurement with the most throughput that keeps the target."""
-    kept = [each for each in service["measured"] if each["latency_ms"] <= service["target_ms"]]
-    return max(kept, key=lambda each: each["items_per_second"], default=None)
+    return max(_kept(service), key=_throughput, default=None)
+
+
+def _kept(service: Facts) -> list[Facts]:
+    """The measurements that keep the target."""
+    return [each for each in service["measured"] if each["latency_ms"] <= service["target_ms"]]
+
+
+def _throughput(point: Facts) -> float:
+    return point["items_per_second"]
+
+
+def _batch(point: Facts) -> int:
+    return point["batch"]
 
 
 def truth(service: Facts) -> dict[str, float | None]:
@@ -106,7 +126,8 @@ def server_ways(service: Facts) -> Ways:
     """What wrong ways give for the number of servers."""
     needed, spare, points = needs(service), service["spare_servers"], service["measured"]
     load, peak = service["highest_load"], service["peak_to_mean"]
-    kept = [each for each in points if each["latency_ms"] <= service["target_ms"]]
+    kept = _kept(service)
+    below = [each for each in kept if each["latency_ms"] < service["target_ms"]]
 
     def whole(number: float) -> int:
         return math.ceil(number) + spare
@@ -126,11 +147,13 @@ def server_ways(service: Facts) -> Ways:
         ("the headroom makes the throughput smaller, not the demand larger by 1 minus the load",
          whole(needed * load * (2 - load))),
         ("the fastest measurement of all breaks the target: take the fastest that keeps it",
-         whole(needs(service, point=max(points, key=lambda each: each["items_per_second"])))),
+         whole(needs(service, point=max(points, key=_throughput)))),
         ("the smallest latency is not asked for, only one that keeps the target: take the fastest"
          " such", whole(needs(service, point=min(points, key=lambda each: each["latency_ms"])))),
         ("among those that keep the target the most items per second count, not the largest batch",
-         whole(needs(service, point=max(kept, key=lambda each: each["batch"])))),
+         whole(needs(service, point=max(kept, key=_batch)))),
+        ("a latency that is the target keeps it: at most, not less than",
+         whole(needs(service, point=max(below, key=_throughput)))),
         ("the spare servers have no part of the load: add them after rounding",
          math.ceil(needed + spare * 1.0001)),
     ]  # fmt: skip

@@ -54,9 +54,20 @@ def _question(rng: random.Random, kind: str) -> Facts:
         first, second = _option(rng), _option(rng)
         if kind == "parallel":
             first = {**second, "engineering": first["engineering"]}
+            if not _hides_behind_rounding(task, first, second):
+                continue
         question = {"what": what, "task": task, "first": first, "second": second}
         if _kind(question) == kind and _is_clear(question):
             return question
+
+
+def _hides_behind_rounding(task: Facts, first: Facts, second: Facts) -> bool:
+    """Whether equal servers seem to pay back the dearer engineering if they are computed by taking
+    engineering off again. Always, so that no draw hides it.
+    """
+    ports = [option["engineering"] / task["runs"] for option in (first, second)]
+    one, two = ((compute(task, second) + port) - port for port in ports)
+    return (two - one) * (first["engineering"] - second["engineering"]) > 0
 
 
 def _kind(question: Facts) -> str:
@@ -237,8 +248,10 @@ def _about_value(question: Facts, at: Any) -> str:
     if what != "runs" and not 0 < at <= 1:
         return f"{at:.4g} is no share: where the costs agree only outside of 0 to 1, return None"
     one, two = costs(question, at)
-    if math.isclose(one, two, rel_tol=AGREE):
+    if right is not None and math.isclose(one, two, rel_tol=AGREE):
         return ""
+    if right is None and what == "runs" and crossing(question) is None:
+        return "the servers of a run cost the same with both, apart from rounding: return None"
     if right is not None and what == "runs" and at in (math.ceil(right), math.floor(right)):
         return "the number of runs is rounded: return it as it comes out"
     for text, number in ways(question):

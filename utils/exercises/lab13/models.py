@@ -28,9 +28,9 @@ def credited(v: Values) -> float:
 
 
 def service(v: Values) -> float:
-    """A day of a service that never has less than one server."""
+    """A day of a service that never has fewer servers than a least number."""
     needed = v["items_per_second"] * v["peak_to_mean"] / (v["throughput"] * v["load"])
-    return 24 * v["price"] * (max(needed, 1.0) + v["spare"]) + v["egress"]
+    return 24 * v["price"] * (max(needed, v["least_servers"]) + v["spare"]) + v["egress"]
 
 
 MODELS: Mapping[str, Callable[[Values], float]] = {

@@ -45,6 +45,7 @@ BASES: dict[str, dict[str, tuple[float, float, float, float]]] = {
         "peak_to_mean": (1.5, 4, 0.6, 1.8),
         "throughput": (40, 200, 0.4, 2.5),
         "load": (0.5, 0.8, 0.6, 1.15),
+        "least_servers": (1, 2, 0.5, 1.5),
         "spare": (1, 2, 0.5, 2),
         "egress": (5, 400, 0.2, 4),
     },
@@ -55,11 +56,12 @@ shares of it."""
 
 def ranking_cases(rng: random.Random) -> list[Facts]:
     """A plain run, one with ties, one with an interval that is best inside of its range, one whose
-    credits pay it all at one end, a service, and each with inputs known in one direction only.
+    credits pay it all at one end, a service whose least number of servers is never reached, and
+    each with inputs known in one direction only.
     """
     return [_case(rng, *each) for each in (
         ("job", "plain"), ("job", "ties"), ("saving", "inside"), ("credited", "plain"),
-        ("service", "plain"),
+        ("service", "idle"),
     )]  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def _case(rng: random.Random, model: str, kind: str) -> Facts:
         rng.shuffle(names)
         ranges = {name: _range(rng, *BASES[model][name]) for name in names}
         tied = ("engineers", "weeks") if kind == "ties" else ()
-        free = [name for name in names if name not in tied]
+        free = [name for name in names if name not in (*tied, "least_servers")]
         for name, end in zip(rng.sample(free, 3), (0, 2, None), strict=True):
             low, best, high = ranges[name]
             # Known in one direction only, or not in question at all.
@@ -93,9 +95,14 @@ def _suits(case: Facts, kind: str) -> bool:
     swings = [swing for _, swing in right]
     tied = sum(near(a, b, TOLERANCE) for a, b in zip(swings, swings[1:], strict=False))
     close = sum(near(a, b, 0.01) for a, b in zip(swings, swings[1:], strict=False))
-    if swings[-1] <= 0 or tied != close or tied != (kind == "ties"):
+    if tied != close or tied != (kind == "ties"):
         return False
-    order = [name for name, _ in right]
+    order, came = [name for name, _ in right], list(case["ranges"])
+    if [name for name, each in right if not each] != ["least_servers"] * (kind == "idle"):
+        return False
+    # Sorted by swing alone, equal ones would stay as they came in, which must not be by name.
+    if kind == "ties" and came.index("engineers") < came.index("weeks"):
+        return False
     others = MEASURES[: 6 if kind == "inside" else 5]
     return not any(_follows(case, order, measure) for _, measure in others)
 
@@ -222,7 +229,10 @@ def _about_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -
     if fixed:
         return f"{fixed[0]!r} has the same low and high: it is not in question, leave it out"
     if missing := [name for name in order if name not in said]:
-        return f"{missing[0]!r} is missing: every input whose low is not its high belongs in it"
+        also = ", also one that moves nothing" if not swings[missing[0]] else ""
+        return (
+            f"{missing[0]!r} is missing: every input whose low is not its high belongs in it{also}"
+        )
     if sorted(said) != sorted(order):
         return "each input belongs in it once, under the name that came in"
     if said == order[::-1]:

@@ -213,9 +213,9 @@ def judge_saving(case: Facts, facts: Facts) -> list[Criterion]:
             f"`price_checkpoints` returned {what}: return {{'costs': [{len(intervals)} numbers],"
             " 'best': hours}"
         )
-        first = criterion(
-            *names[0], False, facts["kind"].partition(" without")[0], "a dict of 2", message
-        )
+        shown = facts["kind"].partition(" without")[0]
+        target = "a dict of 2" if facts["best"] is None else f"{len(intervals)} numbers"
+        first = criterion(*names[0], False, shown, target, message)
         return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in names[1:])]
     labels = [f"saved every {each:.3g} h" for each in intervals]
     costs = right_values(
