@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.audit.cases import CASES as AUDITED
+from tests.tco_toy import toy
 from utils.audit import Report, audit, audit_source
 from utils.decision import (
     JUDGEMENTS,
@@ -37,6 +37,7 @@ from utils.decision.rule import CONFIDENCES
 from utils.decision.rules import ROWS, outcome
 from utils.decision.words import WORK, markdown
 from utils.facts.records import content
+from utils.tco import compare
 
 _READ = content("decision_cases.yaml")
 CASES: dict[str, dict[str, Any]] = _READ["cases"]
@@ -382,29 +383,17 @@ def test_errors_of_the_audit_lengthen_the_port() -> None:
 # The saving.
 
 
-def test_a_comparison_is_read_by_its_five_numbers() -> None:
-    loose = SimpleNamespace(low=0.06, middle=0.22, high=0.36, probability=0.98, amount=330_000)
-    assert decide(PLAIN, comparison=loose).saving == GOOD
-    with pytest.raises(TypeError, match="has no low, middle"):
-        decide(PLAIN, comparison=object())
-
-
 def test_the_cost_models_comparison_is_a_saving_of_trainium_only() -> None:
-    draws = np.linspace(-0.1, 0.5, 1001)
-    option = SimpleNamespace(context=SimpleNamespace(platform="trainium"))
-    model = SimpleNamespace(
-        savings=draws,
-        probability=float(np.mean(draws > 0)),
-        amount=1e5,
-        a="ours",
-        b="theirs",
-        best={"theirs": SimpleNamespace(overall=5e5)},
-        scenario=SimpleNamespace(options={"ours": option}),
-    )
-    assert Saving.of(model).middle == pytest.approx(0.2)
-    option.context.platform = "gpu"
-    with pytest.raises(ValueError, match="'ours' runs on 'gpu'"):
-        Saving.of(model)
+    compared = compare(toy(a={"price": (9.0, 8.0, 12.0)}))
+    found = Saving.of(compared)
+    assert (found.low, found.high) == pytest.approx(compared.interval())
+    assert found.low < found.middle < found.high
+    assert (found.probability, found.amount) == (compared.probability, compared.amount)
+    assert decide(PLAIN, comparison=compared).saving == found
+    with pytest.raises(ValueError, match="'b' runs on 'gpu'"):
+        Saving.of(compare(compared.scenario, "b", "a"))
+    with pytest.raises(TypeError, match="comparison: dict is not allowed; allowed: what utils.tco"):
+        decide(PLAIN, comparison={"low": 0.1})
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ from utils.audit import Report
 from utils.catalog import CatalogError, exercise
 from utils.decision.findings import OWN
 from utils.decision.plan import LISTS, Check, Step, checklist, steps
-from utils.decision.results import WARNED, Doubt, Parities, Throughput, doubts
+from utils.decision.results import WARNED, Parities, Throughput, doubts
 from utils.decision.rule import Decision
 from utils.facts.tables import markdown as table
+from utils.tco.comparison import Warned
 
 OPEN, DONE, FAILED = "open", "done", "failed"
 SYMBOLS = {OPEN: "○", DONE: "●", FAILED: "✕"}
@@ -112,7 +113,7 @@ def pilot_of(
     audit: Report | None = None,
     parity: Parities | None = None,
     throughput: Throughput | None = None,
-    warnings: Iterable[Doubt] | None = None,
+    warnings: Iterable[Warned] | None = None,
     measured: Mapping[str, float] | None = None,
     notes: Mapping[str, str] | None = None,
     failures: Mapping[str, str] | None = None,

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from utils.tco.comparison import Warned
+
 WARNED = {
     "work": "same-work",
     "quality": "same-quality",
@@ -26,13 +28,6 @@ class Parities(Protocol):
 
     @property
     def outside(self) -> tuple[str, ...]: ...
-
-
-class Doubt(Protocol):
-    """What is read of a warning about a comparison."""
-
-    kind: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,7 @@ class Throughput:
             )
 
 
-def doubts(warnings: Iterable[Doubt]) -> dict[str, str]:
+def doubts(warnings: Iterable[Warned]) -> dict[str, str]:
     """Check of the benchmark list -> what was warned of, at most twice in full."""
     said: dict[str, list[str]] = {}
     for each in warnings:

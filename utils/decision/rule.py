@@ -1,7 +1,6 @@
 """`decide`: from answers, an audit and a cost comparison to Trainium, GPU, either or neither."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from utils.audit import Report
 from utils.decision.case import GPU, TRAINIUM, Case, Row
@@ -13,7 +12,8 @@ from utils.decision.judgements import Values, judged
 from utils.decision.questions import ANY, KERNELS, QUESTIONS, SHAPES, UNSURE, Answers
 from utils.decision.risks import Risk, risks
 from utils.decision.rules import ROWS, Outcome, outcome
-from utils.decision.saving import Compared, Saving
+from utils.decision.saving import Saving
+from utils.tco.uncertainty import Comparison
 
 VERDICTS = {
     "trainium": "Trainium: go into the pilot, and let its stop rules end it",
@@ -111,7 +111,7 @@ class Decision:
 def decide(
     answers: Answers,
     audit: Report | None = None,
-    comparison: "Compared | Any | None" = None,
+    comparison: Saving | Comparison | None = None,
     judgements: Values | None = None,
 ) -> Decision:
     """Apply the rule.
@@ -119,8 +119,7 @@ def decide(
     Args:
         answers: the questionnaire.
         audit: of the source tree that is to run; what it finds overrules answers that are better.
-        comparison: a `Saving`, or the comparison of the cost model with Trainium as its first
-            option.
+        comparison: of the cost model, with Trainium as its first option; or a `Saving`.
         judgements: `judged(...)` with other thresholds than ours.
 
     Raises:

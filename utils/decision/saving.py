@@ -3,24 +3,15 @@
 import math
 from dataclasses import dataclass, fields
 from statistics import NormalDist
-from typing import Any, Protocol
 
 import numpy as np
+
+from utils.tco.uncertainty import Comparison
 
 _NORMAL = NormalDist()
 _Z95 = _NORMAL.inv_cdf(0.95)
 _LEAST = 1e-6  # a sample never shows that something is impossible
 _ROUNDING = 0.02  # of percentiles and a share that come from the same finite sample
-
-
-class Compared(Protocol):
-    """What may be given to `decide` in place of a `Saving`: all that is read of a comparison."""
-
-    low: float
-    middle: float
-    high: float
-    probability: float
-    amount: float
 
 
 @dataclass(frozen=True)
@@ -71,31 +62,28 @@ class Saving:
                 )
 
     @classmethod
-    def of(cls, given: "Saving | Compared | Any") -> "Saving":
-        """The saving that a comparison of the cost model states, or any object with five numbers.
+    def of(cls, given: "Saving | Comparison") -> "Saving":
+        """The saving that a comparison of the cost model states.
 
         Raises:
-            TypeError: if it states no saving. ValueError: if it is not that of Trainium.
+            TypeError: if it is no comparison. ValueError: if its first option is not Trainium.
         """
         if isinstance(given, cls):
             return given
-        if all(hasattr(given, name) for name in ("savings", "scenario", "a")):
-            platform = given.scenario.options[given.a].context.platform
-            if platform != "trainium":
-                raise ValueError(
-                    f"comparison: its first option {given.a!r} runs on {platform!r}; allowed: the"
-                    " saving of a Trainium option against another"
-                )
-            points = [float(each) for each in np.quantile(given.savings, (0.05, 0.5, 0.95))]
-            cost = float(given.best[given.b].overall)
-            return cls(*points, float(given.probability), float(given.amount), cost)
-        names = ("low", "middle", "high", "probability", "amount")
-        if missing := [name for name in names if not hasattr(given, name)]:
+        if not isinstance(given, Comparison):
             raise TypeError(
-                f"comparison: {type(given).__name__} has no {', '.join(missing)}; allowed: a Saving"
-                " or anything with low, middle, high, probability and amount"
+                f"comparison: {type(given).__name__} is not allowed; allowed: what"
+                " utils.tco.compare(...) returns, a Saving, or None"
             )
-        return cls(*(_plain(getattr(given, name)) for name in names))
+        platform = given.scenario.options[given.a].context.platform
+        if platform != "trainium":
+            raise ValueError(
+                f"comparison: its first option {given.a!r} runs on {platform!r}; allowed: the"
+                " saving of a Trainium option against another"
+            )
+        points = [float(each) for each in np.quantile(given.savings, (0.05, 0.5, 0.95))]
+        cost = float(given.best[given.b].overall)
+        return cls(*points, given.probability, given.amount, cost)
 
     def moved(self, by: float) -> "Saving":
         """All points shifted by a fraction of the GPU option's cost, and the rest accordingly.
@@ -131,8 +119,3 @@ def _score(low: float, middle: float, high: float) -> float:
     if side == 0:
         return math.copysign(1 / _LEAST, middle) if middle else 0.0
     return middle / side
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's."""
-    return value.item() if hasattr(value, "item") else value
