@@ -15,17 +15,19 @@ MOST_NUMBERS = 6
 """In one text."""
 
 _WORDS = frozenset(
-    "a an and at aten begun best bfloat bincount bit bool bound bucketize by bytes call calls"
-    " checked claim columns compile compiles complex cpu credits cuda currency dict dimensions"
-    " done each either equal every execution executions failed false far few finding findings"
-    " fine first float floats for forward function generator given gpu graph graphs histc idle"
-    " in inf int item items judged larger last least list long loud many map mean median method"
-    " min minimum more most ms named nan ndarray neither nodes none nonetype nonzero not number"
-    " numbers object of off old on one only open other others parameter peak price products"
-    " purchase quality range read reads region rounding row rows run runs s sample samples"
-    " searchsorted second seconds seeds set silent size slow sorted sparse step steps str string"
-    " sum sync syncs tensor than the this times to token tokens too trainium true tuple unit up"
-    " value values vendor waiting waits warmup weight without work xla".split()
+    "a an and at aten audit automatic baseline begun best bfloat bincount bit bool bound"
+    " bucketable bucketize by bytes call calls capacity central checked claim columns compile"
+    " compiles complex cpu credits cuda currency data dependent dict dimensions done each either"
+    " equal every execution executions failed false far few finding findings fine first float"
+    " floats for forward function gate generator given gpu graph graphs hand histc idle in inf"
+    " int item items judged kernels larger last least list long loud many map mean measure"
+    " median method min minimum more most ms named nan ndarray neither nodes none nonetype"
+    " nonzero not number numbers object of off old on one only open other others parameter"
+    " parity peak port price products purchase quality range read reads region replacements"
+    " rounding row rows run runs s sample samples searchsorted second seconds seeds set shapes"
+    " sign silent size slow sorted sparse static step steps str string sum sync syncs tensor"
+    " than the this times to token tokens too trainium true tuple unit up value values vendor"
+    " waiting waits warmup weight without work xla".split()
 )
 _NUMBER = re.compile(r"\d[\d.]*(?:e[+-]?\d+)?")
 _TOKEN = re.compile(r"[^\W\d_]+|[^\x00-\x7f×²µ–]|[_<>&\"'`{}=\\]")

@@ -140,4 +140,4 @@ def _about_money(name: str, said: Facts | None) -> str:
         return f"{name}: as a fraction, not in per cent"
     if abs(at) <= MARGIN:
         return f"{name}: at equal costs the chance is even, and the verdict changes elsewhere"
-    return f"{name}: the verdict does not change there, but within {MARGIN:g} of another saving"
+    return f"{name}: the verdict does not change there: find the edge, to within {MARGIN:g}"

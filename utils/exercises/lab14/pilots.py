@@ -5,7 +5,7 @@ from collections.abc import Callable
 from statistics import median
 
 from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.criteria import criterion, not_judged, times
 from utils.exercises.values import Ways, near, right_values
 
 TOLERANCE = 1e-6
@@ -80,7 +80,7 @@ def pilot_words(case: Facts) -> str:
     first = case["pilots"][0]
     results = len(set(first["draws"]["result"]))
     return (
-        f"{len(case['pilots'])} pilots, first with {len(first['draws']['result'])} draws,"
+        f"{times(len(case['pilots']), 'pilot')}, first with {len(first['draws']['result'])} draws,"
         f" {results} results, at a price of {first['price']:g}"
     )
 
@@ -152,6 +152,8 @@ def wrong_ways(pilot: Facts) -> Ways:
          " its result", best - mean([min(pair) for pair in pairs])),
         ("the results are not equally likely: weigh each by its share of the draws",
          mean(list(saved.values()))),
+        ("the results are not equally likely: weigh each by its share of the draws",
+         best - mean([min(mean(costs(pilot, o, name)) for o in OPTIONS) for name in results])),
         ("that is the best case: weigh what each result saves by how often it comes",
          max(saved.values())),
         ("a result that leaves the choice as it is saves nothing: count only those that change it",
