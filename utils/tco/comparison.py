@@ -11,9 +11,12 @@ from utils.tco.inputs import Input
 from utils.tco.scenario import Scenario
 
 SAME = {
-    "region": "prices and capacity differ between regions",
-    "purchase": "the way of buying alone can halve a price",
-    "precision": "a format with fewer bits has another peak, and perhaps another result",
+    "region": ("is in", "prices and capacity differ between regions"),
+    "purchase": ("is bought as", "the way of buying alone can halve a price"),
+    "precision": (
+        "computes in",
+        "a format with fewer bits has another peak, and perhaps another result",
+    ),
 }
 DAYS_APART = 31
 """Prices read within a month of each other are of the same date: Capacity Blocks change monthly."""
@@ -49,10 +52,10 @@ def warned(
 
 def _context(scenario: Scenario, a: str, b: str) -> Iterator[Warned]:
     first, second = scenario.options[a].context, scenario.options[b].context
-    for name, why in SAME.items():
+    for name, (verb, why) in SAME.items():
         left, right = getattr(first, name), getattr(second, name)
         if left != right:
-            yield Warned(name, f"{a} is {left}, {b} is {right}: {why}")
+            yield Warned(name, f"{a} {verb} {left}, {b} {verb} {right}: {why}")
     for option, context in ((a, first), (b, second)):
         if not context.quality:
             yield Warned("quality", f"nobody has looked whether {option} gives as good results")
@@ -80,7 +83,8 @@ def _prices(scenario: Scenario, a: str, b: str, today: datetime.date) -> Iterato
         days = (today - price.date).days
         if days > LIMITS["price"]:
             yield Warned("old price", f"the price of {option} is of {price.date}, {days} days ago:"
-                         f" look it up again after {LIMITS['price']} days", (path,))  # fmt: skip
+                         f" look it up again, prices are good for {LIMITS['price']} days",
+                         (path,))  # fmt: skip
     if len(dated) == 2 and abs((max(dated.values()) - min(dated.values())).days) > DAYS_APART:
         between = " and ".join(map(str, dated.values()))
         yield Warned("date", f"the prices are of different dates: {between}", tuple(dated))

@@ -27,9 +27,9 @@ MODELS = {"job": job, "service": service}
 class Context:
     """What has to be equal before two costs may be compared.
 
-    platform: "trainium" or "gpu". instance: as EC2 names it. purchase: one of `inputs.PURCHASES`.
-    precision: format of the arithmetic. quality: how it is known that the results are as good;
-    empty if nobody has looked.
+    platform: such as "trainium" or "gpu". instance: as EC2 names it. purchase: the way of buying,
+    of AWS one of `inputs.PURCHASES`. precision: format of the arithmetic. quality: how it is known
+    that the results are as good; empty if nobody has looked.
     """
 
     platform: str

@@ -32,7 +32,7 @@ def sample(scenario: Scenario, draws: int = DRAWS, seed: int = 0) -> dict[str, n
     }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
     """Option `a` against option `b` of a scenario.
 
