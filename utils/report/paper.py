@@ -23,6 +23,8 @@ SIDE, TOP, FOOT = 15.0, 13.0, 14.0
 WIDTH = 210.0 - 2 * SIDE
 END = 297.0 - FOOT
 """Margins, the width between them, and where the text of a page ends, in millimetres."""
+ROOM = 25.0
+"""What a heading needs for itself and its first lines, in millimetres."""
 CELL = 900
 """Characters of a cell: one that is higher than a page cannot be set."""
 MILLIMETRES = 25.4 / 72  # of a point
@@ -73,9 +75,9 @@ class Paper(FPDF):
             width, height, self.known(text), link=link, align="L", new_x="LMARGIN", new_y="NEXT"
         )
 
-    def heading(self, text: str, beside: str = "", room: float = 25.0) -> None:
-        """A heading with a remark beside it, on the next page if no `room` is left below it."""
-        if self.auto_page_break and self.get_y() + room > END:
+    def heading(self, text: str, beside: str = "") -> None:
+        """A heading with a remark beside it, on the next page if there is no `ROOM` below it."""
+        if self.auto_page_break and self.get_y() + ROOM > END:
             self.add_page()
         self.gap(2.2)
         self.type(9.5, MARK, bold=True)
