@@ -7,9 +7,10 @@ from utils.decision.case import GPU, TRAINIUM, Case, Row
 from utils.decision.effort import pilot_weeks, port_weeks
 from utils.decision.evidence import Evidence, evidence
 from utils.decision.findings import NOTHING, Contradiction, Seen, contradictions, corrected, seen
-from utils.decision.flips import Flip, decided, flips
+from utils.decision.flips import Flip, flips
 from utils.decision.judgements import Values, judged
-from utils.decision.questions import ANY, KERNELS, QUESTIONS, SHAPES, UNSURE, Answers
+from utils.decision.missing import Missing, missing
+from utils.decision.questions import Answers
 from utils.decision.risks import Risk, risks
 from utils.decision.rules import ROWS, Outcome, outcome
 from utils.decision.saving import Saving
@@ -22,8 +23,6 @@ VERDICTS = {
     "neither": "Neither: choose no machine now",
 }
 CONFIDENCES = ("low", "moderate", "high")
-_FOR = Saving(0.2, 0.3, 0.4, 0.99, 1e9)
-_AGAINST = Saving(-0.4, -0.3, -0.2, 0.01, -1e9)
 
 
 @dataclass(frozen=True)
@@ -40,15 +39,6 @@ class Reason:
     text: str
     sources: tuple[Evidence, ...]
     decides: bool
-
-
-@dataclass(frozen=True)
-class Missing:
-    """An answer or a measurement that could change the verdict, and to what."""
-
-    what: str
-    todo: str
-    verdicts: tuple[str, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,7 +131,7 @@ def decide(
         contradictions=contradictions(answers, found),
         flips=flips(answers, saving, found, values),
         risks=risks(case, result.verdict),
-        missing=_missing(answers, saving, found, values, result.verdict),
+        missing=missing(answers, saving, found, values, result.verdict),
         votes=result.votes,
         port_weeks=port_weeks(case.answers, values, found),
         pilot_weeks=pilot_weeks(),
@@ -189,78 +179,3 @@ def _confidence(case: Case, result: Outcome) -> tuple[str, str]:
     if far:
         return "moderate", "a wide lead, but the source was not audited as a whole"
     return "moderate", "a lead of few votes: see what would flip it"
-
-
-def _missing(
-    answers: Answers, saving: Saving | None, found: Seen, values: Values, verdict: str
-) -> tuple[Missing, ...]:
-    """What to find out next: only what could change the verdict, most outcomes first."""
-
-    def other(
-        answers: Answers = answers, saving: Saving | None = saving, found: Seen = found
-    ) -> str:
-        return decided(answers, saving, found, values)
-
-    listed: list[tuple[str, str, set[str]]] = []
-    if saving is None:
-        listed.append(
-            (
-                "a cost comparison",
-                "compare the costs of both options, with ranges",
-                {other(saving=_FOR), other(saving=_AGAINST)},
-            )
-        )
-    else:
-        ends = {
-            other(saving=saving.moved(end - saving.middle))
-            for end in (saving.low, min(saving.high, saving.middle + 1 - saving.high))
-        }
-        listed.append(
-            (
-                "throughput on both machines",
-                f"measure it: the saving may lie from {saving.low:.0%} to {saving.high:.0%}",
-                ends,
-            )
-        )
-    if found is NOTHING:
-        worst = {
-            other(found=Seen(kernels=kernels, shapes=shapes))
-            for kernels in KERNELS
-            for shapes in SHAPES
-        }
-        listed.append(
-            ("an audit of the source", "run utils.audit on the tree that is to run", worst)
-        )
-    if answers.capacity == "both" and Case(answers, saving, values, found).only_older:
-        promised = {
-            other(answers=answers.changed(region=ANY)),
-            other(answers=answers.changed(capacity="GPU only")),
-        }
-        listed.append(
-            (
-                "the generation promised",
-                "ask which generation of Trainium the promise names",
-                promised,
-            )
-        )
-    for doubt in contradictions(answers, found):
-        if doubt.field in QUESTIONS and doubt.used == doubt.answered:
-            scale = QUESTIONS[doubt.field].allowed
-            listed.append(
-                (
-                    f"the answer on {doubt.field}",
-                    "audit the right tree and its packages",
-                    {other(answers=answers.changed(**{doubt.field: each})) for each in scale},
-                )
-            )
-    for name, unsure in UNSURE.items():
-        if getattr(answers, name) == unsure:
-            row = QUESTIONS[name]
-            changed = {other(answers=answers.changed(**{name: each})) for each in row.allowed}
-            listed.append((f"the answer on {name}", row.asks, changed))
-    useful = [
-        Missing(what, todo, tuple(sorted(ways - {verdict})))
-        for what, todo, ways in listed
-        if ways - {verdict}
-    ]
-    return tuple(sorted(useful, key=lambda each: -len(each.verdicts)))
