@@ -30,10 +30,12 @@ class Case:
 
     @cached_property
     def weeks(self) -> float:
+        """Weeks by the calendar of port and pilot."""
         return weeks_needed(self.answers, self.values, self.found)
 
     @cached_property
     def price(self) -> float:
+        """Money that port and pilot cost in pay."""
         return price_of_trying(self.answers, self.values, self.found)
 
     @property
@@ -70,9 +72,11 @@ class Case:
         )
 
     def cheaper(self, threshold: str) -> bool:
+        """Whether Trainium is cheaper with the probability of that judgement."""
         return self.saving is not None and self.saving.probability >= self.values[threshold]
 
     def dearer(self, threshold: str) -> bool:
+        """Whether the GPU is cheaper with the probability of that judgement."""
         return self.saving is not None and self.saving.probability <= 1 - self.values[threshold]
 
     @property
@@ -146,4 +150,5 @@ class Row:
         return self.stage != "veto" or any(key.startswith("judgement:") for key in self.sources)
 
     def reason(self, case: Case) -> str:
+        """What it says of a case for which it holds."""
         return self.says.format(case=case, answers=case.answers, saving=case.saving)

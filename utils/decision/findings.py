@@ -45,9 +45,6 @@ class Seen:
     files: int = 0
     counts: tuple[tuple[str, int], ...] = ()
 
-    def count(self, rules: tuple[str, ...]) -> int:
-        return sum(number for rule, number in self.counts if rule in rules)
-
     def named(self, rules: tuple[str, ...]) -> str:
         """Such as "2 of cuda-extension, 1 of triton"."""
         return ", ".join(f"{number} of {rule}" for rule, number in self.counts if rule in rules)

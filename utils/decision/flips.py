@@ -38,6 +38,7 @@ class Flip:
         return f"{self.field} {self.said(self.now)} -> {self.said(self.to)}: {self.verdict}"
 
     def said(self, value: str | float) -> str:
+        """A value of this field, in words: savings in per cent."""
         if isinstance(value, str):
             return repr(value)
         return f"{value:.1%}" if self.field == MONEY else f"{value:,.10g}"

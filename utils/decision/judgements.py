@@ -29,6 +29,7 @@ class Judgement:
 
     @property
     def number(self) -> float:
+        """The value, or that of the figure, in `unit`."""
         return figure(self.value).number if isinstance(self.value, str) else self.value
 
 

@@ -50,6 +50,7 @@ class Pilot:
 
     @property
     def total_weeks(self) -> float:
+        """Weeks by the calendar of all steps."""
         return sum(self.weeks.values())
 
     def of(self, part: str) -> tuple[Item, ...]:
@@ -68,6 +69,7 @@ class Pilot:
 
     @property
     def failed(self) -> tuple[Item, ...]:
+        """The items that failed, in order."""
         return tuple(each for each in self.items if each.state == FAILED)
 
     def __repr__(self) -> str:

@@ -59,6 +59,7 @@ class Question:
     whole: bool = False
 
     def says_allowed(self) -> str:
+        """What is allowed, in words."""
         if self.allowed:
             return ", ".join(map(repr, self.allowed))
         kind = "a whole number" if self.whole else "a number"
@@ -264,6 +265,7 @@ class Answers:
 
     @property
     def training(self) -> bool:
+        """Whether it trains a model; otherwise it runs one."""
         return self.task in TRAINING
 
     @property
@@ -274,6 +276,7 @@ class Answers:
         return offers().get(self.region, frozenset())
 
     def changed(self, **given: Any) -> "Answers":
+        """The same with other answers. Raises AnswerError."""
         return replace(self, **given)
 
     def others(self) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ WORK = ("task", "architecture", "framework", "kernels", "shapes")
 
 
 def plain(decision: Decision) -> str:
+    """Verdict, decisive reasons, three flips and what to find out."""
     lines = [
         f"{decision.headline} (confidence: {decision.confidence}; {decision.because})",
         *(f"  because {each.text} [{each.speaks}]" for each in decision.decisive),
@@ -31,6 +32,7 @@ def _first(flips: tuple[Flip, ...]) -> list[Flip]:
 
 
 def markdown(decision: Decision) -> str:
+    """All reasons with their sources, all flips and risks, as tables."""
     weeks = roughly(decision.port_weeks + decision.pilot_weeks)
     parts = [
         f"**{decision.headline}**",

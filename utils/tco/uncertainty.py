@@ -116,6 +116,7 @@ class Swing:
 
     @property
     def width(self) -> float:
+        """By how much the saving differs between the ends, as a share of the cost of `b`."""
         return abs(self.at_high - self.at_low)
 
 
