@@ -4,6 +4,7 @@ and figures shown. The page in a real browser is in test_dashboard_browser.py.
 
 import csv
 import dataclasses
+import html
 import io
 import json
 import re
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from utils.catalog import ROOT
 from utils.dashboard import export, form, results, server, words
 from utils.dashboard.page import Page
+from utils.report import build, report
 from utils.tco import InputError, compare, scenario, scenarios, tornado, warned
 
 LORA = "lora-13b"
@@ -59,6 +61,7 @@ def test_a_value_may_have_separators_and_another_unit(path: str, text: str, valu
         ("work", "nan", "work = 'nan': allowed is more than 0"),
         ("work", "1e999", "work = inf: allowed is more than 0"),
         ("work", "1.2.3", "work = '1.2.3': allowed is more than 0"),
+        ("work", "1e-308", "work = 1e-308: allowed is more than 0 (units), and no size beyond"),
         ("queue", "3 kg", "queue = '3 kg': allowed is 0 or more (h). Give a unit such as h"),
         ("trainium.price", "3 EUR/h", "trainium.price = '3 EUR/h': allowed is 0 or more"),
         ("runs", "5 __import__('os')", "runs = \"5 __import__('os')\": allowed is 1 or more"),
@@ -125,6 +128,11 @@ def test_without_a_link_the_first_scenario_opens() -> None:
         (f"scenario={LORA}&rums=3", LORA, "one of runs"),
         ("runs=0&scenario=pretrain-70b", "pretrain-70b", "runs = 0"),
         ("template=lab", "", "input = 'template'"),
+        (f"scenario={LORA}&runs=2&runs=3", LORA, "runs = given 2 times"),
+        (f"scenario={LORA}&scenario=pretrain-70b", LORA, "scenario = given 2 times"),
+        (f"scenario={LORA}&work=1e-308", LORA, "no size beyond 1e-15 and 1e+24"),
+        ("scenario=pretrain-70b&billing_step=1e300", "pretrain-70b", "no size beyond"),
+        (f"{'a' * 5000}=1", "", "input = 'aaa"),
         ("scenario=<img src=x onerror=alert(1)>", "", "<img"),
     ],
 )
@@ -133,7 +141,7 @@ def test_a_bad_link_says_what_is_wrong_and_opens_the_scenario(
 ) -> None:
     shown, fault = form.opened(query)
     assert shown == (scenario(opens) if opens else next(iter(scenarios().values())))
-    assert says in fault
+    assert says in fault and len(fault) < 400
     page = Page(query)
     assert "tco-error" in page.notice.value and "<img" not in page.notice.value
 
@@ -238,6 +246,28 @@ def test_a_break_even_can_be_looked_for_along_every_input(name: str) -> None:
     assert len(dict(choices)) == len(choices), "two inputs have the same name"
 
 
+@every_scenario
+def test_warnings_and_what_to_find_out_are_those_of_the_report(name: str) -> None:
+    compared = compare(scenario(name))
+    found = warned(compared.scenario, compared.a, compared.b)
+    made = report(compared.scenario)
+    for shown, points in (
+        (results.warnings(found, compared), made.warnings),
+        (results.to_find_out(compared), made.measure),
+    ):
+        assert re.findall("<li>(.*?)</li>", shown) == [html.escape(each) for each in points]
+        assert not re.search(r"trainium|\bgpu\b|[a-z]_[a-z]", shown), "a name of the code"
+
+
+def test_a_best_guess_outside_of_its_interval_is_explained() -> None:
+    compared = compare(scenario(LORA), draws=100)
+    words_ = "outside of these draws"
+    assert words_ not in words.verdict(compared)
+    lopsided = dataclasses.replace(compared, totals={o: t * (1 + (o == compared.a)) for o, t in
+                                                     compared.totals.items()})  # fmt: skip
+    assert words_ in words.verdict(lopsided) and words_ in build.answer(lopsided)
+
+
 def test_what_a_scenario_says_is_escaped() -> None:
     base = scenario(LORA)
     first, option = next(iter(base.options.items()))
@@ -245,7 +275,7 @@ def test_what_a_scenario_says_is_escaped() -> None:
     options = {**base.options, first: dataclasses.replace(option, context=evil)}
     compared = compare(dataclasses.replace(base, options=options), draws=100)
     found = warned(compared.scenario, compared.a, compared.b)
-    assert "<script>" not in results.headline(compared) + results.warnings(found)
+    assert "<script>" not in results.headline(compared) + results.warnings(found, compared)
 
 
 # --- the page
@@ -357,6 +387,14 @@ def test_the_page_is_this_machines_only_unless_voila_is_told_otherwise() -> None
     assert server.settings(1)["Voila"]["ip"] == "localhost"
     assert server.settings(1, elsewhere=True)["Voila"]["tornado_settings"]["allow_remote_access"]
     assert server.settings(1)["Voila"]["tornado_settings"]["allow_remote_access"] is False
+
+
+@pytest.mark.parametrize("port", [99999, 0, -1])
+def test_a_port_that_there_is_not_is_named(port: int) -> None:
+    command = [sys.executable, "course.py", "--inside", "tco", "--no-browser", f"--port={port}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"course.py: no port {port}: give one from 1 to 65535")
 
 
 def test_a_port_that_is_taken_is_left_alone() -> None:

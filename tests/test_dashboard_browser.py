@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ from utils.runner import kernel_environment
 
 START_S, WAIT_MS = 30, 30_000
 PHONE = {"width": 360, "height": 740}
-READY = ".tco-drawn:nth-child(6) img"
+READY = ".tco-drawn:nth-child(7) img"
 UNNAMED = """() => [...document.querySelectorAll('main :is(input, select)')]
     .filter(box => !box.labels.length).length"""
 
@@ -145,9 +146,9 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
         assert values["trainium", "weeks"] == "1.25"
         assert saved(page, "Save as PDF").startswith(b"%PDF")
 
-        # Who leaves the page stops its kernel.
+        # Who leaves the page stops its kernel, also where no goodbye before it can be said.
         assert kernels(process) == 1
-        page.goto("about:blank")
+        page.close(run_before_unload=False)
         deadline = time.monotonic() + START_S
         while kernels(process) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -168,6 +169,10 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
         for image in other.locator("img").all():
             assert len(image.get_attribute("alt")) > 40
         assert other.evaluate(UNNAMED) == 0
+
+        # Ctrl-C where the page was started: the page says that it is dead.
+        os.kill(process, signal.SIGINT)
+        other.get_by_role("alert").filter(has_text="no longer answers").wait_for()
         browser.close()
     assert errors == []
     assert foreign == [], "the page asked for something outside this machine"

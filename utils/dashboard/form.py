@@ -5,17 +5,22 @@ what a visitor types as a value.
 import dataclasses
 import html
 import re
+from collections import Counter
 from collections.abc import Mapping
+from urllib.parse import parse_qsl
 
 from utils.dashboard.words import number
 from utils.facts import figure, figures
-from utils.report.words import LABELS, large, plural
+from utils.report.words import LABELS, large, plural, shortened
 from utils.report.words import label as option_label
 from utils.tco.fields import FIELDS, GROUPS, Field, InputError
 from utils.tco.inputs import Input
 from utils.tco.scenario import Scenario, field_name, from_query, scenario, scenarios, to_query
 
 TITLES: Mapping[str, str] = {"people": "Engineering and operations"}
+LEAST, MOST = 1e-15, 1e24
+"""Beyond these sizes nothing is meant that the model is about, and products overflow."""
+LONGEST_FAULT = 300
 _TYPED = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)(%|[a-z]+(?:/[a-z]+)*)?", re.IGNORECASE)
 
 
@@ -93,6 +98,14 @@ def typed(shown: Scenario, path: str, text: str) -> float:
             raise InputError(path, repr(text), field.allowed, f"Give {error.allowed}") from None
         value = given.value
     field.check(value, path)
+    return _sane(shown, path, value)
+
+
+def _sane(shown: Scenario, path: str, value: float) -> float:
+    """The value, if costs can be computed and written with it. Raises InputError."""
+    if value and not LEAST <= abs(value) <= MOST:
+        allowed = f"{shown.field(path).allowed}, and no size beyond {LEAST:g} and {MOST:g}"
+        raise InputError(path, f"{value:g}", allowed)
     return value
 
 
@@ -130,7 +143,12 @@ def opened(query: str) -> tuple[Scenario, str]:
     A link with a fault opens the scenario that it names, or the first one, without its changes.
     """
     try:
+        for name, many in Counter(name for name, _ in parse_qsl(query.lstrip("?"))).items():
+            if many > 1:
+                raise InputError(shortened(name, 40), f"given {many} times", "once")
         shown = from_query(query)
+        for path, value in changes_of(shown).items():
+            _sane(shown, path, value)
         return with_typed(shown.name, changes_of(shown)), ""
     except InputError as error:
         found = re.search(r"(?:^|[?&])scenario=([\w-]+)", query)
@@ -140,7 +158,7 @@ def opened(query: str) -> tuple[Scenario, str]:
 
 def refused(error: InputError) -> str:
     """What is wrong with a link."""
-    return f"The link cannot be used as it is: {error}."
+    return f"The link cannot be used as it is: {shortened(str(error), LONGEST_FAULT)}."
 
 
 def link(shown: Scenario) -> str:

@@ -47,6 +47,7 @@ class Page:
         self.reset = self._button("Back to the scenario's own values", "quiet")
         self.inputs = self._box("groups")
         self.headline, self.warnings = self._html("headline"), self._html("warnings")
+        self.to_find_out = self._html("warnings")
         self.link, self.file = self._html("link"), self._html("file")
         self.csv = self._button("Save as CSV", "save")
         self.pdf = self._button("Save as PDF", "save")
@@ -60,6 +61,7 @@ class Page:
             "results",
             self.headline,
             taken,
+            self.to_find_out,
             self.warnings,
             self._titled("Where the money goes", drawn["waterfall"]),
             self._titled("What matters most", drawn["tornado"]),
@@ -116,7 +118,7 @@ class Page:
             _close(each)
 
     def _group(self, title: str, fields: dict[Any, list[str]]) -> Any:
-        cells = [self._html("group-title", f"<h3><button type='button'>{title}</button></h3>")]
+        cells = [self._html("group-title", f"<h2><button type='button'>{title}</button></h2>")]
         first = next(iter(self.shown.options))
         for field, paths in fields.items():
             cells.append(self._html("field", form.title(field)))
@@ -156,7 +158,8 @@ class Page:
         self.shown, self.compared, self.warned = shown, compared, found
         self.headline.value = results.headline(compared)
         self.link.value = _link(form.link(shown))
-        self.warnings.value = results.warnings(found)
+        self.to_find_out.value = results.to_find_out(compared)
+        self.warnings.value = results.warnings(found, compared)
         self._draw("waterfall", results.waterfall(compared))
         self._draw("tornado", results.tornado(compared, swings))
         self._offer(results.choices(shown, swings))

@@ -1,6 +1,7 @@
 """The results as HTML and as figures. Whatever came from a visitor is escaped."""
 
 import base64
+import dataclasses
 import html
 from collections.abc import Sequence
 
@@ -9,9 +10,12 @@ import numpy as np
 from utils.dashboard.words import costs, verdict
 from utils.draw import Picture
 from utils.draw import costs as draw
+from utils.report.build import cautions
+from utils.report.estimates import measure
 from utils.report.words import (
     PER,
     PURCHASES,
+    SHARES,
     against,
     label,
     large,
@@ -22,7 +26,8 @@ from utils.report.words import (
     quantity,
 )
 from utils.tco.comparison import Warned
-from utils.tco.scenario import Scenario
+from utils.tco.cost import LINES
+from utils.tco.scenario import Scenario, field_name
 from utils.tco.uncertainty import BreakEven, Comparison, Swing, break_even
 
 SHOWN_SWINGS = 10
@@ -73,15 +78,20 @@ def _card(name: str, value: str, note: str) -> str:
     return f"<div><h3>{name}</h3><p class='tco-value'>{value}</p><p>{note}</p></div>"
 
 
-def warnings(found: Sequence[Warned]) -> str:
-    """What is wrong with the comparison, as a list."""
-    head = "<h2>Before you rely on it</h2>"
-    if not found:
-        return head + "<p>Nothing speaks against comparing these two.</p>"
-    items = "".join(
-        f"<li><b>{html.escape(each.kind)}</b>: {html.escape(each.text)}.</li>" for each in found
-    )
-    return f"{head}<ul>{items}</ul>"
+def to_find_out(compared: Comparison) -> str:
+    """What is worth knowing better before choosing, dearest first."""
+    return _list("What to find out next", measure(compared))
+
+
+def warnings(found: Sequence[Warned], compared: Comparison) -> str:
+    """What is wrong with the comparison, in the words of the report."""
+    said = cautions(found, compared.a, compared.b)
+    return _list("Before you rely on it", said or ("Nothing speaks against comparing these two.",))
+
+
+def _list(title: str, sentences: Sequence[str]) -> str:
+    items = "".join(f"<li>{html.escape(each)}</li>" for each in sentences)
+    return f"<h2>{title}</h2><ul>{items}</ul>"
 
 
 def figure(picture: Picture) -> str:
@@ -104,7 +114,9 @@ def waterfall(compared: Comparison) -> Picture:
         value, name = max(zip(values, names, strict=True))
         total = money(float(compared.best[option].total), scenario.currency)
         most = money(value, scenario.currency)
-        parts.append(f"{label(option)}: {total}, of which the largest part is {name}, {most}")
+        about = f" ({LINES[name]})" if name in LINES else ""
+        part = f"the largest part is {name}{about}, {most}"
+        parts.append(f"{label(option)}: {total}, of which {part}")
     caption = f"The cost of one {per}, line by line. " + "; ".join(parts) + "."
     drawn = {label(option): cost for option, cost in compared.best.items()}
     return draw.waterfall(drawn, f"{scenario.currency} a {per}", caption)
@@ -125,9 +137,23 @@ def tornado(compared: Comparison, swings: Sequence[Swing]) -> Picture:
             f" {named(first.path)} matters most: at {low} {a} costs {against(first.at_low)},"
             f" at {high} {against(first.at_high)}."
         )
-    names = [named(each.path) for each in shown]
+    names = [f"{named(each.path)}{_per_cent(each.path)}" for each in shown]
+    scaled = [
+        dataclasses.replace(each, low=each.low * size, high=each.high * size)
+        for each in shown
+        for size in (_size(each.path),)
+    ]
     what = f"saving of {a} against {b}, %"
-    return draw.tornado(shown, compared.saving, names, what, caption)
+    return draw.tornado(scaled, compared.saving, names, what, caption)
+
+
+def _size(path: str) -> float:
+    """What a value is multiplied with in a figure: shares are shown as in the sentences."""
+    return 100.0 if field_name(path) in SHARES else 1.0
+
+
+def _per_cent(path: str) -> str:
+    return ", %" if field_name(path) in SHARES else ""
 
 
 def break_even_picture(compared: Comparison, path: str) -> Picture:
@@ -153,9 +179,11 @@ def break_even_picture(compared: Comparison, path: str) -> Picture:
             f"{cheaper[0]} is cheaper at every value from {said(found.low)} to {said(found.high)}"
         )
     caption = f"{named(path)}. {words[0].upper()}{words[1:]}. Now it is {said(now)}."
-    x_label = f"{named(path)}, {scenario.inputs[path].unit}"
+    x_label = f"{named(path)}{_per_cent(path) or ', ' + scenario.inputs[path].unit}"
     per = f"{scenario.currency} a {PER[scenario.kind]}"
-    return draw.break_even(x, curves, found.values, now, x_label, per, caption)
+    size = _size(path)
+    crossings = [each * size for each in found.values]
+    return draw.break_even(x * size, curves, crossings, now * size, x_label, per, caption)
 
 
 def _around(now: float, found: BreakEven) -> np.ndarray:

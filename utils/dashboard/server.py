@@ -102,6 +102,9 @@ def serve(arguments: Sequence[str]) -> int:
     elsewhere = any(each.startswith("--Voila.ip") for each in arguments)
     app = Voila(config=_config(settings(free_port(), elsewhere)))
     app.initialize(list(arguments))
+    if not 0 < app.port < 65536:
+        print(f"course.py: no port {app.port}: give one from 1 to 65535", file=sys.stderr)
+        return 1
     if taken(app.port):
         message = f"course.py: port {app.port} is in use: give another one, such as --port"
         print(message, free_port(app.port + 1), file=sys.stderr)

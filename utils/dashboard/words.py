@@ -1,5 +1,6 @@
 """Values as boxes hold them, and the result in two sentences."""
 
+from utils.report.build import outside
 from utils.report.words import PER, against, label, money, percent
 from utils.tco.uncertainty import Comparison
 
@@ -39,6 +40,6 @@ def verdict(compared: Comparison) -> str:
     sentence = (
         f"{a} costs {against(compared.saving)} {than} {b}; with every input anywhere in its range,"
         f" nine draws of ten lie between {against(low)} and {against(high)}, and {a} is cheaper in"
-        f" {percent(compared.probability)} of the draws.{open_}"
+        f" {percent(compared.probability)} of the draws.{outside(compared)}{open_}"
     )
     return sentence[0].upper() + sentence[1:]

@@ -8,7 +8,7 @@ from utils.decision import Decision, Pilot, judged
 from utils.report import decided, estimates
 from utils.report.content import Line, Report
 from utils.report.figures import pictures
-from utils.report.words import PER, against, label, money, named, percent, sentence
+from utils.report.words import PER, PURCHASES, against, label, money, named, percent, sentence
 from utils.tco.comparison import Warned, warned
 from utils.tco.cost import LINES
 from utils.tco.scenario import Scenario
@@ -124,9 +124,20 @@ def answer(compared: Comparison) -> str:
     text = (
         f"{first} costs an estimated {saving} {than} {second} ({amounts[0]} against {amounts[1]} a"
         f" {PER[scenario.kind]}); nine draws of ten from the believed ranges lie between {low} and"
-        f" {high}, and {first} is cheaper in {cheaper} of them."
+        f" {high}, and {first} is cheaper in {cheaper} of them.{outside(compared)}"
     )
     return text[0].upper() + text[1:]
+
+
+def outside(compared: Comparison) -> str:
+    """Why the saving at the best guesses lies outside of its own interval; empty if it does not."""
+    low, high = compared.interval()
+    if low <= compared.saving <= high:
+        return ""
+    return (
+        " The best guesses give a saving outside of these draws, because the ranges of many inputs"
+        " reach further to one side of the best guess than to the other."
+    )
 
 
 def cautions(found: Sequence[Warned], a: str, b: str) -> tuple[str, ...]:
@@ -142,7 +153,7 @@ def cautions(found: Sequence[Warned], a: str, b: str) -> tuple[str, ...]:
     texts = [each.text for each in found if each.kind != CLAIM]
     swapped = {_with(text, {a: b, b: a}) for text in texts}
     either = {a: "either option", b: "either option"}
-    known = {option: label(option, article=True) for option in (a, b)}
+    known = {**PURCHASES, **{option: label(option, article=True) for option in (a, b)}}
     said = [_with(text, either if text in swapped else known) for text in texts]
     if claimed:
         said.append("Said by a vendor, not measured: " + "; ".join(claimed))

@@ -79,7 +79,7 @@ _PREFIXES = ((1e24, "Y"), (1e21, "Z"), (1e18, "E"), (1e15, "P"), (1e12, "T"), (1
              (1e6, "M"))  # fmt: skip
 _NAMES = "|".join(name for _, name in _LARGE)
 _HELD = re.compile(rf"(?<=\d) (?=%|(?:{_NAMES})\b)|(?<=\b[A-Z]{{3}}) (?=-?\d)")
-_SHARES = frozenset(
+SHARES = frozenset(
     "mfu scaling load autoscaled discount support compile_paid utilisation failed_share".split()
 )
 _RATES = {"h": "an hour", "s": "a second", "day": "a day", "week": "a week", "month": "a month",
@@ -105,10 +105,12 @@ def rounded(value: float, digits: int = 3) -> str:
 def large(value: float, digits: int = 3) -> str:
     """A number, from a million on with the name of its size.
 
-    >>> large(2474279.38), large(-1.4e12), large(999.4), large(999_999)
-    ('2.47 million', '-1.4 trillion', '999', '1 million')
+    >>> large(2474279.38), large(-1.4e12), large(999.4), large(999_999), large(2.5e30)
+    ('2.47 million', '-1.4 trillion', '999', '1 million', '2.5e+30')
     """
     value = float(f"{value:.{digits}g}")
+    if abs(value) >= 1e21:
+        return f"{value:g}"
     for size, name in _LARGE:
         if abs(value) >= size:
             return f"{rounded(value / size, digits)} {name}"
@@ -200,11 +202,11 @@ def quantity(path: str, value: float, scenario: Scenario) -> str:
     cents = field == "price" and value >= 1
     digits = 6 if whole else 3 + floor(log10(value)) if cents else 3
     shown = large(value, digits)
-    if field in _SHARES:
+    if field in SHARES:
         return f"{rounded(100 * value)} %"
     if field == "work":
         return f"{shown} {plural(scenario.unit)}"
-    if field == "demand":
+    if field in ("demand", "units_per_second"):
         return f"{shown} {plural(scenario.unit)} a second"
     if unit in ("FLOP", "FLOPS"):
         return _prefixed(value, unit)

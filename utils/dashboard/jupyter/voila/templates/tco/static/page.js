@@ -6,6 +6,46 @@
 window.voila_heartbeat = () => {};
 window.display_cells = () => {};
 
+// A connection that stays lost is said: what is typed would have no effect.
+const FOUND_AGAIN_MS = 4000;
+let connections = 0;
+window.WebSocket = class extends WebSocket {
+  constructor(...given) {
+    super(...given);
+    let open = false;
+    this.addEventListener("open", () => {
+      open = true;
+      connections += 1;
+      document.getElementById("tco-lost")?.remove();
+    });
+    this.addEventListener("close", () => {
+      if (!open) return;
+      connections -= 1;
+      setTimeout(sayLost, FOUND_AGAIN_MS);
+    });
+  }
+};
+
+function sayLost() {
+  if (connections > 0 || document.getElementById("tco-lost")) return;
+  const words = document.createElement("p");
+  words.id = "tco-lost";
+  words.setAttribute("role", "alert");
+  words.textContent = "The calculation no longer answers. Reload the page: its address holds your" +
+    " inputs. If that fails, start the page again where it was started.";
+  document.body.prepend(words);
+}
+
+// Voila says goodbye in beforeunload, which phones and pages that are closed early do not have: we
+// say it, once.
+window.addEventListener("beforeunload", (event) => event.stopImmediatePropagation());
+window.addEventListener("pagehide", (event) => {
+  const config = document.getElementById("jupyter-config-data");
+  if (event.persisted || !config) return;
+  const { baseUrl, kernelId } = JSON.parse(config.textContent);
+  navigator.sendBeacon(`${baseUrl}voila/api/shutdown/${encodeURIComponent(kernelId)}`);
+});
+
 const narrow = window.matchMedia("(max-width: 800px)");
 
 // The link in its field and in the address bar, so that a reload keeps the inputs.
@@ -69,7 +109,7 @@ function refresh() {
     group.dataset.seen = "";
     close(group, narrow.matches);
   }
-  for (const said of document.querySelectorAll(".tco-headline:not([role]), .tco-notice:not([role])")) {
+  for (const said of document.querySelectorAll(".tco-headline:not([role]), .tco-notice:not([role]), .tco-file:not([role])")) {
     said.setAttribute("role", "status");
     said.setAttribute("aria-live", "polite");
   }
