@@ -12,7 +12,6 @@ from utils.draw.picture import Picture
 from utils.draw.rooflines import roofline
 from utils.draw.tiles import access_order, matmul_operands, memories, tile_layout
 from utils.draw.verdicts import verdicts
-from utils.draw.verdicts import verdicts
 
 __all__ = [
     "Picture",
@@ -43,7 +42,6 @@ __all__ = [
     "topologies",
     "tornado",
     "training",
-    "verdicts",
     "verdicts",
     "waterfall",
 ]
