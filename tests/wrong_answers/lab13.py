@@ -581,6 +581,7 @@ WRONG = [
         "return {'region', 'purchase', 'currency', 'old price', 'work', 'quality', 'vendor claim',"
         " 'peak', 'sparse peak', 'price unit', 'credits'}",
     ),
+    _changed("ex3", "braces", "no error, set() and not {}", ("return found", "return found or {}")),
     _changed("ex3", "one name", "`errors` returned a str", ("return found", "return str(found)")),
     *_hostile("ex3", "warned(*it)", "`errors` returned None: return a set of names"),
     # ex4

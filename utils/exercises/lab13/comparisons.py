@@ -233,7 +233,10 @@ def judge_comparisons(case: Facts, facts: Facts) -> list[Criterion]:
     rows = [(name, weight) for name, (weight, _) in GROUPS.items()]
     strange = next((each for each in said if isinstance(each, str)), None)
     if strange is not None:
-        message = f"`errors` returned {strange}: return a set of names, empty if there is no error"
+        more = ", set() and not {}" if strange == "a dict of 0" else ""
+        message = (
+            f"`errors` returned {strange}: return a set of names, empty if there is no error{more}"
+        )
         first = criterion(*rows[0], False, strange, "a set", message)
         others = [*rows[1:], ("false alarms", ALARMS)]
         return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in others)]
