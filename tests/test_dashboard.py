@@ -7,6 +7,7 @@ import dataclasses
 import html
 import io
 import json
+import os
 import re
 import socket
 import subprocess
@@ -395,6 +396,18 @@ def test_a_port_that_there_is_not_is_named(port: int) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"course.py: no port {port}: give one from 1 to 65535")
+
+
+def test_a_home_that_cannot_be_written_is_replaced_for_the_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with server._writable_home():
+        assert Path.home() == tmp_path
+    monkeypatch.setenv("HOME", str(tmp_path / "missing"))
+    with server._writable_home():
+        assert os.access(Path.home(), os.W_OK) and Path.home().parent != tmp_path
+    assert not Path.home().exists()
 
 
 def test_a_port_that_is_taken_is_left_alone() -> None:

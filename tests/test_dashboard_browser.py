@@ -169,6 +169,8 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
         for image in other.locator("img").all():
             assert len(image.get_attribute("alt")) > 40
         assert other.evaluate(UNNAMED) == 0
+        other.get_by_role("link", name="Skip to the results").press("Enter")
+        assert other.evaluate("document.querySelector(':target h2').innerText") == "Result"
 
         # Ctrl-C where the page was started: the page says that it is dead.
         os.kill(process, signal.SIGINT)

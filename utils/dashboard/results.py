@@ -65,7 +65,7 @@ def headline(compared: Comparison) -> str:
         _card(
             f"{label(compared.a)} is cheaper <small>how probable it is</small>",
             percent(compared.probability),
-            f"of {len(compared.savings):,} draws, with every input anywhere in its range",
+            f"of {len(compared.savings):,} draws; each takes every input anywhere in its range",
         )
     )
     words = html.escape(f"{costs(compared)} {verdict(compared)}")

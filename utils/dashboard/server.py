@@ -14,10 +14,12 @@ Nothing is fetched from elsewhere: our template names no other host, and the bro
 refuse any.
 """
 
+import contextlib
 import os
 import socket
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,24 @@ def free_port(first: int = PORT) -> int:
 
 def serve(arguments: Sequence[str]) -> int:
     """Serve until it is stopped; arguments go to Voila. Returns the exit code."""
+    with _writable_home():
+        return _serve(arguments)
+
+
+@contextlib.contextmanager
+def _writable_home() -> Iterator[None]:
+    """Jupyter and matplotlib keep small files at home: in a folder that is deleted at the end, if
+    nothing can be written there.
+    """
+    if os.access(Path.home(), os.W_OK):
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HOME"] = folder
+        yield
+
+
+def _serve(arguments: Sequence[str]) -> int:
     from voila.app import Voila
 
     paths = [str(TEMPLATES), os.environ.get("JUPYTER_PATH", "")]

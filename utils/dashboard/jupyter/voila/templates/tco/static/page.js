@@ -7,7 +7,7 @@ window.voila_heartbeat = () => {};
 window.display_cells = () => {};
 
 // A connection that stays lost is said: what is typed would have no effect.
-const FOUND_AGAIN_MS = 4000;
+const FOUND_AGAIN_MS = 3000;
 let connections = 0;
 window.WebSocket = class extends WebSocket {
   constructor(...given) {
@@ -101,6 +101,8 @@ function close(group, closed) {
 
 function refresh() {
   if (document.querySelector(".tco-headline h2, .tco-fault")) document.getElementById("loading")?.remove();
+  const results = document.querySelector(".tco-results");
+  if (results) results.id = "results";
   document.querySelectorAll("#tco-link").forEach(completeLink);
   document.querySelectorAll("a[data-save]").forEach(save);
   document.querySelectorAll(".tco-cell").forEach(describe);
