@@ -446,6 +446,14 @@ def test_bad_answers_name_field_value_and_what_is_allowed(field: str, value: obj
     assert text.startswith(f"{field}: {value!r}") and QUESTIONS[field].says_allowed() in text
 
 
+def test_a_question_that_is_none_and_judgements_that_are_not_whole_are_named() -> None:
+    with pytest.raises(AnswerError, match="budget: no such question; allowed: task, "):
+        PLAIN.changed(budget=1)
+    assert "from 0 to 1,000,000 runs" in QUESTIONS["runs_per_year"].says_allowed()
+    with pytest.raises(ValueError, match=r"'clear_probability' is missing; allowed: judged"):
+        decide(PLAIN, judgements={"lead": 3})
+
+
 def test_names_that_lack_or_are_unknown_and_answers_that_contradict_each_other() -> None:
     row = CASES["translation-pretraining"]["answers"]
     with pytest.raises(AnswerError, match="budget: no such question; allowed: task"):

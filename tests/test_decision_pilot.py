@@ -52,6 +52,7 @@ def test_checklists_give_a_reason_and_a_source_for_every_line() -> None:
     keys = [each.key for name in LISTS for each in checklist(name)]
     assert len(set(keys)) == len(keys)
     asked = {"capacity", "price", "region", "sla", "exit", "egress", "support", "credits"}
+    asked |= {"faults"}
     assert {each.key for each in checklist("contract")} == asked
     with pytest.raises(KeyError, match="no list 'legal'"):
         checklist("legal")
@@ -106,6 +107,7 @@ def test_warnings_about_a_comparison_fail_their_checks_and_the_rest_is_done() ->
     assert found["same-terms"].state == FAILED and found["same-terms"].found == doubt.text
     assert found["same-work"].state == found["vendor"].state == DONE
     assert found["tail"].state == OPEN
+    assert found["same-quality"].state == OPEN, "that one score is asked of both shows no score"
     looked = pilot_of(YES, warnings=[doubt], notes={"same-terms": "one region since Monday"})
     assert {each.key: each.state for each in looked.of("benchmark")}["same-terms"] == DONE
     with pytest.raises(ValueError, match="warnings: 'mood' is not allowed; allowed: work"):
@@ -150,11 +152,19 @@ def test_an_open_verdict_fails_no_step_before_the_device_was_measured() -> None:
         ({"measured": {"port": -1}}, "measured: -1 for 'port'"),
         ({"notes": {"price cap": "yes"}}, "notes: 'price cap' is not allowed; allowed: same-work"),
         ({"notes": {"sla": "a"}, "failures": {"sla": "b"}}, "'sla' is in both"),
+        ({"notes": {"sla": " "}}, "notes: 'sla' is empty; allowed: what was found"),
     ],
 )
 def test_bad_input_is_named(given: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         pilot_of(YES, **given)
+
+
+@pytest.mark.parametrize("name", ["decision", "progress", "audit"])
+def test_what_is_of_another_kind_is_named(name: str) -> None:
+    given: dict[str, Any] = {"decision": YES, name: "lab02"}
+    with pytest.raises(TypeError, match=f"{name}: str is not allowed; allowed: "):
+        pilot_of(**given)
 
 
 @pytest.mark.parametrize("measured", [0, -1, float("nan"), "100", True])

@@ -13,6 +13,7 @@ import pytest
 
 from utils import tco
 from utils.decision import Answers, Decision, decide, pilot_of
+from utils.decision.flips import Flip
 from utils.facts.records import content
 from utils.report import Report, report, to_csv, to_html, to_pdf
 from utils.report.build import verdict_of
@@ -322,6 +323,17 @@ def test_a_decision_gives_the_headline_reasons_flips_and_risks(verdict: str) -> 
 def test_a_flip_of_money_is_told_in_digits() -> None:
     flips = " ".join(sections(decision("museum-captions"))[1].points)
     assert "in a year, in one currency throughout? Now: 9,000 money per year. With 48,000" in flips
+
+
+def test_a_flip_next_to_the_present_value_is_told_as_more_than_that() -> None:
+    row = decision(CASE_OF["either"])
+    edge = Flip("runs_per_year", 2, 2.01, "trainium")
+    one = Flip("engineers", 3, 1, "gpu")
+    less = Flip("deadline_weeks", 20, 19.9, "gpu")
+    said = sections(dataclasses.replace(row, flips=(edge, one, less)))[1].points
+    assert said[0].endswith("Now: 2 runs per year. With more than 2 runs per year: Trainium.")
+    assert said[1].endswith("Now: 3 engineers. With 1 engineer: GPU.")
+    assert said[2].endswith("With less than 20 weeks: GPU.")
 
 
 def test_a_verdict_that_does_not_rest_on_these_costs_is_told() -> None:

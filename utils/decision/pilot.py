@@ -13,7 +13,7 @@ from utils.audit import Report
 from utils.catalog import CatalogError, exercise
 from utils.decision.findings import OWN
 from utils.decision.plan import LISTS, Check, Step, checklist, steps
-from utils.decision.results import WARNED, Parities, Throughput, doubts
+from utils.decision.results import SILENT, Parities, Throughput, doubts
 from utils.decision.rule import Decision
 from utils.facts.tables import markdown as table
 from utils.tco.comparison import Warned
@@ -126,13 +126,16 @@ def pilot_of(
         progress: the learner's record: exercise id to {"points", "state", ...}.
         audit, parity, throughput: results of the instruments; parity is that of XLA on the CPU.
         warnings: those of `utils.tco.comparison.warned`, for a comparison that was looked at: the
-            checks that they are about fail, the others of their kind are done.
+            checks that they are about fail, the others of `SILENT` are done.
         measured: key of a step to its number, measured where the step says.
         notes: key of a check to what was found, which makes it done. failures: the same, failed.
 
     Raises:
-        ValueError: for keys that name no step or check, or one that is both done and failed.
+        TypeError: for what is no decision, no audit or no record.
+        ValueError: for keys that name no step or check, one that is both done and failed, or an
+            empty note.
     """
+    _kinds(decision, progress, audit)
     plan = steps()
     given = {key: _finite(key, value) for key, value in (measured or {}).items()}
     notes, failures = dict(notes or {}), dict(failures or {})
@@ -140,6 +143,9 @@ def pilot_of(
     _keys("measured", given, plan)
     _keys("notes", notes, known)
     _keys("failures", failures, known)
+    for name, texts in (("notes", notes), ("failures", failures)):
+        if empty := [key for key, text in texts.items() if not str(text).strip()]:
+            raise ValueError(f"{name}: {empty[0]!r} is empty; allowed: what was found, in words")
     if both := sorted(set(notes) & set(failures)):
         raise ValueError(f"notes and failures: {both[0]!r} is in both; allowed: one of them")
     if throughput is not None:
@@ -149,7 +155,7 @@ def pilot_of(
     said = _said(audit, throughput)
     if warnings is not None:
         against = doubts(warnings)
-        notes = {key: "no warning" for key in WARNED.values() if key not in against} | notes
+        notes = {key: "no warning" for key in SILENT if key not in against} | notes
         failures = {key: text for key, text in against.items() if key not in notes} | failures
         notes = {key: text for key, text in notes.items() if key not in failures}
     checks = [_check(each, notes, failures) for name in LISTS for each in checklist(name)]
@@ -171,6 +177,16 @@ def pilot_of(
 
 def _said_of(item: Item) -> str:
     return f"{item.asks} -> {item.found}" if item.found else item.asks
+
+
+def _kinds(decision: object, progress: object, audit: object) -> None:
+    for name, value, kind, says in (
+        ("decision", decision, Decision, "what utils.decision.decide(answers, ...) returns"),
+        ("progress", progress, Mapping | None, "utils.progress.entries(), or None"),
+        ("audit", audit, Report | None, "the report of utils.audit.audit(path), or None"),
+    ):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name}: {type(value).__name__} is not allowed; allowed: {says}")
 
 
 def _keys(name: str, given: Iterable[str], known: Iterable[str]) -> None:

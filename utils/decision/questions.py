@@ -63,7 +63,7 @@ class Question:
         if self.allowed:
             return ", ".join(map(repr, self.allowed))
         kind = "a whole number" if self.whole else "a number"
-        return f"{kind} from {self.low:g} to {self.high:g} {self.unit}"
+        return f"{kind} from {self.low:g} to {self.high:,.10g} {self.unit}"
 
     def check(self, value: object) -> None:
         """Raises AnswerError with the field, the value and what is allowed."""
@@ -277,6 +277,8 @@ class Answers:
 
     def changed(self, **given: Any) -> "Answers":
         """The same with other answers. Raises AnswerError."""
+        if unknown := [name for name in given if name not in QUESTIONS]:
+            raise AnswerError(f"{unknown[0]}: no such question; allowed: {', '.join(QUESTIONS)}")
         return replace(self, **given)
 
     def others(self) -> Iterator[tuple[str, str]]:

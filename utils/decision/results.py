@@ -22,6 +22,11 @@ WARNED = {
 }
 """Kind of a warning of `utils.tco.comparison` -> the check of the benchmark list that it fails."""
 
+SILENT = frozenset(WARNED.values()) - {"same-quality"}
+"""Checks that are done where no warning speaks against them. That both are held to one score, which
+a scenario says, is an intention: only somebody who compared the scores can say that they reach it.
+"""
+
 
 class Parities(Protocol):
     """What is read of a result of `utils.parity.compare`: the quantities outside tolerance."""

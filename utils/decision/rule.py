@@ -8,7 +8,7 @@ from utils.decision.effort import pilot_weeks, port_weeks
 from utils.decision.evidence import Evidence, evidence
 from utils.decision.findings import NOTHING, Contradiction, Seen, contradictions, corrected, seen
 from utils.decision.flips import Flip, flips
-from utils.decision.judgements import Values, judged
+from utils.decision.judgements import JUDGEMENTS, Values, judged
 from utils.decision.missing import Missing, missing
 from utils.decision.questions import Answers
 from utils.decision.risks import Risk, risks
@@ -113,11 +113,14 @@ def decide(
         judgements: `judged(...)` with other thresholds than ours.
 
     Raises:
-        TypeError, ValueError: for an audit or a comparison that is none; answers check themselves.
+        TypeError, ValueError: for an audit or a comparison that is none, or judgements that are not
+            whole; answers check themselves.
     """
     if not isinstance(answers, Answers):
         raise TypeError(f"answers: {type(answers).__name__} is not allowed; allowed: Answers(...)")
     values = judged() if judgements is None else judgements
+    if lacking := [name for name in JUDGEMENTS if name not in values]:
+        raise ValueError(f"judgements: {lacking[0]!r} is missing; allowed: judged(...), or None")
     found = seen(audit, values)
     saving = None if comparison is None else Saving.of(comparison)
     case = Case(corrected(answers, found), saving, values, found)

@@ -139,6 +139,7 @@ VETOES: tuple[Row, ...] = (
         "port and pilot cost about {case.price_said}; even the vendor's best figure saves"
         " {case.hoped:,.0f} in that time on {answers.spend_per_year:,.0f} a year",
         "judgement:best_saving",
+        "judgement:payback_years",
         "judgement:week_pay",
         "D-004",
         "A-133",

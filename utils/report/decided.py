@@ -2,7 +2,9 @@
 
 from utils.decision import QUESTIONS, Decision, Pilot, Saving
 from utils.decision.effort import roughly
+from utils.decision.flips import Flip
 from utils.decision.plan import Step
+from utils.decision.questions import Question
 from utils.report.content import Section
 from utils.report.words import label, large, percent, sentence
 from utils.tco.uncertainty import Comparison
@@ -52,8 +54,7 @@ def _flips(decision: Decision) -> tuple[str, ...]:
     for each in sorted(decision.flips, key=lambda each: isinstance(each.now, str)):
         if each.field in QUESTIONS:
             row = QUESTIONS[each.field]
-            unit = f" {row.unit}" if row.unit and not row.allowed else ""
-            about, now, to = row.asks, _plain(each.now) + unit, _plain(each.to) + unit
+            about, now, to = row.asks, _amount(row, each.now), _beyond(row, each)
         else:
             about = "How much does Trainium save, in the middle of the draws?"
             now, to = percent(each.now), percent(each.to)
@@ -64,8 +65,19 @@ def _flips(decision: Decision) -> tuple[str, ...]:
     ) or ("No single answer, and no other saving, changes the verdict.",)
 
 
-def _plain(value: str | float) -> str:
-    return f"“{value}”" if isinstance(value, str) else large(value, 4)
+def _amount(row: Question, value: str | float) -> str:
+    if isinstance(value, str):
+        return f"“{value}”"
+    unit = row.unit.removesuffix("s") if value == 1 and row.whole else row.unit
+    return f"{large(value, 4)} {unit}"
+
+
+def _beyond(row: Question, flip: Flip) -> str:
+    """Where it flips, in words; a value hardly beyond the present one is "more than" that."""
+    now, to = flip.now, flip.to
+    if isinstance(now, str) or isinstance(to, str) or abs(to - now) > 0.01 * abs(now):
+        return _amount(row, to)
+    return f"{'more' if to > now else 'less'} than {_amount(row, now)}"
 
 
 def missing(decision: Decision | None) -> tuple[str, ...]:
