@@ -172,8 +172,8 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
         other.get_by_role("link", name="Skip to the results").press("Enter")
         assert other.evaluate("document.querySelector(':target h2').innerText") == "Result"
 
-        # Ctrl-C where the page was started: the page says that it is dead.
-        os.kill(process, signal.SIGINT)
+        # Its server is stopped: the page says that it is dead.
+        os.kill(process, signal.SIGTERM)
         other.get_by_role("alert").filter(has_text="no longer answers").wait_for()
         browser.close()
     assert errors == []
