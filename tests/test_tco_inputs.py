@@ -412,6 +412,12 @@ def test_an_input_that_misleads_is_warned_of(kind, a, path) -> None:
     assert found.kind == kind and path in found.paths
 
 
+def test_a_throughput_that_a_vendor_claims_is_not_called_measured() -> None:
+    claimed = given("units_per_second", 1.0, status="vendor-claim", source="s", date=TODAY)
+    texts = [w.text for w in tco.warned(toy(a={"units_per_second": claimed}), "a", "b", TODAY)]
+    assert "the throughput of a was claimed by others, on other work" in texts
+
+
 def test_an_old_price_is_warned_of_for_each_option() -> None:
     late = TODAY + datetime.timedelta(days=facts.LIMITS["price"] + 1)
     found = tco.warned(toy(), "a", "b", late)

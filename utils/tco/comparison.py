@@ -99,8 +99,9 @@ def _throughput(scenario: Scenario, a: str, b: str) -> Iterator[Warned]:
             yield Warned("peak for measured", f"{option} rests on {what} that is assumed: measure"
                          " its throughput on this work", (path,))  # fmt: skip
         elif given.status != "measured":
-            yield Warned("throughput of others", f"the throughput of {option} was measured by"
-                         " others, on other work", (path,))  # fmt: skip
+            said = "was claimed by" if given.status == "vendor-claim" else "was measured by"
+            yield Warned("throughput of others", f"the throughput of {option} {said} others, on"
+                         " other work", (path,))  # fmt: skip
         if name == "mfu" and given.value == 1:
             yield Warned("peak for measured", f"{option} is taken at its peak, which nothing"
                          " reaches", (path,))  # fmt: skip
