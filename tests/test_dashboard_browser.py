@@ -17,8 +17,8 @@ import pytest
 
 from tests.test_browser import answers, chromium, free_port, note_foreign
 from utils.catalog import ROOT
-from utils.report.words import LABELS
 from utils.runner import kernel_environment
+from utils.tco.fields import FIELDS
 
 START_S, WAIT_MS = 30, 30_000
 PHONE = {"width": 360, "height": 740}
@@ -116,7 +116,7 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
         assert "import" not in page.locator("main").inner_text(), "the page shows source code"
 
         # With the keyboard alone; the name of a box is its title and its own label.
-        weeks = page.get_by_role("textbox", name=LABELS["weeks"])
+        weeks = page.get_by_role("textbox", name=FIELDS["weeks"].label)
         headline = page.locator(".tco-headline")
         assert headline.get_attribute("aria-live") == "polite"
         before = headline.inner_text()
@@ -130,7 +130,7 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
         after = headline.inner_text()
 
         # Bad input: an error by name, and what was there stays.
-        runs = page.get_by_role("textbox", name=LABELS["runs"])
+        runs = page.get_by_role("textbox", name=FIELDS["runs"].label)
         runs.fill("-5")
         runs.press("Enter")
         fault = page.get_by_role("alert").filter(has_text="runs = -5: allowed is 1 or more")
@@ -159,7 +159,7 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
         phone.on("request", lambda request: note_foreign(request.url, server, foreign))
         other = opened(phone, link)
         assert other.locator(".tco-headline").inner_text() == after
-        there = other.get_by_role("textbox", name=LABELS["weeks"]).first
+        there = other.get_by_role("textbox", name=FIELDS["weeks"].label).first
         assert not there.is_visible()
         group = other.get_by_role("button", name="Engineering and operations")
         group.press("Enter")

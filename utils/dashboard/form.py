@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 
 from utils.dashboard.words import number
 from utils.facts import figure, figures
-from utils.report.words import LABELS, large, plural, shortened
 from utils.report.words import label as option_label
+from utils.report.words import large, plural, shortened
 from utils.tco.fields import FIELDS, GROUPS, Field, InputError
 from utils.tco.inputs import Input
 from utils.tco.scenario import Scenario, field_name, from_query, scenario, scenarios, to_query
@@ -39,7 +39,8 @@ def sections(shown: Scenario) -> dict[str, dict[Field, list[str]]]:
 
 def title(field: Field) -> str:
     """HTML over the boxes of a field: what it is, and its name in formulas and messages."""
-    return f"<p><b>{LABELS[field.name]}</b> <small>{field.name}</small></p>"
+    more = f"; {field.about}" if field.about else ""
+    return f"<p><b>{field.label}</b> <small>{field.name}{more}</small></p>"
 
 
 def label(shown: Scenario, path: str) -> str:

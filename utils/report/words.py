@@ -2,9 +2,9 @@
 
 import datetime
 import re
-from collections.abc import Mapping
 from math import floor, log10
 
+from utils.tco.fields import FIELDS
 from utils.tco.inputs import Input
 from utils.tco.scenario import Scenario, field_name
 
@@ -18,61 +18,6 @@ PURCHASES = {
     "spot": "spot",
     "owned": "owned",
 }
-LABELS: Mapping[str, str] = {
-    "work": "Work of one run",
-    "flop_per_unit": "Arithmetic for one unit of work",
-    "runs": "Good runs over the time considered",
-    "demand": "Demand, mean over the day",
-    "peak_to_mean": "Demand at its peak over its mean",
-    "tokens_per_item": "Tokens of one item",
-    "months": "Time that the service runs",
-    "instances": "Servers that work together",
-    "peak": "Peak rate of one server",
-    "mfu": "Share of the peak rate reached (MFU)",
-    "units_per_second": "Throughput of one server",
-    "scaling": "Speed kept when servers work together",
-    "load": "Share of the throughput that may be used",
-    "spare": "Spare servers",
-    "autoscaled": "Share of the day's swing followed",
-    "price": "List price of one server",
-    "discount": "Discount off the list price",
-    "billing_step": "Time is billed in steps of",
-    "credits": "Credits over the time considered",
-    "support": "Support plan, share of the usage",
-    "starts": "Starts of one run",
-    "startup": "Start-up time, without compiling",
-    "compile_cold": "Compiling with an empty cache",
-    "compile_warm": "Loading from a filled compile cache",
-    "cold_compiles": "Starts with an empty compile cache",
-    "compile_paid": "Share of servers billed while compiling",
-    "queue": "Billed waiting before a run",
-    "utilisation": "Share of the billed time in use",
-    "failed_runs": "Failed runs for each good one",
-    "failed_share": "Share of a run that a failed one takes",
-    "scale_ups": "Servers started to follow the demand",
-    "releases": "Releases that compile anew",
-    "failures": "Failures of one server",
-    "interruptions": "Interruptions of one spot server",
-    "checkpoint_every": "Work between two checkpoints",
-    "checkpoint_write": "Waiting for one checkpoint",
-    "restart": "From a failure to work again",
-    "storage": "Data kept",
-    "storage_months": "Time that data is kept",
-    "storage_price": "Price of storage",
-    "egress": "Data leaving the cloud for one run",
-    "egress_per_item": "Data leaving the cloud for one item",
-    "egress_price": "Price of data leaving the cloud",
-    "engineers": "Engineers for the port",
-    "weeks": "Weeks that the port takes",
-    "pay": "Cost of one engineer",
-    "operations": "People's hours for operations",
-    "operations_pay": "Cost of an hour of operations",
-    "power": "Power of one server at work",
-    "pue": "Power usage effectiveness (PUE)",
-    "carbon": "Carbon dioxide of the electricity",
-}
-"""What a decision maker reads in place of a field's name."""
-
 _LARGE = ((1e18, "quintillion"), (1e15, "quadrillion"), (1e12, "trillion"), (1e9, "billion"),
           (1e6, "million"))  # fmt: skip
 _PREFIXES = ((1e24, "Y"), (1e21, "Z"), (1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"),
@@ -187,7 +132,7 @@ def named(path: str) -> str:
     ('Good runs over the time considered', 'GPU: list price of one server')
     """
     field = field_name(path)
-    words = LABELS[field]
+    words = FIELDS[field].label
     option = path[: -len(field) - 1]
     return f"{label(option)}: {words[0].lower() + words[1:]}" if option else words
 

@@ -30,17 +30,18 @@ class Field:
     """One input of a model.
 
     name: as in formulas. unit: pint's; "USD" stands for the currency of the scenario. group: where
-    a form shows it. about: one sentence. above: the value is larger than this; least, most: it is
-    within these.
+    a form shows it. label: what it is, in a few words. above: the value is larger than this; least,
+    most: it is within these. about: what else there is to say.
     """
 
     name: str
     unit: str
     group: str
-    about: str
+    label: str
     above: float | None = None
     least: float = -np.inf
     most: float = np.inf
+    about: str = ""
 
     @property
     def allowed(self) -> str:
@@ -71,9 +72,12 @@ class Field:
             raise InputError(name or self.name, f"{first:g}", self.allowed)
 
 
-def _field(name: str, unit: str, group: str, about: str, *limits: str | float) -> Field:
+def _field(
+    name: str, unit: str, group: str, label: str, *limits: str | float, about: str = ""
+) -> Field:
     """Limits as ("above", 0), ("least", 0) and ("most", 1) in a row."""
-    return Field(name, unit, group, about, **dict(zip(limits[::2], limits[1::2], strict=True)))
+    given = dict(zip(limits[::2], limits[1::2], strict=True))
+    return Field(name, unit, group, label, **given, about=about)
 
 
 _POSITIVE = ("above", 0.0)
@@ -85,77 +89,83 @@ FIELDS: Mapping[str, Field] = {
     each.name: each
     for each in (
         # What is to be done
-        _field("work", "units", "work", "tokens, samples or items of one good run", *_POSITIVE),
-        _field("flop_per_unit", "FLOP", "work", "arithmetic that one unit needs", *_POSITIVE),
-        _field("runs", "runs", "work", "good runs over the time considered", "least", 1.0),
-        _field("demand", "1/s", "work", "items asked for, mean over the day", *_POSITIVE),
-        _field("peak_to_mean", "ratio", "work", "demand at its peak over its mean", "least", 1.0),
-        _field("tokens_per_item", "tokens", "work", "tokens of one item", *_POSITIVE),
-        _field("months", "month", "work", "time that the service runs", *_POSITIVE),
+        _field("work", "units", "work", "Work of one run",
+               *_POSITIVE, about="tokens, samples or items of one good run"),
+        _field("flop_per_unit", "FLOP", "work", "Arithmetic for one unit of work", *_POSITIVE),
+        _field("runs", "runs", "work", "Good runs over the time considered", "least", 1.0),
+        _field("demand", "1/s", "work", "Demand, mean over the day", *_POSITIVE),
+        _field("peak_to_mean", "ratio", "work", "Demand at its peak over its mean", "least", 1.0),
+        _field("tokens_per_item", "tokens", "work", "Tokens of one item", *_POSITIVE),
+        _field("months", "month", "work", "Time that the service runs", *_POSITIVE),
         # How fast
-        _field("instances", "servers", "speed", "servers that work together", "least", 1.0),
-        _field("peak", "FLOPS", "speed", "peak rate of one server in the format used", *_POSITIVE),
-        _field("mfu", "ratio", "speed", "model FLOP utilisation: share of the peak", *_PART),
-        _field("units_per_second", "1/s", "speed", "measured throughput of one server", *_POSITIVE),
-        _field("scaling", "ratio", "speed", "speed kept when all servers work together", *_PART),
-        _field("load", "ratio", "speed", "share of the throughput that may be used: waiting grows"
-               " without limit towards 1", *_PART),
-        _field("spare", "servers", "speed", "servers beyond the need, for failures", *_COUNTED),
-        _field("autoscaled", "ratio", "speed", "share of the day's swing that the fleet follows",
-               *_SHARE),
+        _field("instances", "servers", "speed", "Servers that work together", "least", 1.0),
+        _field("peak", "FLOPS", "speed", "Peak rate of one server",
+               *_POSITIVE, about="in the format used"),
+        _field("mfu", "ratio", "speed", "Share of the peak rate reached (MFU)", *_PART),
+        _field("units_per_second", "1/s", "speed", "Throughput of one server",
+               *_POSITIVE, about="as measured"),
+        _field("scaling", "ratio", "speed", "Speed kept when servers work together", *_PART),
+        _field("load", "ratio", "speed", "Share of the throughput that may be used",
+               *_PART, about="waiting grows without limit towards 1"),
+        _field("spare", "servers", "speed", "Spare servers",
+               *_COUNTED, about="beyond the need, for failures"),
+        _field("autoscaled", "ratio", "speed", "Share of the day's swing followed",
+               *_SHARE, about="by servers started and stopped"),
         # What an hour costs
-        _field("price", "USD/h", "price", "list price of one server", *_COUNTED),
-        _field("discount", "ratio", "price", "off the list price, for the way of buying", *_SHARE),
-        _field("billing_step", "h", "price", "time is billed in whole steps of this; 0: as used",
-               *_COUNTED),
-        _field("credits", "USD", "price", "credits over the time considered; they pay usage only",
-               *_COUNTED),
-        _field("support", "ratio", "price", "support plan, as a share of the usage", *_COUNTED),
+        _field("price", "USD/h", "price", "List price of one server", *_COUNTED),
+        _field("discount", "ratio", "price", "Discount off the list price",
+               *_SHARE, about="for the way of buying"),
+        _field("billing_step", "h", "price", "Time is billed in steps of",
+               *_COUNTED, about="0: billed as used"),
+        _field("credits", "USD", "price", "Credits over the time considered",
+               *_COUNTED, about="they pay usage only, never people"),
+        _field("support", "ratio", "price", "Support plan, share of the usage", *_COUNTED),
         # What is paid beside the work
-        _field("starts", "1", "overheads", "starts that one run takes", "least", 1.0),
-        _field("startup", "h", "overheads", "from billing to the first step, without compiling",
-               *_COUNTED),
-        _field("compile_cold", "h", "overheads", "compiling with an empty cache", *_COUNTED),
-        _field("compile_warm", "h", "overheads", "loading from a filled compile cache", *_COUNTED),
-        _field("cold_compiles", "1", "overheads", "starts with an empty cache, over all runs",
-               *_COUNTED),
-        _field("compile_paid", "ratio", "overheads", "share of the servers billed while compiling",
+        _field("starts", "1", "overheads", "Starts of one run", "least", 1.0),
+        _field("startup", "h", "overheads", "Start-up time, without compiling", *_COUNTED),
+        _field("compile_cold", "h", "overheads", "Compiling with an empty cache", *_COUNTED),
+        _field("compile_warm", "h", "overheads", "Loading from a filled compile cache", *_COUNTED),
+        _field("cold_compiles", "1", "overheads", "Starts with an empty compile cache",
+               *_COUNTED, about="over all runs"),
+        _field("compile_paid", "ratio", "overheads", "Share of servers billed while compiling",
                *_SHARE),
-        _field("queue", "h", "overheads", "billed waiting before a run", *_COUNTED),
-        _field("utilisation", "ratio", "overheads", "share of the billed time in use", *_PART),
-        _field("failed_runs", "1", "overheads", "failed or exploratory runs for each good one",
-               *_COUNTED),
-        _field("failed_share", "ratio", "overheads", "share of a run that a failed one takes",
+        _field("queue", "h", "overheads", "Billed waiting before a run", *_COUNTED),
+        _field("utilisation", "ratio", "overheads", "Share of the billed time in use", *_PART),
+        _field("failed_runs", "1", "overheads", "Failed runs for each good one",
+               *_COUNTED, about="exploratory ones too"),
+        _field("failed_share", "ratio", "overheads", "Share of a run that a failed one takes",
                *_SHARE),
-        _field("scale_ups", "1/day", "overheads", "servers started to follow the demand",
+        _field("scale_ups", "1/day", "overheads", "Servers started to follow the demand",
                *_COUNTED),
-        _field("releases", "1/month", "overheads", "new models or software that compile anew",
-               *_COUNTED),
+        _field("releases", "1/month", "overheads", "Releases that compile anew", *_COUNTED),
         # Failures
-        _field("failures", "1/year", "failures", "of one server, that stop the run", *_COUNTED),
-        _field("interruptions", "1/day", "failures", "of one spot server, by its owner", *_COUNTED),
-        _field("checkpoint_every", "h", "failures", "work between two checkpoints", *_POSITIVE),
-        _field("checkpoint_write", "h", "failures", "that training waits for one checkpoint",
-               *_COUNTED),
-        _field("restart", "h", "failures", "from a failure to work again", *_COUNTED),
+        _field("failures", "1/year", "failures", "Failures of one server",
+               *_COUNTED, about="that stop the run"),
+        _field("interruptions", "1/day", "failures", "Interruptions of one spot server",
+               *_COUNTED, about="by the owner of the capacity"),
+        _field("checkpoint_every", "h", "failures", "Work between two checkpoints", *_POSITIVE),
+        _field("checkpoint_write", "h", "failures", "Waiting for one checkpoint", *_COUNTED),
+        _field("restart", "h", "failures", "From a failure to work again", *_COUNTED),
         # Data
-        _field("storage", "GB", "data", "kept: data, checkpoints, models", *_COUNTED),
-        _field("storage_months", "month", "data", "that a run keeps it", *_COUNTED),
-        _field("storage_price", "USD/GB/month", "data", "of the store", *_COUNTED),
-        _field("egress", "GB", "data", "leaving the cloud for one run", *_COUNTED),
-        _field("egress_per_item", "kB", "data", "leaving the cloud for one item", *_COUNTED),
-        _field("egress_price", "USD/GB", "data", "of what leaves the cloud", *_COUNTED),
+        _field("storage", "GB", "data", "Data kept", *_COUNTED, about="data, checkpoints, models"),
+        _field("storage_months", "month", "data", "Time that data is kept", *_COUNTED),
+        _field("storage_price", "USD/GB/month", "data", "Price of storage", *_COUNTED),
+        _field("egress", "GB", "data", "Data leaving the cloud for one run", *_COUNTED),
+        _field("egress_per_item", "kB", "data", "Data leaving the cloud for one item", *_COUNTED),
+        _field("egress_price", "USD/GB", "data", "Price of data leaving the cloud", *_COUNTED),
         # People
-        _field("engineers", "people", "people", "who port the software, once", *_COUNTED),
-        _field("weeks", "week", "people", "that the port takes them", *_COUNTED),
-        _field("pay", "USD/week", "people", "what one engineer costs", *_COUNTED),
-        _field("operations", "h", "people", "of people for one run, or one month of a service",
-               *_COUNTED),
-        _field("operations_pay", "USD/h", "people", "what an hour of theirs costs", *_COUNTED),
-        # Energy, for the record: in the cloud the price holds it
-        _field("power", "kW", "energy", "drawn by one server at work", *_COUNTED),
-        _field("pue", "ratio", "energy", "power usage effectiveness of the building", "least", 1.0),
-        _field("carbon", "kg/kWh", "energy", "carbon dioxide of the electricity", *_COUNTED),
+        _field("engineers", "people", "people", "Engineers for the port",
+               *_COUNTED, about="paid once"),
+        _field("weeks", "week", "people", "Weeks that the port takes", *_COUNTED),
+        _field("pay", "USD/week", "people", "Cost of one engineer", *_COUNTED),
+        _field("operations", "h", "people", "People's hours for operations",
+               *_COUNTED, about="for one run, or one month of a service"),
+        _field("operations_pay", "USD/h", "people", "Cost of an hour of operations", *_COUNTED),
+        # Energy, for the record
+        _field("power", "kW", "energy", "Power of one server at work",
+               *_COUNTED, about="for the record: in the cloud the price holds it"),
+        _field("pue", "ratio", "energy", "Power usage effectiveness (PUE)", "least", 1.0),
+        _field("carbon", "kg/kWh", "energy", "Carbon dioxide of the electricity", *_COUNTED),
     )
 }  # fmt: skip
 
