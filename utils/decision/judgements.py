@@ -41,7 +41,7 @@ _ROWS = (
         0.5,
         1,
         "probability from which the money is clear",
-        "wrong one time in ten; the port is spent by then and does not come back",
+        "wrong one time in ten, if the ranges are right; a port is spent by then",
     ),
     Judgement(
         "leaning_probability",

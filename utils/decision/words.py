@@ -70,3 +70,12 @@ def markdown(decision: Decision) -> str:
 
 def _linked(source: Evidence) -> str:
     return f"[{source.short}]({source.address})" if source.address else source.short
+
+
+def counted(number: float, unit: str) -> str:
+    """A number with its unit, which loses its s beside a one.
+
+    >>> counted(1, "years"), counted(20_000, "votes"), counted(0.9, "of the draws")
+    ('1 year', '20,000 votes', '0.9 of the draws')
+    """
+    return f"{number:,.6g} {unit.removesuffix('s') if number == 1 else unit}"
