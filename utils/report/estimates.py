@@ -150,7 +150,11 @@ def measure(compared: Comparison) -> tuple[str, ...]:
         f" {money(value, currency, 2)} over {over(compared)}."
         for path, value in top
     ]
-    last = f"Knowing everything would be worth an estimated {everything}: a study has to cost less."
+    last = (
+        f"Knowing everything would be worth an estimated {everything}: a study has to cost less."
+        " That holds for whoever would otherwise take the option that is cheaper on average; to"
+        " whoever would take the other one, it is worth more."
+    )
     return (*points, last)
 
 
