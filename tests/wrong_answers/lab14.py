@@ -455,6 +455,11 @@ def nearest_flip(verdict_at, now, low, high):
      changed(NEAREST_FLIP, ("step = (high - low) / 100", "step = 0.01")), "a step wider than"),
     ("lab14.ex3", "for ever", changed(NEAREST_FLIP, ("    here = verdict_at(now)",
      "    while True:\n        pass\n    here = verdict_at(now)")), "stopped the answer after"),
+    ("lab14.ex3", "a look at the edges", """
+def nearest_flip(verdict_at, now, low, high):
+    edges = verdict_at._rule["edges"]
+    return min(edges, key=lambda edge: abs(edge - now)) if edges else None
+""", "has no attribute '_rule'"),
     ("lab14.ex3", "the course's own", """
 def nearest_flip(verdict_at, now, low, high):
     from utils.decision.flips import _nearest
@@ -544,7 +549,32 @@ PILOTS = [
     ("a sentence", '"pilot": value > price', '"pilot": "yes"', "it is True or False"),
     ("rounded", '"value": value,', '"value": round(value),', "rounded too far"),
 ]  # fmt: skip
+MORE_OFTEN = """
+def worth_of_pilot(draws, price):
+    options = ("trainium", "gpu")
+    rows = list(zip(draws["trainium"], draws["gpu"], draws["result"], strict=True))
+
+    def cheaper(some):
+        return {choice}
+
+    def mean_cost(option, some):
+        return sum(row[options.index(option)] for row in some) / len(some)
+
+    now, after, value = cheaper(rows), {{}}, 0.0
+    for result in set(draws["result"]):
+        some = [row for row in rows if row[2] == result]
+        after[result] = cheaper(some)
+        saved = mean_cost(now, some) - mean_cost(after[result], some)
+        value += len(some) / len(rows) * saved
+    return {{"now": now, "after": after, "value": value, "pilot": value > price}}
+"""
 PRICED = [
+    ("lab14.ex5", "what is cheaper more often",
+     MORE_OFTEN.format(choice="options[2 * sum(row[0] < row[1] for row in some) < len(some)]"),
+     "whose mean cost over"),
+    ("lab14.ex5", "chosen by the medians, valued by the means", MORE_OFTEN.format(
+        choice="min(options, key=lambda each: sorted(row[options.index(each)] for row in some)"
+        "[len(some) // 2])"), "whose mean cost over"),
     *(("lab14.ex5", name, changed(WORTH_OF_PILOT, (old, new)), text)
       for name, old, new, text in PILOTS),
     ("lab14.ex5", "one number", "def worth_of_pilot(draws, price):\n    return 0.0",
@@ -610,6 +640,38 @@ PLANS = [
     ("one side", ', "gpu": dict(side)', "", "\"benchmark\" has no 'gpu'"),
     ("faster and worse", '"accepted": 0.9,', '"accepted": 0.5,',
      "speed counts at a quality that is accepted"),
+    ("a stop that never happens", '("spread of three runs", ">=", 0.2)',
+     '("spread of three runs", ">=", 1e9)', "does not occur, so nothing hangs on it"),
+    ("votes as every stop", '("accepted answers", "<=", 0.8)', '("votes", "<=", -1)',
+     "parity: no stop looks at what ends it"),
+    ("a stop if all goes well", '"stop": [("graphs after warm-up", ">=", 20)]',
+     '"stop": [("votes", ">=", 2)]', "then a better result would stop it"),
+    ("an exit that never comes", '("operators on the CPU", "<=", 0)',
+     '("operators on the CPU", "<=", -5)', "does not occur, so nothing hangs on it"),
+    ("an exit twice, once out of reach", '("throughput over break-even", ">=", 1)]',
+     '("throughput over break-even", ">=", 1), ("throughput over break-even", ">=", 99)]',
+     "sensible is 1 to 3"),
+    ("an exit that two ends close", '("operators on the CPU", "<=", 0)',
+     '("operators on the CPU", "<=", 0), ("operators on the CPU", ">=", 1)',
+     "then a worse result would end it"),
+    ("a step of a second", '"weeks": 1.5, "engineers": 1,', '"weeks": 1e-6, "engineers": 1,',
+     "every step takes some time"),
+    ("a server for a second", '"weeks": 1.5, "engineers": 1, "server_weeks": 2',
+     '"weeks": 1.5, "engineers": 1, "server_weeks": 1e-9',
+     "throughput is measured on the machine that is to be bought"),
+    ("hardly anybody", '"step": "sign", "weeks": 1, "engineers": 1',
+     '"step": "sign", "weeks": 1, "engineers": 1e-9', "nobody works on it"),
+    ("true for a number of items", '"items": 20_000', '"items": True', "how many are worked on"),
+    ("true for a share", '"accepted": 0.9,', '"accepted": True,', "it is a share, such as 0.9"),
+    ("a share in per cent", '"accepted": 0.9,', '"accepted": 92,', "it is a share, such as 0.9"),
+    ("a word for a format", '"BF16"', '"good"', "name the format"),
+    ("where it is cheaper", '"region": "us-east-2"', '"region": "us-west-2"',
+     "the data must stay in us-east-2"),
+    ("a word for a purchase", '"capacity block"', '"fair"', "say how, such as"),
+    ("lists for a purchase", '"capacity block"', '["block"]', "say how, such as"),
+    ("some day", '"2025-06"', '"recently"', "which prices and versions"),
+    ("two days", '"gpu": dict(side)', '"gpu": {**side, "date": date(2024, 1, 1)}',
+     "compare the same"),
     ("a term is missing", '"region": "us-east-2",\n', "\n", "'region' is missing"),
 ]  # fmt: skip
 LATE = changed(

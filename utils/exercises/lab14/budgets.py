@@ -1,11 +1,19 @@
 """Time, price and benchmark of a pilot plan, exercise 6 of lab 14."""
 
+import re
+from typing import Any
+
 from utils.exercises import Facts
+from utils.exercises.lab14.deciding import right
 from utils.exercises.lab14.examples import STEPS
 
 TERMS = ("items", "accepted", "precision", "region", "purchase", "date")
 """What has to be the same on both sides of a benchmark."""
 RUNS = 3
+LEAST_WEEKS, LEAST_ENGINEERS, LEAST_SERVER_WEEKS = 0.1, 0.1, 0.05
+"""Half a working day; half a day of every week; eight hours of a server: less is no work."""
+FORMAT = re.compile(r"(float|bf|fp|tf|f|int)[ _-]?\d|e\dm\d|half|single|double")
+PURCHASES = ("on demand", "capacity block", "savings plan", "reserved", "spot", "owned")
 
 
 def by_name(facts: Facts) -> dict[str, Facts]:
@@ -45,7 +53,7 @@ def about_time(case: Facts, facts: Facts) -> str:
     steps = by_name(facts)
     for name in STEPS:
         weeks = steps[name]["weeks"]
-        if isinstance(weeks, str) or weeks <= 0:
+        if isinstance(weeks, str) or weeks < LEAST_WEEKS:
             return f"{name}: weeks is {weeks}: every step takes some time, even half a week"
     port = steps["port"]
     people = port["engineers"]
@@ -77,15 +85,15 @@ def about_price(case: Facts, facts: Facts) -> str:
             return f"{name}: {bad[0]} where weeks, engineers or server_weeks should be a number"
         if each["engineers"] > case["engineers"]:
             return f"{name}: {each['engineers']:g} engineers, and there are {case['engineers']}"
-        if each["engineers"] == 0:
-            return f"{name}: nobody works on it: engineers is 0"
+        if each["engineers"] < LEAST_ENGINEERS:
+            return f"{name}: nobody works on it: engineers is {each['engineers']:g}"
     for name, why in (
         ("baseline", "today's work runs on a GPU server"),
         ("parity", "a device rounds by itself: results are compared on one"),
         ("measure", "throughput is measured on the machine that is to be bought"),
     ):
-        if steps[name]["server_weeks"] == 0:
-            return f"{name}: server_weeks is 0, but {why}"
+        if (server_weeks := steps[name]["server_weeks"]) < LEAST_SERVER_WEEKS:
+            return f"{name}: server_weeks is {server_weeks:g}, but {why}"
     if (total := price(case, facts)) > case["value_of_measuring"]:
         return (
             f"people and servers cost {total:,.0f}, and knowing the result is worth at most"
@@ -113,12 +121,37 @@ def about_benchmark(case: Facts, facts: Facts) -> str:
         if sides[side]["cold_apart"] is not True:
             return f"{side}: the first start has to stand apart: compilation belongs to it alone"
         accepted = sides[side]["accepted"]
-        if isinstance(accepted, str) or not case["accepted_least"] <= accepted <= 1:
+        if not _is_number(accepted) or accepted > 1:
+            return f"{side}: accepted {accepted}: it is a share, such as {case['accepted_least']}"
+        if accepted < case["accepted_least"]:
             return f"{side}: accepted {accepted}: speed counts at a quality that is accepted"
     for name in TERMS:
         a, b = sides["trainium"][name], sides["gpu"][name]
         if a != b:
             return f"{name}: {a!r} on one side and {b!r} on the other: compare the same"
-        if a in ("", 0, "None") or isinstance(a, str) and not a.strip():
-            return f"{name}: nothing is said"
+        if text := _about_term(name, a):
+            return text
     return ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _about_term(name: str, value: Any) -> str:
+    """Whether a term of a benchmark says something that can be the same, or not, elsewhere."""
+    text = value.lower() if isinstance(value, str) else ""
+    plain, region = re.sub(r"[ _-]+", " ", text), right("ferry").region
+    counts = bool(re.search(r"\d", text)) or (_is_number(value) and value > 0)
+    good, wanted = {
+        "items": (counts, "how many are worked on, as a number"),
+        "accepted": (counts, "a share"),
+        "precision": (bool(FORMAT.search(text)), 'name the format, such as "BF16"'),
+        "region": (region in text, f"the data must stay in {region}, and prices differ by region"),
+        "purchase": (
+            any(each in plain for each in PURCHASES),
+            f"say how, such as {', '.join(PURCHASES)}",
+        ),
+        "date": (counts, 'which prices and versions, such as "2025-06"'),
+    }[name]
+    return "" if good else f"{name}: {value!r}: {wanted}"

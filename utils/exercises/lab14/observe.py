@@ -5,7 +5,9 @@ exercises 1 and 2, which are about its answers.
 """
 
 import copy
-from collections.abc import Callable, Set
+import datetime
+from collections.abc import Callable, Iterable, Set
+from itertools import islice
 from typing import Any
 
 from utils.exercises import Facts, Observer, limit
@@ -56,15 +58,21 @@ def _dict(said: Any) -> dict[str, Any]:
     """The entries of a dict that have a name, and only so many."""
     if not isinstance(said, dict):
         return {}
-    named = [(_text(key), said[key]) for key in said if isinstance(key, str)]
+    # By the methods of dict itself, whatever a class of the answer makes of them.
+    named = [(_text(key), each) for key, each in dict.items(said) if isinstance(key, str)]
     return dict(named[:_MOST])
 
 
 def _names(value: Any) -> list[str] | str:
     """Names in any kind of collection, sorted; otherwise what was given."""
     if isinstance(value, list | tuple | Set):
-        return sorted({_text(each) for each in list(value)[:_MOST]})
+        return sorted({_text(each) for each in _first(value)})
     return describe(value)
+
+
+def _first(values: Iterable[Any]) -> list[Any]:
+    """As many as are kept: what an answer returns may iterate without end."""
+    return list(islice(values, _MOST))
 
 
 def observe_decisions(answer: Answer, case: Facts) -> Facts:
@@ -101,7 +109,7 @@ def observe_flips(answer: Answer, case: Facts) -> Facts:
 def observe_nearest(answer: Answer, case: Facts) -> Facts:
     found = []
     for rule in case["rules"]:
-        verdict_at = UnknownRule(rule)
+        verdict_at, _ = unknown_rule(rule)
         try:
             (said,) = _each(
                 "ex3",
@@ -118,23 +126,23 @@ def observe_nearest(answer: Answer, case: Facts) -> Facts:
     return {"rules": found}
 
 
-class UnknownRule:
-    """A verdict for every value from low to high: it changes at each of the edges.
+def unknown_rule(rule: Facts) -> tuple[Callable[[float], str], list[float]]:
+    """A verdict for every value from low to high, which changes at each of the edges; and the
+    values that it was asked for. A function, with no attribute that tells an edge.
 
-    Raises ValueError outside of what is allowed, TooManyCalls after `CALLS` calls.
+    It raises ValueError outside of what is allowed, TooManyCalls after `CALLS` calls.
     """
+    low, high, asked = rule["low"], rule["high"], []
 
-    def __init__(self, rule: Facts) -> None:
-        self._rule, self._calls = rule, 0
-
-    def __call__(self, value: float) -> str:
-        low, high = self._rule["low"], self._rule["high"]
-        self._calls += 1
-        if self._calls > CALLS:
+    def verdict_at(value: float) -> str:
+        asked.append(value)
+        if len(asked) > CALLS:
             raise TooManyCalls(f"more than {CALLS} calls")
         if not low <= value <= high:
             raise ValueError(f"value: {value!r} is not allowed; allowed: {low:g} to {high:g}")
-        return self._rule["verdicts"][sum(value >= edge for edge in self._rule["edges"])]
+        return rule["verdicts"][sum(value >= edge for edge in rule["edges"])]
+
+    return verdict_at, asked
 
 
 def observe_contradictions(answer: Answer, case: Facts) -> Facts:
@@ -178,7 +186,7 @@ def observe_plan(answer: Answer, case: Facts) -> Facts:
     (said,) = _each("ex6", answer, [()], "utils.decision.pilot", "utils.decision.plan")
     given = _dict(said)
     steps = given.get("steps")
-    listed = list(steps)[:_MOST] if isinstance(steps, list | tuple) else []
+    listed = _first(steps) if isinstance(steps, list | tuple) else []
     sides = _dict(given.get("benchmark"))
     return {
         "kind": describe(said),
@@ -192,7 +200,11 @@ def observe_plan(answer: Answer, case: Facts) -> Facts:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, bool) else _word(value)
+    """A text, a date as text, a number or a bool; None if it is anything else."""
+    if isinstance(value, datetime.date):
+        return datetime.date.isoformat(value)
+    known = isinstance(value, bool | str) or not isinstance(number(value), str)
+    return (value if isinstance(value, bool) else _word(value)) if known else None
 
 
 def _step(said: Any) -> Facts:
@@ -215,7 +227,7 @@ def _conditions(said: Any) -> list[Any] | str:
         [_text(each[0]), _text(each[1]), _word(each[2])]
         if isinstance(each, list | tuple) and len(each) == 3
         else describe(each)
-        for each in list(said)[:_MOST]
+        for each in _first(said)
     ]
 
 

@@ -12,7 +12,7 @@ TOLERANCE = 1e-6
 """Relative; of a value of nothing, the share of the larger mean cost that counts as nothing."""
 OPTIONS = ("trainium", "gpu")
 RESULTS = ("slow", "medium", "fast", "very fast")
-KINDS = ("changes", "not worth it", "never changes", "uneven", "noise", "three results")
+KINDS = ("skewed", "not worth it", "never changes", "uneven", "noise", "three results")
 
 
 def pilot_cases(rng: random.Random) -> list[Facts]:
@@ -45,6 +45,8 @@ def _draw(rng: random.Random, kind: str) -> Facts:
     for name, size, shift in zip(names, sizes, shifts, strict=True):
         for _ in range(size):
             cost = gpu + shift + rng.gauss(0, 0.12 * gpu)
+            if kind == "skewed" and rng.random() < 0.25:  # seldom, and then dear
+                cost += gpu
             rows.append((name, max(20, round(cost)), round(gpu * rng.uniform(0.9, 1.1))))
     rng.shuffle(rows)
     draws = {
@@ -71,9 +73,24 @@ def _suits(pilot: Facts, kind: str) -> bool:
         return worth < 0.03 * mean_cost
     if not changes or worth < 0.01 * mean_cost:
         return False
+    if kind == "skewed" and not _skewed(pilot):
+        return False
     # The wrong ways have to be told from the right one.
     ways = [number for _, number in wrong_ways(pilot)]
     return all(abs(number - worth) > 0.01 * worth for number in ways)
+
+
+def _skewed(pilot: Facts) -> bool:
+    """Whether the option that is cheaper on average is cheaper in less than half of the draws of a
+    result, and by the median the dearer one.
+    """
+    for name, option in after(pilot).items():
+        other = next(each for each in OPTIONS if each != option)
+        mine, theirs = costs(pilot, option, name), costs(pilot, other, name)
+        more = sum(a < b for a, b in zip(mine, theirs, strict=True)) < len(mine) / 2
+        if more and median(mine) > median(theirs):
+            return True
+    return False
 
 
 def pilot_words(case: Facts) -> str:

@@ -50,6 +50,21 @@ NEEDED: dict[str, tuple[tuple[str, str, float, float, str], ...]] = {
 
 CAPACITY = "servers promised in writing"
 
+OCCURS: dict[str, tuple[str, float, float]] = {
+    "spread of three runs": ("<=", 0, 1),
+    CAPACITY: (">=", 0, 2 * BUDGET["servers_needed"]),
+    "kernels without replacement": ("<=", 0, 50),
+    "graphs after warm-up": ("<=", 0, 1000),
+    "operators on the CPU": ("<=", 0, 100),
+    "values outside tolerance": ("<=", 0, 1000),
+    "accepted answers": (">=", 0.1, 1),
+    "throughput over break-even": (">=", 0.1, 3),
+    "open contract items": ("<=", 0, 50),
+    "votes": (">=", -3, 6),
+}
+"""Quantity to which way is better, and between what it may lie: a condition outside says nothing.
+"""
+
 
 def plan_cases(rng: random.Random) -> list[Facts]:
     """One case: the plan of the ferry company."""
@@ -147,18 +162,30 @@ def _about_exits(case: Facts, facts: Facts) -> Iterator[str]:
             own = [each for each in conditions if each[0] == quantity]
             if not own:
                 yield f"{step}: {quantity!r} has to be part of how it ends: {why}"
-                continue
-            if own[0][1] != compare:
-                yield f"{step}: {quantity!r} {own[0][1]}: then a worse result would end it"
-            elif not least <= own[0][2] <= most:
-                allowed = f"{least:g}" if least == most else f"{least:g} to {most:g}"
-                yield f"{step}: {quantity!r} {compare} {own[0][2]:g}: {why}; sensible is {allowed}"
+            for *_, limit in (each for each in own if each[1] == compare):
+                if not least <= limit <= most:
+                    allowed = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+                    yield f"{step}: {quantity!r} {compare} {limit:g}: {why}; sensible is {allowed}"
         for quantity, compare, limit in conditions:
-            if quantity == CAPACITY and (compare, limit) != (">=", case["servers_needed"]):
+            if compare != OCCURS[quantity][0]:
+                yield f"{step}: {quantity!r} {compare}: then a worse result would end it"
+            elif quantity == CAPACITY and limit < case["servers_needed"]:
                 yield (
                     f"{step}: {CAPACITY!r} {compare} {limit:g}: the work needs at least"
                     f" {case['servers_needed']} servers"
                 )
+            elif text := _about_limit(step, quantity, limit):
+                yield text
+
+
+def _about_limit(step: str, quantity: str, limit: float) -> str:
+    _, least, most = OCCURS[quantity]
+    if least <= limit <= most:
+        return ""
+    return (
+        f"{step}: {quantity!r}: {limit:g} does not occur, so nothing hangs on it: take a limit from"
+        f" {least:g} to {most:g}"
+    )
 
 
 def _about_stops(facts: Facts) -> Iterator[str]:
@@ -177,9 +204,15 @@ def _about_stops(facts: Facts) -> Iterator[str]:
                         f"{step}: one result of {stops[0]!r} both ends and stops it:"
                         f" {ends[1]} {ends[2]:g} and {stops[1]} {stops[2]:g}"
                     )
-        needed = [quantity for quantity, *_ in NEEDED[step]] + [CAPACITY, "votes"]
-        if step != "port" and not any(stop[0] in needed for stop in each["stop"]):
-            yield f"{step}: no stop looks at what ends it: which {needed[0]!r} is hopeless?"
+        for quantity, compare, limit in each["stop"]:
+            if compare == OCCURS[quantity][0]:
+                yield f"{step}: stop if {quantity!r} {compare}: then a better result would stop it"
+            elif text := _about_limit(step, quantity, limit):
+                yield text
+        own = _quantities(each["exit"]) + ["votes"] * (step == "sign")
+        if step != "port" and not any(stop[0] in own for stop in each["stop"]):
+            first = NEEDED[step][0][0]
+            yield f"{step}: no stop looks at what ends it: which {first!r} is hopeless?"
     weeks = [(name, steps[name]["weeks"], steps[name]["at_most_weeks"]) for name in STEPS]
     for name, planned, most in weeks:
         if isinstance(most, str) or isinstance(planned, str):
