@@ -2,14 +2,12 @@
 what a visitor types as a value.
 """
 
-import dataclasses
 import html
 import re
 from collections import Counter
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
-from utils.dashboard.words import number
 from utils.facts import figure, figures
 from utils.report.words import label as option_label
 from utils.report.words import large, plural, shortened
@@ -110,28 +108,6 @@ def _sane(shown: Scenario, path: str, value: float) -> float:
     return value
 
 
-def with_typed(name: str, changes: Mapping[str, float]) -> Scenario:
-    """A worked scenario with values of the visitor's, which are assumptions: a source that gave
-    another value is not theirs. Raises InputError.
-    """
-    base = scenario(name)
-    moved = base.with_values(changes)
-    return moved.with_inputs(
-        {
-            path: dataclasses.replace(
-                moved.inputs[path],
-                status="assumption",
-                source="",
-                date=None,
-                note=f"typed in; the scenario has {number(base.inputs[path].value)},"
-                f" {base.inputs[path].status}",
-            )
-            for path in changes
-            if moved.inputs[path].value != base.inputs[path].value
-        }
-    )
-
-
 def changes_of(shown: Scenario) -> dict[str, float]:
     """The values that differ from the worked scenario of the same name."""
     base = scenario(shown.name).inputs
@@ -150,7 +126,7 @@ def opened(query: str) -> tuple[Scenario, str]:
         shown = from_query(query)
         for path, value in changes_of(shown).items():
             _sane(shown, path, value)
-        return with_typed(shown.name, changes_of(shown)), ""
+        return shown, ""
     except InputError as error:
         found = re.search(r"(?:^|[?&])scenario=([\w-]+)", query)
         name = found[1] if found and found[1] in scenarios() else next(iter(scenarios()))

@@ -11,7 +11,7 @@ from utils.dashboard import export, form, results
 from utils.dashboard.words import number
 from utils.tco.comparison import warned
 from utils.tco.fields import InputError
-from utils.tco.scenario import Scenario, scenarios
+from utils.tco.scenario import Scenario, scenario, scenarios
 from utils.tco.uncertainty import compare, tornado
 
 INTRODUCTION = (
@@ -87,7 +87,7 @@ class Page:
         """Take what was typed for an input; returns what is wrong with it, and then keeps all."""
         try:
             changes = form.changes_of(self.shown) | {path: form.typed(self.shown, path, text)}
-            self._show(form.with_typed(self.shown.name, changes))
+            self._show(scenario(self.shown.name).with_values(changes))
         except InputError as error:
             self._fill(path, str(error))
             return str(error)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from utils.dashboard.words import costs, verdict
 from utils.draw import Picture
 from utils.draw import costs as draw
-from utils.report.build import cautions
+from utils.report.build import answer, cautions, verdict_of
 from utils.report.estimates import measure
 from utils.report.words import (
     PER,
@@ -68,7 +67,7 @@ def headline(compared: Comparison) -> str:
             f"of {len(compared.savings):,} draws; each takes every input anywhere in its range",
         )
     )
-    words = html.escape(f"{costs(compared)} {verdict(compared)}")
+    words = html.escape(f"{verdict_of(compared)[1]} {answer(compared)}")
     return f"<h2>Result</h2><p class='tco-verdict'>{words}</p><div class='tco-cards'>" + (
         "".join(cards) + "</div>"
     )
