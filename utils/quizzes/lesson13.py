@@ -7,11 +7,13 @@ from utils.quiz import ClaimQuestion, Question
 
 CLAIMS = {
     "c1": ClaimQuestion(
-        "A-134",
+        "A-124",
         {
-            "confirmed": "Who pays the electricity of a server that you rent? Section 8.",
-            "opinion": "What an hourly price pays for is no matter of taste: section 8.",
-            "unverifiable": "It follows from what the price of a rented hour holds: section 8.",
+            "confirmed": "Who measured the percentage, on which chips, against which machines?",
+            "vendor-claim": "A customer did name a percentage. Of the machines that this sentence"
+            " is about?",
+            "unverifiable": "What was said, and of which machines, can be looked up.",
+            "opinion": "A percentage of a cost is no matter of taste: it was read somewhere.",
         },
     ),
     "c2": ClaimQuestion(
