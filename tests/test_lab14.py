@@ -84,6 +84,15 @@ def decisions():
             ("0.129", "0.13"),
         ),
     ),
+    "flips in whole weeks": (
+        "lab14.ex2",
+        changed(
+            FLIPS,
+            ('"ferry": ("capacity", "GPU only", "gpu"', '"ferry": ("deadline_weeks", 4, "gpu"'),
+            ('"capacity", "both", "either"', '"deadline_weeks", 6, "neither"'),
+            ('8.5, "trainium"', '9, "trainium"'),
+        ),
+    ),
     "one side after the other, the nearer of both": (
         "lab14.ex3",
         """

@@ -715,7 +715,9 @@ LISTS = [
     ("a laptop will do", '            and (item["on"] == "any" or entry["on"] == "device")\n', "",
      "it was measured on a laptop"),
     ("device for everything", '(item["on"] == "any" or entry["on"] == "device")',
-     'entry["on"] == item["on"]', "good evidence meets the limit"),
+     'entry["on"] == item["on"]', "good evidence"),
+    ("any machine but a laptop", 'entry["on"] == "device")', 'entry["on"] != "laptop")',
+     "it was measured on a GPU server"),
     ("any version", '            and entry["code"] == code\n', "", "another version of the code"),
     ("never stale", '0 <= age <= item["days"]', "0 <= age", "days old"),
     ("one age for all", 'age <= item["days"]', "age <= 30", "it is done"),
@@ -780,7 +782,7 @@ def checklist(items, record, today, code):
     }
 """, "comes before it and is not done"),
     ("lab14.ex7", "all open", "def checklist(items, record, today, code):\n"
-     "    return {each['item']: 'open' for each in items}", "good evidence meets the limit"),
+     "    return {each['item']: 'open' for each in items}", "good evidence"),
     ("lab14.ex7", "all done", "def checklist(items, record, today, code):\n"
      "    return {each['item']: 'done' for each in items}", "nothing is recorded of it"),
     ("lab14.ex7", "a list", "def checklist(items, record, today, code):\n    return ['open'] * 7",

@@ -78,7 +78,7 @@ def _about_flip(name: str, said: Facts | None) -> str:
     if not QUESTIONS[field].allowed and not _nearest(name, field, now, to):
         return (
             f"{name}: {field} {to:g} flips the verdict, but so does less: give the value at which"
-            f" it flips, within {NEAR:.0%}"
+            f" it flips, within {NEAR:.0%} or to the whole number"
         )
     return ""
 
@@ -100,12 +100,16 @@ def closed_to_all(name: str, field: str, to: Any) -> bool:
 
 
 def _nearest(name: str, field: str, now: float, to: float) -> bool:
-    """Whether the verdict is still the present one a little before the value."""
+    """Whether the verdict is still the present one a little before the value: a step of one before
+    a whole number, for who thinks in whole weeks.
+    """
+    steps = [1.0] if float(to).is_integer() else []
+    if not QUESTIONS[field].whole:
+        steps.append(NEAR * abs(to))
+    far = max(steps)
+    before: float = max(to - far, now) if to > now else min(to + far, now)
     if QUESTIONS[field].whole:
-        before: float = to - 1 if to > now else to + 1
-    else:
-        before = to - NEAR * abs(to) if to > now else to + NEAR * abs(to)
-        before = max(before, now) if to > now else min(before, now)
+        before = round(before)
     return _verdict(name, field, before) == decision(name).verdict
 
 

@@ -31,7 +31,7 @@ ORDER = tuple(each["item"] for each in ALL_ITEMS)
 KINDS = (
     "good", "missing", "bad", "vendor", "assumed", "laptop", "stale", "future", "other code",
     "no value", "undecided", "all outside", "contradiction", "old beside new", "at the limit",
-    "last day",
+    "last day", "other machine",
 )  # fmt: skip
 """What may be recorded of an item."""
 
@@ -42,8 +42,8 @@ def evidence_cases(rng: random.Random) -> list[Facts]:
         [[], ["missing"], ["bad"]],
         [["vendor"], ["laptop"], ["stale"], ["other code"]],
         [["undecided"], ["all outside"], ["contradiction"], ["old beside new"]],
-        [["assumed"], ["future"], ["no value"], ["at the limit"], ["last day"]],
-        [rng.sample(KINDS, 4) for _ in range(8)],
+        [["assumed"], ["future"], ["no value"], ["at the limit"], ["last day"], ["other machine"]],
+        [rng.sample(KINDS, 4) for _ in range(7)],
     ]
     return [{"projects": [_project(rng, kinds) for kinds in group]} for group in groups]
 
@@ -55,6 +55,8 @@ def _project(rng: random.Random, kinds: list[str]) -> Facts:
     places = rng.sample(range(len(items)), len(kinds))
     if kinds in (["laptop"], ["contradiction"]):  # where it matters, and where more rests on it
         places = [2]
+    if kinds == ["other machine"]:
+        places = [rng.choice((2, 3, 4))]
     at = dict(zip(places, kinds, strict=True))
     record = [
         entry
@@ -90,6 +92,8 @@ def _entries(
             return [entry(good, **{"from": rng.choice(("assumed", "modelled"))})]
         case "laptop":
             return [entry(good, on="laptop")]
+        case "other machine":
+            return [entry(good, on="GPU server")]
         case "stale":
             return [entry(good, item["days"] + rng.randint(1, 90))]
         case "future":
@@ -268,7 +272,10 @@ def _about_item(project: Facts, name: str, right: str, given: str | None) -> str
     if given == FAILED and any(item["limit"] in _ends(each) for each in good):
         return f"{name}: at the limit is within it ({item['compare']}): it is done"
     if any(isinstance(each["value"], list) for each in good):
-        return f"{name}: the whole interval lies on one side of the limit: it is {right}"
+        return (
+            f"{name}: it has good evidence, whose whole interval lies on one side of the limit: it"
+            f" is {right}"
+        )
     if right == FAILED:
         return f"{name}: good evidence misses the limit: that is failed, not {given}"
     return f"{name}: good evidence meets the limit, and what comes before is done: it is done"
