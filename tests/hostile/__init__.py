@@ -160,8 +160,10 @@ def double(number):
         if top.startswith(("/proc", "/sys")):
             folders.clear()
         elif not top.startswith(("/usr", PREFIXES)):
-            found += [n for n in [*folders, *files] if n.startswith(("judge", "solutions", "seed"))]
-            if not top.endswith("utils/data"):  # what lessons quote is open to everybody
+            names = [*folders, *files]
+            found += [n for n in names if n.startswith(("judge.", "solutions", "seed"))]
+            # What lessons quote, and the page of costs, are open to everybody.
+            if not top.endswith(("utils/data", "utils/dashboard")):
                 found += [n for n in files if n.endswith((".ipynb", ".csv", ".db"))]
     for name in ("solutions", "tests", "utils/exercises/lab99/judge.py", "notebooks"):
         found += glob.glob(os.path.join(ROOT, name)) + glob.glob(os.path.join("/course", name))
