@@ -29,6 +29,25 @@ def describe(value: Any) -> str:
     return f"{text} of {len(value)}" if isinstance(value, list | tuple | dict) else text
 
 
+def text(value: Any, most: int = 40) -> str:
+    """The beginning of a text; of anything else, what it is.
+
+    >>> text("spot"), text(None)
+    ('spot', 'None')
+    """
+    return str.__str__(value)[:most] if isinstance(value, str) else describe(value)
+
+
+def listed(value: Any, most: int) -> Any:
+    """A NumPy array of at most so many items as a list or a number, because it says the same;
+    anything else as it is.
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and type(value) is numpy.ndarray and value.size <= most:
+        return value.tolist()
+    return value
+
+
 def number(value: Any) -> float | str:
     """A finite real number as it is; anything else as its description.
 

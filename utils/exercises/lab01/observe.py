@@ -3,24 +3,15 @@
 What the course has for an exercise is closed while its answer runs.
 """
 
-import copy
-import sys
-from collections.abc import Callable, Set
+from collections.abc import Set
 from typing import Any
 
-from utils.exercises import Facts, Observer, limit
-from utils.exercises.closed import closed
-from utils.exercises.plain import describe, number, numbers
+from utils.exercises import Facts, Observer, called
+from utils.exercises.plain import describe, listed, number, numbers, text
+from utils.exercises.watch import Answer
 
-Answer = Callable[..., Any]
-
-_MOST, _CHARS = 30, 40
-"""Names of a list, and characters of a name, that are kept: more is wrong in any case."""
-
-SECONDS = 3.0
-"""A thousand times what these formulas take, with what an answer may import."""
-
-ENDLESS = "the check stopped the answer after some seconds: a few formulas are asked for"
+_MOST = 30
+"""Names of a list that are kept: more is wrong in any case."""
 
 MODELS = (
     "utils.roofline",
@@ -36,29 +27,13 @@ def _said(exercise: str, answer: Answer, *inputs: Any) -> Any:
 
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
-    """What an answer returns at each call, without the course's own models. Raises RuntimeError if
-    it takes for ever.
-
-    Each call gets copies, so that an answer that changes its inputs spoils nothing but its own.
-    """
-    copies = [copy.deepcopy(inputs) for inputs in calls]
-    with closed(f"lab01.{exercise}", *MODELS):
-        said, stopped = limit.within(lambda: [answer(*inputs) for inputs in copies], SECONDS)
-    if stopped:
-        raise RuntimeError(ENDLESS)
+    """What an answer returns at each call, without the course's own models."""
+    said = called.each(f"lab01.{exercise}", answer, calls, MODELS)
     return [_listed(each) for each in said]
 
 
 def _listed(value: Any) -> Any:
-    """A NumPy array as a list or a number, because it says the same; anything else as it is."""
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and type(value) is numpy.ndarray and value.size <= _MOST:
-        return value.tolist()
-    return value
-
-
-def _name(value: Any) -> str:
-    return str.__str__(value)[:_CHARS] if isinstance(value, str) else describe(value)
+    return listed(value, _MOST)
 
 
 def observe_gemm_times(answer: Answer, case: Facts) -> Facts:
@@ -66,7 +41,7 @@ def observe_gemm_times(answer: Answer, case: Facts) -> Facts:
     items = None
     if isinstance(said, list | tuple):
         items = [
-            [number(_listed(each[0])), _name(each[1])]
+            [number(_listed(each[0])), text(each[1])]
             if isinstance(each, list | tuple) and len(each) == 2
             else describe(each)
             for each in said[:_MOST]
@@ -99,7 +74,7 @@ def _stage(given: dict[Any, Any]) -> Any:
 def observe_wrong_row(answer: Answer, case: Facts) -> Facts:
     said = _said("ex4", answer, case["tables"])
     pair = isinstance(said, list | tuple) and len(said) == 2
-    table, row = (_name(each) for each in said) if pair else (None, None)
+    table, row = (text(each) for each in said) if pair else (None, None)
     return {"kind": describe(said), "table": table, "row": row}
 
 
@@ -110,9 +85,9 @@ def observe_choice(answer: Answer, case: Facts) -> Facts:
     instance, price = given.get("instance"), given.get("usd_per_hour")
     return {
         "kind": describe(said),
-        "instance": None if instance is None else _name(instance),
+        "instance": None if instance is None else text(instance),
         "price": None if price is None else number(price),
-        "ask": [_name(e) for e in list(ask)[:_MOST]] if isinstance(ask, _SEVERAL) else None,
+        "ask": [text(e) for e in list(ask)[:_MOST]] if isinstance(ask, _SEVERAL) else None,
         "ask_kind": describe(ask) if "ask" in given else "nothing",
         "rejected": _names(rejected) if isinstance(rejected, dict) else None,
         "rejected_kind": describe(rejected) if "rejected" in given else "nothing",
@@ -124,7 +99,7 @@ _SEVERAL = list | tuple | Set
 
 
 def _names(given: dict[Any, Any]) -> dict[str, str]:
-    return {_name(key): _name(value) for key, value in list(given.items())[:_MOST]}
+    return {text(key): text(value) for key, value in list(given.items())[:_MOST]}
 
 
 def observe_all_reduce(answer: Answer, case: Facts) -> Facts:

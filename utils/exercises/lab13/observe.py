@@ -3,53 +3,29 @@
 The course's own cost model is closed while an answer runs.
 """
 
-import copy
-import sys
-from collections.abc import Callable, Set
+from collections.abc import Set
 from typing import Any
 
-from utils.exercises import Facts, Observer, limit
-from utils.exercises.closed import closed
+from utils.exercises import Facts, Observer, called
 from utils.exercises.lab13.models import MODELS
-from utils.exercises.plain import describe, number, numbers
+from utils.exercises.plain import describe, listed, number, numbers, text
+from utils.exercises.watch import Answer
 
-Answer = Callable[..., Any]
-
-_MOST, _CHARS = 40, 40
-"""Items that are kept, and characters of a name: more is wrong in any case."""
-
-SECONDS = 3.0
-"""A thousand times what these formulas take, with what an answer may import."""
+_MOST = 40
+"""Items that are kept: more is wrong in any case."""
 
 FACTOR = 7
 """By which a check multiplies prices and pay, as in another currency."""
 
-ENDLESS = "the check stopped the answer after some seconds: a few formulas are asked for"
-
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
-    """What an answer returns at each call. Raises RuntimeError if it takes for ever.
-
-    Each call gets copies, so that an answer that changes its inputs spoils nothing but its own.
-    """
-    copies = [copy.deepcopy(inputs) for inputs in calls]
-    with closed(f"lab13.{exercise}", "utils.tco"):
-        said, stopped = limit.within(lambda: [answer(*inputs) for inputs in copies], SECONDS)
-    if stopped:
-        raise RuntimeError(ENDLESS)
+    """What an answer returns at each call, without the course's own models."""
+    said = called.each(f"lab13.{exercise}", answer, calls, ("utils.tco",))
     return [_listed(each) for each in said]
 
 
 def _listed(value: Any) -> Any:
-    """A NumPy array as a list or a number, because it says the same; anything else as it is."""
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and type(value) is numpy.ndarray and value.size <= _MOST:
-        return value.tolist()
-    return value
-
-
-def _name(value: Any) -> str:
-    return str.__str__(value)[:_CHARS] if isinstance(value, str) else describe(value)
+    return listed(value, _MOST)
 
 
 def _maybe(value: Any) -> Any:
@@ -100,7 +76,7 @@ def observe_flips(answer: Answer, case: Facts) -> Facts:
         if isinstance(entries, dict):
             entries = {
                 "at": _maybe(entries["at"]),
-                **{name: _name(entries[name]) for name in ("below", "above")},
+                **{name: text(entries[name]) for name in ("below", "above")},
             }
         found.append(entries)
     return {"said": found}
@@ -114,7 +90,7 @@ def observe_errors(answer: Answer, case: Facts) -> Facts:
     said = _each("ex3", answer, [(each,) for each in case["comparisons"]])
     return {
         "said": [
-            sorted({_name(name) for name in list(each)[:_MOST]})
+            sorted({text(name) for name in list(each)[:_MOST]})
             if isinstance(each, _SEVERAL)
             else describe(each)
             for each in said
@@ -137,7 +113,7 @@ def observe_saving(answer: Answer, case: Facts) -> Facts:
 
 def _place(value: Any, names: list[str]) -> int | str:
     """The place of a name among those that came in: a report may show numbers, but no text."""
-    name = _name(value)
+    name = text(value)
     return names.index(name) if name in names else name
 
 

@@ -4,28 +4,20 @@ What the course has for an exercise is closed while its answer runs; the rule it
 exercises 1 and 2, which are about its answers.
 """
 
-import copy
 import datetime
 from collections.abc import Callable, Iterable, Set
 from itertools import islice
 from typing import Any
 
-from utils.exercises import Facts, Observer, limit
-from utils.exercises.closed import closed
-from utils.exercises.plain import describe, number
-
-Answer = Callable[..., Any]
+from utils.exercises import Facts, Observer, called
+from utils.exercises.plain import describe, number, text
+from utils.exercises.watch import Answer
 
 _MOST, _CHARS = 30, 60
 """Items that are kept, and characters of a name: more is wrong in any case."""
 
-SECONDS = 4.0
-"""A hundred times what these answers take, with what one may import."""
-
 CALLS = 500
 """Calls of an unknown rule that an answer may make: a search by halves takes less than half."""
-
-ENDLESS = "the check stopped the answer after some seconds: nothing that is asked for takes as long"
 
 
 class TooManyCalls(RuntimeError):
@@ -33,20 +25,11 @@ class TooManyCalls(RuntimeError):
 
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]], *shut: str) -> list[Any]:
-    """What an answer returns at each call. Raises RuntimeError if it takes for ever.
-
-    Each call gets copies, so that an answer that changes its inputs spoils nothing but its own.
-    """
-    copies = [copy.deepcopy(inputs) for inputs in calls]
-    with closed(f"lab14.{exercise}", *shut):
-        said, stopped = limit.within(lambda: [answer(*inputs) for inputs in copies], SECONDS)
-    if stopped:
-        raise RuntimeError(ENDLESS)
-    return said
+    return called.each(f"lab14.{exercise}", answer, calls, shut)
 
 
 def _text(value: Any) -> str:
-    return str.__str__(value)[:_CHARS] if isinstance(value, str) else describe(value)
+    return text(value, _CHARS)
 
 
 def _word(value: Any) -> Any:

@@ -1,0 +1,32 @@
+"""Calls of an answer to which a few formulas are enough: on copies of its inputs, without the
+course's own models, and not for ever.
+"""
+
+import copy
+from typing import Any
+
+from utils.exercises import limit
+from utils.exercises.closed import closed
+from utils.exercises.watch import Answer
+
+SECONDS = 4.0
+"""A thousand times what these formulas take, with what an answer may import."""
+
+ENDLESS = "the check stopped the answer after some seconds: nothing that is asked for takes as long"
+
+
+def each(
+    exercise_id: str, answer: Answer, calls: list[tuple[Any, ...]], shut: tuple[str, ...]
+) -> list[Any]:
+    """What an answer returns at each call, with the modules of `shut` closed to it.
+
+    Each call gets copies, so that an answer that changes its inputs spoils nothing but its own.
+
+    Raises: RuntimeError if all calls together take for ever.
+    """
+    copies = [copy.deepcopy(inputs) for inputs in calls]
+    with closed(exercise_id, *shut):
+        said, stopped = limit.within(lambda: [answer(*inputs) for inputs in copies], SECONDS)
+    if stopped:
+        raise RuntimeError(ENDLESS)
+    return said
