@@ -283,8 +283,10 @@ def test_user_namespaces_hold_as_well(graded_in_user_namespaces: Graded) -> None
         points, status, notes = EXPECTED[student]
         assert [row["ex1"], row["ex2"]] == points, row
         assert row["status"] == status or status is None, row
-        # Who uses up its processes may take the supervisor along; that costs only its own points.
-        assert re.search(f"{notes}|^ex1: its sandbox died$", row["notes"]), row
+        # Without a limit on processes, a submission may take the supervisor along or outlive it on
+        # a busy machine; that costs only its own points.
+        ended = "^ex1: (its sandbox died|it kept the sandbox from coming to an end)$"
+        assert re.search(f"{notes}|{ended}", row["notes"]), row
     for student in ("reader", "writer", "network"):
         assert graded.rows[student].marks[0].criteria[0].measured == "[]"
     assert (graded.left_behind, graded.connections) == ({}, 0)

@@ -23,6 +23,9 @@ Facts = dict[str, Any]
 grading.
 """
 
+Answer = Callable[..., Any]
+"""A learner's function."""
+
 
 @dataclass(frozen=True)
 class Observer:
@@ -33,7 +36,7 @@ class Observer:
     """
 
     answer: str
-    observe: Callable[[Callable[..., Any], Facts], Facts]
+    observe: Callable[[Answer, Facts], Facts]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ course's own models, and not for ever.
 import copy
 from typing import Any
 
-from utils.exercises import limit
+from utils.exercises import Answer, limit
 from utils.exercises.closed import closed
-from utils.exercises.watch import Answer
 
 SECONDS = 4.0
 """A thousand times what these formulas take, with what an answer may import."""

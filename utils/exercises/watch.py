@@ -1,13 +1,10 @@
 """What observers count while an answer runs: graphs that ran, training steps that began."""
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
-from utils.exercises import Facts
+from utils.exercises import Answer, Facts
 from utils.exercises.plain import numbers
-
-Answer = Callable[..., Any]
 
 # The compiler remembers every graph of this process, and a shape is part of a graph. A shape that
 # no earlier check used makes compiles count as they do in a fresh process.

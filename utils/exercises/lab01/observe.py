@@ -6,9 +6,8 @@ What the course has for an exercise is closed while its answer runs.
 from collections.abc import Set
 from typing import Any
 
-from utils.exercises import Facts, Observer, called
+from utils.exercises import Answer, Facts, Observer, called
 from utils.exercises.plain import describe, listed, number, numbers, text
-from utils.exercises.watch import Answer
 
 _MOST = 30
 """Names of a list that are kept: more is wrong in any case."""

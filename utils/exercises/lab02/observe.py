@@ -10,10 +10,10 @@ import tempfile
 from typing import Any
 from unittest.mock import patch
 
-from utils.exercises import Facts, Observer, training
+from utils.exercises import Answer, Facts, Observer, training
 from utils.exercises.lab02.problems import histogram_inputs, masked_inputs, other_weights
 from utils.exercises.plain import describe, number, numbers
-from utils.exercises.watch import Answer, Grown, Steps, answered, counts, launches, unused
+from utils.exercises.watch import Grown, Steps, answered, counts, launches, unused
 
 _MOST_FINDINGS = 20
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from utils.exercises import Facts, Observer, training
+from utils.exercises import Answer, Facts, Observer, training
 from utils.exercises.lab03.fake import FakeDevice
 from utils.exercises.plain import describe, number, numbers
-from utils.exercises.watch import Answer, Steps, answered, counts, launches, unused
+from utils.exercises.watch import Steps, answered, counts, launches, unused
 
 
 def measure_snippets(steps: int) -> dict[str, list[int]]:

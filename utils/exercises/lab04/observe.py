@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from utils.exercises import Facts, Observer, limit
+from utils.exercises import Answer, Facts, Observer, limit
 from utils.exercises.plain import describe, number, numbers
-from utils.exercises.watch import Answer, Steps, answered, counts, launches, unused
+from utils.exercises.watch import Steps, answered, counts, launches, unused
 
 
 def measure_edits(values: list[float]) -> dict[str, int]:

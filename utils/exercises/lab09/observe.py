@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from utils.exercises import Facts, Observer
+from utils.exercises import Answer, Facts, Observer
 from utils.exercises.kernels import recorded
 from utils.exercises.plain import describe
-from utils.exercises.watch import Answer
 
 READY_MADE = tuple(f"utils.simulator.language.reductions.{n}" for n in ("softmax", "rms_norm"))
 """What would be a whole answer; it refuses to be called while one runs."""

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from utils.exercises import Facts, Observer
+from utils.exercises import Answer, Facts, Observer
 from utils.exercises.closed import closed
 from utils.exercises.kernels import recorded
 from utils.exercises.plain import describe
-from utils.exercises.watch import Answer
 
 LANGUAGE = "utils.simulator.language"
 PRODUCT = (f"{LANGUAGE}.transfer.matmul",)

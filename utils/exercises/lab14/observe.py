@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Set
 from itertools import islice
 from typing import Any
 
-from utils.exercises import Facts, Observer, called
+from utils.exercises import Answer, Facts, Observer, called
 from utils.exercises.plain import describe, number, text
-from utils.exercises.watch import Answer
 
 _MOST, _CHARS = 30, 60
 """Items that are kept, and characters of a name: more is wrong in any case."""
