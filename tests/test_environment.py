@@ -39,7 +39,7 @@ def locked(needs):
 
 def test_the_groups_are_the_two_that_course_py_knows():
     assert set(PROJECT["dependency-groups"]) == {"grade", "test"}
-    assert len(LEARNER) == 20 and len(EVERYTHING) == 29
+    assert len(LEARNER) == 21 and len(EVERYTHING) == 30
 
 
 def test_environment_yml_lists_what_pyproject_lists():

@@ -35,11 +35,15 @@ LAYERS = (
     ("set-up", "home builds platforms programs standins install"),
     (
         "audit and models",
-        "accumulate audit buckets corpus decision fleet formats hardware manifest "
-        "kernels mx nki_validation roofline simulator sparsity tco topology "
+        "accumulate audit buckets collectives corpus decision fleet formats hardware manifest "
+        "kernels mx nki_validation planner roofline simulator sparsity tco topology "
         "training_memory",
     ),
-    ("instruments", "env graph hlo lesson meter doctor networks parity precision coldstart"),
+    (
+        "instruments",
+        "checkpoint coldstart doctor env fresh graph hlo lesson loading meter networks parity "
+        "precision spmd traces",
+    ),
     ("drawing and widgets", "dashboard draw report widgets"),
     ("checks and exercises", "exercises check labgen progress quiz quizzes readme runner"),
     ("grading", "grading"),

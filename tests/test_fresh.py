@@ -1,0 +1,67 @@
+"""A function in a process of its own: its result, its error, its death, its devices."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from utils import fresh
+
+
+def devices() -> int:
+    import torch_xla.runtime as xr
+
+    return xr.global_runtime_device_count()
+
+
+def test_each_process_has_the_devices_that_were_asked_for() -> None:
+    asked = (4, 2, 4)
+    found = [fresh.run(devices, environment={"CPU_NUM_DEVICES": str(n)}) for n in asked]
+    assert tuple(found) == asked
+    assert "CPU_NUM_DEVICES" not in os.environ
+
+
+def test_a_function_of_a_notebook_takes_what_it_refers_to_along() -> None:
+    scale = 7
+
+    def helper(x: int) -> int:
+        return scale * x
+
+    assert fresh.run(lambda: [helper(n) for n in range(3)]) == [0, 7, 14]
+
+
+def test_a_large_result_arrives() -> None:
+    assert len(fresh.run(lambda: bytes(10_000_000))) == 10_000_000
+
+
+def test_an_error_keeps_its_kind_and_message() -> None:
+    with pytest.raises(fresh.Raised, match="^ZeroDivisionError: division by zero$") as caught:
+        fresh.run(lambda: 1 / 0)
+    assert (caught.value.kind, caught.value.message) == ("ZeroDivisionError", "division by zero")
+    assert "1 / 0" in caught.value.report
+
+
+def test_what_cannot_be_sent_is_an_error_of_the_function() -> None:
+    with pytest.raises(fresh.Raised, match="pickle"):
+        fresh.run(lambda: (each for each in ()))
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL"),
+        (os.abort, "SIGABRT"),
+        (lambda: os._exit(3), "exit 3"),
+    ],
+)
+def test_a_death_says_its_cause(end, cause) -> None:
+    with pytest.raises(fresh.Died) as caught:
+        fresh.run(end)
+    assert caught.value.cause == cause
+
+
+def test_a_process_that_does_not_end_is_killed() -> None:
+    with pytest.raises(TimeoutError, match="1 s and was killed"):
+        fresh.run(time.sleep, 60, seconds=1)
+    assert fresh.run(os.getpid) != os.getpid()

@@ -1,0 +1,10 @@
+"""What the server of `utils.fresh` imports before it forks. It must use no device."""
+
+from utils import env
+
+env.set_defaults()
+
+import torch_xla  # noqa: E402, F401
+import torch_xla.core.xla_model  # noqa: E402, F401
+import torch_xla.debug.metrics  # noqa: E402, F401
+import torch_xla.runtime  # noqa: E402, F401
