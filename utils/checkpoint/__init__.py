@@ -1,0 +1,39 @@
+"""Save what a training run needs to go on, so that no moment of death loses or alters it.
+
+`save(folder, step, state)` and `latest(folder)` are the pair that a program needs; `Background`
+saves while training goes on; `random_states` and `set_random_states` are what is most often
+forgotten. `training` is a program to try them on, `kills` ends it.
+"""
+
+from utils.checkpoint.background import Background
+from utils.checkpoint.files import CheckpointError, Damaged, NotSaved, Torn
+from utils.checkpoint.folder import Found, NoneGood, latest, load, path_of, save, set_aside, steps
+from utils.checkpoint.kills import MOMENTS, Kill
+from utils.checkpoint.states import on_host, random_states, set_random_states
+from utils.checkpoint.training import FAST, PARTS, Outcome, Plan, train
+
+__all__ = [
+    "FAST",
+    "MOMENTS",
+    "PARTS",
+    "Background",
+    "CheckpointError",
+    "Damaged",
+    "Found",
+    "Kill",
+    "NoneGood",
+    "NotSaved",
+    "Outcome",
+    "Plan",
+    "Torn",
+    "latest",
+    "load",
+    "on_host",
+    "path_of",
+    "random_states",
+    "save",
+    "set_aside",
+    "set_random_states",
+    "steps",
+    "train",
+]
