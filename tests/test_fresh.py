@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
 from utils import fresh
+from utils.catalog import ROOT
 
 
 def devices() -> int:
@@ -65,3 +68,16 @@ def test_a_process_that_does_not_end_is_killed() -> None:
     with pytest.raises(TimeoutError, match="1 s and was killed"):
         fresh.run(time.sleep, 60, seconds=1)
     assert fresh.run(os.getpid) != os.getpid()
+
+
+def test_from_the_folder_of_a_notebook_too_torch_xla_is_imported_before_the_fork() -> None:
+    asked = (
+        "import sys; sys.path[:0] = ['..']; from utils import fresh;"
+        " print(fresh.run(lambda: 'torch_xla' in __import__('sys').modules))"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    ran = subprocess.run(
+        [sys.executable, "-c", asked],
+        cwd=ROOT / "notebooks", env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ran.stdout.strip() == "True"

@@ -13,10 +13,12 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 SECONDS = 60.0
 PRELOAD = "utils.fresh.preload"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Died(RuntimeError):
@@ -57,6 +59,7 @@ def run(
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOAD])
+    _start_server()
     ours, theirs = context.Pipe(duplex=False)
     payload = cloudpickle.dumps((function, arguments, dict(environment or {})))
     process = context.Process(target=_child, args=(payload, theirs))
@@ -70,6 +73,22 @@ def run(
         process.join()
         process.close()
         ours.close()
+
+
+def _start_server() -> None:
+    # The server finds its preload where PYTHONPATH says, not on sys.path: a notebook runs in
+    # another folder than the course's, and a preload that is not found is passed over in silence.
+    from multiprocessing import forkserver
+
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), before)))
+    try:
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def _child(payload: bytes, results: Connection) -> None:
