@@ -1,0 +1,254 @@
+"""Several virtual devices in one process, and the programs that are compiled for them."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from multiprocessing.util import Finalize
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from utils import env, fresh
+from utils.meter import settle
+from utils.spmd.collectives import Collective, collectives
+from utils.spmd.memory import Memory, memory
+
+DEVICES = 4
+PREFIX = "course-spmd-"
+
+# torch_xla keeps this many compiled programs. A short list can be emptied by compiling as many
+# others, which is the only way to have a program compiled, and so dumped, a second time.
+KEPT_PROGRAMS = 16
+
+ENVIRONMENT: Mapping[str, str] = {
+    "CPU_NUM_DEVICES": str(DEVICES),
+    "XLA_COMPILATION_CACHE_SIZE": str(KEPT_PROGRAMS),
+    # The C++ side warns at every start that GSPMD is to be replaced; nobody here can act on it.
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+}
+
+_folder: Path | None = None
+
+
+def environment(devices: int = DEVICES) -> dict[str, str]:
+    """What a process needs in its environment to have that many virtual devices.
+
+    For `utils.fresh.run`; whoever wants `Compiled` there calls `run` of this module instead.
+
+    >>> environment(2)["CPU_NUM_DEVICES"]
+    '2'
+    """
+    if devices < 1:
+        raise ValueError(f"{devices} devices: at least 1 is needed")
+    return {**ENVIRONMENT, "CPU_NUM_DEVICES": str(devices)}
+
+
+def start(devices: int = DEVICES) -> int:
+    """Make this process see `devices` virtual CPU devices as one SPMD machine, and keep what the
+    compiler writes for `Compiled`. Returns the number of devices.
+
+    Must be called before anything uses a device; calling it again changes nothing. For a notebook:
+    a function that runs in a process of its own is sent by `run`, which tidies up after it.
+
+    Raises: RuntimeError if a device was used before, or another number of devices was started.
+    """
+    import torch_xla
+
+    # There is no public question for this.
+    if _folder is None and not torch_xla._XLAC._xla_runtime_is_initialized():
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        # Unlike atexit, this also runs at the end of a process of multiprocessing, and not at that
+        # of a fork of this one.
+        Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=0)
+        _start(devices, folder)
+    _check(devices)
+    return devices
+
+
+def _start(devices: int, folder: Path) -> None:
+    global _folder
+    import torch_xla.runtime as xr
+
+    env.set_defaults()
+    if os.environ["PJRT_DEVICE"] != "CPU":
+        raise RuntimeError(
+            f"virtual devices exist on the CPU only, and PJRT_DEVICE is"
+            f" {os.environ['PJRT_DEVICE']}: set it to CPU before the first cell"
+        )
+    os.environ.update(environment(devices))
+    flags = f"--xla_dump_to={folder} --xla_dump_hlo_as_text"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
+    xr.use_spmd()
+    _folder = folder
+
+
+def _check(devices: int) -> None:
+    import torch_xla.runtime as xr
+
+    if _folder is None or not xr.is_spmd():
+        raise RuntimeError(
+            "a device was used before, and XLA reads the number of its devices only once: restart"
+            " the kernel and run this cell before any that uses a device"
+        )
+    if (found := xr.global_runtime_device_count()) != devices:
+        raise RuntimeError(
+            f"this process has {found} devices and {devices} are asked for: restart the kernel, or"
+            f" ask for {found}"
+        )
+
+
+def run(
+    function: Callable[..., Any],
+    *arguments: Any,
+    devices: int = DEVICES,
+    flags: str = "",
+    seconds: float = fresh.SECONDS,
+) -> Any:
+    """What function(*arguments) returns in a fresh process with `devices` virtual devices, where
+    `Compiled` works. See `utils.fresh.run` for what may be sent and what it raises.
+
+    flags: further XLA_FLAGS. An unknown one kills the process (fresh.Died).
+    """
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+        return fresh.run(
+            _child,
+            function,
+            arguments,
+            devices,
+            folder,
+            environment={**environment(devices), "XLA_FLAGS": flags},
+            seconds=seconds,
+        )
+
+
+def _child(
+    function: Callable[..., Any], arguments: tuple[Any, ...], devices: int, folder: str
+) -> Any:
+    _start(devices, Path(folder))
+    _check(devices)
+    return function(*arguments)
+
+
+@dataclass(frozen=True)
+class Program:
+    """One compiled program.
+
+    name: such as "SyncTensorsGraph.12"; the number counts its instructions before optimisation.
+    text: its HLO after optimisation and partitioning, which each device runs.
+    report: the compiler's buffer assignment.
+    """
+
+    name: str
+    text: str
+    report: str
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        return collectives(self.text)
+
+    @cached_property
+    def memory(self) -> Memory:
+        return memory(self.report)
+
+
+class Compiled:
+    """Collects the programs that are compiled inside a with-block, for one device of them all.
+
+    What is pending on entry is run first. A graph that was compiled before is compiled again in
+    the block, so that it is seen; what the block does not `torch_xla.sync()` is not.
+
+        with Compiled() as program:
+            loss = step(model, batch)
+            torch_xla.sync()
+        program.collectives, program.memory, program.text
+
+    modules: every program of the block, in order of compilation.
+    collectives: those of all modules.
+    text, memory: of the largest module, which is the training step if one is in the block.
+    """
+
+    _modules: tuple[Program, ...] | None = None
+
+    def __enter__(self) -> "Compiled":
+        if _folder is None:
+            raise RuntimeError("no devices yet: call spmd.start() first, in a fresh kernel")
+        self._modules = None
+        settle()
+        _forget_programs()
+        _empty(_folder)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        import torch_xla.core.xla_model as xm
+
+        xm.wait_device_ops()
+        assert _folder is not None
+        self._modules = tuple(_programs(_folder))
+        _empty(_folder)
+
+    @property
+    def modules(self) -> tuple[Program, ...]:
+        if self._modules is None:
+            raise RuntimeError("nothing is collected yet: read it after the with-block has ended")
+        if not self._modules:
+            raise RuntimeError(
+                "nothing was compiled in the block: end it with torch_xla.sync(), and keep the"
+                " results that you want computed"
+            )
+        return self._modules
+
+    @property
+    def largest(self) -> Program:
+        return max(self.modules, key=lambda each: len(each.text))
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        return tuple(one for module in self.modules for one in module.collectives)
+
+    @property
+    def text(self) -> str:
+        return self.largest.text
+
+    @property
+    def memory(self) -> Memory:
+        return self.largest.memory
+
+
+def _forget_programs() -> None:
+    """Fill torch_xla's list of compiled programs with others, so that it holds none of ours."""
+    import torch
+    import torch_xla
+
+    device = torch_xla.device()
+    for size in range(1, KEPT_PROGRAMS + 1):
+        filler = torch.full((size,), 0.5, device=device)
+        torch_xla.sync()
+        del filler
+    settle()
+
+
+def _programs(folder: Path) -> list[Program]:
+    ending = ".cpu_after_optimizations.txt"
+    return [
+        Program(
+            name=path.name.removesuffix(ending).partition(".")[2],
+            text=path.read_text(encoding="utf-8"),
+            report=path.with_name(
+                path.name.removesuffix(".txt") + "-buffer-assignment.txt"
+            ).read_text(encoding="utf-8"),
+        )
+        for path in sorted(folder.glob(f"module_*{ending}"))
+    ]
+
+
+def _empty(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
