@@ -1,0 +1,196 @@
+"""Read a trace: its events as a table, and what each thread did when."""
+
+import gzip
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from utils.traces.stretches import innermost, split, union
+
+if TYPE_CHECKING:
+    import pandas
+
+KINDS = {
+    "trace": "Python records operations, or builds the graph of a step",
+    "compile": "the compiler translates a graph",
+    "transfer": "data moves between host and device",
+    "execute": "the device runs a graph",
+    "wait": "the host waits for the device",
+    "data": "somebody waits for the loader",
+}
+"""What a stretch of time is spent on."""
+
+WHOLE = "course.capture"
+_READ = "PjRtComputationClient::TransferFromDevice"
+_NAMED = {
+    "StepMarker": "trace",
+    "XLAGraphExecutor::Compile": "compile",
+    "TensorCollectionBarrier": "wait",  # a step marker lets the graph before it end first
+    "PjRtComputationClient::TransferToDevice": "transfer",
+    "cpu_data_to_xla_device": "transfer",
+    "H2D Dispatch": "transfer",
+    "D2H Dispatch": "transfer",
+    "cpu_loader.next": "data",
+    "get_batch_from_cpu_queue": "data",
+}
+_DEVICE = ("tf_XLAPjRtCpuClient/", "tf_XLAEigen/")
+_COMPILER = "tf_xla-cpu-codegen/"
+_LANES = {"cpu_loader.next": "loader", "get_batch_from_cpu_queue": "uploader"}
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The events of one capture.
+
+    events: one row for each: `name`, `thread` (an identifier), `lane` ("host" is the thread that
+        captured; "loader", "uploader", "device", "compiler" or ""), `kind` (one of KINDS or ""),
+        `begin_ms` from the start of the capture, `duration_ms`, `arguments` (a dict).
+    """
+
+    events: "pandas.DataFrame"
+
+    def count(self, name: str) -> int:
+        """How many events have that name."""
+        return int((self.events["name"] == name).sum())
+
+    def milliseconds(self, name: str, lane: str | None = None) -> float:
+        """The sum of the durations of the events of that name, of one lane or of all."""
+        chosen = self.events["name"] == name
+        if lane is not None:
+            chosen &= self.events["lane"] == lane
+        return float(self.events.loc[chosen, "duration_ms"].sum())
+
+    @cached_property
+    def length_ms(self) -> float:
+        """From the start to the end of the capture."""
+        whole = self.events[self.events["name"] == WHOLE]
+        ends = whole if len(whole) else self.events
+        return float((ends["begin_ms"] + ends["duration_ms"]).max())
+
+    @cached_property
+    def segments(self) -> "pandas.DataFrame":
+        """What each lane does when: rows `lane`, `kind`, `begin_ms`, `end_ms`, without overlap.
+
+        Nested events count as the innermost that has a kind. On the device all its threads are one.
+        A read blocks the host until the value is there: as long as the device executes, it is a
+        wait, and then a transfer.
+        """
+        import pandas
+
+        rows = []
+        busy = union(self._spans("device", "execute"))
+        rows += [("device", "execute", *each) for each in busy]
+        for lane, kind in (("device", "transfer"), ("compiler", "compile")):
+            rows += [(lane, kind, *each) for each in union(self._spans(lane, kind))]
+        for lane in ("host", "loader", "uploader"):
+            own = self.events[(self.events["lane"] == lane) & (self.events["name"] != WHOLE)]
+            columns = (own["begin_ms"], own["duration_ms"], own["kind"])
+            for begin, end, kind in innermost(zip(*columns, strict=True)):
+                if kind != "read":
+                    rows.append((lane, kind, begin, end))
+                    continue
+                waits, rest = split(begin, end, busy)
+                rows += [(lane, "wait", *each) for each in waits]
+                rows += [(lane, "transfer", *each) for each in rest]
+        table = pandas.DataFrame(rows, columns=["lane", "kind", "begin_ms", "end_ms"])
+        return table.sort_values(["lane", "begin_ms"], ignore_index=True)
+
+    def totals(self, lane: str = "host") -> dict[str, float]:
+        """Milliseconds of a lane by kind, largest first; "other" is the time without an event."""
+        own = self.segments[self.segments["lane"] == lane]
+        found = (own["end_ms"] - own["begin_ms"]).groupby(own["kind"]).sum()
+        totals = {str(kind): float(ms) for kind, ms in found.items()}
+        totals["other"] = max(0.0, self.length_ms - sum(totals.values()))
+        return dict(sorted(totals.items(), key=lambda each: -each[1]))
+
+    def share(self, lane: str, kind: str) -> float:
+        """The part of the capture that a lane spends on one kind, 0 to 1."""
+        return self.totals(lane).get(kind, 0.0) / self.length_ms if self.length_ms else 0.0
+
+    def _spans(self, lane: str, kind: str) -> list[tuple[float, float]]:
+        own = self.events[(self.events["lane"] == lane) & (self.events["kind"] == kind)]
+        return list(zip(own["begin_ms"], own["begin_ms"] + own["duration_ms"], strict=True))
+
+
+def read(path: str | Path) -> Trace:
+    """The trace in a `*.trace.json.gz`, or the newest such file in a folder.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: the file is no trace, or has no event that took time.
+    """
+    import pandas
+
+    path = Path(path)
+    if path.is_dir():
+        found = sorted(path.rglob("*.trace.json.gz"), key=lambda each: each.stat().st_mtime)
+        if not found:
+            raise FileNotFoundError(f"no *.trace.json.gz in {path}: was the capture ended?")
+        path = found[-1]
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            listed = json.load(file)["traceEvents"]
+    except (
+        gzip.BadGzipFile,
+        EOFError,
+        UnicodeDecodeError,
+        json.JSONDecodeError,
+        KeyError,
+    ) as error:
+        raise ValueError(f"{path.name} is no trace of the profiler: {error!r}") from None
+    names = {
+        (each["pid"], each["tid"]): each["args"]["name"]
+        for each in listed
+        if each.get("ph") == "M" and each.get("name") == "thread_name"
+    }
+    rows = [
+        {
+            "name": each["name"],
+            "thread": f"{names.get((each['pid'], each['tid']), 'thread')} {each['tid']}",
+            "begin_ms": each["ts"] / 1e3,
+            "duration_ms": each.get("dur", 0.0) / 1e3,
+            "arguments": each.get("args", {}),
+        }
+        for each in listed
+        if each.get("ph") == "X"
+    ]
+    if not rows:
+        raise ValueError(f"{path.name} has no event that took time")
+    events = pandas.DataFrame(rows).sort_values(["begin_ms", "duration_ms"], ignore_index=True)
+    events.insert(2, "lane", events["thread"].map(_lanes(events)))
+    seen = events[["name", "lane", "arguments"]].itertuples(index=False)
+    events.insert(3, "kind", [_kind(*each) for each in seen])
+    whole = events[events["name"] == WHOLE]
+    events["begin_ms"] -= (whole if len(whole) else events)["begin_ms"].min()
+    return Trace(events)
+
+
+def _lanes(events: "pandas.DataFrame") -> dict[str, str]:
+    """The lane of each thread."""
+    lanes = {}
+    for thread, own in events.groupby("thread"):
+        names = set(own["name"])
+        lane = next((lane for name, lane in _LANES.items() if name in names), "")
+        if str(thread).startswith(_DEVICE):
+            lane = "device"
+        elif str(thread).startswith(_COMPILER):
+            lane = "compiler"
+        elif WHOLE in names:
+            lane = "host"
+        lanes[thread] = lane
+    if "host" not in lanes.values():  # captured by other means: the thread that marks the steps
+        marking = events[events["name"] == "StepMarker"]["thread"]
+        if len(marking):
+            lanes[marking.mode()[0]] = "host"
+    return lanes
+
+
+def _kind(name: str, lane: str, arguments: dict[str, str]) -> str:
+    if name == _READ:
+        return "read"
+    known = arguments.get("kind") or _NAMED.get(name, "")
+    if known:
+        return known
+    return {"device": "execute", "compiler": "compile"}.get(lane, "")
