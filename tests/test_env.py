@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from utils import env
+from utils import env, fresh
 
 
 def test_the_pair_is_the_one_of_pyproject():
@@ -44,3 +44,14 @@ def test_a_read_only_course_says_that_progress_is_not_kept(monkeypatch):
     monkeypatch.setattr(env.os, "access", lambda *_: False)
     line = env._progress()
     assert line.ok and "not kept" in line.text
+
+
+def two_devices_then_three():
+    env.report(devices=2)
+    (device,) = (each for each in env.check(3) if each.name == "device")
+    return str(device)
+
+
+def test_devices_are_started_once_and_another_number_asks_for_a_restart():
+    line = fresh.run(two_devices_then_three)
+    assert line.startswith("[FAIL] device") and "restart the kernel" in line

@@ -45,12 +45,15 @@ class NotReady(RuntimeError):
         return [f"NotReady: {self}"]
 
 
-def report() -> None:
+def report(devices: int | None = None) -> None:
     """Set the defaults, print the report, and stop the notebook with `NotReady` if a component does
     not work.
+
+    devices: a number of virtual CPU devices for this kernel, see `utils.spmd.start`; XLA reads it
+        once, before it first uses a device.
     """
     set_defaults()
-    components = check()
+    components = check(devices)
     print(*components, sep="\n")
     if not all(component.ok for component in components):
         raise NotReady("mend the lines marked [FAIL], restart the kernel, and run this cell again")
@@ -82,9 +85,9 @@ def _preload_libpython() -> None:
         ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 
-def check() -> list[Component]:
+def check(devices: int | None = None) -> list[Component]:
     """The state of every component, in the order in which they depend on each other."""
-    return [_python(), *map(_package, PAIR), _device(), _progress()]
+    return [_python(), *map(_package, PAIR), _device(devices), _progress()]
 
 
 def _python() -> Component:
@@ -117,15 +120,20 @@ _DEVICES = {
 }
 
 
-def _device() -> Component:
+def _device(devices: int | None) -> Component:
     try:
         import torch_xla
 
+        if devices is not None:
+            from utils import spmd
+
+            spmd.start(devices)
         device = torch_xla.device()
     except Exception as error:  # whatever an import of a compiled package can raise
         return Component("device", False, f"torch_xla does not start: {error}. {_ADVICE}")
     kind = os.environ["PJRT_DEVICE"]
-    return Component("device", True, f"{device}, {_DEVICES.get(kind, f'PJRT device {kind}')}")
+    name = str(device) if devices is None else f"{devices} virtual ones behind {device}"
+    return Component("device", True, f"{name}, {_DEVICES.get(kind, f'PJRT device {kind}')}")
 
 
 def _progress() -> Component:

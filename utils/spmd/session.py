@@ -55,6 +55,7 @@ def start(devices: int = DEVICES) -> int:
 
     Raises: RuntimeError if a device was used before, or another number of devices was started.
     """
+    env.set_defaults()
     import torch_xla
 
     # There is no public question for this.
@@ -70,9 +71,9 @@ def start(devices: int = DEVICES) -> int:
 
 def _start(devices: int, folder: Path) -> None:
     global _folder
+    env.set_defaults()
     import torch_xla.runtime as xr
 
-    env.set_defaults()
     if os.environ["PJRT_DEVICE"] != "CPU":
         raise RuntimeError(
             f"virtual devices exist on the CPU only, and PJRT_DEVICE is"
