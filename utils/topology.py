@@ -1,13 +1,15 @@
 """How chips are wired, and how long an all-reduce takes on that wiring by the alpha-beta model.
 
-A message of s bytes takes alpha + s / beta: a latency, and a bandwidth. Congestion, protocol and
-the additions themselves are left out, so that these are estimates from below.
+The formulas are those of `utils.collectives.terms`; other collectives, and tiers of several
+wirings, are in `utils.collectives`.
 """
 
 import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
+
+from utils.collectives.terms import degree, neighbours, terms
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Topology:
     @property
     def degree(self) -> int:
         """Links of one chip. Two chips on an axis are joined by one link, not by two."""
-        return 1 if self.kind == "switched" else sum(map(_neighbours, self.sizes))
+        return 1 if self.kind == "switched" else degree(self.sizes)
 
     @property
     def diameter(self) -> int:
@@ -65,11 +67,7 @@ class Topology:
         longest = max(self.sizes)
         if longest % 2 and longest < self.chips:
             return None
-        return _neighbours(longest) * self.chips // longest
-
-
-def _neighbours(size: int) -> int:
-    return min(size - 1, 2)
+        return neighbours(longest) * self.chips // longest
 
 
 def torus(*sizes: int) -> Topology:
@@ -137,16 +135,10 @@ def all_reduce_seconds(
             "size and latency are 0 or more and rates above 0; found"
             f" {size_bytes}, {latency_s}, {link_bytes_per_s}"
         )
+    total = sum(per_axis) if per_axis else link_bytes_per_s
+    rates = tuple(rate / total for rate in per_axis) if per_axis else None
     if topology.kind == "switched":
-        others = topology.chips - 1
-        if not others:
-            return 0.0
-        return 2 * (latency_s + others * size_bytes / topology.chips / link_bytes_per_s)
-    seconds, left = 0.0, float(size_bytes)
-    for axis, size in enumerate(topology.sizes):
-        if size > 1:
-            share = _neighbours(size) / topology.degree
-            rate = per_axis[axis] if per_axis else link_bytes_per_s * share
-            left /= size
-            seconds += 2 * (size - 1) * (latency_s + left / rate)
-    return seconds
+        cost = terms("all-reduce", "direct", "switched", topology.sizes)
+    else:
+        cost = terms("all-reduce", "torus", "torus", topology.sizes, rates)
+    return cost.steps * latency_s + cost.load * size_bytes / total

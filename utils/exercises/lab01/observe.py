@@ -15,6 +15,7 @@ _MOST = 30
 MODELS = (
     "utils.roofline",
     "utils.topology",
+    "utils.collectives",
     "utils.training_memory",
     "utils.hardware",
 )
