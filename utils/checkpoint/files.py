@@ -123,7 +123,7 @@ def _diagnosed(
         expected, kind = said["bytes"], said["format"]
         if type(expected) is not int or "sha256" not in said:
             raise ValueError
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return Damaged(path, "has no first line of a checkpoint of this course", USE_ANOTHER)
     if kind != FORMAT:
         return Damaged(path, f"has format {kind!r}, known is {FORMAT!r}", USE_ANOTHER)

@@ -135,6 +135,8 @@ def latest(folder: Path) -> Found | None:
             return Found(step, load(path), path, tuple(refused))
         except CheckpointError as error:
             refused.append(error)
+        except FileNotFoundError:  # Its writer has saved a newer one and removed this one.
+            return latest(folder)
     if refused:
         raise NoneGood(Path(folder), tuple(refused))
     return None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.checkpoint import folder as folders
+from utils.checkpoint.background import Background
 from utils.checkpoint.states import random_states, set_random_states
 
 PARTS = (
@@ -198,22 +199,26 @@ def train(
     plan: Plan = Plan(),
     without: tuple[str, ...] = (),
     before_step: Callable[[int], None] = lambda step: None,
+    background: bool = False,
 ) -> Outcome:
     """Train to the end of `plan`, from the newest good checkpoint in `folder` if there is one.
 
     without: parts of the checkpoint that are not put back, of `PARTS`. before_step: called with
-    the number of steps done.
+    the number of steps done. background: write while training goes on.
     """
     program = Program(plan)
     found = folders.latest(folder)
     if found:
         folders.set_aside(found.refused)
         program.put(found.state, without)
-    while program.step < plan.steps:
-        before_step(program.step)
-        program.train_one_step()
-        if program.step % plan.every == 0:
-            folders.save(folder, program.step, program.state(), plan.keep)
+    with Background(folder, plan.keep) as saver:
+        while program.step < plan.steps:
+            before_step(program.step)
+            program.train_one_step()
+            if program.step % plan.every == 0:
+                saver.save(program.step, program.state())
+                if not background:
+                    saver.wait()
     return Outcome(
         tuple(program.losses),
         tuple(map(tuple, program.order)),

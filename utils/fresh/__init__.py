@@ -9,6 +9,7 @@ seconds of an import.
 import multiprocessing
 import os
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -19,6 +20,8 @@ from typing import Any
 SECONDS = 60.0
 PRELOAD = "utils.fresh.preload"
 ROOT = Path(__file__).resolve().parents[2]
+
+_starting = threading.Lock()
 
 
 class Died(RuntimeError):
@@ -80,15 +83,16 @@ def _start_server() -> None:
     # another folder than the course's, and a preload that is not found is passed over in silence.
     from multiprocessing import forkserver
 
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), before)))
-    try:
-        forkserver.ensure_running()
-    finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
+    with _starting:
+        before = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), before)))
+        try:
+            forkserver.ensure_running()
+        finally:
+            if before is None:
+                del os.environ["PYTHONPATH"]
+            else:
+                os.environ["PYTHONPATH"] = before
 
 
 def _child(payload: bytes, results: Connection) -> None:

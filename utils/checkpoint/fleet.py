@@ -1,0 +1,129 @@
+"""Going through a run on machines that fail, event by event: what `utils.tco.failures` says on
+average, with any law of failure, with notices, and with a record of where the hours went.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+KINDS = ("computing", "saving", "lost", "down")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of a run, in hours from its start. kind: one of `KINDS`; "lost" is computing or
+    saving that is done again."""
+
+    start: float
+    end: float
+    kind: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that reached its end. hours: from start to end. failures: that stopped it, also during
+    restarts. spans: without gaps, in order."""
+
+    hours: float
+    failures: int
+    spans: tuple[Span, ...]
+
+    def total(self, kind: str) -> float:
+        """Hours of one of `KINDS`."""
+        return math.fsum(each.end - each.start for each in self.spans if each.kind == kind)
+
+
+def go(
+    work: float,
+    every: float,
+    write: float,
+    restart: float,
+    gaps: Iterator[float],
+    notice: float = 0.0,
+) -> Run:
+    """One run of `work` hours of computing.
+
+    Args:
+        work, every, write, restart: hours, as in `utils.tco.failures.expected_hours`: computing,
+            computing between two checkpoints, waiting for one checkpoint, and from a failure until
+            computing goes on.
+        gaps: hours between failures; the clock of the machines runs on while a run is down.
+        notice: hours before each stop at which it is announced. If that is enough to save, the run
+            saves at once, and is idle for the rest of the notice.
+    """
+    for name, value, least in (("work", work, 0), ("every", every, 0), ("write", write, None),
+                               ("restart", restart, None), ("notice", notice, None)):  # fmt: skip
+        if not math.isfinite(value) or (value <= 0 if least == 0 else value < 0):
+            allowed = "more than 0" if least == 0 else "0 or more"
+            raise ValueError(f"{name} is {value:g} hours: allowed is {allowed}")
+    spans: list[Span] = []
+    now = saved = 0.0
+    failures = 0
+    stop = next(gaps)
+
+    def spend(until: float, kind: str) -> None:
+        nonlocal now
+        if until > now:
+            spans.append(Span(now, until, kind))
+            now = until
+
+    while saved < work:
+        segment = min(every, work - saved)
+        if now + segment + write <= stop:
+            spend(now + segment, "computing")
+            spend(now + write, "saving")
+            saved += segment
+            continue
+        warned = stop - notice
+        if notice >= write and now < warned <= now + segment:
+            # Announced while it computes: what is done by then is saved in time.
+            saved += warned - now
+            spend(warned, "computing")
+            spend(now + write, "saving")
+            spend(stop, "down")
+        elif notice >= write and warned <= now:
+            spend(stop, "down")  # It has just saved, and knows that the next segment cannot end.
+        else:
+            spend(stop, "lost")
+        while True:
+            failures += 1
+            up, stop = stop + restart, stop + next(gaps)
+            spend(min(up, stop), "down")
+            if up <= stop:
+                break
+    return Run(now, failures, tuple(spans))
+
+
+def exponential(rate_per_hour: float, generator: "np.random.Generator") -> Iterator[float]:
+    """Hours between failures that come at random at a constant rate; none ever at rate 0."""
+    while True:
+        yield generator.exponential(1 / rate_per_hour) if rate_per_hour else math.inf
+
+
+def weibull(mean_hours: float, shape: float, generator: "np.random.Generator") -> Iterator[float]:
+    """Hours between failures with the same mean that come in bursts (shape below 1), at random
+    (1) or regularly (above 1)."""
+    scale = mean_hours / math.gamma(1 + 1 / shape)
+    while True:
+        yield scale * generator.weibull(shape)
+
+
+def of_servers(
+    servers: int, mean_hours: float, generator: "np.random.Generator"
+) -> Iterator[float]:
+    """Hours between the failures of a fleet, each server of which fails at random by a clock of its
+    own, on average after `mean_hours`, and is replaced at once."""
+    import heapq
+
+    clocks = list(generator.exponential(mean_hours, servers))
+    heapq.heapify(clocks)
+    now = 0.0
+    while True:
+        first = clocks[0]
+        heapq.heapreplace(clocks, first + generator.exponential(mean_hours))
+        yield first - now
+        now = first
