@@ -79,13 +79,14 @@ def go(
             saved += segment
             continue
         warned = stop - notice
-        if notice >= write and now < warned <= now + segment:
+        in_time = 0 < notice >= write
+        if in_time and now < warned <= now + segment:
             # Announced while it computes: what is done by then is saved in time.
             saved += warned - now
             spend(warned, "computing")
             spend(now + write, "saving")
             spend(stop, "down")
-        elif notice >= write and warned <= now:
+        elif in_time and warned <= now:
             spend(stop, "down")  # It has just saved, and knows that the next segment cannot end.
         else:
             spend(stop, "lost")
