@@ -109,13 +109,9 @@ def test_the_files_are_the_shards_their_list_and_the_checksums(saved: Path) -> N
 @pytest.mark.parametrize(
     ("spoil", "kind", "says"),
     [
-        (lambda path: path.unlink(), checkpoint.Torn, "missing"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-1]), checkpoint.Torn, "size"),
-        (
-            lambda path: path.write_bytes(b"x" + path.read_bytes()[1:]),
-            checkpoint.Damaged,
-            "changed",
-        ),
+        (lambda stored: None, checkpoint.Torn, "missing"),
+        (lambda stored: stored[:-1], checkpoint.Torn, "size"),
+        (lambda stored: b"x" + stored[1:], checkpoint.Damaged, "changed"),
     ],
 )
 @pytest.mark.parametrize("name", [".metadata", "__0_0.distcp"])
