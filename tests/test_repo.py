@@ -31,7 +31,7 @@ env.report()"""
 
 # Lowest first; a module may import from its own layer and from lower ones.
 LAYERS = (
-    ("files and facts", "catalog elf facts notebooks shown"),
+    ("files and facts", "catalog elf facts notebooks shown symptoms"),
     ("set-up", "home builds platforms programs standins install"),
     (
         "audit and models",

@@ -44,6 +44,7 @@ def test_the_innermost_event_with_a_kind_says_what_a_thread_does(tmp_path) -> No
         event("SyncTensorsGraph", 46, 48),
         event("TensorCollectionBarrier", 47, 3),
         event("XLAGraphExecutor::Compile", 50, 40),
+        event("Wait for donation holds", 90, 2),
         event("PjRtCpuClient::Compile", 52, 30),
         event("ThunkExecutor::Execute", 95, 10, tid=2),
         event("dot.1", 100, 8, tid=3),
@@ -52,7 +53,7 @@ def test_the_innermost_event_with_a_kind_says_what_a_thread_does(tmp_path) -> No
     )
     assert trace.length_ms == 100
     assert trace.totals() == pytest.approx(
-        {"compile": 40, "trace": 25 + 7, "other": 20, "transfer": 5, "wait": 3}
+        {"compile": 40, "trace": 25 + 5, "other": 20, "transfer": 5, "wait": 3 + 2}
     )
     assert trace.totals("device") == {"other": 87, "execute": 13}
     assert trace.totals("loader") == {"data": 70, "other": 30}
@@ -77,6 +78,17 @@ def test_a_read_is_a_wait_while_the_device_is_busy(tmp_path) -> None:
 def test_a_file_that_somebody_else_captured_has_a_host_too(tmp_path) -> None:
     trace = made(tmp_path, event("StepMarker", 3, 4), event("dot.1", 8, 2, tid=2))
     assert trace.totals() == {"trace": 4, "other": 3}
+
+
+def test_a_thread_that_bears_the_number_of_an_ended_loader_is_told_from_it(tmp_path) -> None:
+    trace = made(
+        tmp_path,
+        event("course.capture", 0, 50),
+        event("cpu_loader.next", 0, 10, tid=5),
+        event("FusionCompiler::Compile", 20, 10, tid=5),
+    )
+    assert trace.totals("loader") == {"other": 40, "data": 10}
+    assert trace.totals("compiler") == {"other": 40, "compile": 10}
 
 
 def test_files_that_are_no_trace_are_named(tmp_path) -> None:

@@ -11,6 +11,7 @@ from utils.draw.numbers import number_line, ranges, stalled, training
 from utils.draw.picture import Picture
 from utils.draw.rooflines import roofline
 from utils.draw.tiles import access_order, matmul_operands, memories, tile_layout
+from utils.draw.timelines import lanes, pipelines
 from utils.draw.verdicts import verdicts
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "kernel_roofline",
     "kernel_timeline",
     "ladder",
+    "lanes",
     "lines",
     "matmul_operands",
     "memories",
@@ -34,6 +36,7 @@ __all__ = [
     "neuroncore",
     "number_line",
     "occupancy",
+    "pipelines",
     "ranges",
     "roofline",
     "stalled",

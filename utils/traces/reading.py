@@ -37,7 +37,11 @@ _NAMED = {
 }
 _DEVICE = ("tf_XLAPjRtCpuClient/", "tf_XLAEigen/")
 _COMPILER = "tf_xla-cpu-codegen/"
-_LANES = {"cpu_loader.next": "loader", "get_batch_from_cpu_queue": "uploader"}
+_LANES = {
+    "cpu_loader.next": "loader",
+    "get_batch_from_cpu_queue": "uploader",
+    "cpu_data_to_xla_device": "uploader",
+}
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,14 @@ class Trace:
         for lane in ("host", "loader", "uploader"):
             own = self.events[(self.events["lane"] == lane) & (self.events["name"] != WHOLE)]
             columns = (own["begin_ms"], own["duration_ms"], own["kind"])
-            for begin, end, kind in innermost(zip(*columns, strict=True)):
-                if kind != "read":
+            outside = "trace" if lane == "host" else ""
+            for begin, end, kind in innermost(zip(*columns, strict=True), outside):
+                if kind == "read":
+                    waits, rest = split(begin, end, busy)
+                    rows += [(lane, "wait", *each) for each in waits]
+                    rows += [(lane, "transfer", *each) for each in rest]
+                elif kind:
                     rows.append((lane, kind, begin, end))
-                    continue
-                waits, rest = split(begin, end, busy)
-                rows += [(lane, "wait", *each) for each in waits]
-                rows += [(lane, "transfer", *each) for each in rest]
         table = pandas.DataFrame(rows, columns=["lane", "kind", "begin_ms", "end_ms"])
         return table.sort_values(["lane", "begin_ms"], ignore_index=True)
 
@@ -159,7 +164,7 @@ def read(path: str | Path) -> Trace:
     if not rows:
         raise ValueError(f"{path.name} has no event that took time")
     events = pandas.DataFrame(rows).sort_values(["begin_ms", "duration_ms"], ignore_index=True)
-    events.insert(2, "lane", events["thread"].map(_lanes(events)))
+    events.insert(2, "lane", _lanes(events))
     seen = events[["name", "lane", "arguments"]].itertuples(index=False)
     events.insert(3, "kind", [_kind(*each) for each in seen])
     whole = events[events["name"] == WHOLE]
@@ -167,24 +172,23 @@ def read(path: str | Path) -> Trace:
     return Trace(events)
 
 
-def _lanes(events: "pandas.DataFrame") -> dict[str, str]:
-    """The lane of each thread."""
+def _lanes(events: "pandas.DataFrame") -> "pandas.Series":
+    """The lane of each event."""
     lanes = {}
     for thread, own in events.groupby("thread"):
-        names = set(own["name"])
-        lane = next((lane for name, lane in _LANES.items() if name in names), "")
-        if str(thread).startswith(_DEVICE):
-            lane = "device"
-        elif str(thread).startswith(_COMPILER):
-            lane = "compiler"
-        elif WHOLE in names:
-            lane = "host"
-        lanes[thread] = lane
+        known = (
+            (str(thread).startswith(_DEVICE), "device"),
+            (str(thread).startswith(_COMPILER), "compiler"),
+            (bool((own["name"] == WHOLE).any()), "host"),
+        )
+        lanes[thread] = next((lane for holds, lane in known if holds), "")
     if "host" not in lanes.values():  # captured by other means: the thread that marks the steps
         marking = events[events["name"] == "StepMarker"]["thread"]
         if len(marking):
             lanes[marking.mode()[0]] = "host"
-    return lanes
+    # A loader's thread may end early, and a later one of another kind then bears its number.
+    named = events["name"].map(_LANES)
+    return named.fillna(events["thread"].map(lanes))
 
 
 def _kind(name: str, lane: str, arguments: dict[str, str]) -> str:
@@ -193,4 +197,7 @@ def _kind(name: str, lane: str, arguments: dict[str, str]) -> str:
     known = arguments.get("kind") or _NAMED.get(name, "")
     if known:
         return known
+    # A buffer that the device still uses cannot be freed: where Python drops it, Python waits.
+    if name.startswith("Wait for "):
+        return "wait" if lane == "host" else ""
     return {"device": "execute", "compiler": "compile"}.get(lane, "")

@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 
 
-def innermost(events: Iterable[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
+def innermost(
+    events: Iterable[tuple[float, float, str]], outside: str = "trace"
+) -> list[tuple[float, float, str]]:
     """Begin, end and kind of what one thread does when, from its nested events.
 
     events: begin, duration and kind of each; one without a kind is of the kind of that around it.
+    outside: the kind of what has none at all.
 
     >>> innermost([(0, 10, "trace"), (2, 3, "compile"), (3, 1, "")])
     [(0.0, 2, 'trace'), (2, 5, 'compile'), (5, 10, 'trace')]
@@ -30,7 +33,7 @@ def innermost(events: Iterable[tuple[float, float, str]]) -> list[tuple[float, f
 
     for begin, duration, kind in sorted(events, key=lambda each: (each[0], -each[1])):
         until(begin)
-        outer = stack[-1] if stack else (float("inf"), "trace")
+        outer = stack[-1] if stack else (float("inf"), outside)
         stack.append((min(begin + duration, outer[0]), kind or outer[1]))
         at = max(at, begin)
     until(float("inf"))

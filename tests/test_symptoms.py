@@ -1,0 +1,26 @@
+"""The table of symptoms: complete, sourced, and about tools that exist."""
+
+from utils import symptoms
+
+
+def test_every_row_is_filled_and_has_sources() -> None:
+    rows = symptoms.symptoms()
+    assert len(rows) >= 8
+    for row in rows:
+        assert all(getattr(row, name) for name in row.__dataclass_fields__), row.key
+        assert all("|" not in str(getattr(row, name)) for name in row.__dataclass_fields__)
+
+
+def test_five_faults_can_be_run() -> None:
+    faults = [row.where for row in symptoms.symptoms() if "fault" in row.where]
+    assert faults == [f"section 8, fault {number}" for number in range(1, 6)]
+
+
+def test_the_tables_name_the_tools_of_today() -> None:
+    here, neuron = symptoms.Table(), symptoms.Table(neuron=True)
+    for table in (here, neuron):
+        lines = repr(table).splitlines()
+        assert len(lines) == 2 + len(symptoms.symptoms())
+        assert len({line.count("|") for line in lines}) == 1
+        assert "neuron-profile" not in repr(table)
+    assert "`neuron-explorer`" in repr(neuron)
