@@ -1,0 +1,27 @@
+"""Ranks of torchrun: torch_xla on the CPU does not join them, gloo does."""
+
+import pytest
+
+from utils.catalog import ROOT
+from utils.spmd import predicted, ranks
+
+SCRIPT = ROOT / "notebooks" / "scripts" / "two_ranks.py"
+
+
+def test_torch_xla_leaves_ranks_alone_and_gloo_makes_them_equal():
+    first, second = ranks.torchrun(SCRIPT)
+    for each in (first, second):
+        assert each["ranks of torchrun"] == 2 and each["ranks of torch_xla"] == 1
+    assert [first["sum by torch_xla"], second["sum by torch_xla"]] == [1, 2]
+    assert first["weights by torch_xla"] != second["weights by torch_xla"]
+    assert first["weights by gloo"] == second["weights by gloo"]
+    # 3 steps, in each forward and back through three layers of at most 64 terms, 16 samples.
+    limit = predicted.tolerance(3 * (2 * 3 * 64 + 16))
+    assert first["gloo off one process"] < limit < first["torch_xla off one process"] / 10
+
+
+def test_a_rank_that_fails_is_shown(tmp_path):
+    script = tmp_path / "fails.py"
+    script.write_text("raise SystemExit('no data on this rank')")
+    with pytest.raises(RuntimeError, match=r"(?s)0 of 1 ranks.*no data on this rank"):
+        ranks.torchrun(script, ranks=1)
