@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,8 +33,8 @@ def torchrun(script: Path, ranks: int = 2, seconds: float = SECONDS) -> tuple[di
     )
     lines = [json.loads(each) for each in done.stdout.splitlines() if each.startswith("{")]
     if done.returncode or len(lines) != ranks:
-        # What torchrun itself adds comes after the ranks' own words and says nothing of the cause.
-        own = done.stderr.partition("torch.distributed.elastic")[0]
+        # torchrun's own report comes after the ranks' words and says nothing of the cause.
+        own = re.split(r"^[EW]\d{4} .*\btorch/distributed/", done.stderr, flags=re.M)[0]
         said = "\n".join((done.stdout + own).splitlines()[-12:])
         raise RuntimeError(f"{len(lines)} of {ranks} ranks gave their line; the end of it:\n{said}")
     return tuple(sorted(lines, key=lambda line: line["rank"]))
