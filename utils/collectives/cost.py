@@ -29,7 +29,11 @@ class Estimate:
 
 
 def _chosen(
-    kind: str, fabric: Fabric | Tier, ranks: int | None, stride: int, algorithm: str | None
+    kind: str,
+    fabric: Fabric | Tier,
+    ranks: int | tuple[int, ...] | None,
+    stride: int,
+    algorithm: str | None,
 ) -> tuple[Line, ...]:
     known = lines(kind, fabric, ranks, stride)
     if algorithm is None or known[0].algorithm == "none":
@@ -55,7 +59,8 @@ def seconds(
         kind: one of `KINDS`.
         size_bytes: S, of the larger side: what every rank holds of an all-reduce, has in the end of
             an all-gather, had before a reduce-scatter. Number or array.
-        ranks: members of each group, by default all of the fabric; number or array.
+        ranks: members of each group, by default all of the fabric; number or array. A tuple says
+            how many members the group has in each tier, from the inside out.
         algorithm: by default the fastest for each size.
         stride: of the numbers of a group's members: 1 for neighbours, the size of a tensor-parallel
             group for the data-parallel groups across it. All groups are at work at once.
@@ -66,8 +71,11 @@ def seconds(
 
     Raises ValueError for a kind, an algorithm or a group that there is not, and a size below 0.
     """
+    members = ranks if isinstance(ranks, tuple) else None
     sizes, counts, strides = np.broadcast_arrays(
-        np.asarray(size_bytes, float), _whole(fabric, ranks), np.asarray(stride, int)
+        np.asarray(size_bytes, float),
+        np.asarray(fabric.ranks if ranks is None or members else ranks, int),
+        np.asarray(stride, int),
     )
     if sizes.size and not sizes.min() >= 0:
         raise ValueError(f"a message has 0 bytes or more, found {sizes.min():g}")
@@ -79,7 +87,7 @@ def seconds(
     where = where.reshape(sizes.shape)
     for place, (n, step) in enumerate(groups.T):
         some = where == place
-        choice = _chosen(kind, fabric, int(n), int(step), algorithm)
+        choice = _chosen(kind, fabric, members or int(n), int(step), algorithm)
         size = sizes[some]
         times = [line.latency_s + line.seconds_per_byte * size for line in choice]
         best = np.argmin(times, axis=0)
@@ -104,14 +112,10 @@ def seconds(
     )
 
 
-def _whole(fabric: Fabric | Tier, ranks: Any) -> np.ndarray:
-    return np.asarray(fabric.ranks if ranks is None else ranks, int)
-
-
 def crossover_bytes(
     kind: str,
     fabric: Fabric | Tier,
-    ranks: int | None = None,
+    ranks: int | tuple[int, ...] | None = None,
     algorithm: str | None = None,
     stride: int = 1,
 ) -> float:

@@ -102,13 +102,13 @@ def _links(name: str, key: str, sizes: tuple[int, ...], wiring: str, cores: int)
     return Tier(name, math.prod(sizes), figure(HOP_LATENCY).to("s"), rate, wiring, sizes)
 
 
-def _network(key: str, ranks: int, nodes: int) -> Tier:
+def _network(key: str, ranks: int, nodes: int, latency_key: str = NODE_LATENCY) -> Tier:
     """EFA: figures in Gbps are of one direction, and all ranks of a node share its adapters.
 
     AWS sends to all others at once in small groups only, because receivers are congested.
     """
     rate = figure(key).to("B/s") / ranks
-    latency = figure(NODE_LATENCY).to("s")
+    latency = figure(latency_key).to("s")
     return Tier("nodes, EFA", nodes, latency, rate, without=("direct", "one-shot"))
 
 
@@ -117,8 +117,22 @@ def _trainium(chip: str, link: str, sizes: tuple[int, ...], wiring: str) -> tupl
     return inside, _links("chips of an instance", link, sizes, wiring, inside.ranks)
 
 
+def _gpus(name: str, gpu: str, nodes: int) -> tuple[Tier, ...]:
+    gpus = int(figure(f"{name}.accelerators").number)
+    rate = figure(f"{gpu}.link.bandwidth").to("B/s") / 2
+    latency = figure(f"{gpu}.link.latency").to("s")
+    return (
+        Tier("GPUs of an instance", gpus, latency, rate),
+        _network(f"{name}.network", gpus, nodes, f"{name}.network_latency"),
+    )
+
+
 def _tiers(name: str, nodes: int) -> tuple[Tier, ...]:
     match name:
+        case "p5.48xlarge":
+            return _gpus(name, "h100", nodes)
+        case "p5en.48xlarge":
+            return _gpus(name, "h200", nodes)
         case "trn1.32xlarge" | "trn1n.32xlarge":
             tiers = _trainium("trainium1", f"{name}.neuronlink.per_chip", (4, 4), "torus")
         case "trn2.48xlarge":
@@ -152,12 +166,14 @@ NAMES = (
     "trn2-ultraserver",
     "trn3-ultraserver-gen1",
     "trn3-ultraserver-gen2",
+    "p5.48xlarge",
+    "p5en.48xlarge",
 )
 
 
 @cache
 def fabric(name: str, nodes: int = 1) -> Fabric:
-    """The fabric of `nodes` instances or UltraServers; a rank is a logical core.
+    """The fabric of `nodes` instances or UltraServers; a rank is a logical core, or a GPU.
 
     >>> [tier.ranks for tier in fabric("trn2.48xlarge", nodes=2).tiers]
     [4, 16, 2]

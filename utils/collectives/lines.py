@@ -56,6 +56,10 @@ def spread(fabric: Fabric, ranks: int, stride: int = 1) -> tuple[int, ...]:
     Raises ValueError if the group is larger than the fabric, or uneven: not every chip or node that
     it touches has as many members.
     """
+    if ranks < 1 or stride < 1 or ranks * stride > fabric.ranks:
+        raise ValueError(
+            f"{ranks} ranks with stride {stride} in {fabric.name}, which has {fabric.ranks} ranks"
+        )
     members, inside, found = 1, 1, []
     for tier in fabric.tiers:
         inside *= tier.ranks
@@ -68,10 +72,6 @@ def spread(fabric: Fabric, ranks: int, stride: int = 1) -> tuple[int, ...]:
             )
         found.append(together // members)
         members = together
-    if ranks < 1 or stride < 1 or members < ranks or ranks * stride > inside:
-        raise ValueError(
-            f"{ranks} ranks with stride {stride} in {fabric.name}, which has {inside} ranks"
-        )
     return tuple(found)
 
 
@@ -104,12 +104,25 @@ def _best_lines(lines: list[Line]) -> list[Line]:
 
 
 @cache
-def lines(kind: str, fabric: Fabric | Tier, ranks: int | None = None, stride: int = 1) -> tuple:
+def lines(
+    kind: str,
+    fabric: Fabric | Tier,
+    ranks: int | tuple[int, ...] | None = None,
+    stride: int = 1,
+) -> tuple[Line, ...]:
     """All ways to do a collective, each a `Line`. Arguments as of `seconds`, no arrays."""
     if kind not in KINDS:
         raise ValueError(f"no collective {kind!r}; there are {', '.join(KINDS)}")
     whole = Fabric(fabric.name, (fabric,)) if isinstance(fabric, Tier) else fabric
-    members = spread(whole, whole.ranks if ranks is None else ranks, stride)
+    if isinstance(ranks, tuple):
+        members = ranks
+        most = tuple(tier.ranks for tier in whole.tiers)
+        if len(members) != len(most) or any(
+            not 1 <= n <= top for n, top in zip(members, most, strict=True)
+        ):
+            raise ValueError(f"members {members} of tiers with {most} ranks: one number for each")
+    else:
+        members = spread(whole, whole.ranks if ranks is None else ranks, stride)
     used = [(tier, n) for tier, n in zip(whole.tiers, members, strict=True) if n > 1]
     if not used:
         return (Line("none", 0.0, 0.0, 0, 0.0),)

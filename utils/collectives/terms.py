@@ -157,8 +157,10 @@ def terms(
         case "all-reduce", "one-shot":
             whole = _direct(wiring, sizes, rates)
             return Terms(1, ranks * whole.load, ranks * whole.sent)
-        case (("all-reduce" | "broadcast"), ("tree" | "double tree")) if wiring == "switched":
-            return _tree(kind, algorithm, ranks)
+        case (("all-reduce" | "broadcast"), "tree"):
+            return _tree(kind, ranks) if wiring == "switched" else None
+        case "all-reduce", "double tree":
+            return _double_tree(ranks) if wiring == "switched" else None
         case (("all-reduce" | "broadcast"), _) if phase is not None:
             return phase + phase  # reduce-scatter or scatter, then all-gather
     return None
@@ -171,20 +173,21 @@ def _link(wiring: str, sizes: tuple[int, ...], rates: tuple[float, ...]) -> floa
     return max(rate / neighbours(size) for size, rate in zip(sizes, rates, strict=True))
 
 
-def _tree(kind: str, algorithm: str, ranks: int) -> Terms:
-    """Reduce to a root, then broadcast from it.
+def _tree(kind: str, ranks: int) -> Terms:
+    """Reduce to a root, then broadcast from it, along a binomial tree: whole messages."""
+    steps = (2 if kind == "all-reduce" else 1) * rounds(ranks)
+    return Terms(steps, float(steps), float(rounds(ranks)))
 
-    tree: a binomial tree that passes on the whole message in every step.
-    double tree: two binary trees carry half of S each. Every rank is an inner node of at most one
-        of them, so that all links are used. The load is that of very many pieces in a pipeline,
-        which feels no latency but the first: a bound from below.
+
+def _double_tree(ranks: int) -> Terms:
+    """Two binary trees reduce and broadcast half of S each.
+
+    Every rank is an inner node of at most one of them, with two below it: it sends 3/2 of S there
+    and 1/2 as a leaf of the other. The load is that of very many pieces in a pipeline, which feels
+    no latency but the first: a bound from below.
     """
-    ways = 2 if kind == "all-reduce" else 1
-    steps = ways * rounds(ranks)
-    if algorithm == "tree":
-        return Terms(steps, float(steps), float(rounds(ranks)))
-    load = 1.0 if ranks == 2 else float(ways)
-    return Terms(steps, load, load)
+    load = min(ranks / 2, 2.0)
+    return Terms(2 * rounds(ranks), load, load)
 
 
 ALGORITHMS = ("ring", "torus", "direct", "halving", "tree", "double tree", "one-shot")

@@ -1,0 +1,149 @@
+"""The model of collectives beside what was measured, and what the articles say of the wires."""
+
+import datetime
+import statistics
+
+import pytest
+
+from utils.collectives import KINDS, fabric, lines, published, seconds
+from utils.collectives.published import compared, error, quality, series
+from utils.facts import claim, figure
+from utils.facts.records import content
+
+EVERY = [*series().values()]
+
+
+def test_there_are_enough_points_of_enough_sources():
+    assert sum(len(each.points) for each in EVERY) >= 90
+    assert len({each.source for each in EVERY}) >= 7
+    on_trainium = [each for each in EVERY if each.name.startswith("trn")]
+    assert sum(len(each.points) for each in on_trainium) >= 60
+
+
+def test_every_source_is_used_and_dated():
+    sources = content("collectives.yaml")["sources"]
+    assert set(sources) == {each.source for each in EVERY}
+    for each in sources.values():
+        assert each["url"].startswith("https://")
+        assert datetime.date(2024, 1, 1) < each["date"] <= datetime.date(2026, 11, 21)
+
+
+@pytest.mark.parametrize("each", EVERY, ids=lambda each: each.name)
+def test_a_series_says_what_it_is(each):
+    assert each.status in published.STATUSES
+    assert each.kind in KINDS
+    assert each.where
+    assert len(each.members) == len(each.fabric.tiers)
+    sizes = [size for size, _ in each.points]
+    assert sizes == sorted(set(sizes))
+    times = [time for _, time in each.points]
+    # A table with a shorter time for a larger message would be a mistake of copying.
+    assert all(b > 0.95 * a for a, b in zip(times, times[1:], strict=False))
+
+
+def test_published_numbers_are_turned_into_seconds():
+    points = dict(series()["p5-two-nodes-all-reduce"].points)
+    assert points[1073741824] == pytest.approx(1073741824 / 232.08e9)
+    points = dict(series()["h200-node-all-reduce"].points)
+    assert points[1073741824] == pytest.approx(1.75 * 1073741824 / 464e9)
+
+
+def test_the_model_is_an_estimate_from_below_on_trainium():
+    """Nothing on Trainium was faster than the model by more than its neglected start."""
+    on_trainium = [each for each in compared() if each.series.name.startswith("trn")]
+    assert max(each.ratio for each in on_trainium) < 1
+    found = quality(each.ratio_started for each in on_trainium if each.started_s is not None)
+    assert 0.5 < found.ratio < 0.85
+    assert found.median < 2
+    assert found.worst < 5
+
+
+def test_the_model_is_near_what_gpus_on_efa_do():
+    large = [
+        each.ratio
+        for each in compared()
+        if each.series.name.startswith("p5-") and each.size_bytes >= 2**30
+    ]
+    found = quality(large)
+    assert found.points >= 12
+    assert found.median < 1.25
+    assert found.worst < 1.5
+    assert 0.8 < found.ratio < 1.25
+
+
+def test_the_order_of_sizes_and_of_fabrics_is_that_of_the_measurements():
+    """Twice as large, twice as long; and more nodes take longer: the model ranks them alike."""
+    for each in EVERY:
+        model = [
+            seconds(each.kind, size, each.fabric, each.members).seconds for size, _ in each.points
+        ]
+        assert model == sorted(model)
+    size = 8589934592
+    measured, modelled = [], []
+    for nodes in ("two", "four", "sixteen", "thirty-two"):
+        each = series()[f"p5-{nodes}-nodes-all-reduce"]
+        measured.append(dict(each.points)[size])
+        modelled.append(seconds(each.kind, size, each.fabric, each.members).seconds)
+    assert measured == sorted(measured)
+    assert modelled == sorted(modelled)
+
+
+def test_the_start_of_the_software_is_left_out_of_the_comparison():
+    (chip,) = (each for each in EVERY if each.name == "trn1-chip-all-reduce")
+    first, *others = compared([chip])
+    assert first.started_s is None
+    start = first.measured_s - first.modelled_s
+    assert [each.started_s - each.modelled_s for each in others] == pytest.approx(
+        [start] * len(others)
+    )
+    (large,) = (each for each in EVERY if each.name == "p5-two-nodes-all-reduce")
+    assert all(each.started_s == each.modelled_s for each in compared([large]))
+
+
+def test_the_quality_is_that_of_the_ratios():
+    found = quality([0.5, 1.0, 4.0])
+    assert (found.points, found.ratio, found.median, found.worst) == (3, 1.0, 2.0, 4.0)
+    assert found.median == statistics.median(map(error, [0.5, 1.0, 4.0]))
+
+
+def test_the_model_changes_its_algorithm_where_aws_does():
+    """AWS: mesh below 1 MB, KangaRing above 56 MB, another in between; the model knows no other
+    for the torus, and changes between the two.
+    """
+    instance = fabric("trn2.48xlarge")
+    known = lines("all-reduce", instance)
+    mesh = next(line for line in known if line.steps == 4)
+    ring = next(line for line in known if line.steps == 32)
+    change = (ring.latency_s - mesh.latency_s) / (mesh.seconds_per_byte - ring.seconds_per_byte)
+    low = figure("trainium2.collectives.mesh_below").to("B")
+    high = figure("trainium2.collectives.ring_above").to("B")
+    assert low < change < high
+
+
+def test_what_the_articles_say_of_the_wires_agrees_with_the_fabrics():
+    """Each of these claims names a figure; the fabrics are built from the same."""
+    scale_up = {
+        "A-020": ("trainium3.link.bandwidth", "2.56 TB/s"),
+        "A-027": ("trainium2.link.bandwidth", "1.28 TB/s"),
+        "A-054": ("trn1.32xlarge.neuronlink.per_chip", "384 GB/s"),
+        "B-051": ("trn2.48xlarge.network", "3,200 Gbps"),
+        "B-023": ("trn1.32xlarge.network", "800 Gbps"),
+    }
+    for identity, (key, words) in scale_up.items():
+        assert words in claim(identity).correct
+        number, unit = words.replace(",", "").split()
+        assert figure(key).to(unit) == pytest.approx(float(number))
+    # Beyond 64 or 144 chips traffic uses EFA.
+    assert claim("A-021").verdict == "wrong"
+    for name, chips in (("trn3-ultraserver-gen1", 64), ("trn3-ultraserver-gen2", 144)):
+        *inside, network = fabric(name).tiers
+        assert str(chips) in claim("A-021").correct
+        assert inside[-1].ranks == chips
+        assert "EFA" in network.name
+    # NeuronLink is inside, EFA between; four instances of 16 chips are an UltraServer.
+    assert claim("A-026").verdict == "wrong"
+    assert [tier.ranks for tier in fabric("trn2-ultraserver").tiers[1:3]] == [16, 4]
+    assert "64 chips" in claim("B-028").correct
+    for old, new in (("trn1.32xlarge", "A-089"), ("trn1.32xlarge", "A-138")):
+        assert figure(f"{old}.neuronlink.version").value == "NeuronLink-v2"
+        assert claim(new).verdict == "wrong"
