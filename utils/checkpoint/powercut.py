@@ -62,7 +62,7 @@ def after_kill(disk: dict[str, str], calls: Sequence[Call]) -> Iterator[dict[str
 def after_power_cut(disk: dict[str, str], calls: Sequence[Call]) -> Iterator[dict[str, str]]:
     """What the disk may hold if the power fails before, between or after the calls."""
     for number in range(len(calls) + 1):
-        yield from _surviving(disk, calls[:number])
+        yield from at_the_end(disk, calls[:number])
 
 
 def worst(states: Iterator[dict[str, str]], name: str, good: Sequence[str]) -> str:
@@ -89,8 +89,9 @@ def _seen(disk: dict[str, str], calls: Sequence[Call]) -> dict[str, str]:
     return held
 
 
-def _surviving(disk: dict[str, str], calls: Sequence[Call]) -> Iterator[dict[str, str]]:
-    """Everything that may be left of the calls: names and bytes are kept apart, as inodes."""
+def at_the_end(disk: dict[str, str], calls: Sequence[Call]) -> Iterator[dict[str, str]]:
+    """What the disk may hold if the power fails when all the calls are done."""
+    # Names and bytes are kept apart, as in inodes: a rename moves a name, whatever its bytes are.
     names = {name: number for number, name in enumerate(disk)}
     bytes_safe = {number: text for number, text in enumerate(disk.values())}
     bytes_given = dict(bytes_safe)
