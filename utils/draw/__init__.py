@@ -7,6 +7,7 @@ from utils.draw.chips import ladder, neuroncore
 from utils.draw.costs import break_even, break_even_surface, distribution, tornado, waterfall
 from utils.draw.hardware import Rung, core, memory_ladder, topologies
 from utils.draw.kernels import hbm_loads, kernel_roofline, kernel_timeline, occupancy
+from utils.draw.meshes import divided, traffic
 from utils.draw.numbers import number_line, ranges, stalled, training
 from utils.draw.picture import Picture
 from utils.draw.rooflines import roofline
@@ -23,6 +24,7 @@ __all__ = [
     "break_even_surface",
     "core",
     "distribution",
+    "divided",
     "graph",
     "hbm_loads",
     "kernel_roofline",
@@ -44,6 +46,7 @@ __all__ = [
     "timeline",
     "topologies",
     "tornado",
+    "traffic",
     "training",
     "verdicts",
     "waterfall",
