@@ -48,14 +48,41 @@ def test_published_numbers_are_turned_into_seconds():
     assert points[1073741824] == pytest.approx(1.75 * 1073741824 / 464e9)
 
 
-def test_the_model_is_an_estimate_from_below_on_trainium():
-    """Nothing on Trainium was faster than the model by more than its neglected start."""
-    on_trainium = [each for each in compared() if each.series.name.startswith("trn")]
-    assert max(each.ratio for each in on_trainium) < 1
-    found = quality(each.ratio_started for each in on_trainium if each.started_s is not None)
-    assert 0.5 < found.ratio < 0.85
-    assert found.median < 2
-    assert found.worst < 5
+def test_large_messages_on_trainium_take_about_as_long_as_the_model_says():
+    """One number is taken from Trainium1, the rate inside a chip; none from Trainium2."""
+    large = [
+        each
+        for each in compared()
+        if each.series.name.startswith("trn") and each.size_bytes >= 2**25
+    ]
+    assert not any(each.series.calibrates for each in large)
+    found = quality(each.ratio_started for each in large)
+    assert found.points >= 25
+    assert 0.85 < found.ratio < 1.05
+    assert found.median < 1.2
+    assert found.worst < 3
+    alone = [each for each in large if each.series.members[1:] == (1, 1)]
+    assert quality(each.ratio for each in alone).median < 1.15
+
+
+def test_small_messages_take_what_the_software_takes_to_start():
+    """The model does not know it: it is off by a factor of hundreds, and right once it is added."""
+    small = [
+        each
+        for each in compared()
+        if each.series.name.startswith("trn2-chip") and each.size_bytes <= 2**22
+    ]
+    assert quality(each.ratio for each in small).worst > 100
+    assert quality(e.ratio_started for e in small if e.started_s is not None).worst < 1.25
+
+
+def test_what_calibrates_the_model_is_named_and_not_compared():
+    (chip,) = (each for each in EVERY if each.calibrates)
+    size, measured = chip.points[-1]
+    rate = figure("trainium1.collectives.chip_rate").to("B/s")
+    assert size / measured == pytest.approx(rate, rel=1e-3)
+    assert chip.kind == "all-reduce" and chip.ranks == 2, "their bus bandwidth is size over time"
+    assert not any(each.series.calibrates for each in compared())
 
 
 def test_the_model_is_near_what_gpus_on_efa_do():
@@ -67,7 +94,7 @@ def test_the_model_is_near_what_gpus_on_efa_do():
     found = quality(large)
     assert found.points >= 12
     assert found.median < 1.25
-    assert found.worst < 1.5
+    assert found.worst < 1.3
     assert 0.8 < found.ratio < 1.25
 
 

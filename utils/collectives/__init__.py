@@ -2,7 +2,8 @@
 
 `fabric(name, nodes)` is the wiring of Trainium instances, `seconds(kind, size, fabric, ranks)` the
 modelled time, `crossover_bytes` where latency gives way to bandwidth, `overlapped` what computing
-hides. All of it is an estimate from below.
+hides. All of it is an estimate, without the start of the software: `utils.collectives.published`
+says how good.
 """
 
 from utils.collectives.cost import Estimate, crossover_bytes, overlapped, seconds

@@ -85,14 +85,14 @@ class Fabric:
 
 NODE_LATENCY = "trn2.48xlarge.network_latency"
 HOP_LATENCY = "trainium2.link.latency"
-ACCESSES = 3
-"""A step of a reduction inside a chip reads two operands from HBM and writes one sum."""
+HBM_SHARE = "trainium1.collectives.hbm_share"
+"""Of HBM's bandwidth, what the cores of a chip pass on: measured on Trainium1, taken for all."""
 
 
 def _inside(chip: str, latency_key: str) -> Tier:
-    """The logical cores of a chip, which share its HBM: its bandwidth is what they pass on."""
+    """The logical cores of a chip, which share its HBM."""
     cores = int(figure(f"{chip}.logical_cores").number)
-    rate = figure(f"{chip}.hbm.bandwidth").to("B/s") / ACCESSES / cores
+    rate = figure(f"{chip}.hbm.bandwidth").to("B/s") * figure(HBM_SHARE).number / cores
     return Tier("cores of a chip", cores, figure(latency_key).to("s"), rate)
 
 

@@ -1,8 +1,9 @@
 """The model against what others measured: `compared()`, a ratio and an error for every point.
 
-Nothing is fitted. What software takes to start a collective is not in the model and differs between
-programs by a factor of a thousand. Where a series begins with a small message, that one stands for
-it: the point is left out, and to the model of the others the start is added.
+Nothing is fitted to the points that are compared: the model is built on facts. What software takes
+to start a collective is not in the model and differs between programs by a factor of a thousand.
+Where a series begins with a small message, that one stands for it: the point is left out, and to
+the model of the others the start is added.
 """
 
 import datetime
@@ -27,7 +28,8 @@ class Series:
     """One measured collective on one group of ranks; see `utils/data/collectives.yaml`.
 
     points: (bytes, seconds), ascending. members: of the group in each tier of the fabric.
-    value: (bytes, number as published) of each point, in `quantity`.
+    value: (bytes, number as published) of each point, in `quantity`. calibrates: a fact of the
+    model comes from it.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Series:
     where: str
     inferred: str = ""
     note: str = ""
+    calibrates: bool = False
 
     @property
     def ranks(self) -> int:
@@ -102,7 +105,7 @@ def _series(entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Series:
         url=sources[entry["source"]]["url"],
         date=sources[entry["source"]]["date"],
         **{key: entry[key] for key in ("source", "status", "where")},
-        **{key: entry[key] for key in ("inferred", "note") if key in entry},
+        **{key: entry[key] for key in ("inferred", "note", "calibrates") if key in entry},
     )
 
 
@@ -127,9 +130,11 @@ def _seconds(entry: Mapping[str, Any], size: float, number: float, ranks: int) -
 
 
 def compared(which: Iterable[Series] | None = None) -> tuple[Compared, ...]:
-    """Every point beside the model. which: series, by default all."""
+    """Every point beside the model. which: series, by default all but those that calibrate it."""
     found = []
-    for each in series().values() if which is None else which:
+    if which is None:
+        which = (each for each in series().values() if not each.calibrates)
+    for each in which:
         taken = len(each.points) > 1 and each.points[0][0] <= SMALL_BYTES
         start = 0.0
         for place, (size, measured) in enumerate(each.points):
