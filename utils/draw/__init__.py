@@ -4,6 +4,7 @@ words what it shows.
 
 from utils.draw.charts import bars, graph, lines, timeline
 from utils.draw.chips import ladder, neuroncore
+from utils.draw.collectives import collective_times, modelled_measured
 from utils.draw.costs import break_even, break_even_surface, distribution, tornado, waterfall
 from utils.draw.hardware import Rung, core, memory_ladder, topologies
 from utils.draw.kernels import hbm_loads, kernel_roofline, kernel_timeline, occupancy
@@ -22,6 +23,7 @@ __all__ = [
     "bars",
     "break_even",
     "break_even_surface",
+    "collective_times",
     "core",
     "distribution",
     "divided",
@@ -35,6 +37,7 @@ __all__ = [
     "matmul_operands",
     "memories",
     "memory_ladder",
+    "modelled_measured",
     "neuroncore",
     "number_line",
     "occupancy",
