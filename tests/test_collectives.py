@@ -330,6 +330,13 @@ def test_the_fabrics_have_the_ranks_of_their_instances():
         assert rates[1:] == sorted(rates[1:], reverse=True), "outer tiers have less for each rank"
 
 
+def test_the_first_tier_is_a_chip_and_the_last_the_network():
+    for name in NAMES:
+        first, *_, last = fabric(name, nodes=3).tiers
+        assert first.ranks == (1 if name.startswith("p5") else 2 if name.startswith("trn1") else 4)
+        assert (last.ranks, last.name) == (3, "nodes, EFA")
+
+
 def test_efa_of_a_rank_is_what_aws_says():
     assert fabric("trn2.48xlarge", 2).tiers[-1].bytes_per_s == 50e9 / 8
 
@@ -404,7 +411,7 @@ def test_all_nodes_of_a_large_cluster_still_take_a_logarithm():
         (lambda: seconds("reduce", 1, fabric("p5.48xlarge")), "no collective 'reduce'"),
         (lambda: seconds("permute", 1, fabric("p5.48xlarge"), algorithm="ring"), "has no 'ring'"),
         (lambda: seconds("permute", -1, fabric("p5.48xlarge")), "found -1"),
-        (lambda: seconds("permute", 1, fabric("p5.48xlarge"), (9, 1)), "one number for each"),
+        (lambda: seconds("permute", 1, fabric("p5.48xlarge"), (1, 9, 1)), "one number for each"),
         (lambda: fabric("p5"), "there are trn1.32xlarge"),
         (lambda: Tier("x", 4, 0, 1, "mesh"), "wiring 'mesh'"),
         (lambda: Tier("x", 0, 0, 1), "1 or more"),

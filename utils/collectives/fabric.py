@@ -121,7 +121,9 @@ def _gpus(name: str, gpu: str, nodes: int) -> tuple[Tier, ...]:
     gpus = int(figure(f"{name}.accelerators").number)
     rate = figure(f"{gpu}.link.bandwidth").to("B/s") / 2
     latency = figure(f"{gpu}.link.latency").to("s")
+    memory = figure(f"{gpu}.hbm.bandwidth").to("B/s")
     return (
+        Tier("a GPU, which is one rank", 1, latency, memory),
         Tier("GPUs of an instance", gpus, latency, rate),
         _network(f"{name}.network", gpus, nodes, f"{name}.network_latency"),
     )
