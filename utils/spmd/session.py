@@ -74,7 +74,7 @@ def start(devices: int = DEVICES) -> int:
     return devices
 
 
-def _start(devices: int, folder: Path) -> None:
+def _start(devices: int, folder: Path, flags: str = QUICK) -> None:
     global _folder
     env.set_defaults()
     import torch_xla.runtime as xr
@@ -85,8 +85,10 @@ def _start(devices: int, folder: Path) -> None:
             f" {os.environ['PJRT_DEVICE']}: set it to CPU before the first cell"
         )
     os.environ.update(environment(devices))
-    given = os.environ.get("XLA_FLAGS", QUICK)
-    os.environ["XLA_FLAGS"] = f"{given} --xla_dump_to={folder} --xla_dump_hlo_as_text".strip()
+    # torch_xla has put flags of its own there when it was imported.
+    given = os.environ.get("XLA_FLAGS", "")
+    dump = f"--xla_dump_to={folder} --xla_dump_hlo_as_text"
+    os.environ["XLA_FLAGS"] = f"{given} {flags} {dump}".strip()
     xr.use_spmd()
     _folder = folder
 
@@ -116,7 +118,7 @@ def run(
     """What function(*arguments) returns in a fresh process with `devices` virtual devices, where
     `Compiled` works. See `utils.fresh.run` for what may be sent and what it raises.
 
-    flags: XLA_FLAGS. An unknown one kills the process (fresh.Died).
+    flags: added to XLA_FLAGS. An unknown one kills the process (fresh.Died).
     """
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
         return fresh.run(
@@ -125,15 +127,20 @@ def run(
             arguments,
             devices,
             folder,
-            environment={**environment(devices), "XLA_FLAGS": flags},
+            flags,
+            environment=environment(devices),
             seconds=seconds,
         )
 
 
 def _child(
-    function: Callable[..., Any], arguments: tuple[Any, ...], devices: int, folder: str
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    devices: int,
+    folder: str,
+    flags: str,
 ) -> Any:
-    _start(devices, Path(folder))
+    _start(devices, Path(folder), flags)
     _check(devices)
     return function(*arguments)
 
