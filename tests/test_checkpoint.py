@@ -210,7 +210,7 @@ def test_the_newest_good_one_is_found_and_the_others_are_named(tmp_path, spoil) 
 def test_no_good_one_is_an_error_and_not_a_fresh_start(tmp_path: Path) -> None:
     for step in (1, 2):
         checkpoint.save(tmp_path, step, state(step)).write_bytes(b"")
-    with pytest.raises(checkpoint.NoneGood, match="2 checkpoints and none is good.*is empty"):
+    with pytest.raises(checkpoint.NoneGood, match="2 checkpoints and none is good .*is empty"):
         checkpoint.latest(tmp_path)
 
 

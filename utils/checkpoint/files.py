@@ -19,11 +19,11 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint cannot be used. `path` names its file."""
+    """A checkpoint cannot be used. `path` is its file, `found` what is wrong with it."""
 
     def __init__(self, path: Path, found: str, do: str) -> None:
         super().__init__(f"{path.name} {found}: {do}")
-        self.path = path
+        self.path, self.found = path, found
 
 
 class Torn(CheckpointError):

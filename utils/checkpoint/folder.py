@@ -22,11 +22,11 @@ class NoneGood(CheckpointError):
     """There are checkpoints, and none of them can be loaded. `refused` has the error of each."""
 
     def __init__(self, folder: Path, refused: tuple[CheckpointError, ...]) -> None:
-        said = "; ".join(map(str, refused))
+        said = "; ".join(f"{each.path.name} {each.found}" for each in refused)
         super().__init__(
             folder,
-            f"has {len(refused)} checkpoints and none is good",
-            f"bring one back from a copy, or empty the folder to begin anew. {said}",
+            f"has {len(refused)} checkpoints and none is good ({said})",
+            "bring one back from a copy, or empty the folder to begin anew",
         )
         self.refused = refused
 

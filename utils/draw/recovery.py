@@ -64,19 +64,19 @@ def differences(
     axes = figure.subplots()
     for row, differs in enumerate(rows.values()):
         for place, other in enumerate(differs):
-            axes.barh(
-                row, 0.94, left=first + place - 0.47, height=0.8,
-                color=COLORS[5] if other else COLORS[0], hatch="xx" if other else "",
-                edgecolor="white", alpha=1 if other else 0.35,
-            )  # fmt: skip
+            axes.barh(row, 0.94, left=first + place - 0.47, height=0.8,
+                      color=COLORS[5] if other else "#B3D1E7")  # fmt: skip
+            # The sign says it again, for those who cannot tell the colours.
+            axes.text(first + place, row, "≠" if other else "=", ha="center", va="center",
+                      color="white" if other else "0.2", fontsize=9)  # fmt: skip
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
     axes.invert_yaxis()
     longest = max(map(len, rows.values()))
     axes.set(xlabel=xlabel, xticks=range(first, first + longest))
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
     axes.tick_params(length=0)
-    for name, color, alpha in (("equal", COLORS[0], 0.35), ("differs", COLORS[5], 1)):
-        axes.plot([], [], color=color, alpha=alpha, linewidth=6, label=name)
+    for name, color in (("equal", "#B3D1E7"), ("differs", COLORS[5])):
+        axes.plot([], [], color=color, linewidth=6, label=name)
     axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     return finished(figure, caption, diagram=True)
 
@@ -110,7 +110,7 @@ def chunks(
                     arrowprops={"arrowstyle": "->", "color": "0.3"},
                 )  # fmt: skip
     axes.set(xlim=(-0.7, 2.7), ylim=(rows, -0.18 * rows), ylabel="row of the matrix")
-    axes.set_xticks([])
+    axes.set(xticks=[], yticks=sorted({first for first, _ in (*saved, *wanted)} | {rows}))
     axes.spines[["top", "right", "bottom"]].set_visible(False)
     return finished(figure, caption, diagram=True)
 
@@ -151,6 +151,8 @@ def interval(
             ratio above 0. points: name to (interval, share), such as of simulations.
         marks: name to an interval, drawn upright; at most three.
     """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     if any(b <= a for a, b in pairwise(every)):
         raise ValueError(f"the intervals {list(every)} do not ascend: give each once, in order")
     figure = new_figure(7, 3)
@@ -165,10 +167,13 @@ def interval(
         axes.axvline(value, color="0.3", linewidth=1.2, linestyle=style, label=name)
     axes.set(xscale="log", yscale="log", xlabel="hours of computing between two checkpoints",
              ylabel="hours beyond the work")  # fmt: skip
-    axes.yaxis.set_major_formatter(
-        lambda share, _: f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"
-    )
-    axes.xaxis.set_major_formatter(lambda hours, _: f"{hours:g}")
+    for axis, said in (
+        (axes.yaxis, lambda share, _: f"{100 * share:g} %"),
+        (axes.xaxis, lambda hours, _: f"{hours:g}"),
+    ):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(said)
+        axis.set_minor_formatter(NullFormatter())
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
