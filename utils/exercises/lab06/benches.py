@@ -1,0 +1,212 @@
+"""The cases and the judgement of the benchmark, exercise 3 of lab 06."""
+
+import random
+import re
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab06.device import TICK_S, call_ticks
+
+SHAPES = ((0, 3), (2, 6), (3, 9), (5, 20))
+"""warmup and repeats; with an even and an odd number of samples."""
+
+
+def bench_cases(rng: random.Random) -> list[Facts]:
+    return [_case(rng, warmup, repeats) for warmup, repeats in SHAPES]
+
+
+def _case(rng: random.Random, warmup: int, repeats: int) -> Facts:
+    calls = 1 + warmup + repeats
+    compiles = [0] * calls
+    compiles[0] = rng.randint(300_000, 500_000)  # less than what is pending: it would hide in that
+    if warmup > 1:
+        # As with momentum, which does not exist before the first step: another graph.
+        compiles[1] = rng.randint(200_000, 290_000)
+    if repeats > 8:
+        compiles[rng.randrange(warmup + 2, calls)] = rng.randint(100_000, 190_000)
+    # What has not run before is slower for a while, so the warm-up is told from the samples.
+    work = [*rng.sample(range(7000, 9000), 1 + warmup), *rng.sample(range(1000, 6000), repeats)]
+    return {
+        "warmup": warmup,
+        "repeats": repeats,
+        "record_ticks": rng.randint(100, 300),
+        "pending_ticks": rng.randint(600_000, 900_000),
+        "compile_ticks": compiles,
+        "work_ticks": work,
+    }
+
+
+def bench_words(case: Facts) -> str:
+    warmup, repeats = case["warmup"], case["repeats"]
+    ticks = [call_ticks(case, call) for call in range(1 + warmup + repeats)]
+    median = statistics.median(ticks[1 + warmup :])
+    return (
+        f"warmup = {warmup}, repeats = {repeats}; the first call takes"
+        f" {ticks[0] * TICK_S * 1e3:.3f} ms, the median of the samples is"
+        f" {median * TICK_S * 1e3:.3f} ms"
+    )
+
+
+def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
+    log, calls = facts["log"], 1 + case["warmup"] + case["repeats"]
+    rows = [
+        _calls(case, log, calls),
+        _once(facts),
+        _first(case, facts),
+        _median(case, facts),
+        criterion(
+            "results held",
+            1,
+            facts["most_alive"] <= 2,
+            str(facts["most_alive"]),
+            "at most 2 at a time",
+            "every result is kept to the end: on a device that is memory. One has to live until"
+            " it is computed, and no longer",
+        ),
+    ]
+    if not log.count("f"):
+        message = f"{_returned(facts)}, and step was never called: call it, settle, read the clock"
+        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+    if "c" not in log:
+        message = "the `clock` that is passed in was never read: use clock(), not the time module"
+        return [rows[0], rows[1], not_judged(rows[2], message), *map(not_judged, rows[3:])]
+    if facts["items"] is None:
+        message = f'{_returned(facts)}: return {{"first_s": ..., "median_s": ...}}, in seconds'
+        return [rows[0], rows[1], not_judged(rows[2], message), not_judged(rows[3]), rows[4]]
+    return rows
+
+
+def _returned(facts: Facts) -> str:
+    return f"`bench` returned {facts['kind']}"
+
+
+def _calls(case: Facts, log: str, calls: int) -> Criterion:
+    found = log.count("f")
+    return criterion(
+        "calls of step",
+        1,
+        found == calls,
+        str(found),
+        f"1 + {case['warmup']} + {case['repeats']}",
+        "step is called once for the first, `warmup` times without being timed, and once for each"
+        " of the `repeats` samples",
+    )
+
+
+def _once(facts: Facts) -> Criterion:
+    runs, reads = facts["runs"], facts["log"].count("i")
+    once = sum(count == 1 for count in runs)
+    if any(count > 1 for count in runs):
+        message = (
+            "some steps ran twice: `.item()` (and float(), and `if`) of a pending result runs it"
+            " and keeps nothing, so settle runs it again. Wait with settle, read nothing"
+        )
+    elif reads:
+        message = (
+            "a read is no wait for the step: it runs what that one value needs, and the update of"
+            " the weights is left for later. Wait with settle"
+        )
+    else:
+        message = (
+            "some steps never ran: nobody held the result when settle came, and what nobody holds"
+            " is not computed. Give it a name until then"
+        )
+    passed = once == len(runs) and not reads
+    return criterion("each step ran once", 2, passed, f"{once} of {len(runs)}", "all", message)
+
+
+def _first(case: Facts, facts: Facts) -> Criterion:
+    right = call_ticks(case, 0)
+    said = (facts["items"] or [None, None])[0]
+    log = facts["log"]
+    before = log[: log.index("f")] if "f" in log else log
+    if not re.search(r"sc+$", before):
+        message = (
+            "work from before is in the queue when the first call is timed. Settle, then start the"
+            " clock"
+            if "c" in before
+            else "the clock is not read before the first call: it is the one that compiles"
+        )
+    elif _is(said, case["record_ticks"]):
+        message = _ENQUEUED
+    elif case["warmup"] and _is(said, call_ticks(case, 1)):
+        message = "this is the second call: the first one compiles, and is what a cold start costs"
+    else:
+        message = "this is not the time of the first call alone, from settle to settle"
+    return _number("first_s", 2, said, right, "the first call", message)
+
+
+_ENQUEUED = (
+    "this is the time to record a step: the device has not begun. Stop the clock after settle"
+)
+
+
+def _median(case: Facts, facts: Facts) -> Criterion:
+    ticks = [call_ticks(case, call) for call in range(len(case["work_ticks"]))]
+    samples = ticks[1 + case["warmup"] :]
+    said = (facts["items"] or [None, None])[1]
+    message = next(
+        (text for text, compute in _known(ticks, samples, case) if _is(said, compute())),
+        "the samples are not one step from settle to settle each: is the device idle when one"
+        " starts, and done when it ends?",
+    )
+    return _number(
+        "median_s", 2, said, statistics.median(samples), f"of {len(samples)} samples", message
+    )
+
+
+def _known(
+    ticks: list[int], samples: list[int], case: Facts
+) -> list[tuple[str, Callable[[], float]]]:
+    """Messages, and what each wrong way gives in ticks."""
+    return [
+        (_ENQUEUED, lambda: case["record_ticks"]),
+        (
+            "this is the mean: one call that compiles late moves it",
+            lambda: statistics.fmean(samples),
+        ),
+        ("this is the fastest sample: quote what is usual", lambda: min(samples)),
+        ("this is the slowest sample: quote what is usual", lambda: max(samples)),
+        (
+            "this is one of the two samples in the middle: with an even number of samples the"
+            " median is their mean, as in statistics.median",
+            lambda: statistics.median_low(samples),
+        ),
+        (
+            "this is one of the two samples in the middle: with an even number of samples the"
+            " median is their mean, as in statistics.median",
+            lambda: statistics.median_high(samples),
+        ),
+        (
+            "the first call is among the samples: it compiles",
+            lambda: statistics.median([ticks[0], *samples]),
+        ),
+        ("the warm-up calls are among the samples", lambda: statistics.median(ticks[1:])),
+        ("the warm-up calls are among the samples", lambda: statistics.median(ticks)),
+        ("this is the mean of all calls", lambda: statistics.fmean(ticks)),
+        ("these are milliseconds", lambda: statistics.median(samples) * 1e3),
+    ]
+
+
+def _is(said: Any, ticks: float) -> bool:
+    return isinstance(said, int | float) and abs(said - ticks * TICK_S) < 1e-9
+
+
+def _number(
+    name: str, weight: int, said: Any, right: float, target: str, message: str
+) -> Criterion:
+    if not isinstance(said, int | float):
+        found = said if isinstance(said, str) else "no number"
+        return criterion(name, weight, False, found, target, f"{name} is {found}: return seconds")
+    return criterion(name, weight, _is(said, right), milliseconds(said), target, message)
+
+
+def milliseconds(seconds: float) -> str:
+    """
+    >>> milliseconds(0.25)
+    '250.000 ms'
+    """
+    return f"{seconds * 1e3:.3f} ms"

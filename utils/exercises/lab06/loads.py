@@ -1,0 +1,210 @@
+"""The cases and the judgement of the loader, exercise 1 of lab 06."""
+
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.loading import Waits
+
+LIMIT = 0.10
+"""The largest share of waiting. A loader that keeps to the rules has less than 6 % in the cases
+that are drawn, one with one thread, or without work ahead, more than 20 %: the tests measure both.
+"""
+REAL_LIMIT = 0.40
+"""On the clock of this machine: a starved loader waits 60 % of the time there, a right one hardly.
+It is only said, and decides nothing."""
+
+COUNT = 16
+SHAPES = ((1, 1), (4, 2), (3, 3))
+"""Workers and batches ahead. In the second, two workers of four have nothing to do."""
+
+
+def _batches(count: int) -> str:
+    return f"{count} batch{'' if count == 1 else 'es'}"
+
+
+def load_cases(rng: random.Random) -> list[Facts]:
+    return [_case(rng, workers, ahead) for workers, ahead in SHAPES]
+
+
+def _case(rng: random.Random, workers: int, ahead: int) -> Facts:
+    step = 10 * rng.randint(20, 40)
+    together = min(workers, ahead)
+    # As much as the workers can do in the steps, less a margin; the first is late, so that
+    # batches are not ready in the order in which they are begun.
+    most = step * together * 3 // 4
+    makes = [rng.randint(most * 3 // 4, most) for _ in range(COUNT)]
+    makes[0] = 2 * most
+    return {
+        "count": COUNT,
+        "workers": workers,
+        "ahead": ahead,
+        "make_ticks": makes,
+        "step_ticks": [step] * COUNT,
+        "taken": rng.randint(2, 4),
+        "fails": rng.randint(4, 7) if workers > 1 else None,
+        "salt": rng.randint(1, 10**6),
+        "real": (workers, ahead) == (3, 3),
+    }
+
+
+def load_words(case: Facts) -> str:
+    makes, step = case["make_ticks"], case["step_ticks"][0]
+    return (
+        f"count = {case['count']}, workers = {case['workers']}, ahead = {case['ahead']}; a batch"
+        f" takes {min(makes[1:])} to {max(makes[1:])} ms to make, a step {step} ms"
+    )
+
+
+def judge_load(case: Facts, facts: Facts) -> list[Criterion]:
+    run = facts["run"]
+    first = _order(case, facts)
+    rows = [_wait_share(case, facts), *_limits(case, facts), *_endings(case, facts)]
+    idle = not run["got"] and not run["begun"]
+    if idle or run["in_consumer"] == run["begun"]:
+        message = first.message or (
+            "every batch was made in the thread of the training loop, while it waited: nothing is"
+            " fixed yet. Call make in threads of its own"
+        )
+        return [not_judged(first, message), *map(not_judged, rows)]
+    return [first, *rows]
+
+
+def _order(case: Facts, facts: Facts) -> Criterion:
+    run, count = facts["run"], case["count"]
+    got = run["got"]
+    message = ""
+    if facts["kind"] in ("None", "a function"):
+        message = f"`load` returned {facts['kind']}: yield the batches, or return an iterator"
+    elif run["stuck"] or facts["stopped"]:
+        message = (
+            f"after {_batches(len(got))} the loop waited for"
+            " ever, and no batch was being made: does a worker wait for a place that only the loop"
+            " can free, or the loop for a batch that nobody was told to make?"
+        )
+    elif -1 in got:
+        message = "yield what make returned, as it is"
+    elif sorted(got) != sorted(set(got)):
+        message = "some batches came twice: each number is to be given to one worker only"
+    elif len(got) < count and got == list(range(len(got))) and not run["ended"]:
+        message = f"the loop got {len(got)} of {count} batches, and then nothing"
+    elif sorted(got) != list(range(count)):
+        message = (
+            f"the loop got {len(set(got))} of {count} batches: which are lost at the end, when"
+            " there is nothing more to begin?"
+        )
+    elif got != list(range(count)):
+        message = (
+            "batches came in the order in which they were ready. Training has to see them in the"
+            " same order each time: wait for number k before k + 1, however late it is"
+        )
+    elif run["twice"]:
+        message = f"{_batches(run['twice'])} made twice: that is work for nothing"
+    passed = got == list(range(count)) and run["ended"] and not run["twice"] and not run["stuck"]
+    measured = f"{len(got)} of {count}" + ("" if passed else ", not in order" * (not message == ""))
+    return criterion("batches in order", 2, passed, measured, "each once", message)
+
+
+def _wait_share(case: Facts, facts: Facts) -> Criterion:
+    waits = facts["run"]["waits"]
+    target = f"at most {LIMIT:.0%}"
+    if len(waits) < case["count"] or facts["run"]["stuck"]:
+        return criterion("wait share", 3, False, "not judged", target, "")
+    record = Waits(tuple(map(float, waits[: case["count"]])), tuple(map(float, case["step_ticks"])))
+    measured = f"{record.share:.1%}"
+    if facts["real"] is not None:
+        below = "at most" if facts["real"] <= REAL_LIMIT else "more than"
+        measured += f"; by the clock of this machine {below} {REAL_LIMIT:.0%}"
+    together, most = facts["run"]["most_together"], min(case["workers"], case["ahead"])
+    if together < most:
+        message = (
+            f"at most {_batches(together)} was being made at a"
+            f" time, where {most} may be. One thread is as slow as the loop was: start `workers`"
+            " of them"
+            if together == 1
+            else f"at most {together} batches were being made at a time, where {most} may be"
+        )
+    else:
+        message = (
+            "workers stand still while the loop works: as soon as a batch is handed over, before"
+            " the step and not after it, the next may be begun"
+        )
+    return criterion("wait share", 3, record.share <= LIMIT, measured, target, message)
+
+
+def _limits(case: Facts, facts: Facts) -> list[Criterion]:
+    run, early = facts["run"], facts["early"]
+    ahead = max(run["most_ahead"], early["begun"] - len(early["taken"]))
+    workers = run["most_together"]
+    if ahead > case["ahead"] + case["workers"]:
+        message = (
+            "nothing holds the workers back: a data set that does not fit into memory ends the"
+            " run. Begin a batch only when fewer than `ahead` are begun and not handed over"
+        )
+    else:
+        message = (
+            "a batch counts from the moment that it is begun. A queue of `ahead` places bounds"
+            " what is ready, and each worker holds one more that it makes, or cannot put down"
+        )
+    return [
+        criterion(
+            "batches ahead",
+            2,
+            ahead <= case["ahead"],
+            str(ahead),
+            f"at most {case['ahead']}",
+            message,
+        ),
+        criterion(
+            "made at a time",
+            1,
+            workers <= case["workers"],
+            str(workers),
+            f"at most {case['workers']}",
+            "`workers` says how many threads there are: each takes a core, or a place at the disk",
+        ),
+    ]
+
+
+def _upto(number: int | None) -> list[int]:
+    return list(range(number or 0))
+
+
+def _endings(case: Facts, facts: Facts) -> list[Criterion]:
+    early = facts["early"]
+    fails = facts["fails"] or {"raised": "as it was", "got": None, "left": 0}
+    arrived = fails["raised"] == "as it was" and fails["got"] in (None, _upto(case["fails"]))
+    if fails["raised"] == "as it was":
+        message = (
+            f"the error came after {_batches(len(fails['got'] or []))}, and"
+            f" {case['fails']} could be made before it: raise it where its batch would be"
+        )
+    elif fails["raised"]:
+        message = "another error came out than make raised: raise that one, or raise from it"
+    else:
+        message = (
+            "make raised an error, and the loop saw nothing of it: it waited, or trained without"
+            " that batch. Carry the error to the loop and raise it there"
+        )
+    left = max(facts["left"], early["left"], fails["left"])
+    which = [
+        text
+        for text, count in (
+            ("after the last batch", facts["left"]),
+            ("when the loop breaks off and closes the loader", early["left"]),
+            ("after an error", fails["left"]),
+        )
+        if count
+    ]
+    ends = (
+        f"threads are left {' and '.join(which)}: each keeps its batch for good. A generator that"
+        " is closed runs its `finally`: end the threads there, and free one that waits for a place"
+        if which
+        else "batches are made after the loader was closed"
+    )
+    return [
+        criterion(
+            "an error arrives", 1, arrived, "yes" if arrived else "no", "at its batch", message
+        ),
+        criterion("threads end", 1, not left and not early["more"], f"{left} left", "0 left", ends),
+    ]

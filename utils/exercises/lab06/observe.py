@@ -1,0 +1,171 @@
+"""What the answers of lab 06 do, as counts and plain values. Judges nothing."""
+
+import time
+from typing import Any
+
+from utils.exercises import Answer, Facts, Observer, called, limit
+from utils.exercises.lab06 import endings
+from utils.exercises.lab06.device import LazyDevice
+from utils.exercises.lab06.examples import ORDER
+from utils.exercises.lab06.pipeline import Pipeline, batch_of
+from utils.exercises.lab06.threads import gathered
+from utils.exercises.plain import describe, listed, number, numbers, text
+
+_MOST = 100
+"""Items that are kept: more is wrong in any case."""
+
+# ex1: a loader
+
+_ENDLESS_S = 4.0
+_ENDING_S = 0.6
+"""No batch takes any time there: what is not at its end by then waits for what never comes."""
+REAL_BATCHES, REAL_MAKE_S, REAL_STEP_S, REAL_TRIES = 16, 0.009, 0.006, 3
+
+
+def observe_load(answer: Answer, case: Facts) -> Facts:
+    run = Pipeline(
+        case["make_ticks"], case["step_ticks"], case["workers"], case["ahead"], case["salt"]
+    )
+    kind = "an iterator"
+
+    def noted(*inputs: Any) -> Any:
+        nonlocal kind
+        made = answer(*inputs)
+        try:
+            return iter(made)
+        except TypeError:
+            kind = describe(made)
+            return iter(())
+
+    def checked(ending: Any, otherwise: Facts) -> Facts:
+        nonlocal stopped
+        if stopped or kind != "an iterator":
+            return otherwise
+        found, stopped = limit.within(lambda: ending(noted, case, started), _ENDING_S)
+        return otherwise if found is None else found
+
+    with gathered() as started:
+        _, stopped = limit.within(lambda: run.consume(noted), _ENDLESS_S)
+        facts, left = run.facts(), started.left()
+        if stopped and not facts["stuck"]:
+            raise RuntimeError(called.ENDLESS)
+        stopped = stopped or facts["stuck"]
+        early = checked(endings.left_early, {"taken": [], "begun": 0, "more": 0, "left": 0})
+        fails = None
+        if case["fails"] is not None:
+            fails = checked(endings.failing, {"got": [], "raised": "", "left": 0})
+        busy = facts["in_consumer"] < facts["begun"]
+        shown = case["real"] and busy and not stopped and kind == "an iterator"
+        real = _real_share(noted) if shown else None
+        started.left()
+    return {
+        "kind": kind,
+        "run": facts,
+        "stopped": stopped,
+        "left": left,
+        "early": early,
+        "fails": fails,
+        "real": real,
+    }
+
+
+def _real_share(load: Answer) -> float:
+    """The smallest share of waiting of a few runs, by the clock of this machine."""
+    from utils.loading import Watched
+
+    def make(number: int) -> list[int]:
+        time.sleep(REAL_MAKE_S)
+        return batch_of(number, 0)
+
+    shares = [1.0]
+    for _ in range(REAL_TRIES):
+        watched = Watched(load(make, REAL_BATCHES, 3, 3))
+        for _ in watched:
+            time.sleep(REAL_STEP_S)
+        shares.append(watched.waits.share)
+        if min(shares) < 0.2:
+            break
+    return min(shares)
+
+
+# ex2: predicted waits
+
+
+def observe_waits(answer: Answer, case: Facts) -> Facts:
+    names = ("load_ms", "work_ms", "workers", "prefetch")
+    calls = [tuple(each[name] for name in names) for each in case["pipelines"]]
+    said = called.each("lab06.ex2", answer, calls, ("utils.loading",))
+    return {"said": [numbers(listed(each, _MOST)) for each in said]}
+
+
+# ex3: a benchmark
+
+
+def observe_bench(answer: Answer, case: Facts) -> Facts:
+    device = LazyDevice(case)
+    returned, stopped = limit.within(
+        lambda: answer(device.step, device.settle, device.clock, case["warmup"], case["repeats"]),
+        called.SECONDS,
+    )
+    if stopped:
+        raise RuntimeError(called.ENDLESS)
+    items = None
+    if isinstance(returned, dict) and {"first_s", "median_s"} <= set(returned):
+        items = [number(listed(returned[name], 1)) for name in ("first_s", "median_s")]
+    return {
+        "kind": describe(returned),
+        "items": items,
+        "log": device.log,
+        "runs": device.runs,
+        "most_alive": device.most_alive,
+    }
+
+
+# ex4: read profiles
+
+
+def observe_profiles(answer: Answer, case: Facts) -> Facts:
+    said = called.each(
+        "lab06.ex4", answer, [(each,) for each in case["profiles"]], ("utils.traces",)
+    )
+    return {"said": [_shares(each) for each in said]}
+
+
+def _shares(said: Any) -> Facts | str:
+    if not isinstance(said, dict):
+        return describe(said)
+    if missing := [name for name in (*ORDER, "bottleneck") if name not in said]:
+        return f"{describe(said)} without {missing[0]!r}"
+    shares = {name: number(listed(said[name], 1)) for name in ORDER}
+    return {"shares": shares, "bottleneck": text(said["bottleneck"])}
+
+
+# ex5: diagnoses
+
+
+def observe_diagnoses(answer: Answer, case: Facts) -> Facts:
+    said = called.each(
+        "lab06.ex5", answer, [(each,) for each in case["records"]], ("utils.loading",)
+    )
+    return {"said": [_diagnosis(each) for each in said]}
+
+
+def _diagnosis(said: Any) -> Facts | str:
+    if not isinstance(said, dict):
+        return describe(said)
+    if missing := [name for name in ("cause", "number") if name not in said]:
+        return f"{describe(said)} without {missing[0]!r}"
+    value = said["number"]
+    return {
+        "cause": text(said["cause"]),
+        "number": None if value is None else number(listed(value, 1)),
+    }
+
+
+OBSERVERS = {
+    "ex1": Observer("load", observe_load),
+    "ex2": Observer("predict_waits", observe_waits),
+    "ex3": Observer("bench", observe_bench),
+    "ex4": Observer("read_profile", observe_profiles),
+    "ex5": Observer("diagnose", observe_diagnoses),
+}

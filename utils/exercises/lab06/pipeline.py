@@ -1,0 +1,189 @@
+"""A loader's work on a fake clock: exact to the tick, with the real threads of an answer.
+
+`Pipeline.make` is what a loader calls in its threads, `Pipeline.consume` is the training loop. Both
+sleep on one clock, which stands still until as many batches are being made as workers and the limit
+ahead allow; then it moves on to whatever ends next. So a loader that keeps its workers busy never
+depends on how this machine schedules its threads; one that does not is waited for a moment, twice.
+"""
+
+import signal
+import threading
+from collections import Counter
+from typing import Any
+
+PATIENCE_S = 0.3
+"""Real seconds to wait for a thread to begin a batch; after two that never came, less."""
+LESS_S = 0.003
+MOST_S = 0.8
+"""Real seconds in which nothing at all moves, after which a loader is taken to be stuck."""
+SPARE = 5
+"""How many batches more than there are, a loader that does not end is asked for."""
+
+
+class Over(SystemExit):
+    """Ends a thread of an answer without a word, when the check no longer needs it."""
+
+
+def batch_of(number: int, salt: int) -> list[int]:
+    """A batch that nobody can make without `make`."""
+    return [number, number * 7919 + salt]
+
+
+def number_of(batch: Any, salt: int) -> int:
+    """The number of a batch, -1 for anything that `make` did not make."""
+    if isinstance(batch, list) and len(batch) == 2 and all(isinstance(b, int) for b in batch):
+        return batch[0] if batch == batch_of(batch[0], salt) else -1
+    return -1
+
+
+def known(number: Any, count: int) -> None:
+    """Raises IndexError if there is no such batch."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < count:
+        raise IndexError(f"there is no batch {number!r}: they are 0 to {count - 1}")
+
+
+class Pipeline:
+    """One run of a loader.
+
+    make_ticks: what each batch takes to be made; step_ticks: what each takes to be used.
+    workers, ahead: what the loader is told. salt: makes batches that cannot be guessed.
+    """
+
+    def __init__(
+        self, make_ticks: list[int], step_ticks: list[int], workers: int, ahead: int, salt: int
+    ) -> None:
+        self._make_ticks, self._step_ticks, self._salt = make_ticks, step_ticks, salt
+        self._workers, self._ahead = workers, ahead
+        self._moved = threading.Condition()
+        self._now, self._wake = 0, 0
+        self._pending: dict[object, tuple[int, int]] = {}  # ticket to batch and end
+        self._finished: set[int] = set()
+        self._requested, self._state = 0, "busy"
+        self._over = False
+        self._main = threading.get_ident()
+        self._begun: list[int] = []
+        self._got: list[int] = []
+        self._waits: list[int] = []
+        self._in_consumer = self._most_ahead = self._most_together = self._shortfalls = 0
+        self._ended = self._stuck = False
+
+    def make(self, number: int) -> list[int]:
+        """Batch `number`, after its time on the clock. Called by a loader, in any thread."""
+        ticket = object()
+        with self._moved:
+            if self._over:
+                raise Over
+            known(number, len(self._make_ticks))
+            self._begun.append(number)
+            self._in_consumer += threading.get_ident() == self._main
+            end = self._now + self._make_ticks[number]
+            self._pending[ticket] = number, end
+            self._most_ahead = max(self._most_ahead, len(self._begun) - self._requested)
+            self._most_together = max(self._most_together, len(self._pending))
+            self._moved.notify_all()
+            self._moved.wait_for(lambda: ticket not in self._pending or self._over)
+            if self._over:
+                raise Over
+        return batch_of(number, self._salt)
+
+    def consume(self, load: Any) -> None:
+        """Take every batch of the loader that load(make, count, workers, ahead) gives, and work on
+        each.
+        """
+        driver = threading.Thread(target=self._drive)
+        driver.start()
+        try:
+            iterator = iter(load(self.make, len(self._make_ticks), self._workers, self._ahead))
+            for _ in range(len(self._make_ticks) + SPARE):
+                before = self._ask()
+                try:
+                    batch = next(iterator)
+                except StopIteration:
+                    self._ended = True
+                    break
+                self._take(batch, before)
+        except Over:
+            self._stuck = True
+        finally:
+            with self._moved:
+                self._over = True
+                self._moved.notify_all()
+            driver.join()
+
+    def facts(self) -> dict[str, Any]:
+        """What was seen, as plain values; waits in ticks."""
+        return {
+            "got": self._got,
+            "ended": self._ended,
+            "waits": self._waits,
+            "begun": len(self._begun),
+            "twice": sum(1 for count in Counter(self._begun).values() if count > 1),
+            "in_consumer": self._in_consumer,
+            "most_ahead": self._most_ahead,
+            "most_together": self._most_together,
+            "stuck": self._stuck,
+        }
+
+    def _ask(self) -> int:
+        with self._moved:
+            self._requested += 1
+            self._state = "waiting"
+            self._moved.notify_all()
+            return self._now
+
+    def _take(self, batch: Any, before: int) -> None:
+        with self._moved:
+            self._got.append(number_of(batch, self._salt))
+            self._waits.append(self._now - before)
+            step = self._step_ticks[min(len(self._got), len(self._step_ticks)) - 1]
+            self._wake = self._now + step
+            self._state = "stepping"
+            self._moved.notify_all()
+            self._moved.wait_for(lambda: self._now >= self._wake)
+            self._state = "busy"
+
+    def _settled(self) -> bool:
+        """Whether nothing more happens before the clock moves, if the loader does what it may."""
+        if self._over:
+            return True
+        if self._state == "busy" or (self._state == "stepping" and self._now >= self._wake):
+            return False
+        taken, waiting = len(self._got), self._state == "waiting"
+        if waiting and (taken in self._finished or taken >= len(self._make_ticks)):
+            return False
+        allowed = min(len(self._make_ticks), taken + self._ahead)
+        return len(self._pending) >= min(self._workers, allowed - len(self._finished))
+
+    def _drive(self) -> None:
+        """Move the clock, in a thread of its own."""
+        idle_s = 0.0
+        with self._moved:
+            while True:
+                patience = LESS_S if self._shortfalls > 1 else PATIENCE_S
+                settled = self._moved.wait_for(self._settled, patience)
+                if self._over:
+                    return
+                self._shortfalls += not settled
+                ends = [end for _, end in self._pending.values()]
+                if self._state == "stepping" and self._wake > self._now:
+                    ends.append(self._wake)
+                if ends:
+                    idle_s = 0.0
+                    self._move_to(min(ends))
+                elif (idle_s := idle_s + patience) > MOST_S:
+                    self._interrupt()
+
+    def _move_to(self, moment: int) -> None:
+        self._now = moment
+        for ticket, (number, end) in list(self._pending.items()):
+            if end <= moment:
+                del self._pending[ticket]
+                self._finished.add(number)
+        self._moved.notify_all()
+
+    def _interrupt(self) -> None:
+        """The loader waits for what never comes: stop it, as a learner would."""
+        self._stuck = self._over = True
+        self._moved.notify_all()
+        if self._main == threading.main_thread().ident:
+            signal.pthread_kill(self._main, signal.SIGALRM)

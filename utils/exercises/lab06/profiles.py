@@ -1,0 +1,260 @@
+"""The cases and the judgement of read profiles, exercise 4 of lab 06."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab06.examples import KINDS, ORDER
+from utils.exercises.lab06.tapes import HOST, SECOND, Events, draw
+
+WEIGHTS = {"execute": 2, "compile": 1, "transfer": 1, "data": 1, "trace": 1}
+BOTTLENECK = 2
+TOLERANCE = 1e-6
+"""How far a share may lie from the right one: times are sums of microseconds, in float64 exact to
+1e-12. The wrong ways that are known lie 1e-3 away or more in some profile of a check; the tests
+measure it."""
+CLEAR = 0.06
+"""By how much the largest share exceeds the next one."""
+
+
+def profile_cases(rng: random.Random) -> list[Facts]:
+    """Three profiles at first, one whose device works, one that compiles and one that starves; then
+    more of each kind.
+    """
+    plan = [["execute"], ["compile"], ["data"], ["trace", "execute"], ["transfer", "data"]]
+    return [{"profiles": [_profile(rng, each) for each in kinds]} for kinds in plan]
+
+
+def profile_words(case: Facts) -> str:
+    counts = [len(events) for events in case["profiles"]]
+    return f"{' and '.join(map(str, counts))} events"
+
+
+def _profile(rng: random.Random, bottleneck: str) -> Events:
+    while True:
+        events = draw(rng, bottleneck)
+        shares = right_shares(events)
+        largest, second = sorted(shares.values(), reverse=True)[:2]
+        if shares[bottleneck] == largest > second + CLEAR and min(shares.values()) > 0.005:
+            return events
+
+
+# What is right, and what other ways give
+
+
+def _spans(events: Events) -> Iterator[tuple[str, float, float, int]]:
+    for each in events:
+        if each["ph"] == "X" and each["name"] in KINDS:
+            yield KINDS[each["name"]], each["ts"], each["ts"] + each["dur"], each["tid"]
+
+
+def _window(events: Events) -> tuple[float, float]:
+    steps = [each for each in events if each["ph"] == "X" and each["name"] == "step"]
+    return min(e["ts"] for e in steps), max(e["ts"] + e["dur"] for e in steps)
+
+
+def _covered(events: Events, order: Sequence[str], window: tuple[float, float]) -> dict[str, float]:
+    """Microseconds of the window by kind; a moment counts once, as the first kind in `order`."""
+    begin, end = window
+    spans = [
+        (kind, max(a, begin), min(b, end))
+        for kind, a, b, _ in _spans(events)
+        if a < end > begin < b
+    ]
+    edges = sorted({begin, end, *(a for _, a, _ in spans), *(b for _, _, b in spans)})
+    found = dict.fromkeys(ORDER, 0.0)
+    for a, b in zip(edges, edges[1:], strict=False):
+        here = {kind for kind, first, last in spans if first <= a and b <= last}
+        if kind := next((each for each in order if each in here), None):
+            found[kind] += b - a
+    return found
+
+
+def _over(found: dict[str, float], total: float) -> dict[str, float]:
+    return {kind: time / total for kind, time in found.items()}
+
+
+def right_shares(events: Events) -> dict[str, float]:
+    begin, end = _window(events)
+    return _over(_covered(events, ORDER, (begin, end)), end - begin)
+
+
+def _whole(events: Events) -> tuple[float, float]:
+    timed = [each for each in events if each["ph"] == "X"]
+    return min(e["ts"] for e in timed), max(e["ts"] + e["dur"] for e in timed)
+
+
+def _summed(events: Events, clipped: bool = True) -> dict[str, float]:
+    begin, end = _window(events) if clipped else _whole(events)
+    found = dict.fromkeys(ORDER, 0.0)
+    for kind, a, b, _ in _spans(events):
+        found[kind] += max(0.0, min(b, end) - max(a, begin))
+    return found
+
+
+def _sums_over_window(events: Events) -> dict[str, float]:
+    begin, end = _window(events)
+    return _over(_summed(events), end - begin)
+
+
+def _sums_unclipped(events: Events) -> dict[str, float]:
+    begin, end = _window(events)
+    return _over(_summed(events, clipped=False), end - begin)
+
+
+def _sums_over_sums(events: Events, clipped: bool = True) -> dict[str, float]:
+    found = _summed(events, clipped)
+    return _over(found, sum(found.values()))
+
+
+def _each_alone(events: Events) -> dict[str, float]:
+    begin, end = _window(events)
+    return {k: _covered(events, (k,), (begin, end))[k] / (end - begin) for k in ORDER}
+
+
+def _in_order(order: Sequence[str]) -> Callable[[Events], dict[str, float]]:
+    def shares(events: Events) -> dict[str, float]:
+        begin, end = _window(events)
+        return _over(_covered(events, order, (begin, end)), end - begin)
+
+    return shares
+
+
+def _whole_file(events: Events) -> dict[str, float]:
+    begin, end = _whole(events)
+    return _over(_covered(events, ORDER, (begin, end)), end - begin)
+
+
+def _of_covered(events: Events) -> dict[str, float]:
+    found = _covered(events, ORDER, _window(events))
+    return _over(found, sum(found.values()))
+
+
+def _one_thread(events: Events) -> dict[str, float]:
+    begin, end = _window(events)
+    kept = [each for each in events if each.get("tid") != SECOND]
+    return _over(_covered(kept, ORDER, (begin, end)), end - begin)
+
+
+def _host_only(events: Events) -> dict[str, float]:
+    begin, end = _window(events)
+    kept = [each for each in events if each.get("tid") == HOST or each.get("name") == "step"]
+    return _over(_covered(kept, ORDER, (begin, end)), end - begin)
+
+
+def _in_steps(events: Events) -> dict[str, float]:
+    steps = [each for each in events if each["ph"] == "X" and each["name"] == "step"]
+    parts = [_covered(events, ORDER, (e["ts"], e["ts"] + e["dur"])) for e in steps]
+    total = sum(each["dur"] for each in steps)
+    return {kind: sum(part[kind] for part in parts) / total for kind in ORDER}
+
+
+_DOUBLE = (
+    "durations are added up, and events lie inside of others and beside them on other threads: a"
+    " moment counts once"
+)
+_ORDER_LOST = (
+    "a moment that several kinds cover counts as the first of the order: while the device executes,"
+    " whatever the host does costs nothing"
+)
+WAYS: list[tuple[str, Callable[[Events], dict[str, float]]]] = [
+    (_DOUBLE, _sums_over_window),
+    (_DOUBLE, _sums_unclipped),
+    (_DOUBLE, _sums_over_sums),
+    (_DOUBLE, lambda events: _sums_over_sums(events, clipped=False)),
+    (_ORDER_LOST, _each_alone),
+    (_ORDER_LOST, _in_order(ORDER[::-1])),
+    (_ORDER_LOST, _in_order((*ORDER[1:], "execute"))),
+    (
+        "what lies before the first step and after the last one is no part of it, and an event that"
+        " reaches across these borders counts up to them",
+        _whole_file,
+    ),
+    (
+        "the whole is the time from the first step to the end of the last, with moments that no"
+        " event of the table covers",
+        _of_covered,
+    ),
+    ("the device has two threads: it executes while either of them does", _one_thread),
+    ("the device executes in threads of its own: look at all threads", _host_only),
+    (
+        "the whole reaches from the first step to the end of the last: the time between two steps"
+        " belongs to it",
+        _in_steps,
+    ),
+    (
+        "these are percent: return shares from 0 to 1",
+        lambda events: {kind: 100 * share for kind, share in right_shares(events).items()},
+    ),
+    (
+        "these are microseconds: return shares of the whole",
+        lambda events: _covered(events, ORDER, _window(events)),
+    ),
+]
+
+
+def judge_profiles(case: Facts, facts: Facts) -> list[Criterion]:
+    said = list(zip(case["profiles"], facts["said"], strict=True))
+    rows = [_share(kind, weight, said) for kind, weight in WEIGHTS.items()]
+    rows.append(_bottleneck(said))
+    if missing := [each for each in facts["said"] if isinstance(each, str)]:
+        message = (
+            f"`read_profile` returned {missing[0]}: return a dict with the shares of"
+            f" {', '.join(ORDER)}, and the bottleneck"
+        )
+        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+    return rows
+
+
+def _share(kind: str, weight: int, said: list[tuple[Events, Any]]) -> Criterion:
+    said = [(events, each) for events, each in said if isinstance(each, dict)]
+    off = [(e, s) for e, s in said if not _near(s["shares"][kind], right_shares(e)[kind])]
+    if not off:
+        return criterion(kind, weight, True, "right", "", "")
+    events, first = off[0]
+    share = first["shares"][kind]
+    if isinstance(share, str):
+        return criterion(kind, weight, False, share, "", f"{kind} is {share}: return a number")
+    scored = [
+        (sum(_near(s["shares"][k], way(e)[k]) for e, s in off for k in ORDER), text, way)
+        for text, way in WAYS
+        if _near(share, way(events)[kind])
+    ]
+    message = (
+        max(scored, key=lambda each: each[0])[1]
+        if scored
+        else (
+            "look at one moment after the other: which events of the table cover it?"
+            if share
+            else f"no moment counts as {kind}: which events of the table are of that kind?"
+        )
+    )
+    return criterion(kind, weight, False, f"{share:.4g}", "", message)
+
+
+def _bottleneck(said: list[tuple[Events, Any]]) -> Criterion:
+    for events, each in said:
+        if not isinstance(each, dict):
+            continue
+        right = right_shares(events)
+        largest, named = max(right, key=lambda kind: right[kind]), each["bottleneck"]
+        if named == largest:
+            continue
+        if named not in ORDER:
+            message = f"the bottleneck is {named}: return one of {', '.join(ORDER)}"
+            return criterion("bottleneck", BOTTLENECK, False, "no kind", "", message)
+        message = f"{named} is not the largest share: " + (
+            "it happens while the device executes, and is hidden by it"
+            if largest == "execute"
+            else "for most of the time in which the device stands still, it is something else"
+            if named != "execute"
+            else "the device stands still for longer, and for one reason most of all"
+        )
+        return criterion("bottleneck", BOTTLENECK, False, "another", "", message)
+    return criterion("bottleneck", BOTTLENECK, True, "right", "", "")
+
+
+def _near(said: Any, right: float) -> bool:
+    return not isinstance(said, str) and abs(said - right) <= TOLERANCE * max(1.0, abs(right))

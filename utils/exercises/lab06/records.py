@@ -1,0 +1,288 @@
+"""The cases and the judgement of diagnoses, exercise 5 of lab 06.
+
+The records are drawn after those that `programs` leaves; a test diagnoses both.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged, times
+from utils.exercises.values import near
+
+WARM_UP = 3
+MOST = 0.25
+"""Of what is counted, per step, and of the share of waiting. The records that are drawn lie below
+0.21 or above 0.35."""
+CAUSES = ("no marker", "fallback", "recompiles", "reads", "starved")
+HEALTHY = "healthy"
+"""In the order of causes: what comes first brings about what comes later."""
+GROUPS = {
+    "graphs": (2, ("no marker", "recompiles")),
+    "host": (2, ("fallback", "reads")),
+    "loader": (1, ("starved",)),
+    "no false alarm": (1, (HEALTHY,)),
+}
+NUMBERS = 2
+READ = "aten::_local_scalar_dense"
+OPERATORS = ("aten::nonzero", "aten::histc", "aten::_linalg_eigvals", "aten::_unique2")
+
+
+def record_cases(rng: random.Random) -> list[Facts]:
+    """First a record of each kind without anything else, then with all that is harmless."""
+    kinds = [*CAUSES, HEALTHY]
+    plain = [_record(rng, kind, plain=True) for kind in kinds]
+    mixed = [_record(rng, kind) for kind in [*kinds, *kinds, HEALTHY, "no marker"]]
+    rng.shuffle(mixed)
+    return [{"records": some} for some in (plain, mixed[:7], mixed[7:])]
+
+
+def record_words(case: Facts) -> str:
+    steps = [record["steps"] for record in case["records"]]
+    return f"{len(steps)} records of {min(steps)} to {max(steps)} steps"
+
+
+def _record(rng: random.Random, kind: str, plain: bool = False) -> Facts:
+    steps = rng.randint(9, 16)
+    after = steps - WARM_UP
+    grows = kind == "no marker"
+    host = rng.sample(OPERATORS, rng.randint(1, 2)) if kind == "fallback" else []
+    reads = _some(rng, steps, after // 5)
+    if kind == "reads" or grows:
+        reads = [1 if plain or grows else rng.randint(1, 2) for _ in range(steps)]
+    compiles = [1, rng.randint(0, 1), 0] + [0] * after
+    if kind == "recompiles":
+        compiles = [1] * WARM_UP + _some(rng, after, max(after * 2 // 5 + 1, rng.randint(4, after)))
+    elif kind == "fallback":
+        compiles = [2, 1, 0, *_some(rng, after, rng.randint(0, after // 2))]
+    elif grows:
+        compiles = [1] * steps
+    elif not plain:
+        compiles[-1] = rng.randint(0, 1)  # the last batch is smaller
+    marks = 0 if grows else 1 if plain else rng.randint(1, 2)
+    now = {} if plain else {"UncachedCompile": rng.randint(2, 40), "MarkStep": rng.randint(3, 90)}
+    if not plain:
+        now |= {rng.choice(OPERATORS): rng.randint(3, 60), READ: rng.randint(1, 50)}
+    counters, nodes = [dict(now)], []
+    size, more = rng.randint(40, 400), rng.randint(30, 200)
+    for step in range(steps):
+        ran = [size + more * step] if grows else [size + (step > 0)]
+        counted = {name: rng.randint(1, 3) for name in host}
+        if not plain and not host and step == 0 and rng.random() < 0.5:
+            counted = {rng.choice(OPERATORS): 1}  # while the program is set up
+        ran = [3] * sum(counted.values()) + ran
+        counted |= {
+            READ: reads[step],
+            "UncachedCompile": min(compiles[step], len(ran)),
+            "CachedCompile": len(ran) - min(compiles[step], len(ran)),
+            "MarkStep": marks,
+        }
+        for name, number in counted.items():
+            if number:
+                now[name] = now.get(name, 0) + number
+        counters.append(dict(now))
+        nodes.append(ran)
+    works = [rng.randint(40, 120) / 10 for _ in range(steps)]
+    slow = rng.uniform(0.7, 4.0) if kind == "starved" else rng.uniform(0.0, 0.15)
+    waits = [round(work * slow * rng.uniform(0.9, 1.1), 2) for work in works]
+    # Workers start, and what is new compiles.
+    waits[0] += rng.randint(200, 900) / 10
+    for step, count in enumerate(compiles):
+        works[step] += count * rng.randint(300, 900) / 10
+    if kind == "starved":
+        waits[WARM_UP:] = [max(w, 0.6 * work) for w, work in zip(waits, works, strict=True)][3:]
+    return {
+        "steps": steps,
+        "counters": counters,
+        "graph_nodes": nodes,
+        "wait_ms": waits,
+        "work_ms": works,
+    }
+
+
+def _some(rng: random.Random, steps: int, count: int) -> list[int]:
+    """count of so many steps, each 1, the others 0."""
+    chosen = set(rng.sample(range(steps), min(count, steps)))
+    return [int(step in chosen) for step in range(steps)]
+
+
+# What is right
+
+
+def _counted(record: Facts, name: str, first: int = WARM_UP) -> int:
+    counters = record["counters"]
+    return counters[-1].get(name, 0) - counters[first].get(name, 0)
+
+
+def _operators(record: Facts) -> set[str]:
+    return {name for name in record["counters"][-1] if name.startswith("aten::") and name != READ}
+
+
+def numbers(record: Facts) -> dict[str, float]:
+    """The number that belongs to each cause."""
+    after = record["steps"] - WARM_UP
+    waits, works = (sum(record[name][WARM_UP:]) for name in ("wait_ms", "work_ms"))
+    graphs = [each for step in record["graph_nodes"][WARM_UP:] for each in step]
+    return {
+        "no marker": graphs[-1] / graphs[0] if graphs else 1.0,
+        "fallback": sum(_counted(record, name) for name in _operators(record)) / after,
+        "recompiles": _counted(record, "UncachedCompile") / after,
+        "reads": _counted(record, READ) / after,
+        "starved": waits / (waits + works),
+    }
+
+
+def right_diagnosis(record: Facts) -> tuple[str, float | None]:
+    found = numbers(record)
+    if _counted(record, "MarkStep") < record["steps"] - WARM_UP:
+        return "no marker", found["no marker"]
+    cause = next((each for each in CAUSES[1:] if found[each] > MOST), HEALTHY)
+    return cause, found.get(cause)
+
+
+def _wrong_numbers(record: Facts, cause: str) -> list[tuple[str, float]]:
+    """Messages, and what other ways give for a cause."""
+    steps, after = record["steps"], record["steps"] - WARM_UP
+    right = numbers(record)[cause]
+    if cause == "no marker":
+        graphs = [each for step in record["graph_nodes"] for each in step]
+        return [
+            (_WARM, graphs[-1] / graphs[0]),
+            ("last over first, not the other way round", 1 / right),
+            ("this is the difference: how many times as large is the last?",
+             graphs[-1] - graphs[0]),
+            ("this is the number of nodes: how many times as large is the last?", graphs[-1]),
+        ]  # fmt: skip
+    if cause == "starved":
+        waits, works = sum(record["wait_ms"]), sum(record["work_ms"])
+        return [
+            (_WARM, waits / (waits + works)),
+            ("this is the wait over the work: its share is of both together", right / (1 - right)),
+            ("this is percent: the share lies between 0 and 1", 100 * right),
+            ("this is the share of the work: how much is waiting?", 1 - right),
+        ]
+    names = {"fallback": _operators(record), "recompiles": {"UncachedCompile"}, "reads": {READ}}
+    last = record["counters"][-1]
+    whole = sum(_counted(record, name, 0) for name in names[cause])
+    ever = sum(last.get(name, 0) for name in names[cause])
+    found = [
+        (_WARM, whole / steps),
+        (_WARM, whole / after),
+        ("this is per step of all, with counts after the warm-up only", right * after / steps),
+        (_SINCE, ever / after),
+        (_SINCE, ever / steps),
+        (_SINCE, ever),
+        ("this is the total: give it per step", right * after),
+        ("this is the total: give it per step", whole),
+    ]
+    if cause == "fallback":
+        known = _counted(record, READ)
+        found.append((_NO_FALLBACK, right + known / after))
+        each = [_counted(record, name) / after for name in names[cause]]
+        found += [("all operators on the host count, together", some) for some in each]
+        found.append(("count the calls, not the names", len([e for e in each if e])))
+    return found
+
+
+_WARM = "the first three steps are warm-up: leave them out, of the counts and of the steps"
+_SINCE = (
+    "counters count since the process began, with what ran before this program: take the difference"
+    " of two snapshots"
+)
+_NO_FALLBACK = f"{READ} is `.item()`, a read: it is no operator that the device lacks"
+
+
+def judge_diagnoses(case: Facts, facts: Facts) -> list[Criterion]:
+    said = list(zip(case["records"], facts["said"], strict=True))
+    rows = [_causes(name, weight, kinds, said) for name, (weight, kinds) in GROUPS.items()]
+    rows.append(_numbers(said))
+    if strange := [each for each in facts["said"] if isinstance(each, str)]:
+        message = f'`diagnose` returned {strange[0]}: return a dict with "cause" and "number"'
+        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+    if len({each["cause"] for each in facts["said"]}) == 1:
+        # The same of all is right of some by chance.
+        kinds = {right_diagnosis(record)[0] for record in case["records"]}
+        if len(kinds) > 1:
+            record, answer = next((r, s) for r, s in said if s["cause"] != right_diagnosis(r)[0])
+            message = f"{_reason(record, answer['cause'])}. The same was said of every record"
+            return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+    return rows
+
+
+def _named(cause: str) -> str:
+    return (
+        f'"{cause}"' if cause in (*CAUSES, HEALTHY) else f"{cause}, which is no cause of the table,"
+    )
+
+
+def _causes(
+    name: str, weight: int, kinds: Sequence[str], said: list[tuple[Facts, Any]]
+) -> Criterion:
+    asked = [(r, s) for r, s in said if right_diagnosis(r)[0] in kinds and isinstance(s, dict)]
+    wrong = [(r, s) for r, s in asked if s["cause"] != right_diagnosis(r)[0]]
+    measured = f"{len(asked) - len(wrong)} of {len(asked)}"
+    if not wrong:
+        return criterion(name, weight, True, measured, "all", "")
+    record, answer = wrong[0]
+    return criterion(name, weight, False, measured, "all", _reason(record, answer["cause"]))
+
+
+def _reason(record: Facts, cause: str) -> str:
+    right, found = right_diagnosis(record)[0], numbers(record)
+    if cause not in (*CAUSES, HEALTHY):
+        return f"{_named(cause)} was returned: give one of {', '.join((*CAUSES, HEALTHY))}"
+    if cause == HEALTHY:
+        return (
+            f"a record with a fault was called healthy, of {times(record['steps'], 'step')}."
+            " After the warm-up: is there a marker in each step, and does any counter grow with"
+            " the steps? How long are the waits?"
+        )
+    if cause == "no marker":
+        return "a record with a marker in each step was said to have none: MarkStep counts on"
+    if cause == "fallback":
+        why = _SINCE if _operators(record) else _NO_FALLBACK
+        return f"no operator ran on the host after the warm-up. {why}"
+    if right == "no marker":
+        return (
+            f'"{cause}" is what follows: nothing ends a step, so each graph holds the steps before,'
+            " and is another one"
+        )
+    if right == "fallback":
+        return (
+            f'"{cause}" is what follows: an operator runs on the host, which cuts the graph, and'
+            " what comes of it has another shape each time"
+        )
+    if cause == "starved":
+        return (
+            f"after the warm-up {found['starved']:.0%} of the time is waiting. {_WARM[:37]}"
+            f" too; and the limit is {MOST:.0%}"
+        )
+    if found[cause] == 0:
+        return f'"{cause}" was said, and nothing of it happens after the warm-up'
+    return (
+        f'"{cause}" was said, at {found[cause]:.2g} per step after the warm-up: more than'
+        f" {MOST} would be a fault"
+    )
+
+
+def _numbers(said: list[tuple[Facts, Any]]) -> Criterion:
+    known = [(r, s) for r, s in said if isinstance(s, dict) and s["cause"] == right_diagnosis(r)[0]]
+    wrong = [(r, s) for r, s in known if not near(s["number"], right_diagnosis(r)[1], 1e-3)]
+    measured = f"{len(known) - len(wrong)} of {len(said)}"
+    passed = len(known) == len(said) and not wrong
+    message = "" if wrong else "a number counts with the right cause: mend these first"
+    for record, answer in wrong[:1]:
+        cause, _ = right_diagnosis(record)
+        number = answer["number"]
+        if cause == HEALTHY:
+            message = "nothing shows that a program is healthy: give None"
+        elif not isinstance(number, int | float):
+            message = f"the number for {cause} is {number}: give a number"
+        else:
+            ways = _wrong_numbers(record, cause)
+            message = f"{cause}: " + next(
+                (text for text, value in ways if near(number, value, 1e-3)),
+                "see the table for what is counted, and per what",
+            )
+    return criterion("numbers", NUMBERS, passed, measured, "all", message)

@@ -1,0 +1,211 @@
+"""The cases and the judgement of predicted waits, exercise 2 of lab 06."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.loading import predict
+
+Waits = list[float]
+GROUPS = {
+    "without workers": 1,
+    "one worker": 2,
+    "several workers": 3,
+}
+MANY = (0, 1, 2, 2, 3, 4, 5, 6)
+"""Workers of the long pipelines."""
+
+
+def wait_cases(rng: random.Random) -> list[Facts]:
+    """Pipelines by number of workers; the first of each case is short enough for paper."""
+    cases = []
+    for workers in (0, 1, 2, 3, 5):
+        cases.append({"pipelines": [_pipeline(rng, workers, n) for n in (5, 9, 14)]})
+    cases.append({"pipelines": [_pipeline(rng, workers, 30) for workers in MANY]})
+    return cases
+
+
+def _pipeline(rng: random.Random, workers: int, batches: int) -> Facts:
+    """Loads of all sorts, so that sometimes the loop and sometimes the loader is the slower."""
+    scale = max(workers, 1)
+    work = [rng.randint(10, 60) for _ in range(batches)]
+    load = [rng.randint(4 * scale, 55 * scale) for _ in range(batches)]
+    for place in rng.sample(range(batches), 1 + batches // 8):
+        load[place] += 100 * scale
+    return {
+        "load_ms": load,
+        "work_ms": work,
+        "workers": workers,
+        "prefetch": rng.randint(1, 3),
+    }
+
+
+def wait_words(case: Facts) -> str:
+    first = case["pipelines"][0]
+    if len(first["load_ms"]) > 9:
+        return f"{len(case['pipelines'])} pipelines of {len(first['load_ms'])} batches"
+    return ", ".join(f"{name} = {value}" for name, value in first.items())
+
+
+def right_waits(pipeline: Facts) -> Waits:
+    """Milliseconds; the rules are those of lesson 06, in one place."""
+    found = predict(
+        pipeline["load_ms"],
+        pipeline["work_ms"],
+        workers=pipeline["workers"],
+        prefetch=pipeline["prefetch"],
+    )
+    return list(found.waits.waits_s)
+
+
+def another_way(
+    pipeline: Facts,
+    *,
+    ahead: Callable[[int, int], int] = lambda workers, prefetch: workers * prefetch,
+    free: bool = False,
+    ordered_at: str = "taken",
+    shifted: bool = True,
+) -> Waits:
+    """What other rules give.
+
+    ahead: how many batches may be ordered and not taken. free: a batch goes to the first worker
+    that is free. ordered_at: "taken", "asked" or "done", what of batch i - ahead orders batch i.
+    shifted: whether a wait delays what comes after it.
+    """
+    load, work, workers = pipeline["load_ms"], pipeline["work_ms"], pipeline["workers"]
+    limit = ahead(workers, pipeline["prefetch"])
+    at: dict[str, list[float]] = {"taken": [], "asked": [], "done": []}
+    ends = [0.0] * max(workers, 1)
+    waits, asked = [], 0.0
+    for number, (make, use) in enumerate(zip(load, work, strict=True)):
+        place = ends.index(min(ends)) if free else number % max(workers, 1)
+        order = at[ordered_at][number - limit] if 0 < limit <= number else 0.0
+        ends[place] = max(ends[place], order if limit else asked) + make
+        waits.append(max(0.0, ends[place] - asked))
+        taken = asked + waits[-1]
+        at["asked"].append(asked)
+        at["taken"].append(taken)
+        asked = (taken if shifted else asked) + use
+        at["done"].append(taken + use)
+    return waits
+
+
+WAYS: list[tuple[str, Callable[[Facts], Any]]] = [
+    (
+        "the workers load on without end here: a batch is ordered only when batch"
+        " i - workers · prefetch is taken",
+        lambda p: another_way(p, ahead=lambda workers, prefetch: 10**9 * (workers > 0)),
+    ),
+    (
+        "`prefetch` is for each worker: workers · prefetch batches are ordered at a time",
+        lambda p: another_way(p, ahead=lambda workers, prefetch: prefetch * (workers > 0)),
+    ),
+    (
+        "batch i belongs to worker i modulo `workers`, even if another is free sooner",
+        lambda p: another_way(p, free=True),
+    ),
+    (
+        "a batch orders the next one when it is taken, before the loop works on it",
+        lambda p: another_way(p, ordered_at="done"),
+    ),
+    (
+        "a batch orders the next one when it is taken, not when the loop begins to wait for it",
+        lambda p: another_way(p, ordered_at="asked"),
+    ),
+    (
+        "a wait delays all that comes after it: the loop asks for the next batch later",
+        lambda p: another_way(p, shifted=False),
+    ),
+    (
+        "the loader does not stand still while the loop works: this is a loop without workers",
+        lambda p: [float(each) for each in p["load_ms"]],
+    ),
+    (
+        "with 0 workers the loop loads each batch itself, when it asks for it",
+        lambda p: another_way({**p, "workers": max(1, p["workers"])}),
+    ),
+    (
+        "this is one worker: `workers` of them load side by side",
+        lambda p: another_way({**p, "workers": 1}, ahead=lambda *_: p["workers"] * p["prefetch"]),
+    ),
+    (
+        "what counts is the wait before each batch: the load that is not hidden, and not less"
+        " than 0",
+        lambda p: _unbounded(p),
+    ),
+    (
+        "the first batch is waited for, too: nothing was loaded ahead of it",
+        lambda p: [0.0, *right_waits(p)[1:]],
+    ),
+    ("these are seconds: return milliseconds", lambda p: [w / 1000 for w in right_waits(p)]),
+]
+
+
+def _unbounded(pipeline: Facts) -> Waits:
+    loads, works = pipeline["load_ms"], [0, *pipeline["work_ms"]]
+    return [load - work for load, work in zip(loads, works, strict=False)]
+
+
+def judge_waits(case: Facts, facts: Facts) -> list[Criterion]:
+    asked = {
+        "without workers": [p for p in case["pipelines"] if p["workers"] == 0],
+        "one worker": [p for p in case["pipelines"] if p["workers"] == 1],
+        "several workers": [p for p in case["pipelines"] if p["workers"] > 1],
+    }
+    said = list(zip(case["pipelines"], facts["said"], strict=True))
+    shapeless = [row for row in facts["said"] if row["items"] is None]
+    if len(shapeless) == len(said):
+        kind = shapeless[0]["kind"]
+        message = f"`predict_waits` returned {kind}: return a list of numbers, one per batch"
+        rows = [criterion(n, w, False, kind, "", "") for n, w in GROUPS.items()]
+        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+    if not any(any(row["items"] or []) for row in facts["said"]):
+        # No wait at all is no prediction, though a pipeline may happen to have hardly any.
+        rows = [criterion(n, w, False, "0", "", "") for n, w in GROUPS.items()]
+        message = "no batch is waited for, it says: not even the first, of which nothing is loaded"
+        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+    return [
+        _group(name, weight, [(p, s) for p, s in said if p in asked[name]])
+        for name, weight in GROUPS.items()
+    ]
+
+
+def _group(name: str, weight: int, rows: list[tuple[Facts, Facts]]) -> Criterion:
+    wrong = [(p, s["items"], s["kind"]) for p, s in rows if not _same(s["items"], right_waits(p))]
+    measured = f"{len(rows) - len(wrong)} of {len(rows)} pipelines"
+    if not wrong:
+        return criterion(name, weight, True, measured, "every wait", "")
+    pipeline, items, kind = wrong[0]
+    count = len(pipeline["load_ms"])
+    if items is None or len(items) != count:
+        message = f"`predict_waits` returned {kind}: return a list of {count}, one wait per batch"
+    elif strange := [each for each in items if isinstance(each, str)]:
+        message = f"a wait is {strange[0]}: return numbers, in milliseconds"
+    else:
+        known = [
+            (sum(_same(i, way(p)) for p, i, _ in wrong), text)
+            for text, way in WAYS
+            if any(_same(i, way(p)) for p, i, _ in wrong)
+        ]
+        place = next(
+            n for n, (a, b) in enumerate(zip(items, right_waits(pipeline), strict=True)) if a != b
+        )
+        message = (
+            max(known, key=lambda each: each[0])[1]
+            if known
+            else f"the wait before batch {place} is the first that is wrong: when is its load"
+            " ordered, when is its worker free, when does the loop ask?"
+        )
+    return criterion(name, weight, False, measured, "every wait", message)
+
+
+def _same(items: Any, right: Waits) -> bool:
+    return (
+        items is not None
+        and len(items) == len(right)
+        and all(
+            not isinstance(a, str) and abs(a - b) < 1e-6 for a, b in zip(items, right, strict=True)
+        )
+    )
