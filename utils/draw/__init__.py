@@ -11,6 +11,7 @@ from utils.draw.kernels import hbm_loads, kernel_roofline, kernel_timeline, occu
 from utils.draw.meshes import divided, traffic
 from utils.draw.numbers import number_line, ranges, stalled, training
 from utils.draw.picture import Picture
+from utils.draw.plans import plans, scaling_curves
 from utils.draw.rooflines import roofline
 from utils.draw.tiles import access_order, matmul_operands, memories, tile_layout
 from utils.draw.timelines import lanes, pipelines
@@ -42,8 +43,10 @@ __all__ = [
     "number_line",
     "occupancy",
     "pipelines",
+    "plans",
     "ranges",
     "roofline",
+    "scaling_curves",
     "stalled",
     "tile_layout",
     "timeline",

@@ -1,0 +1,379 @@
+"""The planner: sizes, memory, traffic and steps against formulas and published runs."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from utils import planner, training_memory
+from utils.collectives import seconds
+from utils.facts import figure
+from utils.facts.records import content
+from utils.networks import TinyGPT
+from utils.planner import Layout, architecture, cluster, plans
+from utils.planner.compiled import tiny_gpt
+from utils.planner.goodput import failures_per_chip_hour, goodput, scaling
+from utils.planner.layouts import Layouts, possible
+from utils.planner.memory import activations_per_token
+from utils.planner.published import published_runs
+from utils.planner.reasons import why
+
+TRN2 = "trn2.48xlarge"
+LLAMA = architecture("llama-3.1-8b")
+GPT3 = architecture("gpt-3-175b")
+TOKENS, LENGTH = 2**22, 8192
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("name", planner.architectures())
+def test_parameters_are_those_published(name: str) -> None:
+    stated, source = planner.published_parameters(name)
+    exact = stated % 1e9 != 0  # GPT-3's is rounded to billions
+    assert architecture(name).parameters == pytest.approx(stated, rel=0 if exact else 0.003)
+    assert source.startswith("https://")
+
+
+@pytest.mark.parametrize("sizes", [(512, 64, 4, 2, 64), (100, 32, 2, 3, 16)])
+def test_the_parameters_of_a_tiny_gpt_are_counted_exactly(sizes: tuple[int, ...]) -> None:
+    assert tiny_gpt(*sizes).parameters == sum(p.numel() for p in TinyGPT(*sizes).parameters())
+
+
+def test_model_flops_are_six_per_parameter_and_the_scores() -> None:
+    a = architecture("llama-3.1-70b")
+    matrices = a.parameters - a.vocabulary * a.width  # the table of tokens is looked up
+    scores = 12 * a.layers * a.width * LENGTH
+    assert a.flops_per_token(LENGTH) == pytest.approx(6 * matrices + scores, rel=1e-4)
+
+
+@given(st.sampled_from([1, 2, 4, 8, 16, 32, 64]))
+def test_the_shares_of_a_layer_add_up(tensor: int) -> None:
+    a = architecture("llama-3.1-70b")
+    whole = a.matrices_on(1)
+    copies = max(0, tensor - a.key_value_heads) * 2 * a.width * a.head_width
+    assert tensor * a.matrices_on(tensor) == pytest.approx(whole + copies)
+
+
+# Memory
+
+
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+@pytest.mark.parametrize(("tensor", "shared"), [(1, False), (8, False), (8, True)])
+def test_activations_of_a_gpt_are_those_of_korthikanti(
+    recompute: str, tensor: int, shared: bool
+) -> None:
+    rest, scores = activations_per_token(GPT3, 2048, np.array(tensor), np.array(shared), False)
+    kept = {"none": rest + scores, "selective": rest, "full": 2 * GPT3.width}[recompute]
+    stated = training_memory.activation_bytes(
+        1, 1, 2048, GPT3.width, GPT3.heads, recompute, tensor, shared
+    )
+    assert 2048 * float(kept) == pytest.approx(stated)
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_state_is_what_zero_says(zero: int) -> None:
+    """Figure 1 of the ZeRO paper divides 16 bytes; here the ends of the model are counted too."""
+    (plan,) = plans(LLAMA, cluster(TRN2, 16), LENGTH, TOKENS, [Layout(data=64, zero=zero)])
+    stated = training_memory.training_bytes(LLAMA.parameters, "mixed", 64, zero)
+    for part in ("weights", "gradients", "optimizer"):
+        assert plan.memory[part] == pytest.approx(getattr(stated, part))
+
+
+def test_the_first_stage_keeps_as_many_micro_batches_as_there_are_stages() -> None:
+    alone, staged = (
+        plans(LLAMA, cluster(TRN2, 16), LENGTH, TOKENS, [Layout(64 // p, 1, p)])[0] for p in (1, 4)
+    )
+    assert staged.memory["activations"] == pytest.approx(alone.memory["activations"])
+    assert staged.memory["weights"] < 0.5 * alone.memory["weights"]
+
+
+def test_a_pipeline_has_the_logits_on_its_last_stage_only() -> None:
+    found = plans(LLAMA, cluster(TRN2, 16), LENGTH, TOKENS, [Layout(16, 1, 4)])
+    assert found[0].memory["logits"] == 0
+    few = plans(LLAMA, cluster(TRN2, 16), 16, 16 * 64, [Layout(64, 1, 1)])
+    assert few[0].memory["logits"] > 0
+
+
+degrees = st.sampled_from([1, 2, 4, 8])
+layouts = st.builds(
+    Layout,
+    data=degrees,
+    tensor=degrees,
+    pipeline=degrees,
+    zero=st.integers(0, 3),
+    micro_batch=st.sampled_from([1, 2]),
+    recompute=st.sampled_from(["none", "full"]),
+).filter(lambda layout: layout.ranks % 4 == 0)
+"""Of whole chips, which have four logical cores."""
+
+
+def evaluate(layout: Layout, **changes: object) -> planner.Plan:
+    chosen = planner.settings(**changes)
+    (plan,) = plans(LLAMA, cluster(TRN2, layout.ranks // 4), LENGTH, TOKENS, [layout], chosen)
+    return plan
+
+
+@settings(max_examples=60, deadline=None)
+@given(layouts, st.sampled_from(["data", "tensor", "pipeline"]))
+def test_more_ranks_of_a_kind_never_need_more_memory_each(layout: Layout, kind: str) -> None:
+    """Of a micro-batch that stays as it is; buffers for tensor ranks and messages aside."""
+    more = dataclasses.replace(layout, **{kind: 2 * getattr(layout, kind)})
+    few, many = evaluate(layout), evaluate(more)
+    state = ("weights", "gradients", "optimizer", "activations", "logits")
+    assert sum(many.memory[p] for p in state) <= sum(few.memory[p] for p in state) * (1 + 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(layouts)
+def test_a_later_zero_stage_never_keeps_more_state(layout: Layout) -> None:
+    kept = []
+    for zero in range(4):
+        plan = evaluate(dataclasses.replace(layout, zero=zero))
+        kept.append(sum(plan.memory[p] for p in ("weights", "gradients", "optimizer")))
+    assert kept == sorted(kept, reverse=True)
+
+
+# Traffic
+
+
+def test_tensor_traffic_is_four_sums_in_each_layer_and_micro_batch() -> None:
+    joined = cluster(TRN2, 16)
+    (plan,) = plans(LLAMA, joined, LENGTH, TOKENS, [Layout(8, 8, 1)])
+    one = seconds("all-reduce", 2 * LENGTH * LLAMA.width, joined.fabric, ranks=8)
+    times = 4 * LLAMA.layers * TOKENS // LENGTH // 8
+    assert plan.seconds["tensor"] == pytest.approx(times * one.seconds)
+    assert plan.sent_bytes["tensor"] == pytest.approx(times * one.bytes_sent_per_rank)
+    assert plan.reach == {"tensor": "chips of an instance", "data": "chips of an instance",
+                          "pipeline": "alone"}  # fmt: skip
+
+
+def test_recomputing_everything_sums_a_third_time() -> None:
+    none, full = (evaluate(Layout(8, 8, 1, 1, 1, what)) for what in ("none", "full"))
+    assert full.sent_bytes["tensor"] == pytest.approx(1.5 * none.sent_bytes["tensor"])
+    assert full.seconds["products"] > none.seconds["products"] * 1.25
+
+
+@settings(max_examples=40, deadline=None)
+@given(layouts)
+def test_volumes_scale_as_they_should(layout: Layout) -> None:
+    plan, other = evaluate(layout), evaluate(dataclasses.replace(layout, micro_batch=4))
+    # As many tokens go through the layers, in other portions.
+    assert other.sent_bytes["tensor"] == pytest.approx(plan.sent_bytes["tensor"])
+    assert other.sent_bytes["pipeline"] == pytest.approx(plan.sent_bytes["pipeline"])
+    ratio = 4 / layout.micro_batch if layout.zero > 1 else 1
+    if layout.zero == 2:  # gradients in every micro-batch, weights once
+        assert other.sent_bytes["data"] <= plan.sent_bytes["data"]
+    else:
+        assert other.sent_bytes["data"] * ratio == pytest.approx(plan.sent_bytes["data"])
+
+
+def test_zero_1_sends_what_an_all_reduce_sends() -> None:
+    plain, sharded, full = (evaluate(Layout(64, 1, 1, zero)) for zero in (0, 1, 3))
+    assert sharded.sent_bytes["data"] == pytest.approx(plain.sent_bytes["data"], rel=0.02)
+    micro_batches = TOKENS // LENGTH // 64
+    assert full.sent_bytes["data"] == pytest.approx(1.5 * micro_batches * plain.sent_bytes["data"],
+                                                    rel=0.02)  # fmt: skip
+
+
+# Steps
+
+
+def test_the_bubble_is_that_of_narayanan() -> None:
+    (plan,) = plans(GPT3, cluster(TRN2, 256), 2048, 2048 * 64, [Layout(8, 16, 8)])
+    work = sum(plan.seconds[p] for p in ("products", "between", "tensor", "pipeline"))
+    assert plan.seconds["bubble"] == pytest.approx(work * 7 / 8)
+    (woven,) = plans(GPT3, cluster(TRN2, 256), 2048, 2048 * 64, [Layout(8, 16, 8, chunks=4)])
+    assert woven.seconds["bubble"] < plan.seconds["bubble"] / 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(layouts, st.floats(0.3, 0.9))
+def test_mfu_is_between_zero_and_the_efficiency_of_kernels(layout: Layout, share: float) -> None:
+    plan = evaluate(layout, kernel_efficiency=share)
+    assert 0 < plan.mfu < share
+    assert min(plan.seconds.values()) >= 0 and min(plan.memory.values()) >= 0
+    slower = evaluate(layout, kernel_efficiency=share / 2)
+    assert slower.step_seconds > plan.step_seconds
+
+
+def test_what_is_hidden_makes_a_step_shorter_and_never_free() -> None:
+    layout = Layout(64, 1, 1, 1)
+    steps = [evaluate(layout, data_overlap=share) for share in (0.0, 0.5, 1.0)]
+    assert steps[0].step_seconds > steps[1].step_seconds >= steps[2].step_seconds
+    assert steps[2].seconds["products"] == steps[0].seconds["products"]
+
+
+# Ranking
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from([1, 4, 16, 32]), st.sampled_from(["llama-3.1-8b", "llama-3.1-70b"]),
+       st.sampled_from([2048, 8192]), st.floats(0.0, 0.5))  # fmt: skip
+def test_what_does_not_fit_is_never_ranked_as_fitting(
+    chips: int, name: str, length: int, reserve: float
+) -> None:
+    found = plans(architecture(name), cluster(TRN2, chips), length, 2**20,
+                  settings=planner.settings(reserve=reserve))  # fmt: skip
+    listed = [found[i] for i in range(len(found))]
+    fits = [each.memory_bytes <= found.cluster.hbm_bytes * (1 - reserve) for each in listed]
+    assert fits == [each.fits for each in listed] == sorted(fits, reverse=True)
+    assert sum(fits) == found.fitting
+    times = [each.step_seconds for each in listed[: found.fitting]]
+    assert times == sorted(times)
+    assert all(each.layout.ranks == found.cluster.ranks for each in listed)
+    for each in listed:
+        assert ("does not fit" in why(each, listed[0])) == (not each.fits)
+
+
+def test_every_layout_of_a_job_is_looked_at() -> None:
+    """Counted by hand: on 4 ranks with a batch of 4, (data, tensor, pipeline) are the 6 ways to
+    write 4 as a product of three; 4 ZeRO stages if data > 1, else 1; micro-batches that divide
+    4 / data; 2 kinds of recomputation.
+    """
+    found = possible(LLAMA, cluster(TRN2, 1).fabric, 4, 4)
+    expected = {1: (3, 1, 3), 2: (2, 4, 2), 4: (1, 4, 1)}  # data: (ways, stages, micro-batches)
+    assert len(found) == len(set(found)) == sum(2 * a * b * c for a, b, c in expected.values())
+
+
+def test_a_job_on_100_000_chips_takes_few_evaluations() -> None:
+    """Each layout is one row of a few arrays: within a second means thousands of rows at most."""
+    joined = cluster(TRN2, 100_000)
+    assert joined.ranks == 400_000 and joined.nodes == 6250
+    found = plans(architecture("llama-3.1-405b"), joined, 8192, 8192 * 500_000)
+    assert 100 < len(found) < 20_000
+    assert found.best.layout.ranks == 400_000
+
+
+def test_the_table_names_the_best_and_why_others_lose() -> None:
+    found = plans(architecture("llama-3.1-70b"), cluster("trn2-ultraserver", 64), 8192, 2**23)
+    head, *rows = planner.ranked(found, 30)
+    assert head[-1] == "why" and rows[0][-1].startswith("best: ")
+    assert len({row[:2] for row in rows}) == len(rows)
+    assert all("slower, most by" in row[-1] or "does not fit" in row[-1] for row in rows[1:])
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        (Layout(8, 8, 2), "is 128, and the cluster has 64 ranks"),
+        (Layout(64, 1, 1, 4), "stage of 0 to 3"),
+        (Layout(64, 1, 1, 0, 1, "some"), "one of none, selective, full"),
+        (Layout(64, 1, 1, 0, 16), "change tokens_per_step"),
+        (Layout(1, 1, 64), "leave some of 64 stages"),
+        (Layout(4, 1, 16, chunks=3), "leave some of 16 stages of 3 chunks"),
+        (Layout(1, 64, 1), "heads 32 of llama-3.1-8b is not a multiple of 64 tensor ranks"),
+        (Layout(0, 1, 1), "1 or more"),
+    ],
+)
+def test_a_wrong_layout_is_named(layout: Layout, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        plans(LLAMA, cluster(TRN2, 16), LENGTH, TOKENS, [layout])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: cluster(TRN2, 24), "take a divisor of 16, or a multiple such as 16 or 32"),
+        (lambda: cluster("trn9"), "there are trn1.32xlarge"),
+        (lambda: architecture("gpt-5"), "there are llama-3.1-8b"),
+        (lambda: dataclasses.replace(LLAMA, width=4095), "not a multiple of heads 32"),
+        (lambda: dataclasses.replace(LLAMA, layers=0), "allowed is 1 or more"),
+        (lambda: planner.settings(kernel_efficiency=0), "above 0 to 1"),
+        (lambda: planner.settings(recipe="fp4"), "there are fp32"),
+        (lambda: planner.settings(speed=1), "there are kernel_efficiency"),
+        (lambda: plans(LLAMA, cluster(TRN2, 1), 8192, 10_000), "take a multiple of 8192"),
+        (lambda: plans(LLAMA, cluster(TRN2, 1), 8192, 81920).best, "take more chips"),
+        (lambda: goodput(LLAMA, cluster(TRN2, 16), failures="mine"), "there are llama3_405b"),
+    ],
+)
+def test_wrong_input_is_named(call: object, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        call()
+
+
+# Published
+
+
+def test_published_runs_are_within_the_error_that_is_stated() -> None:
+    """An estimate from below: no stragglers, no launches, no congestion."""
+    errors = {each.name: each.error for each in published_runs()}
+    assert len(errors) == 24
+    megatron = [e for name, e in errors.items() if name.startswith(("narayanan", "korthikanti"))]
+    assert min(megatron) > -0.2 and max(megatron) < 0.1 and abs(np.median(megatron)) < 0.12
+    others = [e for name, e in errors.items() if name.startswith(("llama3", "trn1"))]
+    assert min(others) > -0.4 and max(others) < 0.1
+
+
+def test_published_runs_would_have_fitted() -> None:
+    for each in published_runs():
+        whole = each.plan.usable_bytes / (1 - planner.inputs()["reserve"].value)
+        assert each.plan.memory_bytes < 1.01 * whole, each.name
+
+
+def test_an_implied_efficiency_reproduces_the_published_time() -> None:
+    from utils.planner.published import run
+
+    for name in ("narayanan-76b", "korthikanti-1t", "trn1-llama31-70b"):
+        first = run(name)
+        again = run(name, planner.settings(kernel_efficiency=first.implied_efficiency))
+        assert again.error == pytest.approx(0, abs=0.01)
+
+
+def test_published_times_give_the_published_utilisation() -> None:
+    """So a digit of a table that was copied wrongly is seen."""
+    cases = content("plan_cases.yaml")["cases"]
+    checked = 0
+    for each in published_runs():
+        stated = cases[each.name].get("mfu")
+        if stated:
+            mfu = each.plan.mfu * each.plan.step_seconds / each.seconds
+            assert mfu == pytest.approx(stated, rel=0.02)
+            checked += 1
+    assert checked == 6
+
+
+# Failures
+
+
+def test_the_rate_of_failures_is_the_published_one() -> None:
+    rate = failures_per_chip_hour()["llama3_405b"]
+    between = figure("failures.llama3_405b.between").to("h")
+    assert 1 / (rate * figure("failures.llama3_405b.gpus").number) == pytest.approx(between)
+
+
+def test_goodput_of_the_published_cluster_is_near_what_its_paper_says() -> None:
+    effective = figure("failures.llama3_405b.effective_time").number  # more than
+    found = goodput(architecture("llama-3.1-405b"), cluster(TRN2, 16384))
+    assert found.share == pytest.approx(effective, abs=0.03)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from([16, 256, 4096, 65536]))
+def test_more_chips_fail_more_often(chips: int) -> None:
+    few, many = (goodput(LLAMA, cluster(TRN2, n)) for n in (chips, 16 * chips))
+    assert many.between_hours == pytest.approx(few.between_hours / 16)
+    assert many.share < few.share < 1
+    best = goodput(LLAMA, cluster(TRN2, chips), failures="b200_504")
+    assert best.share >= few.share
+
+
+def test_a_scaling_curve_says_where_nothing_fits() -> None:
+    a = architecture("llama-3.1-70b")
+    points = scaling(a, [(TRN2, 1), (TRN2, 64)], 8192, 2**23)
+    assert points[0].plan is None and points[0].kept_per_s == 0
+    assert points[1].kept_per_s < points[1].tokens_per_s
+
+
+def test_arrays_and_single_layouts_agree() -> None:
+    joined = cluster(TRN2, 16)
+    found = plans(LLAMA, joined, LENGTH, TOKENS)
+    for place in range(0, len(found), 97):
+        (alone,) = plans(LLAMA, joined, LENGTH, TOKENS, [found[place].layout])
+        assert alone == found[place]
+    assert len(Layouts([])) == 0

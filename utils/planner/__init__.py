@@ -1,0 +1,45 @@
+"""Plans a training run on paper: layouts of data, tensor, pipeline and sharded state, ranked.
+
+`plans(architecture("llama-3.1-70b"), cluster("trn2-ultraserver", 64), length, tokens_per_step)`
+gives memory of a rank, volume and time of communication, step time and MFU of every layout, and
+`why` each loses; `scaling` goes from few chips to many, with failures. All of it is modelled;
+`published_runs` says how far from published runs.
+"""
+
+from utils.planner.architecture import (
+    Architecture,
+    architecture,
+    architectures,
+    published_parameters,
+)
+from utils.planner.cluster import Cluster, cluster
+from utils.planner.goodput import Goodput, Point, goodput, scaling
+from utils.planner.layouts import Layout
+from utils.planner.plans import Plan, Plans, plans
+from utils.planner.published import Run, published_runs
+from utils.planner.reasons import ranked, why
+from utils.planner.settings import Settings, inputs, settings
+
+__all__ = [
+    "Architecture",
+    "Cluster",
+    "Goodput",
+    "Layout",
+    "Plan",
+    "Plans",
+    "Point",
+    "Run",
+    "Settings",
+    "architecture",
+    "architectures",
+    "cluster",
+    "goodput",
+    "inputs",
+    "plans",
+    "published_parameters",
+    "published_runs",
+    "ranked",
+    "scaling",
+    "settings",
+    "why",
+]

@@ -1,0 +1,67 @@
+"""Chips to plan for: their cores as ranks, with memory, rates, and the fabric that joins them."""
+
+from dataclasses import dataclass
+
+from utils.collectives import NAMES, Fabric, fabric
+from utils.facts import figure
+from utils.hardware import machine
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """ranks: what a layout divides: logical cores of Trainium, or GPUs; chips: how many.
+
+    flops, hbm_bytes, hbm_bytes_per_s: of one rank, its share of the chip.
+    node_chips: chips that fail and are replaced together.
+    """
+
+    name: str
+    chips: int
+    ranks: int
+    flops: float
+    hbm_bytes: float
+    hbm_bytes_per_s: float
+    fabric: Fabric
+    node_chips: int
+
+    @property
+    def nodes(self) -> int:
+        return -(-self.chips // self.node_chips)
+
+
+def cluster(instance: str = "trn2.48xlarge", chips: int = 16, dtype: str = "bf16") -> Cluster:
+    """A part of an instance or UltraServer, or whole ones joined by EFA, from the facts.
+
+    instance: one that `utils.collectives.fabric` knows. chips: a divisor of its chips, or a
+    multiple. dtype: of the matrix products.
+
+    >>> cluster("trn2-ultraserver", 64).ranks
+    256
+
+    Raises ValueError for other numbers of chips, with those that are near.
+    """
+    if instance not in NAMES:
+        raise ValueError(f"no instance {instance!r} to plan for; there are {', '.join(NAMES)}")
+    kind = str(figure(f"{instance}.accelerator").value)
+    each = int(figure(f"{instance}.accelerators").number)
+    if chips < 1 or (chips % each if chips > each else each % chips):
+        below = max(1, chips // each) * each
+        raise ValueError(
+            f"{chips} chips of {instance}, which has {each}: take a divisor of {each}, or a"
+            f" multiple such as {below} or {below + each}"
+        )
+    chip = machine(kind.lower())
+    joined = fabric(instance, max(1, chips // each))
+    cores = joined.tiers[0].ranks
+    servers = f"{instance}.servers"
+    parts = int(figure(servers).number) if "ultraserver" in instance else 1
+    return Cluster(
+        name=f"{chips:,} chips of {instance}",
+        chips=chips,
+        ranks=chips * cores,
+        flops=chip.rate(dtype) / cores,
+        hbm_bytes=chip.hbm_bytes / cores,
+        hbm_bytes_per_s=chip.hbm_bytes_per_s / cores,
+        fabric=joined,
+        node_chips=min(chips, each // parts),
+    )

@@ -1,0 +1,101 @@
+"""What the ranks send each other in one step: volume, and time if nothing hid it.
+
+Tensor groups sum activations in every layer, data groups sum gradients or gather shards of weights,
+stages of a pipeline hand activations on. Times are those of `utils.collectives`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from utils.collectives import Fabric, seconds, spread
+from utils.planner.architecture import Architecture
+from utils.planner.layouts import RECOMPUTE, Layouts
+from utils.planner.memory import VALUE, stage_layers
+from utils.planner.settings import Settings
+from utils.training_memory import RECIPES
+
+PARTS = ("tensor", "data", "pipeline")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Of one part, one value per layout: what a rank sends, bytes and seconds per step, and the
+    latter without the collectives that wait for nothing but the end of the step.
+    """
+
+    bytes: np.ndarray
+    seconds: np.ndarray
+
+
+def traffic(
+    architecture: Architecture,
+    layouts: Layouts,
+    fabric: Fabric,
+    length: int,
+    sequences: int,
+    settings: Settings,
+) -> Mapping[str, Traffic]:
+    """Traffic by part, of the busiest stage."""
+    a, x = architecture, layouts
+    steps = sequences // (x.data * x.micro_batch)
+    state = VALUE * x.micro_batch * length * a.width  # the hidden states of a micro-batch
+    _, layers, _ = stage_layers(a.layers, x.pipeline)
+
+    # A sum over the ranks after attention and after the perceptron, forward and backward; with
+    # sequence parallelism a reduce-scatter and an all-gather, which is the same volume.
+    passes = 2 * (2 + (x.recompute == RECOMPUTE.index("full")))
+    tensor = _of("all-reduce", state, fabric, x.tensor, 1, passes * layers * steps)
+
+    recipe = RECIPES[settings.recipe]
+    here = layers * a.layer_on(x.tensor) + a.vocabulary_on(x.tensor) * a.width * np.where(
+        x.pipeline == 1, 1 if a.tied else 2, 1
+    )
+    gradients, weights = recipe.gradients * here, recipe.weights * here
+    data = _sum(
+        _of("all-reduce", gradients, fabric, x.data, x.tensor, x.zero == 0),
+        # Divided gradients cannot wait for the last micro-batch, nor can gathered weights.
+        _of(
+            "reduce-scatter",
+            gradients,
+            fabric,
+            x.data,
+            x.tensor,
+            np.select([x.zero == 1, x.zero > 1], [1, steps], 0),
+        ),  # fmt: skip
+        _of(
+            "all-gather",
+            weights,
+            fabric,
+            x.data,
+            x.tensor,
+            np.select([x.zero == 0, x.zero == 3], [0, 2 * steps], 1),
+        ),  # fmt: skip
+    )
+
+    # Each tensor rank sends its share (Narayanan et al., SC 2021, section 4.1).
+    sent = state / x.tensor
+    hops = 2 * steps * x.chunks * (x.pipeline > 1)
+    pipeline = _of("permute", sent, fabric, x.pipeline, x.tensor * x.data, hops)
+    return {"tensor": tensor, "data": data, "pipeline": pipeline}
+
+
+def _of(
+    kind: str, size: np.ndarray, fabric: Fabric, ranks: np.ndarray, stride: np.ndarray | int,
+    times: np.ndarray,
+) -> Traffic:  # fmt: skip
+    each = seconds(kind, np.asarray(size, float), fabric, ranks=ranks, stride=stride)
+    return Traffic(each.bytes_sent_per_rank * times, each.seconds * times)
+
+
+def _sum(*parts: Traffic) -> Traffic:
+    return Traffic(sum(each.bytes for each in parts), sum(each.seconds for each in parts))
+
+
+def reach(fabric: Fabric, ranks: int, stride: int) -> str:
+    """The outermost tier that a group has to cross: "cores of a chip", "nodes, EFA", or "alone"."""
+    if ranks == 1:
+        return "alone"
+    members = spread(fabric, ranks, stride)
+    return [tier.name for tier, n in zip(fabric.tiers, members, strict=True) if n > 1][-1]

@@ -1,0 +1,135 @@
+"""Memory of a rank by part: weights, gradients, optimizer, activations, logits, buffers.
+
+16-bit activations, and one forward and one backward pass in turn (1F1B): the first stage of a
+pipeline holds activations of as many micro-batches as there are stages, the last stage those of one
+and the logits. What is given is the fuller of the two.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from utils.planner.architecture import Architecture
+from utils.planner.layouts import RECOMPUTE, Layouts
+from utils.planner.settings import Settings
+from utils.training_memory import RECIPES
+
+PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
+VALUE = 2
+"""Bytes of an activation."""
+LOGIT = 4 + 2
+"""A logit in FP32 for the loss, and its gradient in 16 bits."""
+
+
+def activations_per_token(
+    architecture: Architecture,
+    length: int,
+    tensor: np.ndarray,
+    sequence_parallel: np.ndarray,
+    fused_attention: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes of a layer for one token on one tensor rank: (without scores, of the scores).
+
+    Kept are the inputs of what needs them again: both norms, the matrices, attention, the
+    activation function, and the masks of dropout, one byte each. For a GPT with dropout these are
+    the 34 and the 5 heads length / width of Korthikanti et al., MLSys 2023, section 4.1.
+    """
+    a = architecture
+    keys = np.ceil(a.key_value_heads / tensor)
+    kept = 2 * VALUE * a.width + VALUE * 2 * a.width  # inputs and outputs of two norms
+    whole = kept + a.dropout * 2 * a.width
+    attention = VALUE * (2 * a.heads / tensor + 2 * keys) * a.head_width  # q, result, k, v
+    perceptron = VALUE * (2 + a.gated) * a.feed_forward / tensor
+    scores = (2 * VALUE + 1 if a.dropout else VALUE) * a.heads * length / tensor
+    if fused_attention:
+        attention = attention + 4 * a.heads / tensor  # the logarithm of each sum, FP32
+        scores = 0.0 * scores
+    shared = np.where(sequence_parallel, tensor, 1)
+    return whole / shared + attention + perceptron, scores
+
+
+def stage_layers(layers: int, pipeline: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Layers of the first, a middle and the last stage. What is left over is taken from the ends,
+    which have the embedding and the head to do.
+    """
+    most = -(-layers // pipeline)
+    missing = most * pipeline - layers
+    return most - (missing > 1), most, most - (missing > 0)
+
+
+def memory(
+    architecture: Architecture,
+    layouts: Layouts,
+    length: int,
+    sequences: int,
+    settings: Settings,
+) -> Mapping[str, np.ndarray]:
+    """Bytes on the fullest rank, by part, one value per layout."""
+    a, x = architecture, layouts
+    first, _, last = stage_layers(a.layers, x.pipeline)
+    rows = a.vocabulary_on(x.tensor) * a.width
+    norm = a.norm_vectors * a.width
+    alone = x.pipeline == 1
+    ends = rows + a.positions * a.width
+    # A tied head is a second copy where the embedding is on another stage.
+    head = np.where(alone & a.tied, 0, rows)
+    steps = sequences // (x.data * x.micro_batch)
+    waiting = np.minimum(x.pipeline, steps)
+    begins = _stage(a, x, first, ends + alone * (head + norm), waiting, alone, length, settings)
+    closes = _stage(a, x, last, head + norm + alone * ends, 1, True, length, settings)
+    fuller = sum(begins.values()) > sum(closes.values())
+    return {part: np.where(fuller, begins[part], closes[part]) for part in PARTS}
+
+
+def _stage(
+    a: Architecture,
+    x: Layouts,
+    layers: np.ndarray,
+    ends: np.ndarray,
+    waiting: np.ndarray | int,
+    logits: np.ndarray | bool,
+    length: int,
+    settings: Settings,
+) -> dict[str, np.ndarray]:
+    """One stage. ends: parameters besides its layers. waiting: micro-batches whose backward pass is
+    still to come. logits: whether it has them.
+    """
+    recipe = RECIPES[settings.recipe]
+    here = layers * a.layer_on(x.tensor) + ends
+    tokens = x.micro_batch * length
+    # Interleaved chunks keep a little more than one per stage (Korthikanti, section 4.2.3).
+    more = np.where((x.chunks > 1) & (x.pipeline > 1),
+                    1 + (x.pipeline - 1) / (x.pipeline * x.chunks), 1)  # fmt: skip
+    rest, scores = activations_per_token(
+        a, length, x.tensor, x.sequence_parallel, settings.fused_attention
+    )
+    shared = np.where(x.sequence_parallel, x.tensor, 1)
+    full = RECOMPUTE.index("full")
+    kept = np.where(x.recompute == full, VALUE * a.width / shared,
+                    rest + np.where(x.recompute == 0, scores, 0))  # fmt: skip
+    # One layer is in full while it is gone through backward, if it was not kept.
+    again = np.where(x.recompute == full, rest, 0) + np.where(x.recompute > 0, scores, 0)
+    activations = tokens * (layers * waiting * more * kept + again)
+
+    def held(size: int, sharded_from: int) -> np.ndarray:
+        return size * here / np.where(x.zero >= sharded_from, x.data, 1)
+
+    layer = a.layer_on(x.tensor)
+    # While gradients are divided, those of one layer are whole until they are summed; weights are
+    # gathered one layer ahead of the one that computes.
+    gathered = np.where(x.zero == 3, 2 * recipe.weights * layer, 0)
+    gathered = gathered + np.where(x.zero >= 2, recipe.gradients * layer, 0)
+    # The gradient of the widest intermediate result, the gathered input of a layer, and one
+    # message each way between stages.
+    passing = VALUE * ((1 + a.gated) * a.feed_forward / x.tensor
+                       + np.where(x.tensor > 1, a.width, 0)
+                       + np.where(x.pipeline > 1, 2 * a.width / shared, 0))  # fmt: skip
+    rows = a.vocabulary_on(x.tensor)
+    return {
+        "weights": held(recipe.weights, 3),
+        "gradients": held(recipe.gradients, 2),
+        "optimizer": held(recipe.master + recipe.moments, 1),
+        "activations": activations,
+        "logits": np.where(logits, tokens * (LOGIT * rows + 2 * VALUE * a.width / shared), 0.0),
+        "buffers": gathered + tokens * passing,
+    }

@@ -1,0 +1,185 @@
+"""`plans(architecture, cluster, length, tokens_per_step)`: every layout, ranked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from utils.planner.architecture import Architecture
+from utils.planner.cluster import Cluster
+from utils.planner.communication import reach, traffic
+from utils.planner.layouts import Layout, Layouts, check, possible
+from utils.planner.memory import memory
+from utils.planner.settings import Settings
+from utils.planner.settings import settings as guesses
+from utils.planner.steps import step_seconds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One layout, evaluated. An estimate; see `utils.planner.published` for how good it is.
+
+    memory: bytes of the fullest rank by part; usable_bytes: what a rank has, less the reserve.
+    seconds: of a step, by part, as far as nothing hides them. sent_bytes: by one rank in a step.
+    reach: the outermost wiring that its tensor, data and pipeline groups cross.
+    mfu: model FLOPs, without recomputation, by time and peak rate.
+    """
+
+    layout: Layout
+    memory: Mapping[str, float]
+    usable_bytes: float
+    seconds: Mapping[str, float]
+    sent_bytes: Mapping[str, float]
+    reach: Mapping[str, str]
+    mfu: float
+
+    @property
+    def memory_bytes(self) -> float:
+        return sum(self.memory.values())
+
+    @property
+    def fits(self) -> bool:
+        return self.memory_bytes <= self.usable_bytes
+
+    @property
+    def step_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+
+@dataclass(frozen=True)
+class Plans(Sequence[Plan]):
+    """All layouts of a job, best first: those that fit by the time of a step, then those that do
+    not by the memory that they need. A sequence of `Plan`, made when they are asked for.
+    """
+
+    architecture: Architecture
+    cluster: Cluster
+    length: int
+    tokens_per_step: int
+    settings: Settings
+    layouts: Layouts
+    memory: Mapping[str, np.ndarray]
+    seconds: Mapping[str, np.ndarray]
+    sent: Mapping[str, np.ndarray]
+
+    @cached_property
+    def usable_bytes(self) -> float:
+        return self.cluster.hbm_bytes * (1 - self.settings.reserve)
+
+    @cached_property
+    def fitting(self) -> int:
+        """How many layouts fit."""
+        return int((sum(self.memory.values()) <= self.usable_bytes).sum())
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        needed = sum(self.memory.values())
+        too_much = needed > self.usable_bytes
+        # Among equals the layout with fewer tensor ranks and stages first, which is simpler.
+        simple = self.layouts.tensor * self.layouts.pipeline
+        time = np.where(too_much, needed, sum(self.seconds.values()))
+        return np.lexsort((simple, time, too_much))
+
+    def __len__(self) -> int:
+        return len(self.layouts)
+
+    def __getitem__(self, place: int) -> Plan:  # type: ignore[override]
+        i = int(self.order[place])
+        x = self.layouts.all[i]
+        seconds = {part: float(values[i]) for part, values in self.seconds.items()}
+        strides = {"tensor": 1, "data": x.tensor, "pipeline": x.tensor * x.data}
+        useful = self.tokens_per_step * self.architecture.flops_per_token(self.length)
+        peak = self.cluster.ranks * self.cluster.flops
+        return Plan(
+            layout=x,
+            memory={part: float(values[i]) for part, values in self.memory.items()},
+            usable_bytes=self.usable_bytes,
+            seconds=seconds,
+            sent_bytes={part: float(values[i]) for part, values in self.sent.items()},
+            reach={
+                part: reach(self.cluster.fabric, getattr(x, part), stride)
+                for part, stride in strides.items()
+            },
+            mfu=useful / (sum(seconds.values()) * peak),
+        )
+
+    @property
+    def best(self) -> Plan:
+        """Raises ValueError if no layout fits, with the one that needs least."""
+        first = self[0]
+        if not first.fits:
+            raise ValueError(
+                f"no layout of {self.architecture.name} fits on {self.cluster.name}: the smallest,"
+                f" {first.layout}, needs {first.memory_bytes / 2**30:.1f} GiB of"
+                f" {first.usable_bytes / 2**30:.1f} per rank; take more chips, or shorter sequences"
+            )
+        return first
+
+    def families(self) -> list[Plan]:
+        """The best of each combination of data, tensor and pipeline ranks and ZeRO stage."""
+        seen, found = set(), []
+        for place, i in enumerate(self.order):
+            x = self.layouts.all[int(i)]
+            key = (x.data, x.tensor, x.pipeline, x.zero)
+            if key not in seen:
+                seen.add(key)
+                found.append(self[place])
+        return found
+
+
+def plans(
+    architecture: Architecture,
+    cluster: Cluster,
+    length: int,
+    tokens_per_step: int,
+    layouts: Sequence[Layout] | None = None,
+    settings: Settings | None = None,
+) -> Plans:
+    """Evaluate and rank layouts.
+
+    Args:
+        length: tokens of a sequence. tokens_per_step: of all ranks together, whole sequences.
+        layouts: by default all that divide everything without remainder.
+        settings: guesses, by default those of `utils.planner.settings.inputs`.
+
+    >>> from utils.planner import architecture, cluster
+    >>> found = plans(architecture("llama-3.1-8b"), cluster("trn2.48xlarge", 16), 8192, 2**20)
+    >>> found.best.fits, found.best.layout.ranks
+    (True, 64)
+
+    Raises ValueError, with what is allowed, for sizes that cannot be divided.
+    """
+    chosen = settings or guesses()
+    if length < 1 or tokens_per_step < length or tokens_per_step % length:
+        raise ValueError(
+            f"tokens_per_step {tokens_per_step} is no whole number of sequences of {length}: take"
+            f" a multiple of {length}"
+        )
+    sequences = tokens_per_step // length
+    if layouts is None:
+        layouts = possible(
+            architecture, cluster.fabric, cluster.ranks, sequences, chosen.fused_attention
+        )
+        if not layouts:
+            raise ValueError(
+                f"no layout divides {cluster.ranks} ranks, {architecture.heads} heads and"
+                f" {sequences} sequences without remainder: take a number of sequences that shares"
+                f" more factors with {cluster.ranks}"
+            )
+    else:
+        for each in layouts:
+            check(each, architecture, cluster.fabric, cluster.ranks, sequences)
+    x = Layouts(layouts)
+    sent = traffic(architecture, x, cluster.fabric, length, sequences, chosen)
+    return Plans(
+        architecture,
+        cluster,
+        length,
+        tokens_per_step,
+        chosen,
+        x,
+        memory(architecture, x, length, sequences, chosen),
+        step_seconds(architecture, x, cluster, length, sequences, chosen, sent),
+        {part: each.bytes for part, each in sent.items()},
+    )
