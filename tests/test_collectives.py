@@ -424,3 +424,27 @@ def test_all_nodes_of_a_large_cluster_still_take_a_logarithm():
 def test_errors_say_what_is_allowed(ask, says):
     with pytest.raises((ValueError, KeyError), match=says):
         ask()
+
+
+def test_a_part_of_an_axis_is_a_chain_with_one_link_each_way():
+    assert Tier("grid", 36, 0, 1, "torus", (6, 6)).part(3) == ((1, 3), (0, 0.25))
+    assert Tier("loop", 6, 0, 1, "ring").part(3) == ((3,), (0.5,))
+
+
+TWO = Fabric("two", (Tier("near", 4, 1e-6, 4e10), Tier("far", 2, 2e-5, 1e9)))
+
+
+def test_a_permute_waits_for_those_that_send_farthest():
+    assert seconds("permute", 1e9, TWO).seconds == pytest.approx(1 + 2e-5)
+    assert seconds("permute", 1e9, TWO, 4).seconds == pytest.approx(1 / 40 + 1e-6)
+    assert seconds("permute", 1e9, TWO, 2, stride=4).seconds == pytest.approx(1 + 2e-5)
+
+
+def test_an_all_to_all_sends_over_each_tier_what_is_for_its_members():
+    found = seconds("all-to-all", 8e9, TWO, algorithm="direct")
+    # Of eight pieces of 1 GB four are for the other node, three for ranks of one's own.
+    assert found.bandwidth_s == pytest.approx(max(4e9 / 1e9, 3e9 / 4e10))
+    assert (found.latency_s, found.steps) == (2e-5, 1)
+    near = Fabric("fast outside", (TWO.tiers[0], Tier("far", 2, 2e-5, 1e12)))
+    found = seconds("all-to-all", 8e9, near, algorithm="direct")
+    assert found.bandwidth_s == pytest.approx(3e9 / 4e10)
