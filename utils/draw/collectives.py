@@ -66,7 +66,7 @@ def collective_times(
     _plain(axes)
     axes.legend(title="latency gives way to bandwidth at", fontsize=8, title_fontsize=8,
                 frameon=False, loc="upper left")  # fmt: skip
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
 def modelled_measured(
@@ -94,7 +94,7 @@ def modelled_measured(
     axes.set(xlabel="measured [s]", ylabel="modelled [s]")
     _plain(axes)
     axes.legend(fontsize=8, frameon=False, loc="upper left")
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
 
 
 def _plain(axes: "Axes") -> None:

@@ -111,7 +111,7 @@ def traffic(steps: Mapping[str, Mapping[str, Totals]], caption: str) -> Picture:
     """
     kinds = list(dict.fromkeys(k for ways in steps.values() for t in ways.values() for k in t))
     bars = [(step, way, totals) for step, ways in steps.items() for way, totals in ways.items()]
-    figure = new_figure(7, 1.1 + 0.3 * len(bars))
+    figure = new_figure(7, 1.1 + 0.26 * len(bars))
     axes = figure.subplots()
     longest = max((sum(size for _, size in t.values()) for *_, t in bars), default=0)
     for place, (_, _, totals) in enumerate(bars):
@@ -131,11 +131,11 @@ def traffic(steps: Mapping[str, Mapping[str, Totals]], caption: str) -> Picture:
     axes.set_yticks(range(len(bars)), [f"{step}: {way}" for step, way, _ in bars], fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.08)
-    axes.set_xlabel("thousand bytes of results on one device in one step, and how many")
+    axes.set_xlabel("thousand bytes of results on one device; in the bars: how many")
     axes.spines[["top", "right"]].set_visible(False)
     handles = [axes.barh(0, 0, color=COLORS[i], hatch=HATCHES[i], edgecolor="white")
                for i in range(len(kinds))]  # fmt: skip
     if kinds:
         axes.legend(handles, kinds, frameon=False, fontsize=8, ncols=len(kinds),
                     loc="lower right", bbox_to_anchor=(1, 1))  # fmt: skip
-    return finished(figure, caption)
+    return finished(figure, caption, diagram=True)
