@@ -1,0 +1,226 @@
+"""Exercise 3, how often to save: fleets, the best interval of each, and wrong ways to find it."""
+
+import math
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.values import Number, Ways, near, right_values
+
+INTERVAL = 0.02
+"""How far the interval may lie from the best one. Young's formula is off by more in all cases but
+the first, Daly's formula of higher order by less in all."""
+MONEY = 1e-3
+
+FAILING = ((0.0002, 0.0004), (0.015, 0.03), (0.06, 0.1), (0.2, 0.3), (0.4, 0.6))
+"""For each case: failures, on average, while one checkpoint is written."""
+
+
+def fleet_cases(rng: random.Random) -> list[Facts]:
+    """Five fleets, which fail ever more often."""
+    return [{"fleet": _fleet(rng, *each)} for each in FAILING]
+
+
+def _fleet(rng: random.Random, low: float, high: float) -> Facts:
+    parameters, writers = rng.choice([2e9, 8e9, 30e9, 70e9]), rng.choice([4, 8, 16, 64])
+    per_parameter, minutes = rng.choice([12, 14, 16]), rng.uniform(2, 15)
+    rate = rng.uniform(low, high) / (minutes / 60)  # failures per hour, of everything
+    shares = [rng.uniform(1, 2) for _ in range(3)]
+    servers = [rng.randint(20, 400), rng.randint(5, 40)]
+    hours = [n / (rate * share / sum(shares)) for n, share in zip(servers, shares, strict=False)]
+    return {
+        "groups": [
+            {"name": name, "number": number, "hours_between_failures_of_one": float(f"{each:.4g}")}
+            for name, number, each in zip(("servers", "switches"), servers, hours, strict=True)
+        ],
+        "interruptions_per_day": float(f"{24 * rate * shares[2] / sum(shares):.4g}"),
+        "parameters": parameters,
+        "bytes_per_parameter": per_parameter,
+        "writers": writers,
+        "bytes_per_second_per_writer": float(
+            f"{parameters * per_parameter / writers / (60 * minutes):.4g}"
+        ),
+        "restart_minutes": round(min(rng.uniform(15, 60), 60 * rng.uniform(0.05, 0.3) / rate), 1),
+        "price_per_hour": round(rng.uniform(50, 5000), 2),
+    }
+
+
+def fleet_words(case: Facts) -> str:
+    fleet = case["fleet"]
+    return (
+        f"{write_hours(fleet) * 60:.3g} min to write, {failures_per_hour(fleet):.3g} failures an"
+        f" hour of everything together, {fleet['restart_minutes']:g} min to restart"
+    )
+
+
+def failures_per_hour(fleet: Facts) -> float:
+    groups = fleet["groups"]
+    alone = sum(each["number"] / each["hours_between_failures_of_one"] for each in groups)
+    return alone + fleet["interruptions_per_day"] / 24
+
+
+def write_hours(fleet: Facts) -> float:
+    size_bytes = fleet["parameters"] * fleet["bytes_per_parameter"]
+    return size_bytes / (fleet["writers"] * fleet["bytes_per_second_per_writer"]) / 3600
+
+
+def lost_share(every: float, write: float, restart: float, rate: float) -> float:
+    """The share of the hours that does not bring the training on."""
+    from utils.tco import failures
+
+    return 1 - every / failures.expected_hours(every, every, write, restart, rate)
+
+
+def lost_per_day(fleet: Facts, every: float) -> float:
+    restart = fleet["restart_minutes"] / 60
+    share = lost_share(every, write_hours(fleet), restart, failures_per_hour(fleet))
+    return share * 24 * fleet["price_per_hour"]
+
+
+def best_hours(fleet: Facts) -> float:
+    from utils.tco import failures
+
+    return failures.best_interval(write_hours(fleet), failures_per_hour(fleet))
+
+
+def hour_ways(fleet: Facts) -> Ways:
+    """What wrong ways give for the best interval."""
+    from utils.tco.failures import best_interval as best
+
+    write, rate, right = write_hours(fleet), failures_per_hour(fleet), best_hours(fleet)
+    groups, spot = fleet["groups"], fleet["interruptions_per_day"] / 24
+    alone = [each["hours_between_failures_of_one"] for each in groups]
+    named = {
+        "that is Young's formula, the root of twice the writing time times the time between"
+        " failures: it holds only where a checkpoint takes far less than that. Look for the"
+        " interval at which the fewest hours are lost": [
+            math.sqrt(2 * write / rate), math.sqrt(2 * write / rate) - write
+        ],
+        "Young's formula has a 2 under the root, and holds only for short checkpoints": [
+            math.sqrt(write / rate)
+        ],
+        "the interruptions end the run, too: add their rate": [
+            best(write, rate - spot), math.sqrt(2 * write / (rate - spot))
+        ],
+        "anything in the fleet ends the run: add the rates of all groups, number over hours"
+        " between failures of one": [
+            best(write, groups[0]["number"] / alone[0]),
+            best(write, groups[0]["number"] / alone[0] + spot),
+            best(write, sum(1 / each for each in alone) + spot),
+            best(write, 1 / (sum(a / g["number"] for a, g in zip(alone, groups, strict=True)) / 2)),
+            best(write, 1 / min(alone)),
+        ],
+        "interruptions come per day, failures per hour": [best(write, rate + 23 * spot)],
+        "all writers write at the same time, each its share": [
+            best(write * fleet["writers"], rate)
+        ],
+        "a checkpoint holds more than one byte per parameter": [
+            best(write / fleet["bytes_per_parameter"], rate)
+        ],
+        "return hours: these are minutes": [60 * right],
+        "return hours: these are seconds": [3600 * right],
+        "a rate in bytes per second gives seconds to write, and failures come per hour": [
+            best(3600 * write, rate)
+        ],
+        "the interval is of work: the time to write the checkpoint comes on top": [right + write],
+        "the restart is paid after each failure, however long the interval: it does not move the"
+        " best one": [
+            best(write + fleet["restart_minutes"] / 60, rate),
+            math.sqrt(2 * write * (1 / rate + fleet["restart_minutes"] / 60)),
+        ],
+        "that is the time between failures": [1 / rate],
+    }  # fmt: skip
+    found = [(text, number) for text, numbers in named.items() for number in numbers]
+    return [each for each in found if not near(each[1], right, INTERVAL)]
+
+
+def money_ways(fleet: Facts) -> Ways:
+    """What wrong ways give for the money lost per day at the best interval."""
+    write, rate, every = write_hours(fleet), failures_per_hour(fleet), best_hours(fleet)
+    restart, day = fleet["restart_minutes"] / 60, 24 * fleet["price_per_hour"]
+    share = lost_share(every, write, restart, rate)
+    stretched = 1 / (1 - share) - 1
+    first = write / every + rate * (every / 2 + restart)
+    found = [
+        ("a failure costs the restart, too", lost_share(every, write, 0, rate) * day),
+        ("the time to write counts as lost, too", lost_share(every, 1e-12, restart, rate) * day),
+        ("the half interval is the first term only: work done again may fail again", first * day),
+        ("the half interval is the first term only: work done again may fail again",
+         first / (1 + first) * day),
+        ("of a day, the share of the hours that bring nothing: 1 minus work over expected hours",
+         stretched * day),
+        ("only the writing is counted, no failure", write / every * day),
+        ("only the writing is counted, no failure", write / (every + write) * day),
+        ("return money: this is a share", share),
+        ("return money: these are hours", 24 * share),
+        ("a day has 24 hours: this is the loss of one", share * fleet["price_per_hour"]),
+        ("this is what the work costs that is not lost", (1 - share) * day),
+        ("the restart is given in minutes", lost_share(every, write, restart * 60, rate) * day
+         if rate * (every + write + restart * 60) < 50 else math.inf),
+    ]  # fmt: skip
+    return [each for each in found if not near(each[1], share * day, MONEY)]
+
+
+def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
+    fleet, hours, money = case["fleet"], facts["hours"], facts["lost_per_day"]
+    names = (("interval", 4), ("expected time", 1), ("lost per day", 2))
+    if facts["kind"]:
+        message = (
+            f"`choose_interval` returned {facts['kind']}: return {{'hours': ..., 'lost_per_day':"
+            " ...}"
+        )
+        first = criterion(*names[0], False, facts["kind"].partition(" without")[0], "a dict",
+                          message)  # fmt: skip
+        return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in names[1:])]
+    # With another interval than the best, what that one loses is right.
+    usable = isinstance(hours, int | float) and _ends(fleet, hours)
+    own = lost_per_day(fleet, hours) if usable else None
+    right = lost_per_day(fleet, best_hours(fleet))
+    lost = right_values(
+        "lost per day",
+        2,
+        [money],
+        [own if near(money, own, MONEY) else right],
+        ["money lost per day"],
+        [money_ways(fleet)],
+        "the share of the expected hours that is not work, times 24 hours and the price",
+        MONEY,
+    )
+    return [_judge_hours(fleet, hours), _judge_time(fleet, hours), lost]
+
+
+def _ends(fleet: Facts, every: float) -> bool:
+    """Whether a run that is saved so often ever ends."""
+    return 0 < every < 40 / failures_per_hour(fleet) - write_hours(fleet)
+
+
+def _judge_hours(fleet: Facts, said: Number) -> Criterion:
+    right, target = best_hours(fleet), f"within {INTERVAL:.0%}"
+    if said is None or isinstance(said, str):
+        message = f"found {said or 'nothing'} as 'hours': return a number"
+        return criterion("interval", 4, False, "not judged", target, message)
+    # A search in steps is off by less than this.
+    known = (text for text, number in hour_ways(fleet) if near(said, number, 5e-3))
+    text = next(
+        known,
+        "look for the interval at which the fewest hours are lost: too short pays for writing, too"
+        " long for work done again",
+    )
+    passed = near(said, right, INTERVAL)
+    return criterion("interval", 4, passed, f"{said / right:.3g} times the best", target, text)
+
+
+def _judge_time(fleet: Facts, said: Number) -> Criterion:
+    """Whether the run takes little more than with the best interval."""
+    name, target = "expected time", "at most 2% more"
+    rate, write = failures_per_hour(fleet), write_hours(fleet)
+    if said is None or isinstance(said, str) or not _ends(fleet, said):
+        message = "with this interval the run practically never ends"
+        return criterion(name, 1, False, "not judged", target, message)
+
+    def time(every: float) -> float:
+        return 1 / (1 - lost_share(every, write, fleet["restart_minutes"] / 60, rate))
+
+    more = time(said) / time(best_hours(fleet)) - 1
+    message = f"with an interval of {said:.3g} h the run takes {more:.1%} longer than it has to"
+    return criterion(name, 1, more <= INTERVAL, f"{more:.2%} more", target, message)

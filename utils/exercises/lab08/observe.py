@@ -1,0 +1,184 @@
+"""How the answers of lab 08 are run, and what is seen of them, as plain values. Judges nothing."""
+
+import contextlib
+import json
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from utils import fresh
+from utils.exercises import Answer, Facts, Observer, called
+from utils.exercises.called import ENDLESS
+from utils.exercises.lab08 import killing, storing
+from utils.exercises.lab08.tensors import index_of, region, wanted_by, whole
+from utils.exercises.plain import describe, listed, number, text
+
+ENVIRONMENT = {
+    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    " --xla_cpu_parallel_codegen_split_count=1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+}
+"""Compiles fast; all processes of a check compute the same."""
+
+SECONDS = 12.0
+"""For one process of a check, which takes less than half a second."""
+
+
+def partner(answer: Answer, name: str) -> Answer:
+    """The function `name` of the cell that defined `answer`."""
+    found = getattr(answer, "__globals__", {}).get(name)
+    if not callable(found):
+        raise NameError(f"`{name}` is not defined as a function: the cell has to define both")
+    return found
+
+
+def raised(error: fresh.Raised, *answers: Answer) -> Exception:
+    """What an answer raised in another process, with the line of its cell."""
+    if error.kind == "NotImplementedError":
+        return NotImplementedError(error.message)
+    cells = {getattr(getattr(each, "__code__", None), "co_filename", None) for each in answers}
+    places = re.findall(r'File "(.*)", line (\d+), in .*\n(?: {4}(\S.*))?', error.report)
+    own = [f"line {line}: {text}".rstrip(": ") for file, line, text in places if file in cells]
+    message = f"{error.message} ({own[-1]})" if own else error.message
+    return type(error.kind, (Exception,), {})(message)
+
+
+def _lived(*arguments: Any) -> tuple[str, fresh.Raised | None]:
+    """How a life of the training ended: "finished", "stopped", "raised" or a signal; and what was
+    raised.
+    """
+    try:
+        fresh.run(killing.segment, *arguments, environment=ENVIRONMENT, seconds=SECONDS)
+    except fresh.Died as death:
+        return death.cause, None
+    except TimeoutError:
+        return "stopped", None
+    except fresh.Raised as error:
+        return "raised", error
+    return "finished", None
+
+
+def observe_kills(resume: Answer, case: Facts) -> Facts:
+    """One life without a kill and a save, then as many as there are kills, and one to the end."""
+    save = partner(resume, "save")
+    lives = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "run")
+        folder.mkdir()
+        path = folder / "training.ckpt"
+        for number, kill in enumerate([None, *case["kills"], None]):
+            plan = {**case, "saves": number > 0}
+            journal = Path(scratch, f"journal{number}")
+            where = path if number else Path(scratch, "nothing.ckpt")
+            ended, error = _lived(save, resume, plan, where, journal, kill)
+            if error and number < 2:
+                raise raised(error, save, resume)
+            if ended == "stopped" and number < 2:
+                raise RuntimeError(ENDLESS)
+            text = f"{error.kind}: {error.message}"[:200] if error else ""
+            lives.append({"ended": ended, "raised": text, "journal": _lines(journal)})
+            if ended in ("raised", "stopped"):
+                break
+    return {"lives": lives}
+
+
+def _lines(journal: Path) -> list[Facts]:
+    if not journal.exists():
+        return []
+    return [json.loads(line) for line in journal.read_text().splitlines()]
+
+
+def observe_storage(latest: Answer, case: Facts) -> Facts:
+    """The kills, each in a process of its own, and then everything else in one."""
+    write = partner(latest, "write")
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            for place, kill in enumerate(case["kills"]):
+                folder = Path(scratch, f"kill{place}")
+                folder.mkdir()
+                with contextlib.suppress(fresh.Died):
+                    fresh.run(storing.killed, write, case, folder, kill, seconds=SECONDS)
+            return fresh.run(storing.all_else, write, latest, case, Path(scratch), seconds=SECONDS)
+        except fresh.Raised as error:
+            raise raised(error, write, latest) from None
+        except TimeoutError:
+            raise RuntimeError(ENDLESS) from None
+
+
+def observe_fleet(answer: Answer, case: Facts) -> Facts:
+    (said,) = called.each("lab08.ex3", answer, [(case["fleet"],)], ("utils.tco",))
+    names = ("hours", "lost_per_day")
+    if not isinstance(said, dict) or any(name not in said for name in names):
+        missing = [n for n in names if n not in said] if isinstance(said, dict) else []
+        kind = describe(said) + (f" without {missing[0]!r}" if missing else "")
+        return {"kind": kind, **dict.fromkeys(names)}
+    return {"kind": "", **{name: number(listed(said[name], 1)) for name in names}}
+
+
+def observe_resharding(answer: Answer, case: Facts) -> Facts:
+    """What each of the new ranks gets, and what was read for it."""
+    ranks = []
+    for rank in range(len(case["tensors"][0]["wanted"])):
+        reads: list[tuple[str, int]] = []
+        asked = (
+            index_of(case["tensors"], case["lost"]),
+            wanted_by(case["tensors"], rank),
+            _reader(case, reads),
+        )
+        seen: Facts = {"raised": "", "tensors": None}
+        try:
+            (said,) = called.each("lab08.ex4", answer, [asked], ("utils.checkpoint",))
+        except ValueError as error:
+            # Asked for where something is missing; a mistake elsewhere.
+            if case["lost"] is None:
+                raise
+            seen["raised"] = type(error).__name__
+        else:
+            seen["tensors"] = (
+                {text(name): _array(value) for name, value in list(said.items())[:_MOST]}
+                if isinstance(said, dict)
+                else describe(said)
+            )
+        ranks.append({**seen, "reads": [list(each) for each in reads[:_MOST_READS]]})
+    return {"ranks": ranks}
+
+
+_MOST, _MOST_READS = 40, 400
+
+
+def _reader(case: Facts, reads: list[tuple[str, int]]) -> Callable[[int, str], Any]:
+    """The function that reads one tensor of one file, and remembers what it read."""
+    known = {each["name"]: each for each in case["tensors"]}
+
+    def read(file: int, name: str) -> Any:
+        for piece in known[name]["pieces"] if name in known else []:
+            if piece["file"] == file != case["lost"]:
+                reads.append((name, file))
+                each = known[name]
+                full = whole(case["seed"], name, each["shape"], each["dtype"])
+                return full[region(piece["start"], piece["shape"])].copy()
+        raise FileNotFoundError(f"file {file!r} holds no piece of {name!r}: read(file, name)")
+
+    return read
+
+
+def _array(value: Any) -> Facts | str:
+    """An array as plain values; anything else as what it is."""
+    import numpy as np
+
+    if not isinstance(value, np.ndarray | np.generic):
+        return describe(value)
+    if value.size > 400:
+        return f"an array of {value.size} elements"
+    kind = {"dtype": text(str(value.dtype)), "shape": list(value.shape)}
+    return {**kind, "values": [number(each) for each in value.ravel().tolist()]}
+
+
+OBSERVERS = {
+    "ex1": Observer("resume", observe_kills),
+    "ex2": Observer("latest", observe_storage),
+    "ex3": Observer("choose_interval", observe_fleet),
+    "ex4": Observer("reshard", observe_resharding),
+}

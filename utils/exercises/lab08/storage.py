@@ -1,0 +1,241 @@
+"""Exercise 2, checkpoints that survive: cases, and what has to be found after each harm."""
+
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+
+KILLS = ("bytes", "bytes", "bytes", "rename", "remove", "again")
+
+
+def storage_cases(rng: random.Random) -> list[Facts]:
+    """One folder, whose files are cut, changed, killed, left without room and without power."""
+    one = rng.choice([8, 9, 90, 98])
+    steps = [one, 10 ** len(str(one)), 10 ** len(str(one)) * rng.randint(2, 9)]
+    cuts = [0.0, 1.0, *sorted(rng.random() for _ in range(10))]
+    flips = [(place + rng.random()) / 40 for place in range(40)]
+    harms: list[Facts] = [{"kind": "cut", "share": round(each, 4)} for each in cuts]
+    harms += [{"kind": "flip", "share": round(e, 4), "bit": rng.randrange(8)} for e in flips]
+    for kind in ("swap", "zeros"):
+        harms += [{"kind": kind, "share": round(rng.uniform(0.1, 0.9), 4)} for _ in range(3)]
+    harms.append({"kind": "longer"})
+    shares = iter([0.0, round(rng.uniform(0.2, 0.6), 2), round(rng.uniform(0.6, 0.99), 2), 0.5])
+    kills: list[Facts] = [{"at": at, "last": steps[0], "new": steps[1]} for at in KILLS]
+    for kill in kills:
+        if kill["at"] in ("bytes", "again"):
+            kill["share"] = next(shares)
+        if kill["at"] == "again":
+            kill["new"] = kill["last"]  # the same step is saved twice after a resume
+    return [
+        {
+            "seed": rng.randrange(10**6),
+            "bytes": rng.randint(2000, 4000),
+            "steps": steps,
+            "harms": harms,
+            "kills": kills,
+            "full": round(rng.uniform(0.1, 0.9), 2),
+        }
+    ]
+
+
+def storage_words(case: Facts) -> str:
+    return (
+        f"steps {', '.join(map(str, case['steps']))}, {case['bytes']} bytes and more each,"
+        f" {len(case['harms'])} ways to damage the newest, {len(case['kills'])} kills"
+    )
+
+
+def judge_storage(case: Facts, facts: Facts) -> list[Criterion]:
+    plain = _judge_plain(case, facts["plain"])
+    judged = [
+        plain,
+        _judge_damage(case, facts["damage"]),
+        _judge_killed(case, facts["killed"]),
+        _judge_full(case, facts["full"]),
+        _judge_power(case, facts["power"]),
+        _judge_kept(facts["kept"]),
+    ]
+    if facts["plain"][1]["said"].get("right"):
+        return judged
+    # An answer that finds nothing loses nothing either.
+    return [plain, *(not_judged(each) for each in judged[1:])]
+
+
+def shown(said: Facts) -> str:
+    """What `latest` said, for a message."""
+    if "raised" in said:
+        return f"`latest` raised {said['raised']}"
+    if "other" in said:
+        return f"`latest` returned {said['other']}, not (step, data)"
+    if said["step"] is None:
+        return "`latest` returned None"
+    wrong = "" if said["right"] else ", with data that were never written after it"
+    return f"`latest` returned step {said['step']}{wrong}"
+
+
+_PLAIN = {
+    "empty": "in an empty folder",
+    "one": "after the first write",
+    "two": "after the second write",
+    "times": "with times of the files that do not tell their order (a copied folder)",
+    "foreign": "with files and a folder of somebody else in it",
+    "three": "after the third write",
+}
+_FILES = {
+    "spared": "`write` removed files that it had not made",
+    "outside": "`write` writes a file outside of the folder: a rename is atomic only within one"
+    " file system",
+}
+_NEWEST = {
+    "two": "the newest is the one of the largest step, as a number: as text, 9 comes after 10",
+    "three": "the newest is the one of the largest step, as a number: as text, 9 comes after 10",
+    "times": "the newest is the one of the largest step, not of the latest time",
+    "foreign": "look only at files whose names `write` makes",
+}
+
+
+def _judge_plain(case: Facts, rows: list[Facts]) -> Criterion:
+    """Whether the newest of whole checkpoints is found."""
+    one, two, three = case["steps"]
+    right = {"empty": None, "one": one, "two": two, "times": two, "foreign": two, "three": three}
+    good, message = 0, ""
+    for row in rows:
+        what, said = row["what"], row["said"]
+        if what in _FILES:
+            passed, text = not said["files"], _FILES[what]
+        else:
+            passed = said.get("step", 0) == right[what] and said.get("right", True)
+            wanted = f"return (step, data) of step {right[what]}" if right[what] else "return None"
+            text = f"{_PLAIN[what]} {shown(said)}: {_NEWEST.get(what, wanted)}"
+        good += passed
+        message = message or ("" if passed else text)
+    return criterion(
+        "newest", 2, good == len(rows), f"{good} of {len(rows)}", f"{len(rows)} of {len(rows)}",
+        message,
+    )  # fmt: skip
+
+
+def _harm(what: Facts) -> str:
+    kind, share = what["kind"], what.get("share", 0)
+    texts = {
+        "cut": f"cut to {share:.0%} of its bytes" if share < 1 else "cut by its last byte",
+        "flip": f"with one bit flipped at {share:.0%} of its bytes",
+        "zeros": f"with 64 zeros at {share:.0%} of its bytes",
+        "swap": f"with two bytes exchanged at {share:.0%} of its bytes",
+        "longer": "with 40 bytes too many",
+    }
+    return texts[kind]
+
+
+_DAMAGE = {
+    "cut": "a file can end anywhere: store a checksum of all of it, and compare it",
+    "flip": "the length is right and loading would not notice: store a checksum of all of it, the"
+    " step too, and compare it before anything else is read",
+    "zeros": "store a checksum of all of it, and compare it before anything else is read",
+    "swap": "a sum of the bytes is the same in any order: use hashlib.sha256 or zlib.crc32",
+    "longer": "what follows the data is not a part of them",
+}
+
+
+def _judge_damage(case: Facts, rows: list[Facts]) -> Criterion:
+    """Whether a whole checkpoint is found although the newest is damaged."""
+    good, message, stored = 0, "", case["steps"][:2]
+    for row in rows:
+        what, said = row["what"], row["said"]
+        if what["kind"] == "all":
+            passed = bool(said.get("value"))
+            text = (
+                f"with both checkpoints cut in half {shown(said)}: raise ValueError, because to"
+                " begin anew would lose the run without a word"
+            )
+        else:
+            passed = said.get("step") in stored and said.get("right", False)
+            text = f"the newest {_harm(what)}: {shown(said)}. "
+            if "raised" in said or said.get("step", 0) is None:
+                text += f"Step {stored[0]} is whole: when one fails, go on to the next older"
+            else:
+                text += _DAMAGE[what["kind"]][0].upper() + _DAMAGE[what["kind"]][1:]
+        good += passed
+        message = message or ("" if passed else text)
+    total = max(len(rows), len(case["harms"]) + 1)
+    message = message or "the second write changed no file in the folder"
+    return criterion("damaged", 3, good == total, f"{good} of {total}", f"{total} of {total}",
+                     message)  # fmt: skip
+
+
+def _moment(kill: Facts) -> str:
+    share = f"{kill.get('share', 0):.0%}"
+    return {
+        "bytes": f"killed at {share} of the bytes",
+        "again": f"killed at {share} of the bytes when written once more",
+        "rename": "killed before the rename",
+        "remove": "killed before the first file is removed",
+    }[kill["at"]]
+
+
+def _judge_killed(case: Facts, rows: list[Facts]) -> Criterion:
+    """Whether a kill within `write` leaves the one before, and the next write works."""
+    good, message = 0, ""
+    for kill, row in zip(case["kills"], rows, strict=True):
+        said, again = row["said"], row["again"]
+        kept = said.get("step") in (kill["last"], kill["new"]) and said.get("right", False)
+        after = again.get("step") == kill["new"] + 1 and again.get("right", False)
+        if not kept:
+            text = (
+                f"step {kill['new']} {_moment(kill)}: {shown(said)}, and step {kill['last']} had"
+                " been written. Write beside, rename, and only then remove older ones"
+            )
+        elif "raised" in again:
+            text = f"{_moment(kill)}: the next `write` raises {again['raised']}, because of what"
+            text += " the killed one left"
+        else:
+            text = f"{_moment(kill)}, then one more write: {shown(again)}"
+        good += kept and after
+        message = message or ("" if kept and after else text)
+    total = len(rows)
+    return criterion("killed", 3, good == total, f"{good} of {total}", f"{total} of {total}",
+                     message)  # fmt: skip
+
+
+_SURVIVED = {True: "survived", False: "not survived"}
+
+
+def _judge_full(case: Facts, seen: Facts) -> Criterion:
+    one, _, three = case["steps"]
+    said, again = seen["said"], seen["again"]
+    if not seen["raised"]:
+        message = "`write` came back as if all were well: let the OSError through"
+    elif said.get("step") != one or not said.get("right"):
+        message = f"{shown(said)}, and step {one} had been written: remove older ones last"
+    else:
+        message = f"with room again, after one more write: {shown(again)}"
+    passed = bool(
+        seen["raised"]
+        and said.get("step") == one
+        and said.get("right")
+        and again.get("step") == three
+        and again.get("right")
+    )
+    return criterion("full disk", 1, passed, _SURVIVED[passed], _SURVIVED[True], message)
+
+
+def _judge_power(case: Facts, seen: Facts) -> Criterion:
+    said, two = seen["said"], case["steps"][1]
+    passed = said.get("step") == two and said.get("right", False)
+    message = (
+        f"`write` of step {two} had come back, the power failed, and {shown(said)}: what is not"
+        " forced to the disk is lost. flush(), then os.fsync(file.fileno()), before the rename"
+    )
+    return criterion("power cut", 1, passed, _SURVIVED[passed], _SURVIVED[True], message)
+
+
+def _judge_kept(kept: list[int]) -> Criterion:
+    """Whether older checkpoints are removed."""
+    name, weight = "room", 1
+    if not kept:
+        return not_judged(criterion(name, weight, False, "", "", ""))
+    found, wanted = kept
+    message = "keep the newest `keep` checkpoints, and remove the older ones after each write"
+    passed = found <= 1.25 * wanted + 1024
+    measured = f"{found / wanted:.2g} times the bytes"
+    return criterion(name, weight, passed, measured, "about 1", message)
