@@ -1,6 +1,10 @@
 """The table of symptoms: complete, sourced, and about tools that exist."""
 
+import json
+import re
+
 from utils import symptoms
+from utils.catalog import ROOT
 
 
 def test_every_row_is_filled_and_has_sources() -> None:
@@ -24,3 +28,14 @@ def test_the_tables_name_the_tools_of_today() -> None:
         assert len({line.count("|") for line in lines}) == 1
         assert "neuron-profile" not in repr(table)
     assert "`neuron-explorer`" in repr(neuron)
+
+
+def test_the_places_that_are_named_exist() -> None:
+    for row in symptoms.symptoms():
+        lesson, section = re.fullmatch(
+            r"(?:lesson (\d\d), )?section (\d+)(?:, fault \d)?", row.where
+        ).groups()
+        (path,) = (ROOT / "notebooks").glob(f"{lesson or '06'}_*.ipynb")
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+        assert re.search(rf"^## {section} ", text, re.M), row.where
