@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utils import planner, training_memory
-from utils.collectives import seconds
+from utils.collectives import NAMES, seconds
 from utils.facts import figure
 from utils.facts.records import content
+from utils.hardware import machine
 from utils.networks import TinyGPT
 from utils.planner import Layout, architecture, cluster, plans
 from utils.planner.compiled import tiny_gpt
@@ -252,7 +253,16 @@ def test_the_table_names_the_best_and_why_others_lose() -> None:
     head, *rows = planner.ranked(found, 30)
     assert head[-1] == "why" and rows[0][-1].startswith("best: ")
     assert len({row[:2] for row in rows}) == len(rows)
-    assert all("slower, most by" in row[-1] or "does not fit" in row[-1] for row in rows[1:])
+    assert all("slower; " in row[-1] or "does not fit" in row[-1] for row in rows[1:])
+
+
+@pytest.mark.parametrize("instance", NAMES)
+def test_every_instance_with_a_fabric_can_be_planned_for(instance: str) -> None:
+    chips = machine(instance).chips
+    joined = cluster(instance, chips)
+    assert joined.ranks * joined.hbm_bytes == pytest.approx(machine(instance).hbm_bytes)
+    assert joined.ranks == joined.fabric.ranks
+    assert 0 < plans(LLAMA, joined, 4096, 4096 * 1152).best.mfu < 0.7
 
 
 # Bad input

@@ -42,26 +42,26 @@ def cluster(instance: str = "trn2.48xlarge", chips: int = 16, dtype: str = "bf16
     """
     if instance not in NAMES:
         raise ValueError(f"no instance {instance!r} to plan for; there are {', '.join(NAMES)}")
-    kind = str(figure(f"{instance}.accelerator").value)
-    each = int(figure(f"{instance}.accelerators").number)
+    whole = machine(instance)
+    each = whole.chips
     if chips < 1 or (chips % each if chips > each else each % chips):
         below = max(1, chips // each) * each
         raise ValueError(
             f"{chips} chips of {instance}, which has {each}: take a divisor of {each}, or a"
             f" multiple such as {below} or {below + each}"
         )
-    chip = machine(kind.lower())
     joined = fabric(instance, max(1, chips // each))
     cores = joined.tiers[0].ranks
+    ranks = each * cores
     servers = f"{instance}.servers"
     parts = int(figure(servers).number) if "ultraserver" in instance else 1
     return Cluster(
         name=f"{chips:,} chips of {instance}",
         chips=chips,
         ranks=chips * cores,
-        flops=chip.rate(dtype) / cores,
-        hbm_bytes=chip.hbm_bytes / cores,
-        hbm_bytes_per_s=chip.hbm_bytes_per_s / cores,
+        flops=whole.rate(dtype) / ranks,
+        hbm_bytes=whole.hbm_bytes / ranks,
+        hbm_bytes_per_s=whole.hbm_bytes_per_s / ranks,
         fabric=joined,
         node_chips=min(chips, each // parts),
     )

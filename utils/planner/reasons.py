@@ -5,57 +5,66 @@ from utils.planner.plans import Plan, Plans
 from utils.planner.steps import SAID
 
 GIB = 2**30
-REMEDIES = {
-    "weights": "more tensor ranks or stages, or ZeRO 3",
-    "gradients": "more tensor ranks or stages, or ZeRO 2",
-    "optimizer": "ZeRO 1, or more tensor ranks or stages",
-    "activations": "recompute, smaller micro-batches, or more tensor ranks",
-    "logits": "smaller micro-batches, or more tensor ranks",
-    "buffers": "smaller micro-batches, or no ZeRO 2 and 3",
-}
 
 
 def why(plan: Plan, best: Plan) -> str:
     """One sentence on `plan`, measured against `best`."""
     if not plan.fits:
         part = max(plan.memory, key=lambda each: plan.memory[each])
+        needed, usable = plan.memory_bytes / GIB, plan.usable_bytes / GIB
         return (
-            f"does not fit: {plan.memory_bytes / GIB:.1f} GiB of {plan.usable_bytes / GIB:.1f},"
-            f" {plan.memory[part] / GIB:.1f} of it {part}; what would help: {REMEDIES[part]}"
+            f"does not fit: {needed:.1f} GiB of {usable:.1f}, {plan.memory[part] / GIB:.1f} of it"
+            f" {part}; what would help: {_helps(part, plan.layout)}"
         )
     if plan.layout == best.layout:
         part = max(plan.seconds, key=lambda each: plan.seconds[each])
         second = max((p for p in plan.seconds if p != part), key=lambda p: plan.seconds[p])
         return (
             f"best: {plan.seconds[part] / plan.step_seconds:.0%} of the step is"
-            f" {SAID[part]}, next come {SAID[second]}"
+            f" {SAID[part]}, then come {SAID[second]}"
         )
     more = {part: plan.seconds[part] - best.seconds[part] for part in plan.seconds}
     part = max(more, key=lambda each: more[each])
     slower = plan.step_seconds / best.step_seconds - 1
     if more[part] <= 0 or slower <= 0:
         return "as fast as the best"
-    return f"{slower:.1%} slower, most by {SAID[part]} (+{more[part]:.3g} s): {_cause(part, plan)}"
+    return f"{slower:.1%} slower; {SAID[part]} +{more[part]:.3g} s: {_cause(part, plan, best)}"
 
 
-def _cause(part: str, plan: Plan) -> str:
-    x: Layout = plan.layout
+def _helps(part: str, layout: Layout) -> str:
+    """What would need less of a part than this layout does."""
+    shards = ["optimizer", "gradients", "weights"]
+    ways = []
+    if part in shards and layout.zero <= shards.index(part) and layout.data > 1:
+        ways.append(f"ZeRO {shards.index(part) + 1}")
+    if part == "activations" and layout.recompute != "full":
+        ways.append("recompute")
+    if part in ("activations", "logits", "buffers") and layout.micro_batch > 1:
+        ways.append("smaller micro-batches")
+    if part == "buffers" and layout.zero > 1:
+        ways.append("ZeRO 1")
+    ways.append("more tensor ranks" + (" or stages" if part in shards else ""))
+    return " or ".join(ways)
+
+
+def _cause(part: str, plan: Plan, best: Plan) -> str:
+    x = plan.layout
     match part:
         case "products":
             return (
                 "it computes the forward pass again"
-                if x.recompute == "full"
+                if x.recompute == "full" != best.layout.recompute
                 else "its fullest stage has the head besides its layers, or layers left over"
                 if x.pipeline > 1
                 else "keys and values are computed on several ranks"
             )
         case "between":
-            return "what is not divided by the tensor ranks, or is done again, goes through memory"
+            return "what the tensor ranks do not divide, or what is done again, passes memory"
         case "tensor":
-            return f"{x.tensor} ranks sum in every layer over {plan.reach['tensor']}"
+            return f"{x.tensor} ranks, in every layer, over {plan.reach['tensor']}"
         case "data":
             often = "in every micro-batch" if x.zero > 1 else "once a step"
-            return f"{x.data} ranks, ZeRO {x.zero}, {often} over {plan.reach['data']}"
+            return f"{x.data} ranks, {often}, over {plan.reach['data']}"
         case "pipeline":
             return f"{x.pipeline} stages over {plan.reach['pipeline']}"
         case "bubble":
