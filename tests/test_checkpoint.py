@@ -337,6 +337,13 @@ def test_the_background_saves_what_was_there_when_it_was_asked(tmp_path, monkeyp
     assert [each.tolist() for each in loaded] == [[0.0] * 3, [1.0] * 3]
 
 
+def test_a_copy_on_the_host_is_not_changed_by_training() -> None:
+    weights = torch.zeros(2)
+    kept = checkpoint.on_host({"weights": weights, "more": [(weights,)]})
+    weights += 1
+    assert [kept["weights"].tolist(), kept["more"][0][0].tolist()] == [[0.0, 0.0]] * 2
+
+
 @pytest.mark.parametrize("surfaces", ["save", "wait", "exit"])
 def test_an_error_in_the_background_comes_to_light_once(tmp_path, monkeypatch, surfaces) -> None:
     def full(run, step, content, keep):
