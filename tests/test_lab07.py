@@ -1,0 +1,605 @@
+"""Lab 07: what it expects of layouts is what the compiler makes, right answers pass however they
+are written, other ways to compute agree, and nothing an answer returns can break a check.
+"""
+
+import itertools
+import json
+import math
+import random
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import hostile
+from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.wrong_answers.lab07 import RIGHT, WRONG
+from utils import catalog, collectives, fresh
+from utils.catalog import ROOT
+from utils.exercises import apart, decide, judge, observe_case
+from utils.exercises.lab07 import (
+    averages,
+    curves,
+    examples,
+    layouts,
+    mlp,
+    planning,
+    plans,
+    predicted,
+    ranks,
+    scaling,
+)
+from utils.exercises.lab07.observe import OBSERVERS, observe_average
+from utils.exercises.truth import loss_and_gradients
+from utils.grading import batch, confine, shown
+from utils.grading import lab as grading_lab
+
+EXERCISES = [f"lab07.{name}" for name in OBSERVERS]
+IN_PROCESS = ["lab07.ex2", "lab07.ex4", "lab07.ex5"]
+"""Those whose answers run in the process of the check."""
+SEEDS = ["a private one", "another"]
+
+
+@pytest.fixture(scope="module")
+def names() -> dict:
+    return names_of("lab07")
+
+
+def seen(exercise_id: str, answer, case: dict) -> dict:
+    return json.loads(json.dumps(observe_case(exercise_id, answer, case), allow_nan=False))
+
+
+# Right answers
+
+
+BUCKET = """
+def average_gradients(parameters, samples, all_reduce):
+    grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+    flat = torch.cat([g.detach().to(torch.float32).reshape(-1) * samples for g in grads])
+    summed = all_reduce(torch.cat([flat, torch.tensor([samples], dtype=torch.float32)]))
+    parts = (summed[:-1] / summed[-1]).split([p.numel() for p in parameters])
+    return tuple(part.view_as(p) for part, p in zip(parts, parameters))
+"""
+OTHER_WAYS = {
+    "biases left, a tuple for an axis": (
+        "lab07.ex1",
+        """
+def annotate(mesh, model, x):
+    xs.mark_sharding(model[0].weight, mesh, (("model",), None))
+    xs.mark_sharding(model[-1].weight, mesh, (None, ("model",)))
+    xs.mark_sharding(x, mesh, (mesh.axis_names[0], None))
+    return model
+""",
+    ),
+    "by numbers of axes": (
+        "lab07.ex1",
+        """
+def annotate(mesh, model, x):
+    for tensor, spec in ((x, (0, None)), (model[0].weight, (1, None)),
+                         (model[2].weight, (None, 1)), (model[0].bias, (1,))):
+        xs.mark_sharding(tensor, mesh, spec)
+""",
+    ),
+    "the hidden values marked, too": (
+        "lab07.ex1",
+        changed(
+            RIGHT["ex1"],
+            (
+                'xs.mark_sharding(x, mesh, ("data", None))',
+                'xs.mark_sharding(x, mesh, ("data", None))\n    model[1].register_forward_hook('
+                'lambda m, i, o: [None, xs.mark_sharding(o, mesh, ("data", "model"))][0])',
+            ),
+        ),
+    ),
+    "lists and arrays": (
+        "lab07.ex2",
+        """
+def predict(r, i, h, o):
+    import numpy as np
+
+    sizes = lambda n: np.array([i * h / n, h / n, h * o / n, o, 1])
+    return {
+        "E": {"all-reduce": [6, float(4 * (sizes(2).sum() + r * o / 2))]},
+        "A": {"all-reduce": [len(sizes(1)), sizes(1).sum() * 4]},
+        "B": {"all-gather": [1.0, r * h * 4.0]},
+        "C": {"all-reduce": (1, np.int64(r * h * 4))},
+        "D": {"all-gather": [2, 4 * h * (i + o)]},
+        "F": {},
+    }
+""",
+    ),
+    "one bucket": ("lab07.ex3", BUCKET),
+    "the share of a rank first": (
+        "lab07.ex3",
+        changed(
+            RIGHT["ex3"],
+            ("* samples", "* (samples / total)"),
+            ("all_reduce(weighted) / total", "all_reduce(weighted)"),
+        ),
+    ),
+    "in float64": (
+        "lab07.ex3",
+        changed(
+            RIGHT["ex3"],
+            ("torch.zeros(parameter.shape)", "torch.zeros(parameter.shape).double()"),
+            (".grad.float()", ".grad.double()"),
+            ("all_reduce(weighted) / total", "(all_reduce(weighted) / total).float()"),
+        ),
+    ),
+    "products of sizes": (
+        "lab07.ex4",
+        """
+def choose(model, cluster):
+    import itertools
+
+    L, W, S, B = (model[n] for n in ("layers", "width", "length", "sequences"))
+    P, best, fits = 12 * L * W * W, (math.inf, None), 0
+    powers = [2**k for k in range(12)]
+    for d, t, p in itertools.product(powers, powers, powers):
+        if d * t * p != cluster["chips"] or cluster["chips_per_server"] % t or L % p or B % d:
+            continue
+        m = B / d
+        gb = (16 * P / t / p + 34 * S * W / t * L / p * min(p, m)) / 1e9
+        if gb <= cluster["memory_gb"]:
+            fits += 1
+            seconds = 6 * P * B * S / cluster["chips"] / cluster["tflops"] / 1e12
+            ring = 2 * (t - 1) / t * 2 * S * W / cluster["inside_gb_per_s"] / 1e9
+            seconds = (seconds + m * L / p * 4 * ring) * (1 + (p - 1) / m)
+            seconds += 2 * (d - 1) / d * 2 * P / t / p / cluster["between_gb_per_s"] / 1e9
+            best = min(best, (seconds, (d, t, p)))
+    layout = best[1] and dict(zip(("data", "tensor", "pipeline"), map(float, best[1])))
+    return {"fits": fits, "layout": layout, "step_s": best[0] if layout else None, "more": 1}
+""",
+    ),
+    "with numpy": (
+        "lab07.ex5",
+        changed(
+            RIGHT["ex5"],
+            (
+                'first, last = curve["rows"][0]',
+                "import numpy as np\n    first, last = {k: np.float64(v) for k, v in"
+                ' curve["rows"][0].items()}',
+            ),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("exercise_id", "source"),
+    [pytest.param(*answer, id=way.replace(" ", "-")) for way, answer in OTHER_WAYS.items()],
+)
+def test_other_right_ways_pass(exercise_id: str, source: str, seed: str, names: dict) -> None:
+    verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), seed)
+    assert verdict.state == "passed", verdict
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "source"),
+    [
+        pytest.param(w[0], w[2], id=f"{w[0]}-{w[1].replace(' ', '-')}")
+        for w in WRONG
+        if w[1] != "for ever"
+    ],
+)
+def test_a_wrong_answer_loses_points_with_another_seed_and_a_report_shows_what_it_measured(
+    exercise_id: str, source: str, names: dict
+) -> None:
+    # Two meshes are enough for exercise 1, and what exercise 2 compiles is no part of a judgement.
+    cases = [each | {"compiled": False} for each in cases_of(exercise_id, "a private one")]
+    cases = cases[:2] if exercise_id == "lab07.ex1" else cases
+    answer = answer_from(source, exercise_id, names)
+    verdict = decide(exercise_id, cases, [seen(exercise_id, answer, each) for each in cases], 10.0)
+    assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
+    assert [c.measured for c in verdict.criteria if not shown.known(c.measured)] == []
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_what_does_nothing_wins_nothing(exercise_id: str) -> None:
+    for value in (None, {}):
+        verdict = verdict_of(exercise_id, lambda *_, value=value: value, "public")
+        assert verdict.points == 0 and any(c.message for c in verdict.criteria), verdict
+
+
+CONSTANTS = {
+    "lab07.ex2": [dict.fromkeys("ABCDE", {"all-reduce": (1, 4)})],
+    "lab07.ex4": [
+        {"fits": 3, "layout": None, "step_s": None},
+        {"fits": 1, "layout": {"data": 16, "tensor": 1, "pipeline": 1}, "step_s": 1.0},
+    ],
+    "lab07.ex5": [{"cause": cause, "number": 0.5} for cause in curves.CAUSES],
+}
+
+
+@pytest.mark.parametrize("exercise_id", CONSTANTS)
+def test_what_answers_always_the_same_wins_nothing(exercise_id: str) -> None:
+    for value in CONSTANTS[exercise_id]:
+        verdict = verdict_of(exercise_id, lambda *_, value=value: value, "public")
+        assert verdict.points == 0, (value, verdict)
+
+
+def test_ten_wrong_answers_are_known_of_each() -> None:
+    for exercise_id in EXERCISES:
+        assert sum(wrong[0] == exercise_id for wrong in WRONG) >= 10
+
+
+# What an answer may return
+
+
+class Odd(dict):
+    def __repr__(self) -> str:
+        raise RuntimeError("not to be shown")
+
+
+def garbage() -> list:
+    return [
+        *(None, True, "text", b"bytes", math.nan, math.inf, 10**400, -1, 1j, Fraction(1, 3)),
+        *([], [[]] * 6, [1.0] * 100_000, range(6), ("a", "b"), {1, 2}, {"x" * 999}, {}, Odd()),
+        {name: Odd() for name in "ABCDE"},
+        {name: {"all-reduce": (10**400, math.nan)} for name in "ABCDE"},
+        {name: {"x" * 10_000: 1, 3: None} for name in "ABCDE"},
+        {"fits": math.nan, "layout": [], "step_s": Odd()},
+        {"fits": 10**400, "layout": {"data": 0, "tensor": -1, "pipeline": 1e308}, "step_s": 1e308},
+        {"fits": None, "layout": {"data": 1.5, "tensor": "x", "pipeline": []}, "step_s": "x"},
+        {"fits": 1, "layout": dict.fromkeys(planning.AXES, 5e-324), "step_s": 5e-324},
+        {"cause": Odd(), "number": Odd()},
+        {"cause": "x" * 10_000, "number": math.nan},
+        {"cause": None, "number": 10**400},
+    ]
+
+
+@pytest.mark.parametrize("exercise_id", IN_PROCESS)
+def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
+    cases = [case | {"compiled": False} for case in cases_of(exercise_id, "first")]
+    for value in garbage():
+        facts = [seen(exercise_id, lambda *_, value=value: value, case) for case in cases]
+        assert all("facts" in each for each in facts), facts
+        assert len(json.dumps(facts)) < 50_000
+        verdict = decide(exercise_id, cases, facts, 10.0)
+        assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
+
+
+KEYS = "A B all-reduce fits layout data tensor pipeline step_s cause number".split()
+PLAIN = st.recursive(
+    st.none() | st.integers() | st.floats() | st.text(max_size=3) | st.booleans(),
+    lambda inner: (
+        st.lists(inner, max_size=6)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.sampled_from(KEYS), inner)
+    ),
+    max_leaves=12,
+)
+CASES = {name: cases_of(name, "first")[-1] for name in IN_PROCESS}
+
+
+@given(PLAIN)
+@settings(max_examples=60, deadline=None)
+def test_no_plain_value_breaks_a_judgement(value: object) -> None:
+    for exercise_id, case in CASES.items():
+        facts = seen(exercise_id, lambda *_: value, case)
+        assert decide(exercise_id, [case], [facts], 10.0).state == "tried"
+
+
+def _each_as_averages(case: dict) -> list[dict]:
+    import torch
+
+    tensors = [torch.zeros(2), torch.tensor([math.nan]), torch.zeros(3, dtype=torch.int64)]
+    found = []
+    for value in [*garbage(), *tensors, tensors, [torch.zeros(10**6)], torch.nn.Linear(1, 1)]:
+        found.append(ranks.averaged(lambda *i, value=value: (i[2](torch.ones(1)), value)[1], case))
+    return found
+
+
+def test_no_returned_value_breaks_the_check_of_averages() -> None:
+    first, *_, last = cases_of("lab07.ex3", "first")
+    for case in (first, last):
+        for facts in fresh.run(_each_as_averages, case):
+            plain = json.loads(json.dumps(facts, allow_nan=False))
+            rows = averages.judge_average(case, plain)
+            assert not rows[1].passed and not rows[2].passed
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=5, deadline=None)
+def test_cases_are_plain_the_same_for_a_seed_and_fit_on_a_card(seed: int) -> None:
+    for exercise_id in EXERCISES:
+        cases = cases_of(exercise_id, seed)
+        assert json.loads(json.dumps(cases)) == cases == cases_of(exercise_id, seed)
+        assert len(json.dumps(cases)) < 2**16
+        for case in cases:
+            assert len(judge(exercise_id).words(case)) <= 160
+
+
+# Layouts
+
+
+def compiled(sizes: dict[str, int]) -> dict[str, dict]:
+    found = mlp.compiled([(layouts.LAYOUTS[n], layouts.MESHES[n]) for n in "ABCDE"], sizes)
+    return dict(zip("ABCDE", found, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_expected_of_layouts_is_what_the_compiler_makes(seed: int) -> None:
+    for case in cases_of("lab07.ex2", seed):
+        right = predicted.expected(case["sizes"])
+        assert compiled(case["sizes"]) == {
+            name: {kind: [number, size]} for name, (kind, number, size) in right.items()
+        }
+
+
+def test_with_few_rows_the_compiler_gathers_activations_as_the_lab_says() -> None:
+    sizes = {"rows": 8, "inputs": 32, "hidden": 64, "outputs": 48}
+    right = predicted.expected(sizes)
+    found = compiled(sizes)
+    assert found["D"] != {"all-gather": list(right["D"][1:])}
+    for name in "ABCE":
+        kind, number, size = right[name]
+        assert found[name] == {kind: [number, size]}
+
+
+def test_a_wrong_prediction_is_never_a_right_one() -> None:
+    for case in cases_of("lab07.ex2", "public"):
+        for name, (_, _, right) in predicted.expected(case["sizes"]).items():
+            for text, number in predicted.ways(name, case["sizes"]):
+                # One collective has no other number of bytes than all together.
+                assert number != right or "all collectives" in text, (name, text)
+
+
+# Averages
+
+
+def _gradients(case: dict) -> list:
+    import torch
+
+    weights, samples = ranks.data(case)
+    x = torch.cat([each for each, _ in samples])
+    y = torch.cat([each for _, each in samples])
+    _, found = loss_and_gradients(weights, x, y)
+    return torch.cat([each.flatten() for each in found]).tolist()
+
+
+def test_the_right_average_is_the_gradient_of_one_large_batch() -> None:
+    for case in cases_of("lab07.ex3", "public"):
+        limit = 1e-6 if case["dtype"] == "float32" else averages.ROUGH
+        assert (
+            averages.distance(
+                averages.truth(case, averages.local_gradients(case)), _gradients(case)
+            )
+            < limit
+        )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_limits_of_averages_lie_between_right_and_wrong_ways(seed: int, names: dict) -> None:
+    ways = [names["average_gradients"], answer_from(BUCKET, "lab07.ex3", names)]
+    for case in cases_of("lab07.ex3", seed):
+        local = averages.local_gradients(case)
+        right = averages.truth(case, local)
+        for answer in ways:
+            for returned in observe_average(answer, case)["returned"]:
+                flat = [value for each in returned for value in each]
+                assert averages.distance(flat, right) < averages.FINE / 10
+        if len(set(case["samples"])) > 1:
+            for text, flat in averages.ways(case, local):
+                assert averages.distance(flat, right) > averages.ROUGH, text
+
+
+def test_ranks_that_do_not_meet_are_told() -> None:
+    case = {**cases_of("lab07.ex3", 1)[0], "samples": [1, 2, 0]}
+
+    def different(parameters, samples, all_reduce):
+        import torch
+
+        return all_reduce(torch.zeros(1 + samples))
+
+    def twice(parameters, samples, all_reduce):
+        import torch
+
+        for _ in range(1 + (samples == 2)):
+            all_reduce(torch.zeros(1))
+
+    def endless(parameters, samples, all_reduce):
+        import torch
+
+        while True:
+            all_reduce(torch.zeros(1))
+
+    assert observe_average(different, case)["problem"]["kind"] == "mismatch"
+    problem = observe_average(twice, case)["problem"]
+    assert problem == {"kind": "hang", "waiting": [1], "ended": [0, 2]}
+    facts = observe_case("lab07.ex3", endless, case)
+    assert facts["error"].startswith("Stuck: more than")
+
+
+# Plans
+
+
+def _exactly(question: dict) -> tuple[int, list]:
+    """How many layouts fit, and pairs of seconds and layout: in fractions, pieces counted."""
+    model, cluster = question["model"], question["cluster"]
+    sizes = range(1, cluster["chips"] + 1)
+    parameters = 12 * model["layers"] * model["width"] ** 2
+    flop = Fraction(6 * parameters * model["length"], cluster["tflops"] * 10**12)
+    found = []
+    for tensor, pipeline in itertools.product(sizes, sizes):
+        data = Fraction(cluster["chips"], tensor * pipeline)
+        whole = [data, Fraction(cluster["chips_per_server"], tensor),
+                 Fraction(model["layers"], pipeline), model["sequences"] / data]  # fmt: skip
+        if any(each.denominator != 1 for each in whole):
+            continue
+        mine, stage = int(whole[3]), int(whole[2])
+        own = Fraction(parameters, tensor * pipeline)
+        held = Fraction(34 * model["length"] * model["width"], tensor) * stage
+        # One forward, one backward: the first stage holds what has gone in and not come back.
+        flight = max(min(mine, pipeline), 1)
+        if 16 * own + held * flight > cluster["memory_gb"] * 10**9:
+            continue
+
+        def ring(size: Fraction, among: int, rate: int) -> Fraction:
+            return 2 * (among - 1) * size / among / (rate * 10**9)
+
+        reduce = ring(Fraction(2 * model["length"] * model["width"]), tensor,
+                      cluster["inside_gb_per_s"])  # fmt: skip
+        slot = flop / (tensor * pipeline) + 4 * stage * reduce
+        # The last sequence enters the first stage after the others and passes all stages.
+        end = [[Fraction(0)] * (pipeline + 1) for _ in range(mine + 1)]
+        for sequence in range(1, mine + 1):
+            for place in range(1, pipeline + 1):
+                end[sequence][place] = slot + max(end[sequence - 1][place],
+                                                  end[sequence][place - 1])  # fmt: skip
+        seconds = end[mine][pipeline] + ring(2 * own, int(data), cluster["between_gb_per_s"])
+        found.append((seconds, (int(data), tensor, pipeline)))
+    return len(found), found
+
+
+def test_plans_are_those_of_a_pipeline_played_piece_by_piece() -> None:
+    rng = random.Random(5)
+    for kind in plans.KINDS:
+        while True:
+            question = plans._question(rng, kind)
+            if question["cluster"]["chips"] <= 32 and question["model"]["sequences"] <= 64:
+                break
+        count, found = _exactly(question)
+        assert count == len(planning.fit(question))
+        for seconds, layout in found:
+            assert math.isclose(planning.step(question, layout), seconds, rel_tol=1e-9)
+        assert planning.best(question) == (min(found)[1] if found else None)
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=5, deadline=None)
+def test_every_kind_of_plan_is_asked_for_and_none_is_a_matter_of_rounding(seed: int) -> None:
+    for case in cases_of("lab07.ex4", seed):
+        kinds = set()
+        for question in case["questions"]:
+            times = sorted(planning.step(question, each) for each in planning.fit(question))
+            best = planning.best(question)
+            kinds.add(plans._kind([best] if best else []))
+            assert len(times) < 2 or times[1] > plans.MARGIN * times[0]
+        assert kinds == set(plans.KINDS)
+
+
+def test_the_example_of_the_task_says_what_the_formulas_give() -> None:
+    question = {"model": examples.MODEL, "cluster": examples.CLUSTER}
+    cells = catalog.read_notebook(catalog.lab_notebooks(ROOT, "lab07")[0])["cells"]
+    task, hints = (
+        next(catalog.text(cell) for cell in cells if cell["id"] == name)
+        for name in ("ex4-task", "ex4-hints")
+    )
+    layout, best = (16, 4, 1), planning.best(question)
+    said = [
+        f"{len(list(planning.allowed(question)))} layouts are allowed",
+        f"and {len(planning.fit(question))} fit",
+        f"{planning.memory_gb(question, layout):.2f} in all",
+        f"{planning.memory_gb(question, layout, no_activations=True):.2f} GB for parameters",
+        f"{planning.step(question, layout):.3f} s a step",
+        f"data {best[0]}, tensor {best[1]}, pipeline {best[2]}, with"
+        f" {planning.step(question, best):.3f} s",
+    ]
+    assert [each for each in said if each not in task] == []
+    whole = planning.step(question, layout)
+    alone = {"no_tensor": True, "no_gradients": True}
+    assert (
+        f"{planning.step(question, layout, **alone):.3f} s computing,"
+        f" {whole - planning.step(question, layout, no_tensor=True):.3f} s all-reduces of the"
+        f" layers, {whole - planning.step(question, layout, no_gradients=True):.3f} s gradients"
+    ) in hints
+    wide = {**question, "cluster": {**examples.CLUSTER, "between_gb_per_s": 100}}
+    assert planning.best(wide)[0] > 1, "the lab says that data takes over"
+
+
+@pytest.mark.parametrize("ranks_of_ring", [2, 8, 64])
+def test_an_all_reduce_takes_as_long_as_the_course_says_of_a_ring(ranks_of_ring: int) -> None:
+    tier = collectives.Tier("ring", ranks_of_ring, 0.0, 5e10, "ring")
+    found = collectives.seconds("all-reduce", 3e8, tier, algorithm="ring").seconds
+    assert math.isclose(planning._ring(3e8, ranks_of_ring, 5e10), found, rel_tol=1e-12)
+
+
+# Curves
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=10, deadline=None)
+def test_every_cause_is_there_and_what_is_no_cause_varies(seed: int) -> None:
+    cases = cases_of("lab07.ex5", seed)
+    for case in cases:
+        assert sorted(scaling.truth(each)[0] for each in case["curves"]) == sorted(curves.CAUSES)
+    all_curves = [each for case in cases for each in case["curves"]]
+    for each in all_curves:
+        for row in each["rows"]:
+            parts = row["slowest_compute_s"] + row["communication_s"] + row["input_wait_s"]
+            assert math.isclose(row["step_s"], parts)
+    quiet = [each for each in all_curves if scaling.truth(each)[0] == "none"]
+    assert any(each["rows"][0]["chips"] > 1 for each in quiet)
+    grown = [
+        each
+        for each in all_curves
+        if scaling.truth(each)[0] in curves.LOST
+        and each["rows"][0]["samples_per_step"] != each["rows"][-1]["samples_per_step"]
+    ]
+    assert all(each["claim"] == "training" for each in grown)
+
+
+def test_the_example_of_the_curve_is_what_the_task_says() -> None:
+    assert scaling.truth(examples.CURVE) == ("communication", 0.28125)
+    assert scaling.efficiency(examples.CURVE) == pytest.approx(0.625)
+
+
+# Processes and the sandbox
+
+
+def test_what_happens_in_another_process_is_told_as_if_it_had_happened_here() -> None:
+    def work(answer, value):
+        return answer(value)
+
+    assert apart.observed(fresh.run, work, lambda value: value + 1, 1) == 2
+    with pytest.raises(RuntimeError, match=r"^'no' \(line \d+: raise KeyError") as caught:
+        apart.observed(fresh.run, work, _raises, 1)
+    assert type(caught.value).__name__ == "KeyError"
+    with pytest.raises(NotImplementedError, match="^lab07.ex1: not attempted$"):
+        apart.observed(fresh.run, work, _stub, 1)
+    with pytest.raises(RuntimeError, match="cannot be sent to a process of its own"):
+        generator = iter(each for each in ())
+        apart.observed(fresh.run, work, lambda value: generator, 1)
+
+
+def _raises(value):
+    raise KeyError("no")
+
+
+def _stub(value):
+    raise NotImplementedError("lab07.ex1: not attempted")
+
+
+def test_a_sandbox_sees_no_judgement() -> None:
+    found = confine.exercise_modules(grading_lab.load(ROOT, "lab07"), ROOT / "utils")
+    own = {path.stem for path in found if path.parent.name == "lab07"}
+    assert own == {"__init__", "observe", "examples", "layouts", "mlp", "ranks"}
+
+
+def test_the_lab_is_graded_in_a_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four devices and ranks work there, and an answer that ends its process ends no more."""
+    solution = catalog.lab_notebooks(ROOT, "lab07")[0]
+    made = json.loads(solution.read_text(encoding="utf-8"))
+    hostile.hand_in(tmp_path / "inbox" / "solution", made)
+    for exercise_id in EXERCISES:
+        _, name = exercise_id.split(".")
+        wrong = next(w for w in WRONG if w[0] == exercise_id and w[1] in TRIED_IN_A_SANDBOX)
+        hostile.cell(made, f"{name}-code")["source"] = wrong[2]
+    hostile.hand_in(tmp_path / "inbox" / "wrong", made)
+    rows = batch.grade(tmp_path / "inbox", tmp_path / "out", ROOT, "lab07", seed="s")
+    found = {row.student: row for row in rows}
+    assert found["solution"].total == 40, found["solution"]
+    assert [mark.state for mark in found["wrong"].marks] == [
+        *("error", "tried", "tried", "tried", "tried")
+    ]
+    measured = [c.measured for row in rows for mark in row.marks for c in mark.criteria]
+    assert len(measured) > 25 and shown.HIDDEN not in measured
+
+
+TRIED_IN_A_SANDBOX = {
+    *("ends its process", "no loss", "leaves early", "parts of layers", "claims believed")
+}

@@ -1,0 +1,73 @@
+"""Answers that are observed in a process of their own, because they need several devices, or may
+hang where no signal reaches.
+
+What happens to the answer there is told here as if it had happened here.
+"""
+
+import linecache
+import traceback
+from collections.abc import Callable
+from pickle import PicklingError
+from typing import Any
+
+from utils import fresh
+from utils.exercises import Answer
+
+SECONDS = 10.0
+"""Ten times and more what an answer takes."""
+
+_ENDLESS = (
+    "the check stopped the answer after {seconds:g} s: nothing that is asked for takes as long"
+)
+
+Run = Callable[..., Any]
+"""Runs a function in another process, such as `utils.fresh.run` or `utils.spmd.run`."""
+
+
+def observed(
+    run: Run,
+    work: Callable[..., Any],
+    answer: Answer,
+    *arguments: Any,
+    seconds: float = SECONDS,
+    **options: Any,
+) -> Any:
+    """What work(answer, *arguments) returns in another process; options go to `run`.
+
+    Raises: what `work` raised, under the same name and with the line of the answer in its message;
+    RuntimeError if the answer took for ever, ended its process or cannot be sent to another one.
+    """
+    # The first process of all waits for an import of seconds, which is not the answer's.
+    fresh.run(int)
+    try:
+        told = run(_told, work, answer, arguments, seconds=seconds, **options)
+    except TimeoutError:
+        raise RuntimeError(_ENDLESS.format(seconds=seconds)) from None
+    except fresh.Died as death:
+        raise RuntimeError(f"the answer ended its process ({death.cause})") from None
+    except fresh.Raised as error:
+        raise RuntimeError(f"the process of the answer failed: {error}") from None
+    except (TypeError, AttributeError, PicklingError) as error:
+        raise RuntimeError(
+            f"the answer cannot be sent to a process of its own: {error}. Let it use its arguments,"
+            " modules and plain values, and nothing else of this notebook"
+        ) from None
+    if "returned" in told:
+        return told["returned"]
+    kind, message, file, line = told["raised"]
+    if kind == "NotImplementedError":
+        raise NotImplementedError(message)
+    code = linecache.getline(file, line).strip()
+    place = f" (line {line}: {code})".replace(": )", ")") if line else ""
+    raise type(kind, (RuntimeError,), {})(f"{message}{place}")
+
+
+def _told(work: Callable[..., Any], answer: Answer, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """Runs in the other process."""
+    try:
+        return {"returned": work(answer, *arguments)}
+    except (Exception, SystemExit) as error:
+        file = getattr(getattr(answer, "__code__", None), "co_filename", "")
+        own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+        line = own[-1].lineno if own else 0
+        return {"raised": (type(error).__name__, str(error)[:500], file, line)}

@@ -1,0 +1,156 @@
+"""The cases and the judgement of an annotated MLP, exercise 1 of lab 07."""
+
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged, times
+
+TOLERANCE = 1e-4
+"""How far an output may lie from float64, relative to the largest. Float32 sums of some hundred
+products lie a hundred times closer."""
+FLOAT32 = 4
+
+
+def annotated_cases(rng: random.Random) -> list[Facts]:
+    """A mesh of 1 by 4, one of 2 by 2, and another of 1 by 4."""
+    cases = []
+    for mesh in ((1, 4), (2, 2), (1, 4)):
+        sizes = {
+            "rows": 8 * rng.randint(1, 4),
+            "inputs": 8 * rng.randint(3, 10),
+            "hidden": 16 * rng.randint(6, 12),
+            "outputs": 8 * rng.randint(2, 6),
+        }
+        cases.append({"mesh": list(mesh), "sizes": sizes | {"seed": rng.randrange(10**6)}})
+    return cases
+
+
+def annotated_words(case: Facts) -> str:
+    sizes = ", ".join(f"{name} {size}" for name, size in case["sizes"].items() if name != "seed")
+    data, model = case["mesh"]
+    return f"a mesh of {data} by {model}, {sizes}"
+
+
+def payload(case: Facts) -> int:
+    """Bytes of the one all-reduce: the rows of a device, all outputs."""
+    return case["sizes"]["rows"] // case["mesh"][0] * case["sizes"]["outputs"] * FLOAT32
+
+
+def judge_annotated(case: Facts, facts: Facts) -> list[Criterion]:
+    sizes, off = case["sizes"], facts["difference"]
+    right = off is not None and off <= TOLERANCE
+    output = criterion(
+        "output",
+        1,
+        right,
+        "equal" if right else "a float" if off is None else f"off by {off:.2g}",
+        f"within {TOLERANCE:g}",
+        "marking changes where values lie, not what they are: something else was changed",
+    )
+    memory = _memory(case, facts)
+    found = facts["collectives"]
+    one = [len(found) == 1 and found[0][0] == "all-reduce", _listed(found), "1 all-reduce"]
+    small = payload(case)
+    sent = sum(size for _, size, _ in found)
+    fits = one[0] and sent == small
+    alone = criterion("one collective", 3, *one, _why_not_one(case, facts))
+    size = criterion(
+        "payload", 2, fits, f"{sent:.0f} bytes", f"{small} bytes", _why_not_small(case, facts)
+    )
+    if not right:
+        # Of another computation it means nothing what it sends.
+        memory, alone, size = (not_judged(each) for each in (memory, alone, size))
+    elif not memory.passed:
+        whole = all(facts["shards"][each] == shape for each, shape in _whole(sizes).items())
+        # Without a mark the output is right and nothing is sent, which is no merit.
+        output = not_judged(output) if whole else output
+        alone, size = not_judged(alone), not_judged(size)
+    elif not alone.passed:
+        size = not_judged(size)
+    return [output, memory, alone, size]
+
+
+def _whole(sizes: dict[str, int]) -> dict[str, list[int]]:
+    return {
+        "first": [sizes["hidden"], sizes["inputs"]],
+        "second": [sizes["outputs"], sizes["hidden"]],
+    }
+
+
+def _memory(case: Facts, facts: Facts) -> Criterion:
+    """Whether each device holds its part of both weights and no more."""
+    parts, target = case["mesh"][1], f"1/{case['mesh'][1]} of both weights"
+    shares = []
+    for name, (rows, columns) in _whole(case["sizes"]).items():
+        held = facts["shards"][name]
+        shares.append(rows * columns / max(held[0] * held[1], 1))
+    texts = {
+        "first": "model[0].weight is whole on every device",
+        "second": "model[2].weight is whole on every device",
+    }
+    wrong = [text for text, share in zip(texts.values(), shares, strict=True) if share < parts]
+    message = f"{' and '.join(wrong)}: mark it along the axis 'model'"
+    if wrong and any(1 < share < parts for share in shares):
+        message = "a weight is divided, but not among all devices of the axis 'model'"
+    if not wrong and any(share > parts for share in shares):
+        message = (
+            "a weight is divided along 'data', too: devices with other rows need the same weights"
+        )
+    measured = " and ".join(f"1/{share:g}" for share in shares)
+    passed = all(share == parts for share in shares)
+    return criterion("weights on a device", 3, passed, measured, target, message)
+
+
+def _listed(found: list) -> str:
+    kinds: dict[str, int] = {}
+    for kind, _, _ in found:
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
+
+
+_ROWS_THEN_COLUMNS = (
+    "the first weight is divided along its inputs, so each device has partial sums of all hidden"
+    " values, and these are reduced: divide it along its outputs"
+)
+
+
+def _why_not_one(case: Facts, facts: Facts) -> str:
+    """What in the annotation makes the compiler send something else."""
+    sizes, shards, found = case["sizes"], facts["shards"], facts["collectives"]
+    kinds = [kind for kind, _, _ in found]
+    by_outputs = {
+        name: shards[name][0] < shape[0] for name, shape in _whole(sizes).items()
+    }  # out features divided, otherwise the in features
+    if not found:
+        return "nothing is sent: then no device needs what another one holds"
+    if by_outputs["first"] and by_outputs["second"]:
+        return (
+            "both weights are divided along their outputs: the second needs all of the hidden"
+            " values, which are gathered. Divide it along what it sums over"
+        )
+    if not by_outputs["first"] and by_outputs["second"]:
+        return _ROWS_THEN_COLUMNS
+    if not by_outputs["first"]:
+        return (
+            f"{_listed(found)}: both weights are divided along their inputs, and the first result"
+            " does not lie as the second needs it"
+        )
+    if "collective-permute" in kinds:
+        return "a tensor lies on one axis of the mesh and is needed on the other, so it is moved"
+    if shards["x"][1] < sizes["inputs"]:
+        return "x is divided along its features: each device needs all of them, of its rows"
+    return (
+        f"{_listed(found)}: the weights lie well; what else is marked, and along which axis?"
+        " x has to lie along 'data' or be whole"
+    )
+
+
+def _why_not_small(case: Facts, facts: Facts) -> str:
+    if facts["shards"]["first"][0] == case["sizes"]["hidden"]:
+        return _ROWS_THEN_COLUMNS
+    if case["mesh"][0] > 1 and facts["shards"]["x"][0] == case["sizes"]["rows"]:
+        return (
+            "every device works on all rows: mark x along the axis 'data', and each group of"
+            " devices reduces its own"
+        )
+    return f"{times(len(facts['collectives']), 'collective')}, but larger than the output needs"

@@ -1,0 +1,217 @@
+"""The cases and the judgement of explained scaling curves, exercise 5 of lab 07. All invented."""
+
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged, times
+from utils.exercises.lab07.scaling import (
+    GOOD,
+    chip_seconds,
+    efficiency,
+    losses,
+    speed,
+    truth,
+    ways,
+)
+from utils.exercises.values import near
+
+TOLERANCE = 1e-6
+MISLEADING = ("weak scaling", "batch grown", "baseline")
+LOST = ("communication", "input", "imbalance", "none")
+CAUSES = (*MISLEADING, *LOST)
+CASES = 4
+
+
+def curve_cases(rng: random.Random) -> list[Facts]:
+    """Four times seven curves, each cause once a time; the claims of the last three alternate."""
+    cases = []
+    for number in range(CASES):
+        causes = list(CAUSES)
+        rng.shuffle(causes)
+        curves = [_curve(rng, cause, number, place) for place, cause in enumerate(causes)]
+        cases.append({"curves": curves})
+    return cases
+
+
+def _curve(rng: random.Random, cause: str, number: int, place: int) -> Facts:
+    # Chips of the first row: where nothing is wrong, one is not always the fewest.
+    fewest = (2, 4) if cause == "none" and number % 2 else (1, 1, 2, 4)
+    while True:
+        found = _drawn(rng, cause, ("step", "training")[(number + place) % 2], fewest)
+        if truth(found)[0] == cause and _clear(found):
+            return found
+
+
+def _drawn(rng: random.Random, cause: str, claim: str, fewest: tuple[int, ...]) -> Facts:
+    claim = {"weak scaling": "step", "batch grown": "training"}.get(cause, claim)
+    # A batch that grows is no error of a claim about training, if it costs no samples.
+    grows = cause in ("weak scaling", "batch grown") or (claim == "training" and rng.random() < 0.5)
+    first, count = rng.choice(fewest), rng.randint(4, 6)
+    batch, seconds = 2 ** rng.randint(6, 10) * first, rng.uniform(2e-4, 2e-2)
+    samples = rng.randint(2, 90) * 1e5
+    lost = {each: rng.uniform(0.005, 0.02) for each in ("communication", "input", "imbalance")}
+    if cause in lost:
+        lost[cause] = rng.uniform(0.25, 1.2)
+        other = rng.choice([each for each in lost if each != cause])
+        lost[other] = rng.uniform(0.05, 0.5) * lost[cause]
+    elif cause in MISLEADING:
+        lost[rng.choice(list(lost))] = rng.uniform(0.02, 0.5)
+    slow = rng.uniform(1.25, 2.5) if cause == "baseline" else 1.0
+    rows: list[Facts] = []
+    for place in range(count):
+        chips = first * 2**place
+        size = batch * 2**place if grows else batch
+        share = place / (count - 1)
+        drift = 1 + 0.05 * share * rng.random()
+        compute = seconds * size / chips * drift * (1 if place else slow)
+        times_now = {each: compute * value * share for each, value in lost.items()}
+        slowest = compute + times_now["imbalance"]
+        target = samples * (1 + (rng.uniform(0.4, 2.5) * share if cause == "batch grown" else 0))
+        rows.append(
+            {
+                "chips": chips,
+                "samples_per_step": size,
+                "compute_s": compute,
+                "slowest_compute_s": slowest,
+                "communication_s": times_now["communication"],
+                "input_wait_s": times_now["input"],
+                "step_s": slowest + times_now["communication"] + times_now["input"],
+                "samples_to_target": round(target),
+            }
+        )
+    for row in rows:
+        row["claimed_speedup"] = speed(row) / speed(rows[0])
+    return {"claim": claim, "rows": rows}
+
+
+def _clear(curve: Facts) -> bool:
+    """Whether nothing lies at the edge of a rule."""
+    first, last = curve["rows"][0], curve["rows"][-1]
+    ordered = sorted(losses(last).values())
+    unfair = chip_seconds(first) / chip_seconds(last)
+    return (
+        abs(efficiency(curve) / GOOD - 1) > 0.02
+        and ordered[-1] > 1.2 * ordered[-2]
+        and not 1.02 < unfair < 1.2
+    )
+
+
+def curve_words(case: Facts) -> str:
+    return f"{times(len(case['curves']), 'scaling curve')}, the first {label(case['curves'][0])}"
+
+
+def label(curve: Facts) -> str:
+    last = curve["rows"][-1]
+    return (
+        f"claims a {curve['claim']} {last['claimed_speedup']:.3g} times as fast on"
+        f" {last['chips']} chips"
+    )
+
+
+def _seen(cause: str, curve: Facts) -> str:
+    """What in a curve shows its cause."""
+    first, last = curve["rows"][0], curve["rows"][-1]
+    if cause == "weak scaling":
+        return (
+            f"the claim is about one step, and samples_per_step goes from"
+            f" {first['samples_per_step']} to {last['samples_per_step']}"
+        )
+    if cause == "batch grown":
+        return (
+            "the claim is about training, and samples_to_target goes from"
+            f" {first['samples_to_target']} to {last['samples_to_target']}"
+        )
+    if cause == "baseline":
+        return (
+            f"a sample takes {chip_seconds(first):.3g} chip-seconds of compute in the first row and"
+            f" {chip_seconds(last):.3g} in the last: compare with the same program"
+        )
+    if cause == "none":
+        return (
+            f"chips are {last['chips'] / first['chips']:g} times as many, claimed is"
+            f" {last['claimed_speedup']:.3g}: that is 0.9 of it or more"
+        )
+    lost = ", ".join(f"{each} {value:.3g} s" for each, value in losses(last).items())
+    return f"in the last row a step of {last['step_s']:.3g} s loses most to something else: {lost}"
+
+
+def _no_alarm(cause: str, curve: Facts) -> str:
+    """Why a cause that was named is none."""
+    first, last = curve["rows"][0], curve["rows"][-1]
+    if cause == "weak scaling":
+        if curve["claim"] == "training":
+            return "the claim is about training: a batch may grow, if it takes no more samples"
+        return "samples_per_step is the same in all rows"
+    if cause == "batch grown":
+        if curve["claim"] == "step":
+            return "the claim is about one step, not about training"
+        return "samples_to_target is the same in all rows: this batch cost nothing"
+    if cause == "baseline":
+        return (
+            f"a sample takes {chip_seconds(first):.3g} chip-seconds of compute in the first row and"
+            f" {chip_seconds(last):.3g} in the last: that is no unfair first row"
+        )
+    return ""
+
+
+def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
+    said = facts["said"]
+    strange = next((each for each in said if isinstance(each, str)), None)
+    rows = (("misleading claims", 3), ("lost time", 2), ("numbers", 2))
+    if strange is not None:
+        message = f"`explain` returned {strange}: return {{'cause': a name, 'number': a number}}"
+        first = criterion(*rows[0], False, strange.partition(" without")[0], "a dict of 2", message)
+        return [first, *(not_judged(criterion(*row, False, "", "", "")) for row in rows[1:])]
+    pairs = list(zip(case["curves"], said, strict=True))
+    causes = [truth(curve)[0] for curve in case["curves"]]
+    found = []
+    for (name, weight), group in zip(rows, (MISLEADING, LOST), strict=False):
+        own = [
+            (place, _about_cause(*pairs[place]))
+            for place, cause in enumerate(causes)
+            if cause in group
+        ]
+        found.append(_criterion(name, weight, case, own))
+    numbers = [
+        (place, _about_number(curve, each))
+        for place, (curve, each) in enumerate(pairs)
+        if each["cause"] == causes[place]
+    ]
+    third = _criterion(*rows[2], case, numbers)
+    # One name for all of them is right of some.
+    same = len({each["cause"] for each in said}) < 2
+    all_named = len(numbers) == len(pairs)
+    return [
+        *(not_judged(each, each.message) if same else each for each in found),
+        third if all_named or not third.passed else not_judged(third),
+    ]
+
+
+def _criterion(name: str, weight: int, case: Facts, texts: list[tuple[int, str]]) -> Criterion:
+    wrong = [(place, text) for place, text in texts if text]
+    message = ""
+    if wrong:
+        place, text = wrong[0]
+        message = f"curve {place + 1} ({label(case['curves'][place])}): {text}"
+    shown = f"{len(texts) - len(wrong)} of {len(texts)}"
+    return criterion(name, weight, not wrong, shown, "all", message)
+
+
+def _about_cause(curve: Facts, said: Facts) -> str:
+    cause, right = said["cause"], truth(curve)[0]
+    if cause == right:
+        return ""
+    if cause not in CAUSES:
+        return f"{cause!r} is no name of a cause: take those of the task"
+    why = _no_alarm(cause, curve) if right not in MISLEADING else ""
+    return f"{cause!r} is not the cause: {why or _seen(right, curve)}"
+
+
+def _about_number(curve: Facts, said: Facts) -> str:
+    value, (cause, right) = said["number"], truth(curve)
+    if isinstance(value, str):
+        return f"{cause}: found {value}, return a number"
+    if near(value, right, TOLERANCE):
+        return ""
+    known = [text for text, number in ways(curve, cause) if text and near(value, number, TOLERANCE)]
+    return f"{cause}: {[*known, f'{value:.4g} is not the number that the task asks for'][0]}"

@@ -1,0 +1,138 @@
+"""What the answers of lab 07 do and return, as plain values. Judges nothing.
+
+What needs four devices, or ranks that may wait for ever, runs in a process of its own.
+"""
+
+from typing import Any
+
+from utils import fresh, spmd
+from utils.exercises import Answer, Facts, Observer, apart, called
+from utils.exercises.lab07 import mlp, ranks
+from utils.exercises.lab07.layouts import LAYOUTS, MESHES
+from utils.exercises.plain import describe, listed, number, text
+
+_MOST = 20
+"""Items that are kept: more is wrong in any case."""
+
+
+def observe_annotated(answer: Answer, case: Facts) -> Facts:
+    return apart.observed(
+        spmd.run, _annotated, answer, case["sizes"], tuple(case["mesh"]), devices=mlp.DEVICES
+    )
+
+
+def _annotated(answer: Answer, sizes: mlp.Sizes, shape: mlp.Shape) -> Facts:
+    """Runs where there are four devices."""
+    import torch_xla
+
+    mesh, model, x = mlp.build(sizes, shape)
+    right = mlp.reference(model, x)
+    answer(mesh, model, x)
+    with spmd.Compiled() as program:
+        y = model(x)
+        torch_xla.sync()
+    off = (y.detach().cpu().double() - right).abs().max() / right.abs().max()
+    return {
+        "collectives": [[one.kind, one.bytes, list(one.shapes[0])] for one in program.collectives],
+        "difference": _finite(float(off)),
+        "shards": {
+            "x": mlp.held(x),
+            "first": mlp.held(model[0].weight),
+            "second": mlp.held(model[2].weight),
+        },
+    }
+
+
+def _finite(value: float) -> float | None:
+    found = number(value)
+    return None if isinstance(found, str) else found
+
+
+def observe_predict(answer: Answer, case: Facts) -> Facts:
+    sizes = case["sizes"]
+    order = ("rows", "inputs", "hidden", "outputs")
+    shut = ("utils.fresh", "utils.spmd", "utils.exercises.lab07.mlp")
+    (said,) = called.each("lab07.ex2", answer, [tuple(sizes[name] for name in order)], shut)
+    compiled = None
+    if case["compiled"]:
+        # Afterwards: what a prediction is compared with must not be there to be read.
+        found = mlp.compiled([(LAYOUTS[name], MESHES[name]) for name in LAYOUTS], sizes)
+        compiled = dict(zip(LAYOUTS, found, strict=True))
+    predicted = {name: _kinds(said.get(name)) for name in LAYOUTS} if _is_dict(said) else None
+    return {"kind": describe(said), "predicted": predicted, "compiled": compiled}
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _kinds(said: Any) -> Any:
+    """A dict of kinds of collectives to pairs; None, or what else it is."""
+    if said is None or not isinstance(said, dict):
+        return None if said is None else describe(said)
+    return {text(kind): _pair(pair) for kind, pair in list(said.items())[:_MOST]}
+
+
+def _pair(value: Any) -> list[Any] | str:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return [number(value[0]), number(value[1])]
+    return describe(value)
+
+
+def observe_average(answer: Answer, case: Facts) -> Facts:
+    return apart.observed(fresh.run, ranks.averaged, answer, case)
+
+
+def _entries(said: Any, *names: str) -> dict[str, Any] | str:
+    """The named entries of a dict; otherwise what was returned, and which entry is missing."""
+    if not isinstance(said, dict):
+        return describe(said)
+    missing = [name for name in names if name not in said]
+    return f"{describe(said)} without {missing[0]!r}" if missing else {n: said[n] for n in names}
+
+
+def _maybe(value: Any) -> Any:
+    """A number, None, or what else it is."""
+    return None if value is None else number(listed(value, _MOST))
+
+
+def observe_plans(answer: Answer, case: Facts) -> Facts:
+    calls = [(each["model"], each["cluster"]) for each in case["questions"]]
+    found = []
+    for said in called.each("lab07.ex4", answer, calls, ("utils.planner",)):
+        entries = _entries(said, "fits", "layout", "step_s")
+        if isinstance(entries, dict):
+            layout = entries["layout"]
+            if layout is not None:
+                layout = _entries(layout, "data", "tensor", "pipeline")
+            if isinstance(layout, dict):
+                layout = {axis: number(size) for axis, size in layout.items()}
+            entries = {
+                "fits": number(entries["fits"]),
+                "layout": layout,
+                "step_s": _maybe(entries["step_s"]),
+            }
+        found.append(entries)
+    return {"said": found}
+
+
+def observe_curves(answer: Answer, case: Facts) -> Facts:
+    found = []
+    for said in called.each("lab07.ex5", answer, [(each,) for each in case["curves"]], ()):
+        entries = _entries(said, "cause", "number")
+        if isinstance(entries, dict):
+            entries = {
+                "cause": text(entries["cause"]),
+                "number": number(listed(entries["number"], _MOST)),
+            }
+        found.append(entries)
+    return {"said": found}
+
+
+OBSERVERS = {
+    "ex1": Observer("annotate", observe_annotated),
+    "ex2": Observer("predict", observe_predict),
+    "ex3": Observer("average_gradients", observe_average),
+    "ex4": Observer("choose", observe_plans),
+    "ex5": Observer("explain", observe_curves),
+}

@@ -1,0 +1,238 @@
+"""The cases and the judgement of chosen layouts, exercise 4 of lab 07. Everything is invented."""
+
+import math
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab07.planning import (
+    AXES,
+    Layout,
+    allowed,
+    best,
+    fit,
+    memory_gb,
+    step,
+)
+from utils.exercises.values import near
+
+TOLERANCE = 1e-9
+MARGIN = 1.02
+"""By which the best layout is faster than any other, so that no rounding decides."""
+KINDS = ("data", "tensor", "pipeline", "several", "none")
+CASES = 4
+
+
+def plan_cases(rng: random.Random) -> list[Facts]:
+    """Four times five questions: of each kind of answer one, in any order but in the first case."""
+    cases = []
+    for number in range(CASES):
+        kinds = list(KINDS)
+        if number:
+            rng.shuffle(kinds)
+        cases.append({"questions": [_question(rng, kind) for kind in kinds]})
+    return cases
+
+
+def _question(rng: random.Random, kind: str) -> Facts:
+    while True:
+        layers = rng.choice((16, 24, 32, 40, 48, 64, 80))
+        question = {
+            "model": {
+                "layers": layers,
+                "width": 512 * rng.randint(2, 16),
+                "length": rng.choice((2048, 4096, 8192)),
+                "sequences": 2 ** rng.randint(4, 10),
+            },
+            "cluster": {
+                "chips": 2 ** rng.randint(4, 9),
+                "chips_per_server": rng.choice((4, 8, 16)),
+                "memory_gb": 8 * rng.randint(2, 16),
+                "tflops": 10 * rng.randint(5, 40),
+                "inside_gb_per_s": 10 * rng.randint(5, 60),
+                "between_gb_per_s": rng.randint(4, 60),
+            },
+        }
+        fitting = sorted((step(question, each), each) for each in fit(question))
+        clear = len(fitting) < 2 or fitting[0][0] * MARGIN < fitting[1][0]
+        if clear and _kind([each for _, each in fitting]) == kind and _apart(question):
+            return question
+
+
+def _kind(fitting: list[Layout]) -> str:
+    if not fitting:
+        return "none"
+    used = [
+        axis for axis, size in zip(AXES, fitting[0], strict=True) if axis != "data" and size > 1
+    ]
+    return "several" if len(used) > 1 else (used or ["data"])[0]
+
+
+def _apart(question: Facts) -> bool:
+    """Whether no layout fills the memory to within a percent, so that no rounding decides."""
+    room = question["cluster"]["memory_gb"]
+    return all(abs(memory_gb(question, each) / room - 1) > 0.01 for each in allowed(question))
+
+
+def plan_words(case: Facts) -> str:
+    return f"{len(case['questions'])} models and clusters, the first " + label(case["questions"][0])
+
+
+def label(question: Facts) -> str:
+    model, cluster = question["model"], question["cluster"]
+    return (
+        f"{model['layers']} layers of width {model['width']}, {model['sequences']} sequences of"
+        f" {model['length']}, on {cluster['chips']} chips of {cluster['memory_gb']} GB"
+    )
+
+
+_FITS: tuple[tuple[str, Facts], ...] = (
+    ("these are all that the rules allow: which of them fit into the memory?",
+     {"giga": float("inf")}),
+    ("the layers of one tensor group lie in one server: tensor divides chips_per_server",
+     {"across": True}),
+    ("each stage has as many layers as the others: pipeline divides layers", {"parts": True}),
+    ("each replica has as many sequences as the others: data divides sequences", {"rows": True}),
+    ("weights, gradients and optimizer take 16 bytes a parameter, of which tensor and pipeline each"
+     " divide the number", {"states": "nothing"}),
+    ("tensor divides the parameters, too", {"states": "pipeline"}),
+    ("pipeline divides the parameters, too", {"states": "tensor"}),
+    ("each replica holds its parameters: data does not divide them", {"states": "all"}),
+    ("the weights alone do not train: 16 bytes a parameter", {"bytes": 2}),
+    ("16 bytes a parameter", {"bytes": 4}),
+    ("16 bytes a parameter", {"bytes": 12}),
+    ("activations take memory, too", {"no_activations": True}),
+    ("a stage has up to pipeline sequences in flight, not one", {"flight": "one"}),
+    ("a stage has no more sequences in flight than there are stages", {"flight": "every"}),
+    ("tensor divides the activations, too", {"whole": True}),
+    ("a stage keeps activations of its own layers only", {"stages": True}),
+    ("a GB is 10^9 bytes", {"giga": 2.0**30}),
+)  # fmt: skip
+_STEPS: tuple[tuple[str, Facts], ...] = (
+    ("the bubble is missing: a pipeline fills and drains", {"bubble": "none"}),
+    ("the bubble stretches by (m + p - 1) / m, m the sequences of a replica",
+     {"bubble": "stages"}),
+    ("the bubble stretches by (m + p - 1) / m, m the sequences of a replica",
+     {"bubble": "idle share"}),
+    ("the bubble stretches the all-reduces of the layers, too: they lie inside of the stages",
+     {"bubble": "compute"}),
+    ("a step is forward and backward: 6 FLOP a parameter and token", {"flop": 2}),
+    ("all chips compute", {"one_chip": True}),
+    ("four all-reduces a layer: two forward, two backward", {"calls": 2}),
+    ("four all-reduces a layer, not one", {"calls": 1}),
+    ("every sequence of the replica has its all-reduces", {"once": True}),
+    ("a chip has the all-reduces of its own stage only: layers / pipeline", {"stages": True}),
+    ("a ring sends 2 (n - 1) / n of the bytes", {"ring": "once"}),
+    ("a ring sends 2 (n - 1) / n of the bytes: there and back", {"ring": "half"}),
+    ("a chip reduces the gradients of its own parameters only", {"gradients": "nothing"}),
+    ("a chip reduces the gradients of its own parameters: tensor divides them, too",
+     {"gradients": "pipeline"}),
+    ("a chip reduces the gradients of its own parameters: pipeline divides them, too",
+     {"gradients": "tensor"}),
+    ("replicas lie in several servers: their gradients go at the rate between", {"fast": True}),
+    ("gradients take 2 bytes a parameter here", {"gradient_bytes": 4}),
+    ("the gradients are reduced, too", {"no_gradients": True}),
+    ("the all-reduces of the layers are missing", {"no_tensor": True}),
+    ("nothing overlaps here: the gradients are added", {"overlap": True}),
+)  # fmt: skip
+
+
+def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
+    said = facts["said"]
+    strange = next((each for each in said if isinstance(each, str)), None)
+    rows = (("layouts that fit", 3), ("step", 2), ("choice", 3))
+    if strange is not None:
+        message = (
+            f"`choose` returned {strange}: return {{'fits': number, 'layout': {{'data': ...,"
+            " 'tensor': ..., 'pipeline': ...} or None, 'step_s': seconds or None}"
+        )
+        first = criterion(*rows[0], False, strange.partition(" without")[0], "a dict of 3", message)
+        return [first, *(not_judged(criterion(*row, False, "", "", "")) for row in rows[1:])]
+    pairs = list(zip(case["questions"], said, strict=True))
+    known = _rule(pairs)
+    texts = [
+        [_about_fits(*each, known) for each in pairs],
+        [_about_step(*each) for each in pairs],
+        [_about_choice(*each) for each in pairs],
+    ]
+    found = [
+        _criterion(name, weight, case, text)
+        for (name, weight), text in zip(rows, texts, strict=True)
+    ]
+    # To say of each question that nothing fits is right of some, and shows nothing.
+    if all(each["layout"] is None for each in said):
+        found[1:] = [not_judged(each) for each in found[1:]]
+    return found
+
+
+def _criterion(name: str, weight: int, case: Facts, texts: list[str]) -> Criterion:
+    wrong = [place for place, text in enumerate(texts) if text]
+    message = ""
+    if wrong:
+        first = case["questions"][wrong[0]]
+        message = f"question {wrong[0] + 1} ({label(first)}): {texts[wrong[0]]}"
+    shown = f"{len(texts) - len(wrong)} of {len(texts)}"
+    return criterion(name, weight, not wrong, shown, "all", message)
+
+
+def _rule(pairs: list[tuple[Facts, Facts]]) -> str:
+    """The wrong rule that gives all of these numbers of layouts, as text; "" if none does."""
+    for text, rules in _FITS:
+        if all(said["fits"] == len(fit(question, **rules)) for question, said in pairs):
+            return text
+    return ""
+
+
+def _about_fits(question: Facts, said: Facts, known: str) -> str:
+    count, right = said["fits"], len(fit(question))
+    if isinstance(count, str):
+        return f"found {count} as 'fits': return how many layouts fit"
+    if count == right:
+        return ""
+    advice = known or "compare memory and rules, layout by layout, with the task"
+    return f"{count:g} layouts are not those that fit: {advice}"
+
+
+def _layout(said: Facts) -> Layout | str | None:
+    layout = said["layout"]
+    if not isinstance(layout, dict):
+        return layout
+    sizes = [layout[axis] for axis in AXES]
+    strange = [each for each in sizes if isinstance(each, str) or each != int(each) or each < 1]
+    return f"{strange[0]} as a size" if strange else tuple(map(int, sizes))  # type: ignore
+
+
+def _about_step(question: Facts, said: Facts) -> str:
+    """Whether the seconds are those of the layout that is named, be it the best or not."""
+    layout, seconds = _layout(said), said["step_s"]
+    if layout is None:
+        return "" if seconds is None else "a step without a layout: return None for both"
+    if isinstance(layout, str):
+        return f"found {layout}: return whole numbers for data, tensor and pipeline"
+    if math.prod(layout) != question["cluster"]["chips"]:
+        return f"data {layout[0]}, tensor {layout[1]}, pipeline {layout[2]} are not all chips"
+    right = step(question, layout)
+    if isinstance(seconds, str) or seconds is None:
+        return f"found {seconds} as 'step_s': return seconds"
+    if near(seconds, right, TOLERANCE):
+        return ""
+    known = [text for text, rules in _STEPS if near(seconds, step(question, layout, **rules), 1e-9)]
+    advice = f"{seconds:.4g} s are not what the formulas give for data {layout[0]}, tensor"
+    advice += f" {layout[1]}, pipeline {layout[2]}"
+    return [*known, advice][0]
+
+
+def _about_choice(question: Facts, said: Facts) -> str:
+    layout, right = _layout(said), best(question)
+    if layout == right:
+        return ""
+    if isinstance(layout, str):
+        return f"found {layout}: return whole numbers for data, tensor and pipeline"
+    if layout is None:
+        return "None is for where nothing fits, and here something does"
+    named = f"data {layout[0]}, tensor {layout[1]}, pipeline {layout[2]}"
+    if layout not in list(allowed(question)):
+        return f"{named} is not allowed: which rule of the task does it break?"
+    if right is None or layout not in fit(question):
+        return f"{named} needs {memory_gb(question, layout):.3g} GB a chip, and does not fit"
+    return f"{named} takes {step(question, layout):.4g} s a step: another one that fits is faster"

@@ -1,0 +1,173 @@
+"""Ranks of one machine as threads: each calls the learner's function with its own gradients, and
+they meet in an all-reduce as ranks of a cluster do.
+
+On a cluster a rank that never comes lets the others wait for ever. Here that is seen at once: when
+every other rank has ended, those who wait are told so.
+"""
+
+import threading
+from typing import Any
+
+from utils.exercises import Answer, Facts
+from utils.exercises.plain import describe, number
+
+_MOST_ROUNDS = 200
+_MOST_ITEMS = 2000
+
+
+class Stuck(RuntimeError):
+    """Ends a rank that would wait for ever."""
+
+
+class Group:
+    """An all-reduce among `count` ranks.
+
+    rounds: how many all-reduces came to their end; problem: why one could not, or None; sent_bytes
+    and dtypes: what one rank put in, over all rounds.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count, self.rounds, self.sent_bytes = count, 0, 0
+        self.dtypes: set[str] = set()
+        self.problem: Facts | None = None
+        self._waiting: dict[int, Any] = {}
+        self._ended: set[int] = set()
+        self._sum: Any = None
+        self._changed = threading.Condition()
+
+    def all_reduce(self, rank: int, tensor: Any) -> Any:
+        """The sum over all ranks, in the tensor's own format. Every rank has to call it."""
+        import torch
+
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"all_reduce takes a tensor, not {describe(tensor)}")
+        with self._changed:
+            if self.rounds >= _MOST_ROUNDS:
+                raise Stuck(f"more than {_MOST_ROUNDS} all-reduces")
+            mine = self.rounds
+            self._waiting[rank] = tensor.detach().clone()
+            self._look()
+            self._changed.wait_for(lambda: self.problem or self.rounds > mine)
+            if self.rounds == mine:
+                raise Stuck("this rank would wait for ever")
+            return self._sum.clone()
+
+    def end(self, rank: int) -> None:
+        """A rank has returned, and will come to no further all-reduce."""
+        with self._changed:
+            self._ended.add(rank)
+            self._look()
+
+    def _look(self) -> None:
+        """Finish the round if all are there, or say why it never will be."""
+        if self.problem or not self._waiting:
+            return
+        if len(self._waiting) + len(self._ended) < self.count:
+            return
+        arrived = [self._waiting[rank] for rank in sorted(self._waiting)]
+        forms = [(list(each.shape), str(each.dtype).removeprefix("torch.")) for each in arrived]
+        if self._ended:
+            waiting, ended = sorted(self._waiting), sorted(self._ended)
+            self.problem = {"kind": "hang", "waiting": waiting, "ended": ended}
+        elif any(form != forms[0] for form in forms):
+            other = next(place for place, form in enumerate(forms) if form != forms[0])
+            self.problem = {"kind": "mismatch", "rank": other, "shapes": [forms[0], forms[other]]}
+        else:
+            # As a ring does: one after the other, rounded to the format each time.
+            self._sum = arrived[0]
+            for each in arrived[1:]:
+                self._sum = self._sum + each
+            self._waiting = {}
+            self.rounds += 1
+            self.sent_bytes += arrived[0].numel() * arrived[0].element_size()
+            self.dtypes.add(forms[0][1])
+        self._changed.notify_all()
+
+
+def data(case: Facts) -> tuple[list[Any], list[tuple[Any, Any]]]:
+    """The weights [w1, b1, w2, b2] of a classifier and the samples (x, y) of each rank, float64."""
+    import torch
+
+    generator = torch.Generator().manual_seed(case["seed"])
+    kind = {"dtype": torch.float64, "generator": generator}
+    features, hidden, classes = case["features"], case["hidden"], case["classes"]
+    shapes = [(hidden, features), (hidden,), (classes, hidden), (classes,)]
+    weights = [torch.randn(shape, **kind) / 2 for shape in shapes]
+    samples = []
+    for place, count in enumerate(case["samples"]):
+        # The ranks see different data, so that it shows how each is weighted.
+        x = torch.randn(count, features, **kind) * (1 + place % 3)
+        samples.append((x, torch.randint(0, classes, (count,), generator=generator)))
+    return weights, samples
+
+
+def _parameters(weights: list[Any], x: Any, y: Any, dtype: Any) -> list[Any]:
+    """The parameters of one rank in its format, with the gradient of the mean loss of its samples:
+    None without samples, because no backward ran.
+    """
+    import torch
+
+    leaves = [each.clone().requires_grad_() for each in weights]
+    if len(y):
+        hidden = torch.tanh(x @ leaves[0].T + leaves[1])
+        torch.nn.functional.cross_entropy(hidden @ leaves[2].T + leaves[3], y).backward()
+    found = [torch.nn.Parameter(each.detach().to(dtype)) for each in leaves]
+    for parameter, leaf in zip(found, leaves, strict=True):
+        if leaf.grad is not None:
+            parameter.grad = leaf.grad.float().to(dtype)
+    return found
+
+
+def averaged(answer: Answer, case: Facts) -> Facts:
+    """What the answer returns on every rank, and how the ranks met."""
+    import torch
+
+    torch.set_num_threads(1)
+    weights, samples = data(case)
+    dtype = getattr(torch, case["dtype"])
+    group = Group(len(samples))
+    returned: list[Any] = [None] * group.count
+    errors: list[BaseException | None] = [None] * group.count
+
+    def work(rank: int) -> None:
+        x, y = samples[rank]
+        try:
+            parameters = _parameters(weights, x, y, dtype)
+            said = answer(parameters, len(y), lambda tensor: group.all_reduce(rank, tensor))
+            returned[rank] = _plain(said)
+        except (Exception, SystemExit) as error:
+            errors[rank] = error
+        finally:
+            group.end(rank)
+
+    threads = [
+        threading.Thread(target=work, args=(rank,), daemon=True) for rank in range(group.count)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for error in errors:
+        if error is not None and not (isinstance(error, Stuck) and group.problem):
+            raise error
+    return {
+        "returned": returned,
+        "problem": group.problem,
+        "rounds": group.rounds,
+        "sent_bytes": group.sent_bytes,
+        "dtypes": sorted(group.dtypes),
+    }
+
+
+def _plain(said: Any) -> Any:
+    """A list of tensors as lists of numbers; otherwise what it is."""
+    import torch
+
+    if not isinstance(said, list | tuple):
+        return describe(said)
+    found = []
+    for each in said[:20]:
+        if not isinstance(each, torch.Tensor) or each.numel() > _MOST_ITEMS:
+            return f"{describe(said)} with {describe(each)} in it"
+        found.append([number(value) for value in each.detach().double().flatten().tolist()])
+    return found
