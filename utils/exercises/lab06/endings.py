@@ -2,6 +2,7 @@
 so batches take no time.
 """
 
+import itertools
 import threading
 import time
 from typing import Any
@@ -46,7 +47,7 @@ def left_early(answer: Answer, case: dict[str, Any], started: Started) -> dict[s
     """Take a few batches, then drop the loader, as a loop with `break` does."""
     source = Source(case["count"], case["salt"])
     iterator = iter(answer(source.make, case["count"], case["workers"], case["ahead"]))
-    taken = [number_of(next(iterator), case["salt"]) for _ in range(case["taken"])]
+    taken = [number_of(each, case["salt"]) for each in itertools.islice(iterator, case["taken"])]
     before = source.rest()
     if hasattr(iterator, "close"):
         iterator.close()

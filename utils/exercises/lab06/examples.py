@@ -13,7 +13,9 @@ KINDS = {
     "StepMarker": "trace",
 }
 """Names of events in a trace of torch_xla on the CPU, and what they are spent on. "step", "next
-batch" and "record" are names that the training loop gives; all others lie inside of these."""
+batch" and "record" are names that the training loop gives; all others lie inside of these. (A graph
+of a few operations runs without an event of its own; `utils.traces` goes by the device's threads.)
+"""
 
 ORDER = ("execute", "compile", "transfer", "data", "trace")
 """What a moment counts as, if several kinds of events cover it: the first of these."""

@@ -11,7 +11,7 @@ Record = dict[str, Any]
 _widths = itertools.count(41)
 """A width that no program had before in this process: its graphs are compiled anew."""
 
-LOAD_S = 0.004
+LOAD_S = 0.02
 KEPT = ("UncachedCompile", "CachedCompile", "MarkStep")
 
 

@@ -71,12 +71,12 @@ def another_way(
     """What other rules give.
 
     ahead: how many batches may be ordered and not taken. free: a batch goes to the first worker
-    that is free. ordered_at: "taken", "asked" or "done", what of batch i - ahead orders batch i.
+    that is free. ordered_at: "taken" or "done", what of batch i - ahead orders batch i.
     shifted: whether a wait delays what comes after it.
     """
     load, work, workers = pipeline["load_ms"], pipeline["work_ms"], pipeline["workers"]
     limit = ahead(workers, pipeline["prefetch"])
-    at: dict[str, list[float]] = {"taken": [], "asked": [], "done": []}
+    at: dict[str, list[float]] = {"taken": [], "done": []}
     ends = [0.0] * max(workers, 1)
     waits, asked = [], 0.0
     for number, (make, use) in enumerate(zip(load, work, strict=True)):
@@ -85,7 +85,6 @@ def another_way(
         ends[place] = max(ends[place], order if limit else asked) + make
         waits.append(max(0.0, ends[place] - asked))
         taken = asked + waits[-1]
-        at["asked"].append(asked)
         at["taken"].append(taken)
         asked = (taken if shifted else asked) + use
         at["done"].append(taken + use)
@@ -109,10 +108,6 @@ WAYS: list[tuple[str, Callable[[Facts], Any]]] = [
     (
         "a batch orders the next one when it is taken, before the loop works on it",
         lambda p: another_way(p, ordered_at="done"),
-    ),
-    (
-        "a batch orders the next one when it is taken, not when the loop begins to wait for it",
-        lambda p: another_way(p, ordered_at="asked"),
     ),
     (
         "a wait delays all that comes after it: the loop asks for the next batch later",
