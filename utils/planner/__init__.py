@@ -17,7 +17,7 @@ from utils.planner.goodput import Goodput, Point, goodput, scaling
 from utils.planner.layouts import Layout
 from utils.planner.plans import Plan, Plans, plans
 from utils.planner.published import Run, published_runs
-from utils.planner.reasons import ranked, why
+from utils.planner.reasons import ranked, table, why
 from utils.planner.settings import Settings, inputs, settings
 
 __all__ = [
@@ -41,5 +41,6 @@ __all__ = [
     "ranked",
     "scaling",
     "settings",
+    "table",
     "why",
 ]

@@ -3,6 +3,7 @@
 from utils.planner.layouts import Layout
 from utils.planner.plans import Plan, Plans
 from utils.planner.steps import SAID
+from utils.shown import Shown, columns, html_table
 
 GIB = 2**30
 
@@ -73,30 +74,37 @@ def _cause(part: str, plan: Plan, best: Plan) -> str:
             return "each rank updates more weights: ZeRO 1 divides that"
 
 
-def ranked(found: Plans, rows: int = 10, families: bool = True) -> list[tuple[str, ...]]:
-    """The table: head, then one row per layout, best first.
+HEAD = ("data x tensor x pipeline", "ZeRO", "micro-batch", "recompute", "GiB", "step s", "MFU",
+        "why")  # fmt: skip
 
-    families: only the best of each combination of degrees and ZeRO stage.
+
+def ranked(found: Plans, rows: int = 10) -> list[tuple[str, ...]]:
+    """One row per family, the best of each combination of degrees and ZeRO stage, best first; the
+    columns are those of HEAD.
     """
-    listed = (
-        found.families()[:rows] if families else [found[i] for i in range(min(rows, len(found)))]
-    )
     best = found[0]
-    head = ("data x tensor x pipeline", "ZeRO", "micro-batch", "recompute", "GiB", "step s", "MFU",
-            "why")  # fmt: skip
     return [
-        head,
-        *(
-            (
-                f"{p.layout.data} x {p.layout.tensor} x {p.layout.pipeline}",
-                str(p.layout.zero),
-                str(p.layout.micro_batch),
-                p.layout.recompute,
-                f"{p.memory_bytes / GIB:.1f}",
-                f"{p.step_seconds:.3g}",
-                f"{p.mfu:.1%}",
-                why(p, best),
-            )
-            for p in listed
-        ),
+        (
+            f"{p.layout.data} x {p.layout.tensor} x {p.layout.pipeline}",
+            str(p.layout.zero),
+            str(p.layout.micro_batch),
+            p.layout.recompute,
+            f"{p.memory_bytes / GIB:.1f}",
+            f"{p.step_seconds:.3g}",
+            f"{p.mfu:.1%}",
+            why(p, best),
+        )
+        for p in found.families()[:rows]
     ]
+
+
+def table(found: Plans, rows: int = 10) -> Shown:
+    """`ranked` as a table."""
+    listed = ranked(found, rows)
+    caption = (
+        f"{found.architecture.name} on {found.cluster.name}, {found.length:,} tokens a sequence,"
+        f" {found.tokens_per_step:,} a step: {found.fitting:,} of {len(found):,} layouts fit."
+        " Modelled."
+    )
+    text = "\n".join([caption, *columns([HEAD, *listed], indent="")])
+    return Shown(text, html_table(HEAD, listed, caption))
