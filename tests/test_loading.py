@@ -1,6 +1,7 @@
 """Loaders: the exact model, the virtual loader and the real ones say the same."""
 
 import itertools
+import statistics
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from utils.loading import (
     FakeClock,
+    RealClock,
     Stored,
     Uploader,
     VirtualLoader,
@@ -124,36 +126,39 @@ def test_the_moments_of_the_real_uploader_are_those_of_the_model() -> None:
     from torch_xla.distributed.parallel_loader import MpDeviceLoader
 
     load, work, batches = 0.02, 0.005, 12
-    clock = Watched([]).clock
+    clock = RealClock()
     data = Stored(batches, lambda i: torch.full((2,), i), load)
-    loader = MpDeviceLoader(data, torch_xla.device(), device_prefetch_size=4)
-    watched = Watched(loader)
-    for _ in watched:
-        clock.sleep(work)
+    runs = []
+    for _ in range(3):
+        watched = Watched(MpDeviceLoader(data, torch_xla.device(), device_prefetch_size=4))
+        for _ in watched:
+            clock.sleep(work)
+        runs.append(watched.waits.waits_s)
     rules = Uploader(device_prefetch_size=4)
     modelled = predict(load, work, batches=batches, uploader=rules).waits
     # Which batches are waited for is told apart by ten times the time; seconds are not compared.
-    longest = sorted(range(batches), key=watched.waits.waits_s.__getitem__)[-3:]
+    waits = [statistics.median(of_batch) for of_batch in zip(*runs, strict=True)]
+    longest = sorted(range(batches), key=waits.__getitem__)[-3:]
     assert sorted(longest) == [b for b, w in enumerate(modelled.waits_s) if w] == [0, 4, 8]
 
 
-def test_the_share_of_a_real_loader_is_near_the_model() -> None:
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_share_of_a_real_loader_is_near_the_model(workers) -> None:
     from torch.utils.data import DataLoader
 
     load, work, batches = 0.03, 0.015, 14
-    clock = Watched([]).clock
-    for workers in (0, 2):
+    clock = RealClock()
 
-        def share(workers: int = workers) -> float:
-            data = Stored(batches, load_s=load)
-            watched = Watched(DataLoader(data, batch_size=None, num_workers=workers))
-            for _ in watched:
-                clock.sleep(work)
-            return watched.waits.share
+    def share() -> float:
+        data = Stored(batches, load_s=load)
+        watched = Watched(DataLoader(data, batch_size=None, num_workers=workers))
+        for _ in watched:
+            clock.sleep(work)
+        return watched.waits.share
 
-        modelled = predict(load, work, batches=batches, workers=workers).waits.share
-        # A busy machine makes steps longer too: the best of three, with wide slack.
-        assert min(abs(share() - modelled) for _ in range(3)) < 0.15
+    modelled = predict(load, work, batches=batches, workers=workers).waits.share
+    # Two thirds or nothing, by the model; a busy machine makes all of it longer.
+    assert min(abs(share() - modelled) for _ in range(3)) < 0.25
 
 
 def test_a_loop_that_breaks_off_is_measured_up_to_there() -> None:
