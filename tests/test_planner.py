@@ -351,6 +351,15 @@ def test_published_times_give_the_published_utilisation() -> None:
     assert checked == 6
 
 
+def test_every_case_and_guess_says_where_it_comes_from() -> None:
+    read = content("plan_cases.yaml")
+    for kind in ("architectures", "clusters", "cases"):
+        assert {each["source"] for each in read[kind].values()} <= set(read["sources"])
+    assert all(each["url"].startswith("https://") for each in read["sources"].values())
+    for each in planner.inputs().values():
+        assert each.low <= each.value <= each.high and each.why
+
+
 # Failures
 
 

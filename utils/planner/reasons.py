@@ -29,7 +29,11 @@ def why(plan: Plan, best: Plan) -> str:
     slower = plan.step_seconds / best.step_seconds - 1
     if more[part] <= 0 or slower <= 0:
         return "as fast as the best"
-    return f"{slower:.1%} slower; {SAID[part]} +{more[part]:.3g} s: {_cause(part, plan, best)}"
+    said = f"{slower:.1%} slower; {SAID[part]} +{more[part]:.3g} s: {_cause(part, plan, best)}"
+    least = min(more, key=lambda each: more[each])
+    if more[least] < -0.01 * best.step_seconds:
+        said += f"; {SAID[least]} {more[least]:.3g} s"
+    return said
 
 
 def _helps(part: str, layout: Layout) -> str:
