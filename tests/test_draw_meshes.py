@@ -39,5 +39,5 @@ def test_figures_are_small_and_keep_their_caption():
     picture = draw.divided(tensors, {"data": 4, "model": 4}, "Three tensors on sixteen devices.")
     assert len(picture.png) < FIGURE_BYTES / 2 and picture.caption.startswith("Three")
     totals = {"all-reduce": (3, 5e4), "all-gather": (1, 2e4)}
-    steps = {"dp": {"predicted": {"all-reduce": (3, 5e4)}, "compiled": totals}, "one": {"both": {}}}
+    steps = {"dp": ({"all-reduce": (3, 5e4)}, totals), "one": ({}, {})}
     assert len(draw.traffic(steps, "Bytes of two steps.").png) < FIGURE_BYTES / 2

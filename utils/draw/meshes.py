@@ -104,20 +104,22 @@ def _numbers(devices: Sequence[int]) -> str:
     return " ".join(map(str, devices[:4])) + (" ..." if len(devices) > 4 else "")
 
 
-def traffic(steps: Mapping[str, Mapping[str, Totals]], caption: str) -> Picture:
-    """Bytes of collectives, stacked by kind: for each step one bar for each way to know them.
+def traffic(steps: Mapping[str, tuple[Totals, Totals]], caption: str) -> Picture:
+    """Bytes of collectives, one bar for each step, stacked by kind; a line where the annotations
+    would have it end.
 
-    steps: name of a step -> who says so -> kind -> (number, bytes of the results on one device).
+    steps: name -> what the annotations say and what the compiler wrote, each as kind -> (number,
+        bytes of the results on one device).
     """
-    kinds = list(dict.fromkeys(k for ways in steps.values() for t in ways.values() for k in t))
-    bars = [(step, way, totals) for step, ways in steps.items() for way, totals in ways.items()]
-    figure = new_figure(7, 1.1 + 0.26 * len(bars))
+    kinds = list(dict.fromkeys(kind for _, wrote in steps.values() for kind in wrote))
+    figure = new_figure(7, 1.1 + 0.28 * len(steps))
     axes = figure.subplots()
-    longest = max((sum(size for _, size in t.values()) for *_, t in bars), default=0)
-    for place, (_, _, totals) in enumerate(bars):
+    longest = max(
+        (sum(size for _, size in wrote.values()) for _, wrote in steps.values()), default=0
+    )
+    for place, (says, wrote) in enumerate(steps.values()):
         left = 0.0
-        for kind in kinds:
-            number, size = totals.get(kind, (0, 0.0))
+        for kind, (number, size) in wrote.items():
             color = kinds.index(kind)
             axes.barh(place, size / 1e3, left=left / 1e3, color=COLORS[color],
                       hatch=HATCHES[color], edgecolor="white")  # fmt: skip
@@ -126,16 +128,18 @@ def traffic(steps: Mapping[str, Mapping[str, Totals]], caption: str) -> Picture:
                           fontsize=8, bbox={"boxstyle": "round,pad=0.15", "facecolor": "white",
                                             "edgecolor": "none"})  # fmt: skip
             left += size
-        axes.text((left + longest / 100) / 1e3, place, f"{left / 1e3:,.0f}",
+        said = sum(size for _, size in says.values())
+        axes.plot([said / 1e3] * 2, [place - 0.45, place + 0.45], color="black", linewidth=2.5)
+        axes.text((max(left, said) + longest / 60) / 1e3, place, f"{left / 1e3:,.0f}",
                   va="center", fontsize=8)  # fmt: skip
-    axes.set_yticks(range(len(bars)), [f"{step}: {way}" for step, way, _ in bars], fontsize=8)
+    axes.set_yticks(range(len(steps)), list(steps), fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.08)
     axes.set_xlabel("thousand bytes of results on one device; in the bars: how many")
     axes.spines[["top", "right"]].set_visible(False)
     handles = [axes.barh(0, 0, color=COLORS[i], hatch=HATCHES[i], edgecolor="white")
                for i in range(len(kinds))]  # fmt: skip
-    if kinds:
-        axes.legend(handles, kinds, frameon=False, fontsize=8, ncols=len(kinds),
-                    loc="lower right", bbox_to_anchor=(1, 1))  # fmt: skip
+    handles += axes.plot([], [], color="black", linewidth=2.5)
+    axes.legend(handles, [*kinds, "annotations say"], frameon=False, fontsize=8,
+                ncols=len(kinds) + 1, loc="lower right", bbox_to_anchor=(1, 1))  # fmt: skip
     return finished(figure, caption, diagram=True)

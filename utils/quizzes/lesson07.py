@@ -43,7 +43,7 @@ QUIZ = {
         " round. What does the compiler do?",
         {
             "a": ("it refuses", "Any annotation can be made to work."),
-            "b": ("it adds collectives", "Right results, more traffic: only counting shows it."),
+            "b": ("it sends more", "Right results, larger sums: only counting shows it."),
             "c": ("it computes something else", "An annotation never changes what is computed."),
             "d": ("it ignores the annotation", "It may repair a poor one, but it starts from it."),
         },
@@ -60,12 +60,13 @@ QUIZ = {
         "623556f3792557f7",
     ),
     "q4": Question(
-        "torchrun starts 64 ranks, exit code 0, and the loss of each rank is another. What first?",
+        "torchrun starts 64 ranks from equal weights; after a step every rank has others. What"
+        " first?",
         {
             "a": ("the world size that the library sees", "If it is 1, nobody averages anything."),
-            "b": ("the learning rate", "It is the same everywhere, and losses still differ."),
+            "b": ("the learning rate", "It is the same everywhere; the gradients are not."),
             "c": ("the EFA variables", "Inside one instance nothing passes through EFA."),
-            "d": ("the random seed", "Ranks have other rows, so other losses; other weights?"),
+            "d": ("the random seed", "They started equal, and equal updates keep them so."),
         },
         "223566fbbcb018a2",
     ),
