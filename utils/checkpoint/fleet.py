@@ -90,12 +90,10 @@ def go(
             spend(stop, "down")  # It has just saved, and knows that the next segment cannot end.
         else:
             spend(stop, "lost")
-        while True:
-            failures += 1
-            up, stop = stop + restart, stop + next(gaps)
-            spend(min(up, stop), "down")
-            if up <= stop:
-                break
+        failures += 1
+        # If the next one comes before the run is up, no segment passes until then.
+        up, stop = stop + restart, stop + next(gaps)
+        spend(min(up, stop), "down")
     return Run(now, failures, tuple(spans))
 
 
