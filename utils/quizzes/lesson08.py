@@ -20,11 +20,11 @@ CLAIMS = {
         },
     ),
     "c3": ClaimQuestion(
-        "D-033",
+        "B-056",
         {
-            "confirmed": "no document can confirm advice; this lesson agrees with it",
-            "wrong": "what would contradict it? Look at what kind of sentence it is",
-            "unverifiable": "is there a fact in it that somebody could have published?",
+            "wrong": "sections 10 to 12 say what becomes of a large fleet without checkpoints",
+            "opinion": "half of it you have computed, and the other half is a list that AWS keeps",
+            "unverifiable": "where and for which servers capacity is sold ahead is published",
         },
     ),
 }
