@@ -128,9 +128,35 @@ def test_no_named_group_is_one_group_of_all():
     )
 
 
+@pytest.mark.parametrize(
+    ("written", "groups"),
+    [
+        ("[2,4]<=[8]", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("[4,2]<=[2,4]T(1,0)", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("mesh['x'=2,'y'=4] {'y'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("mesh['x'=2,'y'=4] {'x'}", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("mesh['x'=2,'y'=2,'z'=2] {'x','z'}", ((0, 1, 4, 5), (2, 3, 6, 7))),
+    ],
+)
+def test_groups_are_read_in_every_form(written, groups):
+    line = f"ROOT %r = f32[4,8]{{1,0}} all-reduce(%p), channel_id=1, replica_groups={written}, x=1"
+    assert one(P, line).groups == groups
+
+
 def test_groups_in_an_unknown_form_are_an_error_and_not_a_guess():
     with pytest.raises(ValueError, match="unknown"):
         one(P, "ROOT %r = f32[4,8]{1,0} all-reduce(%p), replica_groups=@mesh{'x'}")
+
+
+def test_a_start_that_wraps_its_operands_in_a_tuple_and_an_update():
+    found = one(
+        P,
+        "%s = ((f32[4,8]{1,0}), f32[2,8]{1,0}) reduce-scatter-start(f32[4,8]{1,0} %p),"
+        ' replica_groups={{0,1}}, dimensions={0}, backend_config={"is_sync":true}',
+        "%u = ((f32[4,8]{1,0}), f32[2,8]{1,0}) reduce-scatter-update(%s)",
+        "ROOT %d = f32[2,8]{1,0} reduce-scatter-done(%u)",
+    )
+    assert (found.kind, found.operand_bytes, found.bytes) == ("reduce-scatter", 128, 64)
 
 
 def test_a_text_that_is_no_hlo_says_so():

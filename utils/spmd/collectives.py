@@ -151,7 +151,8 @@ def _devices(text: str) -> int:
 
 
 def _groups(attributes: str, everybody: int) -> tuple[tuple[int, ...], ...]:
-    found = re.search(r"\b(?:replica_groups|source_target_pairs)=(\S+)", attributes)
+    """Groups in any of the three forms that XLA writes: listed, counted, and by axes of a mesh."""
+    found = re.search(r"\b(?:replica_groups|source_target_pairs)=(.+)", attributes)
     if found is None:
         return ()
     listed = re.match(r"\{((?:\{[\d,]*\},?)*)\}", found[1])
@@ -161,16 +162,27 @@ def _groups(attributes: str, everybody: int) -> tuple[tuple[int, ...], ...]:
         # No group at all means one group of all.
         return groups or ((tuple(range(everybody)),) if everybody > 1 else ())
     counted = re.match(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", found[1])
-    if counted is None:
-        raise ValueError(
-            f"groups written as {found[1][:60]!r} are unknown: known are {{{{0,1}},{{2,3}}}} and"
-            " [2,2]<=[4] with or without T(1,0)"
-        )
-    shape, counts, order = (
-        tuple(map(int, (each or "").split(","))) if each else () for each in counted.groups()
+    if counted:
+        shape, counts, order = (_numbers(each) for each in counted.groups())
+        return _rows(np.arange(np.prod(counts)).reshape(counts).transpose(order or None), shape)
+    meshed = re.match(r"mesh\[((?:'\w+'=\d+,?)+)\] \{((?:'\w+',?)*)\}", found[1])
+    if meshed:
+        sizes = dict(re.findall(r"'(\w+)'=(\d+)", meshed[1]))
+        talking = re.findall(r"'(\w+)'", meshed[2])
+        order = [list(sizes).index(axis) for axis in sizes if axis not in talking]
+        order += [list(sizes).index(axis) for axis in talking]
+        counts = [int(size) for size in sizes.values()]
+        together = int(np.prod([int(sizes[axis]) for axis in talking]))
+        return _rows(np.arange(np.prod(counts)).reshape(counts).transpose(order), (-1, together))
+    raise ValueError(
+        f"groups written as {found[1][:60]!r} are unknown: known are {{{{0,1}},{{2,3}}}},"
+        " [2,2]<=[4] with or without T(1,0), and mesh['x'=2,'y'=2] {'y'}"
     )
-    numbers = np.arange(np.prod(counts)).reshape(counts)
-    return tuple(
-        tuple(int(number) for number in group)
-        for group in numbers.transpose(order or None).reshape(shape)
-    )
+
+
+def _numbers(written: str | None) -> tuple[int, ...]:
+    return tuple(map(int, written.split(","))) if written else ()
+
+
+def _rows(numbers: np.ndarray, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(int(number) for number in row) for row in numbers.reshape(shape))
