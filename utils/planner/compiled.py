@@ -13,7 +13,9 @@ this compiler that can be read in its report; none of them is a property of Trai
 What cannot be foreseen is the compiler's order of work: how many gradients live at the highest
 point, between none and all of them (half is taken), and whether the backward pass has by then freed
 the first activations. On ten programs for one, two and four devices the total was between 2 % below
-and 6 % above the compiler's own report.
+and 6 % above the compiler's own report. Of seven that were tried afterwards six were within 3 %;
+the last, with a vocabulary of 64 times its width, was foreseen 14 % too large: where logits are
+nearly all there is, fewer of their copies live at once.
 """
 
 from dataclasses import dataclass
