@@ -469,6 +469,19 @@ def test_a_first_call_that_waits_for_others_is_not_hidden_by_its_compilation() -
             assert call_ticks(case, 0) * TICK_S == call_ticks(case, 0) / 2**20
 
 
+def test_the_benchmark_times_real_work_as_the_capstone_calls_it(names: dict) -> None:
+    import torch
+    import torch_xla
+
+    from utils.meter import Meter, settle
+
+    x = torch.ones(17, 19).to(torch_xla.device())
+    with Meter() as meter:
+        found = names["bench"](lambda: (x * 3).sum(), settle, repeats=5)
+    assert meter.executions == 1 + 3 + 5 and meter.compiles == 1 and meter.reads == 0
+    assert 0 < found["median_s"] < found["first_s"]
+
+
 # ex4: profiles
 
 

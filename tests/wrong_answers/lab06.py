@@ -177,6 +177,21 @@ WRONG = [
                                "    pass"))),
     _written("ex1", "a line that nobody fills", "the loop waited for ever",
              "import queue\nplaces = queue.Queue(ahead)\nwhile True:\n    yield places.get()"),
+    _written("ex1", "processes", "use threads of this one",
+             "import warnings\nwarnings.simplefilter('ignore')  # more workers than cores\n"
+             "from torch.utils.data import DataLoader, Dataset\n"
+             "class Made(Dataset):\n"
+             "    def __len__(self):\n        return count\n"
+             "    def __getitem__(self, number):\n        return make(number)\n"
+             "yield from DataLoader(Made(), None, num_workers=workers, prefetch_factor=ahead)"),
+    _written("ex1", "without end", "some batches came twice",
+             "numbers = itertools.cycle(range(count))\n"
+             "with ThreadPoolExecutor(workers) as pool:\n"
+             "    begun = deque(pool.submit(make, next(numbers)) for _ in range(ahead))\n"
+             "    while True:\n"
+             "        batch = begun.popleft().result()\n"
+             "        begun.append(pool.submit(make, next(numbers)))\n"
+             "        yield batch"),
     _written("ex1", "the same for all workers", "some batches came twice",
              "with ThreadPoolExecutor(workers) as pool:\n"
              "    for number in range(count):\n"

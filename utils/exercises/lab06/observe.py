@@ -54,9 +54,9 @@ def observe_load(answer: Answer, case: Facts) -> Facts:
         fails = None
         if case["fails"] is not None:
             fails = checked(endings.failing, {"got": [], "raised": "", "left": 0})
-        busy = facts["in_consumer"] < facts["begun"]
-        shown = case["real"] and busy and not stopped and kind == "an iterator"
-        real = _real_share(noted) if shown else None
+        real = None
+        if case["real"] and facts["ended"] and facts["in_consumer"] < facts["begun"]:
+            real, _ = limit.within(lambda: _real_share(noted), _ENDLESS_S)
         started.left()
     return {
         "kind": kind,

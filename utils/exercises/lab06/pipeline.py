@@ -6,6 +6,8 @@ ahead allow; then it moves on to whatever ends next. So a loader that keeps its 
 depends on how this machine schedules its threads; one that does not is waited for a moment, twice.
 """
 
+import operator
+import os
 import signal
 import threading
 from collections import Counter
@@ -18,6 +20,9 @@ MOST_S = 0.8
 """Real seconds in which nothing at all moves, after which a loader is taken to be stuck."""
 SPARE = 5
 """How many batches more than there are, a loader that does not end is asked for."""
+
+
+ELSEWHERE = "make was called in another process: use threads of this one"
 
 
 class Over(SystemExit):
@@ -36,10 +41,19 @@ def number_of(batch: Any, salt: int) -> int:
     return -1
 
 
-def known(number: Any, count: int) -> None:
-    """Raises IndexError if there is no such batch."""
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < count:
-        raise IndexError(f"there is no batch {number!r}: they are 0 to {count - 1}")
+def known(number: Any, count: int) -> int:
+    """The number of a batch as an int. Raises IndexError if there is no such batch, TypeError if
+    it is no whole number.
+    """
+    if not 0 <= (place := operator.index(number)) < count:
+        raise IndexError(f"there is no batch {place}: they are 0 to {count - 1}")
+    return place
+
+
+def at_home(process: int) -> None:
+    """Raises RuntimeError in any other process: the clock stands in this one."""
+    if os.getpid() != process:
+        raise RuntimeError(ELSEWHERE)
 
 
 class Pipeline:
@@ -60,7 +74,7 @@ class Pipeline:
         self._finished: set[int] = set()
         self._requested, self._state = 0, "busy"
         self._over = False
-        self._main = threading.get_ident()
+        self._main, self._process = threading.get_ident(), os.getpid()
         self._begun: list[int] = []
         self._got: list[int] = []
         self._waits: list[int] = []
@@ -70,10 +84,11 @@ class Pipeline:
     def make(self, number: int) -> list[int]:
         """Batch `number`, after its time on the clock. Called by a loader, in any thread."""
         ticket = object()
+        at_home(self._process)
         with self._moved:
             if self._over:
                 raise Over
-            known(number, len(self._make_ticks))
+            number = known(number, len(self._make_ticks))
             self._begun.append(number)
             self._in_consumer += threading.get_ident() == self._main
             end = self._now + self._make_ticks[number]
@@ -104,6 +119,11 @@ class Pipeline:
                 self._take(batch, before)
         except Over:
             self._stuck = True
+        except RuntimeError as error:
+            if ELSEWHERE not in str(error):
+                raise
+            # A DataLoader puts a long report around what its worker raised.
+            raise RuntimeError(ELSEWHERE) from None
         finally:
             with self._moved:
                 self._over = True

@@ -211,12 +211,14 @@ def judge_profiles(case: Facts, facts: Facts) -> list[Criterion]:
 def _share(kind: str, weight: int, said: list[tuple[Events, Any]]) -> Criterion:
     said = [(events, each) for events, each in said if isinstance(each, dict)]
     off = [(e, s) for e, s in said if not _near(s["shares"][kind], right_shares(e)[kind])]
+    target = "to 1 in 10^6"
     if not off:
-        return criterion(kind, weight, True, "right", "", "")
+        found = f"{said[0][1]['shares'][kind]:.4f}" if said else ""
+        return criterion(kind, weight, True, found, target, "")
     events, first = off[0]
     share = first["shares"][kind]
     if isinstance(share, str):
-        return criterion(kind, weight, False, share, "", f"{kind} is {share}: return a number")
+        return criterion(kind, weight, False, share, target, f"{kind} is {share}: return a number")
     scored = [
         (sum(_near(s["shares"][k], way(e)[k]) for e, s in off for k in ORDER), text, way)
         for text, way in WAYS
@@ -231,7 +233,7 @@ def _share(kind: str, weight: int, said: list[tuple[Events, Any]]) -> Criterion:
             else f"no moment counts as {kind}: which events of the table are of that kind?"
         )
     )
-    return criterion(kind, weight, False, f"{share:.4g}", "", message)
+    return criterion(kind, weight, False, f"{share:.4g}", target, message)
 
 
 def _bottleneck(said: list[tuple[Events, Any]]) -> Criterion:
