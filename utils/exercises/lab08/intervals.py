@@ -191,7 +191,8 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _ends(fleet: Facts, every: float) -> bool:
     """Whether a run that is saved so often ever ends."""
-    return 0 < every < 40 / failures_per_hour(fleet) - write_hours(fleet)
+    rate = failures_per_hour(fleet)
+    return 1e-9 < rate * every < 40 - rate * write_hours(fleet)
 
 
 def _judge_hours(fleet: Facts, said: Number) -> Criterion:

@@ -68,7 +68,7 @@ def _arm(kill: Facts, folder: Path) -> None:
 
 
 def segment(
-    save: Answer, resume: Answer, case: Facts, path: Path, journal: Path, kill: Facts | None
+    resume: Answer, save: Answer, case: Facts, path: Path, journal: Path, kill: Facts | None
 ) -> None:
     """One life of the training process: from resuming to the end, or until it is killed.
 

@@ -1,16 +1,13 @@
 """How the answers of lab 08 are run, and what is seen of them, as plain values. Judges nothing."""
 
-import contextlib
 import json
-import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from utils import fresh
-from utils.exercises import Answer, Facts, Observer, called
-from utils.exercises.called import ENDLESS
+from utils.exercises import Answer, Facts, Observer, apart, called
 from utils.exercises.lab08 import killing, storing
 from utils.exercises.lab08.tensors import index_of, region, wanted_by, whole
 from utils.exercises.plain import describe, listed, number, text
@@ -22,7 +19,7 @@ ENVIRONMENT = {
 }
 """Compiles fast; all processes of a check compute the same."""
 
-SECONDS = 12.0
+SECONDS = 15.0
 """For one process of a check, which takes less than half a second."""
 
 
@@ -34,52 +31,40 @@ def partner(answer: Answer, name: str) -> Answer:
     return found
 
 
-def raised(error: fresh.Raised, *answers: Answer) -> Exception:
-    """What an answer raised in another process, with the line of its cell."""
-    if error.kind == "NotImplementedError":
-        return NotImplementedError(error.message)
-    cells = {getattr(getattr(each, "__code__", None), "co_filename", None) for each in answers}
-    places = re.findall(r'File "(.*)", line (\d+), in .*\n(?: {4}(\S.*))?', error.report)
-    own = [f"line {line}: {text}".rstrip(": ") for file, line, text in places if file in cells]
-    message = f"{error.message} ({own[-1]})" if own else error.message
-    return type(error.kind, (Exception,), {})(message)
-
-
-def _lived(*arguments: Any) -> tuple[str, fresh.Raised | None]:
-    """How a life of the training ended: "finished", "stopped", "raised" or a signal; and what was
-    raised.
-    """
+def _dying(*arguments: Any, **options: Any) -> Any:
+    """`fresh.run` for an answer that is to be killed: what it died of is returned."""
     try:
-        fresh.run(killing.segment, *arguments, environment=ENVIRONMENT, seconds=SECONDS)
+        return fresh.run(*arguments, **options)
     except fresh.Died as death:
-        return death.cause, None
-    except TimeoutError:
-        return "stopped", None
-    except fresh.Raised as error:
-        return "raised", error
-    return "finished", None
+        return {"returned": death.cause}
 
 
 def observe_kills(resume: Answer, case: Facts) -> Facts:
     """One life without a kill and a save, then as many as there are kills, and one to the end."""
     save = partner(resume, "save")
-    lives = []
+    lives: list[Facts] = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "run")
         folder.mkdir()
-        path = folder / "training.ckpt"
         for number, kill in enumerate([None, *case["kills"], None]):
             plan = {**case, "saves": number > 0}
-            journal = Path(scratch, f"journal{number}")
-            where = path if number else Path(scratch, "nothing.ckpt")
-            ended, error = _lived(save, resume, plan, where, journal, kill)
-            if error and number < 2:
-                raise raised(error, save, resume)
-            if ended == "stopped" and number < 2:
-                raise RuntimeError(ENDLESS)
-            text = f"{error.kind}: {error.message}"[:200] if error else ""
-            lives.append({"ended": ended, "raised": text, "journal": _lines(journal)})
-            if ended in ("raised", "stopped"):
+            path = folder / "training.ckpt" if number else Path(scratch, "nothing.ckpt")
+            journal, raised = Path(scratch, f"journal{number}"), ""
+            try:
+                cause = apart.observed(
+                    *(_dying, killing.segment, resume, save, plan, path, journal, kill),
+                    seconds=SECONDS,
+                    environment=ENVIRONMENT,
+                )
+            except Exception as error:
+                if number < 2:
+                    raise
+                cause, raised = "raised", f"{type(error).__name__}: {error}"[:200]
+            lives.append({"ended": cause, "raised": raised, "journal": _lines(journal)})
+            if number < 2 and not any(wanted in line for line in lives[-1]["journal"]
+                                      for wanted in (("end",), ("saved",))[number]):  # fmt: skip
+                raise RuntimeError(f"the answer ended its process ({cause})")
+            if raised:
                 break
     return {"lives": lives}
 
@@ -94,17 +79,13 @@ def observe_storage(latest: Answer, case: Facts) -> Facts:
     """The kills, each in a process of its own, and then everything else in one."""
     write = partner(latest, "write")
     with tempfile.TemporaryDirectory() as scratch:
-        try:
-            for place, kill in enumerate(case["kills"]):
-                folder = Path(scratch, f"kill{place}")
-                folder.mkdir()
-                with contextlib.suppress(fresh.Died):
-                    fresh.run(storing.killed, write, case, folder, kill, seconds=SECONDS)
-            return fresh.run(storing.all_else, write, latest, case, Path(scratch), seconds=SECONDS)
-        except fresh.Raised as error:
-            raise raised(error, write, latest) from None
-        except TimeoutError:
-            raise RuntimeError(ENDLESS) from None
+        for place, kill in enumerate(case["kills"]):
+            folder = Path(scratch, f"kill{place}")
+            folder.mkdir()
+            asked = (latest, write, case, folder, kill)
+            apart.observed(_dying, storing.killed, *asked, seconds=SECONDS)
+        asked = (latest, write, case, Path(scratch))
+        return apart.observed(fresh.run, storing.all_else, *asked, seconds=SECONDS)
 
 
 def observe_fleet(answer: Answer, case: Facts) -> Facts:

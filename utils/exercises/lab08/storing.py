@@ -33,7 +33,7 @@ def state(case: Facts, step: int) -> bytes:
     return pickle.dumps({"step": step, "weights": content})
 
 
-def killed(write: Answer, case: Facts, folder: Path, kill: Facts) -> None:
+def killed(_: Answer, write: Answer, case: Facts, folder: Path, kill: Facts) -> None:
     """Write one checkpoint and die in the next; returns if it could not be killed."""
     os.chdir(folder.parent)
     with closed("lab08.ex2", *SHUT):
@@ -47,7 +47,7 @@ def killed(write: Answer, case: Facts, folder: Path, kill: Facts) -> None:
         write(folder, kill["new"], state(case, kill["new"]), 1)
 
 
-def all_else(write: Answer, latest: Answer, case: Facts, scratch: Path) -> Facts:
+def all_else(latest: Answer, write: Answer, case: Facts, scratch: Path) -> Facts:
     """Everything but the kills, and what is found after these in the folders kill0, kill1, ..."""
     os.chdir(_made(scratch, "elsewhere"))
     with closed("lab08.ex2", *SHUT):
