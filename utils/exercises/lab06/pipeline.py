@@ -13,10 +13,10 @@ import threading
 from collections import Counter
 from typing import Any
 
-PATIENCE_S = 0.3
+PATIENCE_S = 0.2
 """Real seconds to wait for a thread to begin a batch; after two that never came, less."""
 LESS_S = 0.003
-MOST_S = 0.8
+MOST_S = 0.6
 """Real seconds in which nothing at all moves, after which a loader is taken to be stuck."""
 SPARE = 5
 """How many batches more than there are, a loader that does not end is asked for."""
