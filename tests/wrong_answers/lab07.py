@@ -124,6 +124,15 @@ WRONG = [
             'model[0].bias.data.add_(1.0)\n    xs.mark_sharding(x, mesh, ("data", None))',
         ),
     ),
+    _changed(
+        "ex1",
+        "an output from before",
+        "model(x) computes nothing any more: annotate only marks",
+        (
+            'xs.mark_sharding(x, mesh, ("data", None))',
+            "before = model(x).detach().cpu()\n    model.forward = lambda x: before",
+        ),
+    ),
     _written("ex1", "raises", "ZeroDivisionError: division by zero (line 2: ", "return 1 / 0"),
     _written(
         "ex1",

@@ -46,7 +46,10 @@ def observed(
     except fresh.Died as death:
         raise RuntimeError(f"the answer ended its process ({death.cause})") from None
     except fresh.Raised as error:
-        raise RuntimeError(f"the process of the answer failed: {error}") from None
+        raise RuntimeError(
+            f"the process of the answer failed: {error}. An answer that uses a tensor of this"
+            " notebook's device takes that device along: let it use its arguments instead"
+        ) from None
     except (TypeError, AttributeError, PicklingError) as error:
         raise RuntimeError(
             f"the answer cannot be sent to a process of its own: {error}. Let it use its arguments,"

@@ -43,7 +43,7 @@ def judge_annotated(case: Facts, facts: Facts) -> list[Criterion]:
         "output",
         1,
         right,
-        "equal" if right else "a float" if off is None else f"off by {off:.2g}",
+        "equal" if right else "nan" if off is None else f"off by {off:.2g}",
         f"within {TOLERANCE:g}",
         "marking changes where values lie, not what they are: something else was changed",
     )

@@ -31,9 +31,13 @@ def _annotated(answer: Answer, sizes: mlp.Sizes, shape: mlp.Shape) -> Facts:
     with spmd.Compiled() as program:
         y = model(x)
         torch_xla.sync()
+    try:
+        found = program.collectives
+    except RuntimeError:
+        raise RuntimeError("model(x) computes nothing any more: annotate only marks") from None
     off = (y.detach().cpu().double() - right).abs().max() / right.abs().max()
     return {
-        "collectives": [[one.kind, one.bytes, list(one.shapes[0])] for one in program.collectives],
+        "collectives": [[one.kind, one.bytes, list(one.shapes[0])] for one in found],
         "difference": _finite(float(off)),
         "shards": {
             "x": mlp.held(x),

@@ -135,7 +135,7 @@ def averaged(answer: Answer, case: Facts) -> Facts:
             parameters = _parameters(weights, x, y, dtype)
             said = answer(parameters, len(y), lambda tensor: group.all_reduce(rank, tensor))
             returned[rank] = _plain(said)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # raised anew below, in the thread that is listened to
             errors[rank] = error
         finally:
             group.end(rank)
