@@ -262,6 +262,14 @@ def test_starting_again_changes_nothing():
     assert fresh.run(starts_twice) == ((2, 2, 2), False)
 
 
+def test_folders_of_killed_processes_are_removed_and_others_stay(tmp_path):
+    names = [f"{spmd.session.PREFIX}{each}" for each in (f"{os.getpid()}-a", "2147483646-b", "x-c")]
+    for name in names:
+        (tmp_path / name).mkdir()
+    spmd.session._sweep(tmp_path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([names[0], names[2]])
+
+
 def test_starting_too_late_says_what_to_do():
     with pytest.raises(fresh.Raised, match="restart the kernel"):
         fresh.run(starts_too_late)

@@ -65,13 +65,26 @@ def start(devices: int = DEVICES) -> int:
 
     # There is no public question for this.
     if _folder is None and not torch_xla._XLAC._xla_runtime_is_initialized():
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        _sweep(Path(tempfile.gettempdir()))
+        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
         # Unlike atexit, this also runs at the end of a process of multiprocessing, and not at that
         # of a fork of this one.
         Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=0)
         _start(devices, folder)
     _check(devices)
     return devices
+
+
+def _sweep(where: Path) -> None:
+    """Remove the folders of processes that were killed and could not do it themselves."""
+    for left in where.glob(f"{PREFIX}*-*"):
+        owner = left.name.removeprefix(PREFIX).partition("-")[0]
+        try:
+            os.kill(int(owner), 0)
+        except (ValueError, PermissionError):  # no number of ours, or of somebody who is alive
+            continue
+        except ProcessLookupError:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _start(devices: int, folder: Path, flags: str = QUICK) -> None:
