@@ -19,7 +19,7 @@ ENVIRONMENT = {
 }
 """Compiles fast; all processes of a check compute the same."""
 
-SECONDS = 15.0
+SECONDS = 10.0
 """For one process of a check, which takes less than half a second."""
 
 
