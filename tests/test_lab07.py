@@ -494,7 +494,8 @@ def test_the_example_of_the_task_says_what_the_formulas_give() -> None:
         f"{len(list(planning.allowed(question)))} layouts are allowed",
         f"and {len(planning.fit(question))} fit",
         f"{planning.memory_gb(question, layout):.2f} in all",
-        f"{planning.memory_gb(question, layout, no_activations=True):.2f} · 10⁹ bytes for parameters",
+        f"{planning.memory_gb(question, layout, no_activations=True):.2f} · 10⁹ bytes for"
+        " parameters",
         f"{planning.step(question, layout):.3f} s a step",
         f"data {best[0]}, tensor {best[1]}, pipeline {best[2]}, with"
         f" {planning.step(question, best):.3f} s",
