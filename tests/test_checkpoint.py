@@ -187,6 +187,30 @@ def test_a_folder_that_never_held_one_is_a_fresh_start(tmp_path: Path) -> None:
     assert checkpoint.latest(tmp_path) is None
 
 
+def test_a_file_is_no_folder_and_no_fresh_start(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"")
+    for call in (checkpoint.latest, lambda run: checkpoint.save(run, 1, {})):
+        for run, says in ((path, "x is a file"), (path / "y", "y lies below a file")):
+            with pytest.raises(NotADirectoryError, match=f"{says}: give a folder"):
+                call(run)
+
+
+def test_a_folder_that_may_not_be_written_is_named(tmp_path, monkeypatch) -> None:
+    def refused(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "mkdir", refused)  # root may write to any folder
+    with pytest.raises(checkpoint.NotSaved, match="run may not be written .Read-only.*: allow"):
+        checkpoint.save(tmp_path / "run", 1, {})
+
+
+def test_other_names_are_no_checkpoints(tmp_path: Path) -> None:
+    for name in ("step-0000000003.ckpt", "step-3.ckpt", "step-00000003.ckpt.bad", "latest"):
+        (tmp_path / name).write_bytes(b"")
+    assert checkpoint.latest(tmp_path) is None
+
+
 @pytest.mark.parametrize("spoil", ["torn", "flipped"])
 def test_the_newest_good_one_is_found_and_the_others_are_named(tmp_path, spoil) -> None:
     for step in (1, 2, 3):
@@ -254,6 +278,9 @@ def test_a_checkpoint_brings_no_code_along(tmp_path: Path) -> None:
         (lambda run: checkpoint.save(run, 1, {}, keep=0), "keep is 0: at least 1"),
         (lambda run: checkpoint.set_random_states({"jax": 1}), "known are python, numpy"),
         (lambda run: checkpoint.Kill("lunch", 1), "the moment is one of step, write"),
+        (lambda run: checkpoint.Kill("step", "1"), "the count from 1"),
+        (lambda run: checkpoint.Plan(every=0), "steps, every, keep and batch from 1"),
+        (lambda run: checkpoint.Plan(batch=11), "batch up to texts"),
     ],
 )
 def test_impossible_wishes_are_refused(tmp_path, call, says) -> None:

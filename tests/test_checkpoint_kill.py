@@ -50,8 +50,8 @@ def test_twenty_random_kills_lose_and_alter_nothing(tmp_path, uninterrupted) -> 
         # One life after another, each with several deaths, until it reaches its end.
         run, background = tmp_path / str(number), chance.random() < 0.4
         number += 1
-        for deaths in range(5):
-            kill = kills.pop() if deaths < 4 and len(died) < KILLS else None
+        for deaths in range(9):
+            kill = kills.pop() if deaths < 8 and len(died) < KILLS else None
             outcome = train(run, kill, background=background)
             if outcome:
                 break
@@ -65,16 +65,24 @@ def test_twenty_random_kills_lose_and_alter_nothing(tmp_path, uninterrupted) -> 
     assert max(resumed) > 0
 
 
+def saves_three(run: Path, kill: Kill) -> None:
+    before_step = kill.arm()
+    for step in range(3):
+        before_step(step)
+        checkpoint.save(run, step, {"step": step}, keep=2)
+
+
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_each_moment_leaves_what_it_says(tmp_path, moment) -> None:
-    assert train(tmp_path, Kill(moment, {"unlink": 1, "step": 10}.get(moment, 3))) is None
-    left = {path.name for path in tmp_path.iterdir()} - {".lock"}
-    whole = checkpoint.steps(tmp_path)
-    halves = [name for name in left if name.endswith(".part")]
-    assert whole == ([3, 6, 9] if moment in ("renamed", "unlink") else
-                     [6, 9] if moment == "step" else [3, 6])  # fmt: skip
+    with pytest.raises(fresh.Died) as died:
+        fresh.run(saves_three, tmp_path, Kill(moment, 1 if moment == "unlink" else 3))
+    assert died.value.cause == "SIGKILL"
+    halves = [path for path in tmp_path.iterdir() if path.suffix == ".part"]
+    safe = moment in ("renamed", "unlink")
+    assert checkpoint.steps(tmp_path) == ([0, 1, 2] if safe else [0, 1])
     assert len(halves) == (moment in ("write", "fsync", "replace"))
-    assert checkpoint.latest(tmp_path).refused == ()
+    found = checkpoint.latest(tmp_path)
+    assert (found.state, found.refused) == ({"step": 2 if safe else 1}, ())
 
 
 @pytest.mark.parametrize(
@@ -104,6 +112,11 @@ FIRST_OTHER_LOSS = {
     "weights": 6, "optimizer": 7, "schedule": 8, "data": 6, "python": 6, "numpy": 6, "torch": 6,
     "device": 6,
 }  # fmt: skip
+
+
+def test_a_part_that_is_not_known_cannot_be_left_out(tmp_path) -> None:
+    with pytest.raises(ValueError, match="'wieghts'. is no part .*: known are weights, optimizer"):
+        checkpoint.train(tmp_path, PLAN, ("wieghts",))
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -126,8 +126,13 @@ def test_a_file_that_is_not_as_written_is_named(saved, tmp_path, spoil, kind, sa
 
 
 def test_a_folder_without_a_manifest_is_not_finished(tmp_path: Path) -> None:
-    with pytest.raises(checkpoint.Damaged, match="no good manifest"):
+    with pytest.raises(checkpoint.Torn, match="has no manifest, which is written last: load"):
         sharded.check(tmp_path)
+    (tmp_path / "manifest.json").write_text("[")
+    with pytest.raises(checkpoint.Damaged, match="a manifest that cannot be read"):
+        sharded.check(tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no folder .*none: give one"):
+        sharded.load(tmp_path / "none", {})
 
 
 def test_one_folder_does_not_replace_another(tmp_path: Path) -> None:

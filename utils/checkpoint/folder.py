@@ -1,5 +1,6 @@
 """A folder of checkpoints: the newest good one is found, old ones go, and one process writes."""
 
+import errno
 import fcntl
 import io
 import os
@@ -11,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from utils.checkpoint import files
-from utils.checkpoint.files import CheckpointError, Damaged
+from utils.checkpoint.files import CheckpointError, Damaged, NotSaved
 
-_NAME = re.compile(r"step-(\d{8,})\.ckpt")
+_NAME = re.compile(r"step-(\d{8}|[1-9]\d{8,})\.ckpt")
 _HALF = re.compile(r"\.step-\d{8,}\.ckpt\.\d+\.part")
 LOCK = ".lock"
 
@@ -57,9 +58,17 @@ def path_of(folder: Path, step: int) -> Path:
 
 
 def steps(folder: Path) -> list[int]:
-    """The steps after which there is a checkpoint, good or not, ascending; [] without a folder."""
+    """The steps after which there is a checkpoint, good or not, ascending; [] without a folder.
+
+    Raises: NotADirectoryError if `folder` is a file.
+    """
     folder = Path(folder)
-    names = os.listdir(folder) if folder.is_dir() else []
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        names = []
+    except NotADirectoryError as error:
+        raise _no_folder(folder, error) from None
     return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
 
 
@@ -82,8 +91,8 @@ def save(folder: Path, step: int, state: Any, keep: int = 3) -> Path:
 
     folder: made if it is not there. keep: 1 or more; 2 leave one when the newest goes bad later.
 
-    Raises: files.NotSaved if the disk is full: nothing is removed then, and the folder is as it
-    was.
+    Raises: files.NotSaved if the disk is full or may not be written: nothing is removed then, and
+    the folder is as it was; NotADirectoryError if `folder` is a file.
     """
     return write(folder, step, encoded(state), keep)
 
@@ -93,7 +102,6 @@ def write(folder: Path, step: int, content: bytes, keep: int = 3) -> Path:
     if type(keep) is not int or keep < 1:
         raise ValueError(f"keep is {keep!r}: at least 1 checkpoint has to stay")
     folder, path = Path(folder), path_of(folder, step)
-    folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder):
         files.write(path, content)
         # Only now, with the new one safe, may an old one go.
@@ -152,11 +160,28 @@ def set_aside(refused: tuple[CheckpointError, ...]) -> list[Path]:
     return moved
 
 
+def _no_folder(folder: Path, error: OSError) -> NotADirectoryError:
+    what = "is a file" if folder.is_file() else "lies below a file"
+    do = "give a folder of checkpoints, or one that is not there yet"
+    return NotADirectoryError(error.errno, f"{folder.name} {what}: {do}")
+
+
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of the folder, which the system frees when its holder dies, and remove what
+    """Make the folder, hold its lock, which the system frees when its holder dies, and remove what
     dead writers left half written."""
-    with open(folder / LOCK, "w", encoding="utf-8") as lock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / LOCK, "w", encoding="utf-8")  # noqa: SIM115
+    except (FileExistsError, NotADirectoryError) as error:
+        raise _no_folder(folder, error) from None
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        found = f"{folder.name} may not be written ({os.strerror(error.errno)})"
+        do = "allow this user to write there, or save elsewhere"
+        raise NotSaved(error.errno, f"{found}; older checkpoints are untouched: {do}") from error
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for name in os.listdir(folder):
             if _HALF.fullmatch(name):

@@ -29,7 +29,7 @@ class Kill:
     count: int
 
     def __post_init__(self) -> None:
-        if self.moment not in MOMENTS or self.count < 1:
+        if self.moment not in MOMENTS or type(self.count) is not int or self.count < 1:
             raise ValueError(f"{self}: the moment is one of {', '.join(MOMENTS)}, the count from 1")
 
     def arm(self) -> Callable[[int], None]:

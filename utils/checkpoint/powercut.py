@@ -4,9 +4,10 @@ what it was given.
 A kill leaves all that the system was given; a power cut leaves what was forced to the disk, and
 of the rest any part. The model knows one folder: bytes of a file are safe after fsync of the file,
 and until then any prefix of them may be there; a new name, a rename or a removal is safe after
-fsync of the folder, and until then each may have happened or not, in order. Real file systems may
-do better, and some do; none of the calls below promises more. See Pillai and others, "All File
-Systems Are Not Created Equal", OSDI 2014.
+fsync of the folder, and until then each may have happened or not. Two assumptions are kinder than
+what the calls promise: bytes are missing from the end only, and names change in the order of the
+calls. See Pillai and others, "All File Systems Are Not Created Equal", OSDI 2014, for file systems
+that do better than the model, and for some that reorder.
 """
 
 from collections.abc import Iterator, Sequence

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from utils import manifest
-from utils.checkpoint.files import USE_ANOTHER, Damaged, Torn, sync_folder
+from utils.checkpoint.files import Damaged, Torn, sync_folder
+
+USE_ANOTHER = "load the folder of an earlier step"
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,18 @@ def load(folder: Path, state: dict[str, Any]) -> dict[str, Any]:
 def check(folder: Path) -> None:
     """Compare the files of `folder` with its manifest.
 
-    Raises: Torn if a file is missing or has another length, Damaged if it has other content.
+    Raises: FileNotFoundError if there is no such folder, Torn if a file is missing or has another
+    length, Damaged if it has other content.
     """
     folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}: give one that sharded.save wrote")
     try:
         differences = manifest.check(folder)
-    except (FileNotFoundError, ValueError) as error:
-        raise Damaged(folder, f"has no good manifest ({error})", USE_ANOTHER) from error
+    except FileNotFoundError as error:
+        raise Torn(folder, "has no manifest, which is written last", USE_ANOTHER) from error
+    except ValueError as error:
+        raise Damaged(folder, "has a manifest that cannot be read", USE_ANOTHER) from error
     if differences:
         said = ", ".join(f"{each.file}: {each.kind}" for each in differences)
         torn = any(each.kind in ("missing", "size") for each in differences)

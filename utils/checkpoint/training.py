@@ -8,18 +8,16 @@ host: Python's places the window, NumPy's chooses the tokens to damage, torch's 
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from utils.checkpoint import folder as folders
 from utils.checkpoint.background import Background
-from utils.checkpoint.states import random_states, set_random_states
+from utils.checkpoint.states import KINDS, random_states, set_random_states
 
-PARTS = (
-    "weights", "optimizer", "schedule", "step", "data", "python", "numpy", "torch", "device",
-)  # fmt: skip
+PARTS = ("weights", "optimizer", "schedule", "step", "data", *KINDS)
 FAST = {
     "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false",
     "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -38,6 +36,10 @@ class Plan:
     texts: int = 10
     batch: int = 2
     seed: int = 8
+
+    def __post_init__(self) -> None:
+        if min(self.steps, self.every, self.keep, self.batch, self.texts - self.batch + 1) < 1:
+            raise ValueError(f"{self}: steps, every, keep and batch from 1, batch up to texts")
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,6 @@ class Order:
     def __init__(self, texts: int, batch: int, seed: int) -> None:
         self.texts, self.batch, self.seed = texts, batch, seed
         self.epoch = self.position = 0
-
-    def __iter__(self) -> Iterator[list[int]]:
-        while True:
-            yield self.next()
 
     def next(self) -> list[int]:
         """The texts of the next batch; what is left of an epoch and fills no batch is dropped."""
@@ -183,8 +181,7 @@ class Program:
         self.losses, self.order = list(state["record"]["losses"]), list(state["record"]["order"])
         torch_xla.sync()
         # Last: each sync before the loop would advance the device's state.
-        kinds = [kind for kind in ("python", "numpy", "torch", "device") if kind not in without]
-        set_random_states({kind: state[kind] for kind in kinds})
+        set_random_states({kind: state[kind] for kind in KINDS if kind not in without})
 
     def digest(self) -> str:
         """SHA-256 of the bytes of all weights."""
@@ -205,7 +202,11 @@ def train(
 
     without: parts of the checkpoint that are not put back, of `PARTS`. before_step: called with
     the number of steps done. background: write while training goes on.
+
+    Raises: ValueError for a part that is none of `PARTS`; what `latest` and `save` raise.
     """
+    if unknown := sorted(set(without) - set(PARTS)):
+        raise ValueError(f"{unknown} is no part of a checkpoint: known are {', '.join(PARTS)}")
     program = Program(plan)
     found = folders.latest(folder)
     if found:
