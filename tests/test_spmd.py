@@ -282,6 +282,30 @@ def test_a_block_without_a_program_says_what_is_missing():
         fresh.run(compiles_nothing)
 
 
-def test_an_environment_needs_a_device():
-    with pytest.raises(ValueError, match="at least 1"):
-        spmd.environment(0)
+def test_an_environment_needs_a_number_of_devices():
+    for wrong in (0, -1, 65, "4", 2.5, None, True):
+        with pytest.raises(ValueError, match=f"found {wrong!r} .* from 1 to 64"):
+            spmd.environment(wrong)
+
+
+def blocks_in_each_other() -> list[int]:
+    import torch
+    import torch_xla
+
+    numbers = []
+    with spmd.Compiled() as outer:
+        with pytest.raises(RuntimeError, match="open already"), spmd.Compiled():
+            pass
+        kept = torch.ones(7).to(torch_xla.device()) + 1
+        torch_xla.sync()
+    numbers.append(len(outer.modules))
+    with pytest.raises(ZeroDivisionError), spmd.Compiled() as left:
+        kept = kept + 2
+        torch_xla.sync()
+        1 / 0  # noqa: B018
+    numbers.append(len(left.modules))
+    return numbers
+
+
+def test_blocks_do_not_nest_and_an_exception_leaves_one_that_can_be_read():
+    assert spmd.run(blocks_in_each_other, devices=1) == [1, 1]

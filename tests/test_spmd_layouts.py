@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from utils import spmd
+from utils import fresh, spmd
 from utils.spmd import layouts, predicted
 
 BATCH, LENGTH, WIDTH, LAYERS, VOCABULARY = 8, 32, 32, 2, 96
@@ -17,7 +17,7 @@ MESHES = {
     "tp": (1, 4),
     "2d": (2, 2),
     "fsdp": (4, 1),
-    "fsdp 2d": (2, 2),
+    "copies 2d": (2, 2),
 }
 
 
@@ -149,6 +149,12 @@ def test_gradients_are_those_of_one_device_within_the_derived_tolerance(layout):
     assert limit < 1e-4
 
 
+def annotates_a_name_that_is_not_there() -> None:
+    import torch
+
+    layouts.annotate(torch.nn.Linear(2, 2), layouts.mesh(1), {"wieght": ("data",)})
+
+
 def test_a_name_that_the_model_lacks_is_an_error():
-    with pytest.raises(KeyError):
-        layouts.annotate(__import__("torch").nn.Linear(2, 2), None, {"wieght": ("data",)})
+    with pytest.raises(fresh.Raised, match="KeyError: 'wieght'"):
+        spmd.run(annotates_a_name_that_is_not_there, devices=1)

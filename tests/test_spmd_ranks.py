@@ -1,5 +1,7 @@
 """Ranks of torchrun: torch_xla on the CPU does not join them, gloo does."""
 
+import os
+
 import pytest
 
 from utils.catalog import ROOT
@@ -25,3 +27,18 @@ def test_a_rank_that_fails_is_shown(tmp_path):
     script.write_text("raise SystemExit('no data on this rank')")
     with pytest.raises(RuntimeError, match=r"(?s)0 of 1 ranks.*no data on this rank"):
         ranks.torchrun(script, ranks=1)
+    with pytest.raises(ValueError, match="at least 1"):
+        ranks.torchrun(script, ranks=0)
+
+
+def test_ranks_that_do_not_end_are_ended(tmp_path):
+    script, pid = tmp_path / "waits.py", tmp_path / "pid"
+    script.write_text(
+        f"import os, pathlib, time\npathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(TimeoutError, match="waits.py did not end within 8 s on 1 ranks"):
+        ranks.torchrun(script, ranks=1, seconds=8)
+    if pid.exists():  # on a busy machine the rank has not begun by then
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid.read_text()), 0)

@@ -127,7 +127,10 @@ def _device(devices: int | None) -> Component:
         if devices is not None:
             from utils import spmd
 
-            spmd.start(devices)
+            try:
+                spmd.start(devices)
+            except (RuntimeError, ValueError) as error:  # it says itself what to do
+                return Component("device", False, str(error))
         device = torch_xla.device()
     except Exception as error:  # whatever an import of a compiled package can raise
         return Component("device", False, f"torch_xla does not start: {error}. {_ADVICE}")

@@ -56,7 +56,8 @@ def collectives(step: Step, reduce_scatter: bool = False) -> dict[str, tuple[int
     of a product, again for the gradient of the product's input; its own gradient is needed in
     parts only. The table of positions is the exception: all devices look up the same rows, so each
     takes those that it has and the rows found are added up. A pair by columns and rows adds up one
-    activation on the way forward and one on the way back.
+    activation on the way forward and one on the way back. XLA's CPU compiler keeps to all this,
+    except that with parameters divided over one of two axes it permutes parts as well.
 
     reduce_scatter: add up gradients of divided parameters in parts, as an accelerator does. XLA's
         CPU compiler adds up the whole and then takes its part.

@@ -9,7 +9,7 @@ from functools import cached_property
 from multiprocessing.util import Finalize
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from utils import env, fresh
 from utils.meter import settle
@@ -17,6 +17,7 @@ from utils.spmd.collectives import Collective, collectives
 from utils.spmd.memory import Memory, memory
 
 DEVICES = 4
+MOST_DEVICES = 64
 PREFIX = "course-spmd-"
 
 # torch_xla keeps this many compiled programs. A short list can be emptied by compiling as many
@@ -45,9 +46,14 @@ def environment(devices: int = DEVICES) -> dict[str, str]:
 
     >>> environment(2)["CPU_NUM_DEVICES"]
     '2'
+
+    Raises: ValueError if that is no whole number from 1 to MOST_DEVICES.
     """
-    if devices < 1:
-        raise ValueError(f"{devices} devices: at least 1 is needed")
+    if type(devices) is not int or not 1 <= devices <= MOST_DEVICES:
+        raise ValueError(
+            f"found {devices!r} for the number of devices: give a whole number from 1 to"
+            f" {MOST_DEVICES}"
+        )
     return {**ENVIRONMENT, "CPU_NUM_DEVICES": str(devices)}
 
 
@@ -58,8 +64,10 @@ def start(devices: int = DEVICES) -> int:
     Must be called before anything uses a device; calling it again changes nothing. For a notebook:
     a function that runs in a process of its own is sent by `run`, which tidies up after it.
 
-    Raises: RuntimeError if a device was used before, or another number of devices was started.
+    Raises: RuntimeError if a device was used before, or another number of devices was started;
+    ValueError for a number that `environment` does not take.
     """
+    variables = environment(devices)
     env.set_defaults()
     import torch_xla
 
@@ -70,7 +78,7 @@ def start(devices: int = DEVICES) -> int:
         # Unlike atexit, this also runs at the end of a process of multiprocessing, and not at that
         # of a fork of this one.
         Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=0)
-        _start(devices, folder)
+        _start(variables, folder)
     _check(devices)
     return devices
 
@@ -87,7 +95,7 @@ def _sweep(where: Path) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _start(devices: int, folder: Path, flags: str = QUICK) -> None:
+def _start(variables: Mapping[str, str], folder: Path, flags: str = QUICK) -> None:
     global _folder
     env.set_defaults()
     import torch_xla.runtime as xr
@@ -97,7 +105,7 @@ def _start(devices: int, folder: Path, flags: str = QUICK) -> None:
             f"virtual devices exist on the CPU only, and PJRT_DEVICE is"
             f" {os.environ['PJRT_DEVICE']}: set it to CPU before the first cell"
         )
-    os.environ.update(environment(devices))
+    os.environ.update(variables)
     # torch_xla has put flags of its own there when it was imported.
     given = os.environ.get("XLA_FLAGS", "")
     dump = f"--xla_dump_to={folder} --xla_dump_hlo_as_text"
@@ -153,7 +161,7 @@ def _child(
     folder: str,
     flags: str,
 ) -> Any:
-    _start(devices, Path(folder), flags)
+    _start(environment(devices), Path(folder), flags)
     _check(devices)
     return function(*arguments)
 
@@ -184,7 +192,8 @@ class Compiled:
     """Collects the programs that are compiled inside a with-block, for one device of them all.
 
     What is pending on entry is run first. A graph that was compiled before is compiled again in
-    the block, so that it is seen; what the block does not `torch_xla.sync()` is not.
+    the block, so that it is seen; what the block does not `torch_xla.sync()` is not. Blocks do not
+    nest.
 
         with Compiled() as program:
             loss = step(model, batch)
@@ -197,14 +206,18 @@ class Compiled:
     """
 
     _modules: tuple[Program, ...] | None = None
+    _open: ClassVar["Compiled | None"] = None
 
     def __enter__(self) -> "Compiled":
         if _folder is None:
             raise RuntimeError("no devices yet: call spmd.start() first, in a fresh kernel")
+        if Compiled._open is not None:
+            raise RuntimeError("a spmd.Compiled() block is open already: end it before the next")
         self._modules = None
         settle()
         _forget_programs()
         _empty(_folder)
+        Compiled._open = self
         return self
 
     def __exit__(
@@ -215,6 +228,7 @@ class Compiled:
     ) -> None:
         import torch_xla.core.xla_model as xm
 
+        Compiled._open = None
         xm.wait_device_ops()
         assert _folder is not None
         self._modules = tuple(_programs(_folder))
