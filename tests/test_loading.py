@@ -204,6 +204,9 @@ def test_batches_of_the_virtual_loader() -> None:
         {"load_s": 1, "work_s": 1, "batches": 3, "workers": -1},
         {"load_s": 1, "work_s": 1, "batches": 3, "prefetch": 0},
         {"load_s": 1, "work_s": 1, "batches": 3, "workers": 1.5},
+        {"load_s": "slow", "work_s": 1, "batches": 3},
+        {"load_s": None, "work_s": 1, "batches": 3},
+        {"load_s": 1, "work_s": 1, "batches": 2.5},
     ],
 )
 def test_impossible_plans_are_refused(arguments) -> None:
@@ -214,9 +217,22 @@ def test_impossible_plans_are_refused(arguments) -> None:
 def test_other_impossible_values_are_refused() -> None:
     with pytest.raises(ValueError, match="cannot sleep for -1"):
         FakeClock().sleep(-1)
-    with pytest.raises(ValueError, match="workers -1"):
-        VirtualLoader([1], FakeClock(), workers=-1)
+    for name, bad in (("workers", -1), ("workers", "2"), ("prefetch", 0), ("batch_size", 1.5)):
+        with pytest.raises(ValueError, match=f"{name} is {bad!r}, and must be a whole number"):
+            VirtualLoader([1], FakeClock(), **{name: bad})
+    with pytest.raises(TypeError, match="generator, without len"):
+        VirtualLoader((i for i in [1]), FakeClock())
+    with pytest.raises(TypeError, match="RealClock, and must be a FakeClock"):
+        VirtualLoader([1], RealClock())
+    with pytest.raises(ValueError, match="device_prefetch_size is 0"):
+        Uploader(device_prefetch_size=0)
+    with pytest.raises(ValueError, match="count is -3"):
+        Stored(-3)
+    with pytest.raises(ValueError, match="load_s is -1"):
+        Stored(3, load_s=-1)
     with pytest.raises(ValueError, match="more than 0"):
         workers_needed(1, 0)
+    with pytest.raises(ValueError, match="load_s is nan"):
+        workers_needed(float("nan"), 1)
     with pytest.raises(IndexError, match="item 3 of 3"):
         Stored(3)[3]

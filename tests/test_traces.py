@@ -94,11 +94,17 @@ def test_a_thread_that_bears_the_number_of_an_ended_loader_is_told_from_it(tmp_p
 def test_files_that_are_no_trace_are_named(tmp_path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no \*.trace.json.gz"):
         traces.read(tmp_path)
-    for content in (b"{}", gzip.compress(b"{}"), gzip.compress(b"no"), gzip.compress(b"xx")[:-9]):
+    damaged = bytearray(gzip.compress(b'{"traceEvents": []}' * 20))
+    damaged[20] ^= 0xFF
+    others = (b"{}", b"no", b"[]", b'{"traceEvents": null}', b'{"traceEvents": [{"ph": "X"}]}')
+    files = [gzip.compress(each) for each in others]
+    for content in (b"", b"{}", gzip.compress(b"xx")[:-9], bytes(damaged), *files):
         (tmp_path / "bad.trace.json.gz").write_bytes(content)
         with pytest.raises(ValueError, match="bad.trace.json.gz is no trace"):
             traces.read(tmp_path)
     (tmp_path / "bad.trace.json.gz").unlink()
+    with pytest.raises(FileNotFoundError, match="there is no .*bad.trace.json.gz: give"):
+        traces.read(tmp_path / "bad.trace.json.gz")
     with pytest.raises(ValueError, match="no event that took time"):
         made(tmp_path)
 
@@ -162,6 +168,15 @@ def test_spans_may_hold_a_step_marker_and_scopes_may_not() -> None:
         torch_xla.sync()
     with pytest.raises(ValueError, match="'sleep' is none of trace, compile"):
         traces.span("x", "sleep")
+
+
+def test_one_capture_at_a_time() -> None:
+    with traces.Capture() as first:
+        with pytest.raises(RuntimeError, match="End the block of the other"), traces.Capture():
+            pass
+        with pytest.raises(RuntimeError, match="End the block of the other"), first:
+            pass
+    assert first.trace.count("course.capture") == 1
 
 
 def test_a_capture_ends_also_when_its_block_fails(tmp_path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from utils.loading.checks import seconds, whole
 from utils.loading.clocks import Clock, RealClock
 
 
@@ -27,6 +28,11 @@ class Stored:
     make: Callable[[int], Any] = int
     load_s: float | Callable[[int], float] = 0.0
     clock: Clock = field(default_factory=RealClock)
+
+    def __post_init__(self) -> None:
+        whole("count", self.count, least=0)
+        if not callable(self.load_s):
+            seconds("load_s", self.load_s)
 
     def __len__(self) -> int:
         return self.count

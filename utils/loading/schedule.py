@@ -8,8 +8,10 @@ or have a core each.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
+from utils.loading.checks import seconds, whole
 from utils.loading.watch import Waits
 
 
@@ -26,6 +28,11 @@ class Uploader:
     loader_prefetch_size: int = 16
     device_prefetch_size: int = 8
     upload_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        whole("loader_prefetch_size", self.loader_prefetch_size, least=1)
+        whole("device_prefetch_size", self.device_prefetch_size, least=1)
+        seconds("upload_s", self.upload_s)
 
 
 @dataclass(frozen=True)
@@ -56,11 +63,15 @@ class Schedule:
 def workers_needed(load_s: float, work_s: float) -> int:
     """The fewest workers that load batches as fast as the loop uses them.
 
+    Raises:
+        ValueError: a load below 0 seconds, or a work that takes none.
+
     >>> workers_needed(load_s=0.050, work_s=0.020)
     3
     """
-    if load_s < 0 or work_s <= 0:
-        raise ValueError(f"load {load_s} s and work {work_s} s: give 0 or more, and more than 0")
+    seconds("load_s", load_s)
+    if not seconds("work_s", work_s):
+        raise ValueError("work_s is 0, and must be more than 0: no number of workers keeps up")
     # The quotient of decimals may lie a rounding error above a whole number.
     return max(1, math.ceil(load_s / work_s * (1 - 1e-12)))
 
@@ -92,9 +103,8 @@ def predict(
     0.0
     """
     loads, works = _times(load_s, work_s, batches)
-    for name, number, least in (("workers", workers, 0), ("prefetch", prefetch, 1)):
-        if not isinstance(number, int) or number < least:
-            raise ValueError(f"{name} is {number!r}, and must be a whole number from {least} on")
+    whole("workers", workers, least=0)
+    whole("prefetch", prefetch, least=1)
     loop = _Loader(loads, workers, prefetch)
     asked, taken, done = [], [], []
 
@@ -170,8 +180,15 @@ def _upload(
 def _times(
     load_s: float | Sequence[float], work_s: float | Sequence[float], batches: int | None
 ) -> tuple[list[float], list[float]]:
+    if batches is not None:
+        whole("batches", batches, least=1)
     given = {"load_s": load_s, "work_s": work_s}
-    lists = {name: list(v) for name, v in given.items() if not isinstance(v, int | float)}
+    for name, value in given.items():
+        if isinstance(value, str) or not isinstance(value, Real) and not hasattr(value, "__iter__"):
+            raise ValueError(
+                f"{name} is {value!r}: give seconds, or a list with those of each batch"
+            )
+    lists = {name: list(v) for name, v in given.items() if not isinstance(v, Real)}
     counts = {len(v) for v in lists.values()} | ({batches} if batches is not None else set())
     if len(counts) != 1 or not (count := counts.pop()) > 0:
         raise ValueError(
@@ -179,7 +196,8 @@ def _times(
             f" of equal number; found {batches=}, "
             + ", ".join(f"{len(v)} in {name}" for name, v in lists.items())
         )
-    loads, works = (lists.get(name) or [float(v)] * count for name, v in given.items())  # type: ignore[arg-type]
-    if not all(0 <= each < math.inf for each in (*loads, *works)):
-        raise ValueError("times are seconds, 0 or more")
+    loads, works = (
+        [seconds(name, each) for each in lists.get(name, [value] * count)]
+        for name, value in given.items()
+    )
     return loads, works

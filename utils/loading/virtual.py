@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from utils.loading.checks import whole
 from utils.loading.clocks import FakeClock
 
 
@@ -17,6 +18,10 @@ class VirtualLoader:
 
     Every item is really read, in the order in which the loop takes batches. The last batch may be
     smaller.
+
+    Raises:
+        ValueError: a size or a prefetch below 1, workers below 0.
+        TypeError: a clock that is no FakeClock, or a dataset without len(), as an endless one.
 
     >>> from utils.loading import Stored, Watched
     >>> clock = FakeClock()
@@ -36,10 +41,16 @@ class VirtualLoader:
         workers: int = 0,
         prefetch: int = 2,
     ) -> None:
-        if batch_size is not None and batch_size < 1 or workers < 0 or prefetch < 1:
-            raise ValueError(
-                f"batch_size {batch_size}, workers {workers}, prefetch {prefetch}: give a size from"
-                " 1 on or None, workers from 0 on, prefetch from 1 on"
+        if batch_size is not None:
+            whole("batch_size", batch_size, least=1)
+        whole("workers", workers, least=0)
+        whole("prefetch", prefetch, least=1)
+        if not isinstance(clock, FakeClock):
+            raise TypeError(f"the clock is a {type(clock).__name__}, and must be a FakeClock")
+        if not hasattr(dataset, "__len__"):
+            raise TypeError(
+                f"the dataset is a {type(dataset).__name__}, without len(): give one of known size,"
+                " such as Stored or a list"
             )
         self.dataset, self.clock, self.batch_size = dataset, clock, batch_size
         self.workers, self.prefetch = workers, prefetch

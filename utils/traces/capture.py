@@ -41,8 +41,8 @@ class Capture:
 
     folder: where the files of the profiler are kept; by default they are read and removed.
 
-    A process can capture one trace at a time. What is still running on the device when the block
-    ends is missing in it: end the block with `utils.meter.settle()`.
+    A process can capture one trace at a time: a second raises RuntimeError. What is still running
+    on the device when the block ends is missing in it: end the block with `utils.meter.settle()`.
 
     >>> import torch, torch_xla
     >>> from utils.traces import Capture, span
@@ -63,9 +63,17 @@ class Capture:
     def __enter__(self) -> "Capture":
         import torch_xla.debug.profiler as profiler
 
-        self._folder = self._keep or Path(tempfile.mkdtemp(prefix="trace-"))
-        self._trace = None
-        profiler.start_trace(self._folder)
+        folder = self._keep or Path(tempfile.mkdtemp(prefix="trace-"))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)  # a folder that cannot be: before it starts
+            profiler.start_trace(folder)
+        except RuntimeError as error:
+            if self._keep is None:
+                folder.rmdir()
+            raise RuntimeError(
+                f"no capture can begin: {error} End the block of the other capture first."
+            ) from None
+        self._folder, self._trace = folder, None
         self._whole = span(WHOLE)
         self._whole.__enter__()
         return self

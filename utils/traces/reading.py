@@ -2,10 +2,11 @@
 
 import gzip
 import json
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from utils.traces.stretches import innermost, split, union
 
@@ -137,20 +138,42 @@ def read(path: str | Path) -> Trace:
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             listed = json.load(file)["traceEvents"]
-    except (
-        gzip.BadGzipFile,
-        EOFError,
-        UnicodeDecodeError,
-        json.JSONDecodeError,
-        KeyError,
-    ) as error:
-        raise ValueError(f"{path.name} is no trace of the profiler: {error!r}") from None
+        rows = _rows(listed)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"there is no {path}: give a *.trace.json.gz, or its folder"
+        ) from None
+    except _BROKEN as error:
+        raise ValueError(
+            f"{path.name} is no trace of the profiler, or a damaged one: {error!r}. Capture or copy"
+            " it again."
+        ) from None
+    if not rows:
+        raise ValueError(f"{path.name} has no event that took time")
+    events = pandas.DataFrame(rows).sort_values(["begin_ms", "duration_ms"], ignore_index=True)
+    events.insert(2, "lane", _lanes(events))
+    seen = events[["name", "lane", "arguments"]].itertuples(index=False)
+    events.insert(3, "kind", [_kind(*each) for each in seen])
+    whole = events[events["name"] == WHOLE]
+    events["begin_ms"] -= (whole if len(whole) else events)["begin_ms"].min()
+    return Trace(events)
+
+
+_BROKEN = (
+    gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError, json.JSONDecodeError,
+    KeyError, TypeError, AttributeError,
+)  # fmt: skip
+"""What a file raises that is cut off, damaged, or of another kind."""
+
+
+def _rows(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events that took time, as rows; other entries of the file name the threads."""
     names = {
         (each["pid"], each["tid"]): each["args"]["name"]
         for each in listed
         if each.get("ph") == "M" and each.get("name") == "thread_name"
     }
-    rows = [
+    return [
         {
             "name": each["name"],
             "thread": f"{names.get((each['pid'], each['tid']), 'thread')} {each['tid']}",
@@ -161,15 +184,6 @@ def read(path: str | Path) -> Trace:
         for each in listed
         if each.get("ph") == "X"
     ]
-    if not rows:
-        raise ValueError(f"{path.name} has no event that took time")
-    events = pandas.DataFrame(rows).sort_values(["begin_ms", "duration_ms"], ignore_index=True)
-    events.insert(2, "lane", _lanes(events))
-    seen = events[["name", "lane", "arguments"]].itertuples(index=False)
-    events.insert(3, "kind", [_kind(*each) for each in seen])
-    whole = events[events["name"] == WHOLE]
-    events["begin_ms"] -= (whole if len(whole) else events)["begin_ms"].min()
-    return Trace(events)
 
 
 def _lanes(events: "pandas.DataFrame") -> "pandas.Series":
