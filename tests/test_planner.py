@@ -98,6 +98,15 @@ def test_a_pipeline_has_the_logits_on_its_last_stage_only() -> None:
     assert few[0].memory["logits"] > 0
 
 
+def test_the_fullest_stage_may_be_between_the_ends() -> None:
+    """126 layers in 16 stages: the first and the last have seven, all others eight."""
+    large = architecture("llama-3.1-405b")
+    (plan,) = plans(large, cluster(TRN2, 256), LENGTH, 2**22, [Layout(8, 8, 16)])
+    rest, _ = activations_per_token(large, LENGTH, np.array(8), np.array(True), True)
+    assert plan.memory["activations"] == pytest.approx(LENGTH * 8 * 15 * float(rest))
+    assert plan.memory["weights"] == 2 * 8 * large.layer_on(8)
+
+
 degrees = st.sampled_from([1, 2, 4, 8])
 layouts = st.builds(
     Layout,
@@ -169,6 +178,13 @@ def test_volumes_scale_as_they_should(layout: Layout) -> None:
         assert other.sent_bytes["data"] <= plan.sent_bytes["data"]
     else:
         assert other.sent_bytes["data"] * ratio == pytest.approx(plan.sent_bytes["data"])
+
+
+def test_the_two_ends_of_a_pipeline_send_one_way_only() -> None:
+    two, four = (evaluate(Layout(64 // p, 1, p)) for p in (2, 4))
+    micro_batches = TOKENS // LENGTH * 2 // 64
+    assert two.sent_bytes["pipeline"] == micro_batches * 2 * LENGTH * LLAMA.width
+    assert four.sent_bytes["pipeline"] == 4 * two.sent_bytes["pipeline"]
 
 
 def test_zero_1_sends_what_an_all_reduce_sends() -> None:
@@ -282,6 +298,7 @@ def test_every_instance_with_a_fabric_can_be_planned_for(instance: str) -> None:
         (Layout(4, 1, 16, chunks=3), "leave some of 16 stages of 3 chunks"),
         (Layout(1, 64, 1), "heads 32 of llama-3.1-8b is not a multiple of 64 tensor ranks"),
         (Layout(0, 1, 1), "1 or more"),
+        (Layout(4, 1, 16, 0, 16, chunks=2), "8 micro-batches are not a multiple of 16 stages"),
     ],
 )
 def test_a_wrong_layout_is_named(layout: Layout, said: str) -> None:
@@ -302,6 +319,9 @@ def test_a_wrong_layout_is_named(layout: Layout, said: str) -> None:
         (lambda: planner.settings(speed=1), "there are kernel_efficiency"),
         (lambda: plans(LLAMA, cluster(TRN2, 1), 8192, 10_000), "take a multiple of 8192"),
         (lambda: plans(LLAMA, cluster(TRN2, 1), 8192, 81920).best, "take more chips"),
+        (lambda: plans(LLAMA, cluster(TRN2, 1), 0, 8192), "takes 1 or more tokens"),
+        (lambda: plans(GPT3, cluster(TRN2, 64), 4096, 2**22), "takes 1 to 2048 tokens"),
+        (lambda: plans(LLAMA, cluster(TRN2, 1), 8192, 2**20, []), "leave them out"),
         (lambda: goodput(LLAMA, cluster(TRN2, 16), failures="mine"), "there are llama3_405b"),
     ],
 )
@@ -326,7 +346,25 @@ def test_published_runs_are_within_the_error_that_is_stated() -> None:
 def test_published_runs_would_have_fitted() -> None:
     for each in published_runs():
         whole = each.plan.usable_bytes / (1 - planner.inputs()["reserve"].value)
-        assert each.plan.memory_bytes < 1.01 * whole, each.name
+        # Of Llama 3's 126 layers in 16 stages the second stage has one more than the first; its
+        # authors free what the planner keeps (inputs and results of norms).
+        above = 1.07 if each.name.startswith("llama3") else 1
+        assert each.plan.memory_bytes < above * whole, each.name
+
+
+def test_activations_are_those_that_korthikanti_printed() -> None:
+    """Figure 1, with sequence parallelism and selective recomputation."""
+    cases = content("plan_cases.yaml")["cases"]
+    checked = [each for each in published_runs() if "activations_gib" in cases[each.name]]
+    for each in checked:
+        stated = cases[each.name]["activations_gib"] * 2**30
+        assert each.plan.memory["activations"] == pytest.approx(stated, rel=0.07), each.name
+    assert len(checked) == 4
+
+
+def test_what_nobody_saw_is_said_to_be_from_memory() -> None:
+    unseen = [each.name for each in published_runs() if not each.seen]
+    assert len(unseen) == 9 and all(name.startswith("narayanan") for name in unseen)
 
 
 def test_an_implied_efficiency_reproduces_the_published_time() -> None:

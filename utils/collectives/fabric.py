@@ -36,10 +36,13 @@ class Tier:
         sizes = self.sizes or (self.ranks,)
         for wrong, said in (
             (self.wiring not in WIRINGS, f"wiring {self.wiring!r}: allowed are {WIRINGS}"),
-            (self.ranks < 1, f"{self.ranks} ranks: there must be 1 or more"),
+            (
+                self.ranks < 1 or self.ranks % 1,
+                f"{self.ranks} ranks: there must be 1 or more, a whole number",
+            ),
             (math.prod(sizes) != self.ranks, f"sizes {sizes} do not make {self.ranks} ranks"),
             (
-                self.latency_s < 0 or not self.bytes_per_s > 0,
+                not self.latency_s >= 0 or not self.bytes_per_s > 0,
                 f"latency {self.latency_s} s, bandwidth {self.bytes_per_s} B/s: the first is 0 or"
                 " more, the second above 0",
             ),

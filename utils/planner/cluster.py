@@ -56,7 +56,7 @@ def cluster(instance: str = "trn2.48xlarge", chips: int = 16, dtype: str = "bf16
     servers = f"{instance}.servers"
     parts = int(figure(servers).number) if "ultraserver" in instance else 1
     return Cluster(
-        name=f"{chips:,} chips of {instance}",
+        name=f"{chips:,} chip{'s' * (chips != 1)} of {instance}",
         chips=chips,
         ranks=chips * cores,
         flops=whole.rate(dtype) / ranks,

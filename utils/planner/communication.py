@@ -44,7 +44,8 @@ def traffic(
     _, layers, _ = stage_layers(a.layers, x.pipeline)
 
     # A sum over the ranks after attention and after the perceptron, forward and backward; with
-    # sequence parallelism a reduce-scatter and an all-gather, which is the same volume.
+    # sequence parallelism a reduce-scatter and an all-gather, which is the same volume. Inputs that
+    # were kept in shares are gathered once more, behind a product (Korthikanti, section 4.2.2).
     passes = 2 * (2 + (x.recompute == RECOMPUTE.index("full")))
     tensor = _of("all-reduce", state, fabric, x.tensor, 1, passes * layers * steps)
 
@@ -74,9 +75,10 @@ def traffic(
         ),  # fmt: skip
     )
 
-    # Each tensor rank sends its share (Narayanan et al., SC 2021, section 4.1).
+    # Each tensor rank sends its share (Narayanan et al., SC 2021, section 4.1), activations on and
+    # gradients back; of two stages each is an end, from which one of the two goes nowhere.
     sent = state / x.tensor
-    hops = 2 * steps * x.chunks * (x.pipeline > 1)
+    hops = steps * (2 * x.chunks - (x.pipeline == 2)) * (x.pipeline > 1)
     pipeline = _of("permute", sent, fabric, x.pipeline, x.tensor * x.data, hops)
     return {"tensor": tensor, "data": data, "pipeline": pipeline}
 

@@ -112,7 +112,7 @@ def scaling(
 ) -> list[Point]:
     """The best plan for each (instance, chips). tokens_per_step: one for all, or one for each."""
     amounts = (
-        [tokens_per_step] * len(sizes) if isinstance(tokens_per_step, int) else tokens_per_step
+        tokens_per_step if isinstance(tokens_per_step, Sequence) else [tokens_per_step] * len(sizes)
     )
     found = []
     for (instance, chips), tokens in zip(sizes, amounts, strict=True):

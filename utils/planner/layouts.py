@@ -110,6 +110,12 @@ def check(
             f" {layout.micro_batch} at a time: change tokens_per_step to a multiple of"
             f" {layout.data * layout.micro_batch} sequences"
         )
+    rounds = sequences // (layout.data * layout.micro_batch)
+    if layout.chunks > 1 and rounds % layout.pipeline:
+        raise ValueError(
+            f"{layout}: {rounds} micro-batches are not a multiple of {layout.pipeline} stages, and"
+            " chunks that interleave need that: take 1 chunk, or another number of sequences"
+        )
     if not even(layout, fabric):
         raise ValueError(
             f"{layout}: its groups fill chips or nodes of {fabric.name} in part: take degrees that"

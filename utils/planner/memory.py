@@ -2,7 +2,8 @@
 
 16-bit activations, and one forward and one backward pass in turn (1F1B): the first stage of a
 pipeline holds activations of as many micro-batches as there are stages, the last stage those of one
-and the logits. What is given is the fuller of the two.
+and the logits. Where layers do not divide evenly, a stage between them has one more. What is given
+is the fullest of the three.
 """
 
 from collections.abc import Mapping
@@ -49,8 +50,8 @@ def activations_per_token(
 
 
 def stage_layers(layers: int, pipeline: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Layers of the first, a middle and the last stage. What is left over is taken from the ends,
-    which have the embedding and the head to do.
+    """Layers of the first, the fullest and the last stage. Those that have one layer less are the
+    last, which has the head, and the first ones, which wait longest.
     """
     most = -(-layers // pipeline)
     missing = most * pipeline - layers
@@ -66,7 +67,8 @@ def memory(
 ) -> Mapping[str, np.ndarray]:
     """Bytes on the fullest rank, by part, one value per layout."""
     a, x = architecture, layouts
-    first, _, last = stage_layers(a.layers, x.pipeline)
+    first, most, last = stage_layers(a.layers, x.pipeline)
+    missing = most * x.pipeline - a.layers
     rows = a.vocabulary_on(x.tensor) * a.width
     norm = a.norm_vectors * a.width
     alone = x.pipeline == 1
@@ -75,10 +77,14 @@ def memory(
     head = np.where(alone & a.tied, 0, rows)
     steps = sequences // (x.data * x.micro_batch)
     waiting = np.minimum(x.pipeline, steps)
-    begins = _stage(a, x, first, ends + alone * (head + norm), waiting, alone, length, settings)
-    closes = _stage(a, x, last, head + norm + alone * ends, 1, True, length, settings)
-    fuller = sum(begins.values()) > sum(closes.values())
-    return {part: np.where(fuller, begins[part], closes[part]) for part in PARTS}
+    later = np.minimum(x.pipeline - np.maximum(missing - 1, 0), steps)
+    stages = (
+        _stage(a, x, first, ends + alone * (head + norm), waiting, alone, length, settings),
+        _stage(a, x, most, 0 * rows, later, False, length, settings),
+        _stage(a, x, last, head + norm + alone * ends, 1, True, length, settings),
+    )
+    fullest = np.argmax([sum(stage.values()) for stage in stages], axis=0)
+    return {part: np.choose(fullest, [stage[part] for stage in stages]) for part in PARTS}
 
 
 def _stage(

@@ -151,7 +151,10 @@ def plans(
     Raises ValueError, with what is allowed, for sizes that cannot be divided.
     """
     chosen = settings or guesses()
-    if length < 1 or tokens_per_step < length or tokens_per_step % length:
+    if length < 1 or 0 < architecture.positions < length:
+        most = f" to {architecture.positions}" * (architecture.positions > 0)
+        raise ValueError(f"length {length}: {architecture.name} takes 1{most or ' or more'} tokens")
+    if tokens_per_step < length or tokens_per_step % length:
         raise ValueError(
             f"tokens_per_step {tokens_per_step} is no whole number of sequences of {length}: take"
             f" a multiple of {length}"
@@ -167,6 +170,8 @@ def plans(
                 f" {sequences} sequences without remainder: take a number of sequences that shares"
                 f" more factors with {cluster.ranks}"
             )
+    elif not layouts:
+        raise ValueError("no layouts were given: leave them out to look at all")
     else:
         for each in layouts:
             check(each, architecture, cluster.fabric, cluster.ranks, sequences)

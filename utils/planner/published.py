@@ -27,7 +27,8 @@ VOCABULARY, LENGTH = 51200, 2048
 class Run:
     """name; seconds: of a step, as published or as its throughput says; plan: what the planner says
     of the same layout. efficiency: of its kernels, as guessed. source: an address. open: what had
-    to be assumed, empty if nothing.
+    to be assumed, empty if nothing. seen: whether the published time was read, there or where it
+    is quoted; else it is from memory.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Run:
     efficiency: float
     source: str
     open: str
+    seen: bool
 
     @property
     def error(self) -> float:
@@ -141,13 +143,15 @@ def run(name: str, chosen: Settings | None = None) -> Run:
     chosen = chosen or settings()
     chosen = replace(chosen, fused_attention=case.get("fused_attention", False))
     (plan,) = plans(a, joined, length, case["sequences"] * length, [layout], chosen)
+    source = read["sources"][case["source"]]
     return Run(
         name,
         _seconds(case, a, length),
         plan,
         chosen.kernel_efficiency,
-        read["sources"][case["source"]]["url"],
+        source["url"],
         case.get("open", ""),
+        case.get("read", "unread" not in source),
     )
 
 
