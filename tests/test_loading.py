@@ -142,6 +142,20 @@ def test_the_moments_of_the_real_uploader_are_those_of_the_model() -> None:
     assert sorted(longest) == [b for b, w in enumerate(modelled.waits_s) if w] == [0, 4, 8]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_mp_device_loader_ends_without_an_error_where_its_loader_raises() -> None:
+    """As lesson 06 says. Should torch_xla mend it, the lesson's sentence goes."""
+    import torch
+    import torch_xla
+    from torch_xla.distributed.parallel_loader import MpDeviceLoader
+
+    def batches():
+        yield from torch.zeros(3, 2)
+        raise OSError("the disk is gone")
+
+    assert len(list(MpDeviceLoader(batches(), torch_xla.device()))) == 3
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_share_of_a_real_loader_is_near_the_model(workers) -> None:
     from torch.utils.data import DataLoader
