@@ -65,7 +65,7 @@ QUIZ = {
         "acdb762d1fafa91a",
     ),
     "q4": Question(
-        "A timer without a wait averages over 200 training steps, as in section 7. How wrong is it?",
+        "A timer without a wait averages over 200 training steps (section 7). How wrong is it?",
         {
             "a": ("useless", "For one step it would be; what does it miss of 200?"),
             "b": ("by one step in 200", "The host is at most a step ahead of the device."),
