@@ -22,7 +22,7 @@ def why(plan: Plan, best: Plan) -> str:
         second = max((p for p in plan.seconds if p != part), key=lambda p: plan.seconds[p])
         return (
             f"best: {plan.seconds[part] / plan.step_seconds:.0%} of the step is"
-            f" {SAID[part]}, then come {SAID[second]}"
+            f" {SAID[part]}, followed by {SAID[second]}"
         )
     more = {part: plan.seconds[part] - best.seconds[part] for part in plan.seconds}
     part = max(more, key=lambda each: more[each])
