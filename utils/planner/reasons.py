@@ -48,7 +48,8 @@ def _helps(part: str, layout: Layout) -> str:
         ways.append("smaller micro-batches")
     if part == "buffers" and layout.zero > 1:
         ways.append("ZeRO 1")
-    ways.append("more tensor ranks" + (" or stages" if part in shards else ""))
+    more = "more tensor ranks" + " or stages" * (part in shards)
+    ways.append("more chips" if layout.ranks == layout.tensor else more)
     return " or ".join(ways)
 
 
@@ -75,7 +76,7 @@ def _cause(part: str, plan: Plan, best: Plan) -> str:
         case "bubble":
             return f"{x.pipeline} stages wait for too few micro-batches"
         case _:
-            return "each rank updates more weights: ZeRO 1 divides that"
+            return "each rank updates more weights" + ": ZeRO 1 divides that" * (x.zero == 0)
 
 
 HEAD = ("data x tensor x pipeline", "ZeRO", "micro-batch", "recompute", "GiB", "step s", "MFU",
