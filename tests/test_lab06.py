@@ -3,11 +3,14 @@ exact whatever this machine does, the fakes behave as torch_xla does, and no thr
 """
 
 import gzip
+import itertools
 import json
+import multiprocessing
 import random
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy
@@ -285,9 +288,20 @@ def test_what_does_nothing_wins_nothing(exercise_id: str) -> None:
         assert verdict.points == 0 and any(c.message for c in verdict.criteria), verdict
 
 
-def test_the_given_loader_wins_nothing(names: dict, monkeypatch) -> None:
+def test_loaders_that_make_nothing_ahead_win_nothing(names: dict, monkeypatch) -> None:
     impatient(monkeypatch)
-    assert verdict_of("lab06.ex1", names["load_one_by_one"], "a private one").points == 0
+
+    def one_is_made(make, count, workers, ahead):
+        with ThreadPoolExecutor(1) as pool:
+            yield pool.submit(make, 0).result()
+
+    def others_are_invented(make, count, workers, ahead):
+        yield from one_is_made(make, count, workers, ahead)
+        yield from ([number, number] for number in range(1, count))
+
+    for load in (names["load_one_by_one"], one_is_made, others_are_invented):
+        verdict = verdict_of("lab06.ex1", load, "a private one")
+        assert verdict.points == 0 and any(each.message for each in verdict.criteria), verdict
 
 
 @pytest.mark.parametrize("exercise_id", EXERCISES)
@@ -297,8 +311,8 @@ def test_ten_wrong_answers_are_known(exercise_id: str) -> None:
 
 def impatient(monkeypatch) -> None:
     """For loaders that are wrong in any case: do not wait for what they never begin."""
-    monkeypatch.setattr(pipeline, "PATIENCE_S", 0.01)
-    monkeypatch.setattr(pipeline, "MOST_S", 0.05)
+    for name, slices in (("PATIENCE", 2), ("LESS", 1), ("MOST", 9)):
+        monkeypatch.setattr(pipeline, name, slices)
 
 
 class Odd:
@@ -328,6 +342,12 @@ def test_nothing_that_is_returned_breaks_a_check(exercise_id: str, monkeypatch) 
 
 
 # ex1: the clock
+
+
+def test_a_batch_does_not_tell_the_next() -> None:
+    known = [pipeline.batch_of(number, 1)[1] for number in range(9)]
+    steps = {b - a for a, b in itertools.pairwise(known)}
+    assert len(steps) == 8 and pipeline.number_of([3, known[3]], 1) == 3
 
 
 def first_free(case: dict) -> list[int]:
@@ -381,7 +401,8 @@ def test_the_limit_lies_far_from_right_and_from_starved_loaders(names: dict) -> 
         assert share(answer_from(source, "lab06.ex1", names), case) > 0.2
 
 
-def test_a_check_leaves_no_thread_that_matters(names: dict) -> None:
+def test_a_check_leaves_no_thread_that_matters(names: dict, monkeypatch) -> None:
+    impatient(monkeypatch)
     before, start, hook = threading.enumerate(), threading.Thread.start, threading.excepthook
     spinning = """
 def load(make, count, workers, ahead):
@@ -395,12 +416,22 @@ def load(make, count, workers, ahead):
 """
     shared = SHARED.format(free=100, make="batch = make(number)", give="yield batch")
     shared = "def load(make, count, workers, ahead):" + shared.replace("\n", "\n    ")
+    case = cases_of("lab06.ex1", "public")[1]
     for source in (RIGHT["ex1"], spinning, shared):
-        verdict_of("lab06.ex1", answer_from(source, "lab06.ex1", names), "public")
+        observe_case("lab06.ex1", answer_from(source, "lab06.ex1", names), case)
     assert threading.Thread.start is start and threading.excepthook is hook
     for thread in set(threading.enumerate()) - set(before):
         thread.join(1.0)
         assert not thread.is_alive() or thread.daemon
+
+
+def test_a_check_leaves_no_process(names: dict) -> None:
+    before = set(multiprocessing.active_children())
+    source = next(w[2] for w in WRONG if w[1] == "processes")
+    case = cases_of("lab06.ex1", "public")[1]
+    seen = observe_case("lab06.ex1", answer_from(source, "lab06.ex1", names), case)
+    assert pipeline.ELSEWHERE in seen["error"]
+    assert set(multiprocessing.active_children()) <= before
 
 
 def test_a_loader_may_be_called_in_any_thread_and_stop_where_it_likes(names: dict) -> None:
@@ -459,6 +490,11 @@ def test_the_lazy_device_counts_as_torch_xla_does() -> None:
 
     for case, runs in ((dropped, 0), (lambda step: step(), 1), (read, 2)):
         assert real(case) == fake(case) == runs
+
+
+def test_a_result_does_not_lead_to_what_is_to_be_measured() -> None:
+    result = LazyDevice(DEVICE).step()
+    assert {type(each).__name__ for each in vars(result).values()} == {"function"}
 
 
 def test_a_first_call_that_waits_for_others_is_not_hidden_by_its_compilation() -> None:
@@ -537,16 +573,26 @@ def test_a_real_trace_has_the_form_of_the_drawn_ones(names: dict, tmp_path: Path
 # ex5: records
 
 
-def records_of(name: str) -> list[dict]:
+def records_of(names: list[str]) -> dict[str, list[dict]]:
     """Several for those in which a busy machine may turn a time."""
-    several = 3 if name in ("healthy", "starved") else 1
-    return [programs.PROGRAMS[name](9) for _ in range(several)]
+    several = {"healthy": 3, "starved": 3}
+    return {
+        name: [programs.PROGRAMS[name](9) for _ in range(several.get(name, 1))] for name in names
+    }
+
+
+@pytest.fixture(scope="module")
+def left_records() -> dict[str, list[dict]]:
+    """What all programs leave behind in one process, with the counters of those before."""
+    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    return fresh.run(records_of, list(programs.PROGRAMS), environment={"XLA_FLAGS": flags})
 
 
 @pytest.mark.parametrize("name", programs.PROGRAMS)
-def test_the_programs_leave_records_that_are_diagnosed_as_drawn_ones(name, names) -> None:
-    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-    found = fresh.run(records_of, name, environment={"XLA_FLAGS": flags})
+def test_the_programs_leave_records_that_are_diagnosed_as_drawn_ones(
+    name: str, names: dict, left_records: dict
+) -> None:
+    found = left_records[name]
     assert name in {records.right_diagnosis(record)[0] for record in found}
     assert name in {names["diagnose"](record)["cause"] for record in found}
     drawn = cases_of("lab06.ex5", 0)[0]["records"][0]

@@ -41,7 +41,7 @@ def _hostile(
         _written(exercise, "does nothing", nothing, "return None"),
         _written(exercise, "raises", "ZeroDivisionError: division by zero", "return 1 / 0"),
     ]
-    if exercise in ("ex1", "ex2", "ex3"):  # the others are called as the second
+    if exercise in ("ex1", "ex3"):  # the others are called as those of other labs, which try it
         found.append(_written(exercise, "for ever", endless, "while True:\n    pass"))
     return found
 
@@ -55,12 +55,12 @@ RESULT = "batch = begun.popleft().result()"
 PRODUCER = """
 import queue, threading
 
-places = queue.Queue({places})
+places = queue.Queue(ahead)
 def work():
     for number in range(count):
         places.put(make(number))
     places.put(None)
-thread = threading.Thread(target=work{daemon})
+thread = threading.Thread(target=work)
 thread.start()
 while (batch := places.get()) is not None:
     yield batch
@@ -117,8 +117,6 @@ WRONG = [
               "the loop waited for ever"),
     _written("ex1", "the given one", "made in the thread of the training loop",
              "for number in range(count):\n    yield make(number)"),
-    _written("ex1", "a list", "made in the thread of the training loop",
-             "return [make(number) for number in range(count)]"),
     _changed("ex1", "next after the step", "before the step and not after it",
              (NEXT + YIELD, YIELD + NEXT)),
     _changed("ex1", "one thread", "One thread is as slow as the loop was",
@@ -143,8 +141,6 @@ WRONG = [
              "            yield each.result()"),
     _changed("ex1", "the last are lost", "which are lost at the end",
              ("while begun:", "while len(begun) == ahead:")),
-    _changed("ex1", "one too few", "of 16 batches",
-             ("iter(range(count))", "iter(range(count - 1))")),
     _changed("ex1", "made anew", "made twice", (RESULT, f"{RESULT}; make(batch[0])")),
     _changed("ex1", "changed batches", "yield what make returned",
              ("yield batch", "yield [number + 1 for number in batch]")),
@@ -167,9 +163,7 @@ WRONG = [
               "                if count < 100:\n"
               "                    import time; time.sleep(0.002)\n")),
     _written("ex1", "a queue and a thread", "One thread is as slow as the loop was",
-             PRODUCER.format(places="ahead", daemon="")),
-    _written("ex1", "an endless queue", "nothing holds the workers back",
-             PRODUCER.format(places="", daemon="")),
+             PRODUCER),
     _written("ex1", "threads that die", "the loop saw nothing of it",
              SHARED.format(free="ahead", make="batch = make(number)", give="yield batch")),
     _written("ex1", "threads that stay", "threads are left when the loop breaks off",
@@ -192,12 +186,6 @@ WRONG = [
              "        batch = begun.popleft().result()\n"
              "        begun.append(pool.submit(make, next(numbers)))\n"
              "        yield batch"),
-    _written("ex1", "the same for all workers", "some batches came twice",
-             "with ThreadPoolExecutor(workers) as pool:\n"
-             "    for number in range(count):\n"
-             "        pair = [pool.submit(make, number) for _ in range(2)]\n"
-             "        for each in pair:\n"
-             "            yield each.result()"),
 ]  # fmt: skip
 
 # ex2

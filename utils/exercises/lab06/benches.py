@@ -54,7 +54,7 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
     log, calls = facts["log"], 1 + case["warmup"] + case["repeats"]
     rows = [
         _calls(case, log, calls),
-        _once(facts),
+        _once(facts, calls),
         _first(case, facts),
         _median(case, facts),
         criterion(
@@ -96,8 +96,9 @@ def _calls(case: Facts, log: str, calls: int) -> Criterion:
     )
 
 
-def _once(facts: Facts) -> Criterion:
+def _once(facts: Facts, calls: int) -> Criterion:
     runs, reads = facts["runs"], facts["log"].count("i")
+    called = facts["log"].count("f")
     once = sum(count == 1 for count in runs)
     if any(count > 1 for count in runs):
         message = (
@@ -109,6 +110,8 @@ def _once(facts: Facts) -> Criterion:
             "a read is no wait for the step: it runs what that one value needs, and the update of"
             " the weights is left for later. Wait with settle"
         )
+    elif called < calls and sum(runs) == called:
+        message = "all that were called ran: call the missing ones"
     else:
         message = (
             "some steps never ran: nobody held the result when settle came, and what nobody holds"
@@ -153,6 +156,8 @@ def _median(case: Facts, facts: Facts) -> Criterion:
         "the samples are not one step from settle to settle each: is the device idle when one"
         " starts, and done when it ends?",
     )
+    if facts["log"].count("f") < len(ticks):
+        message = "these are other samples than those that were asked for: calls are missing"
     return _number(
         "median_s", 2, said, statistics.median(samples), f"of {len(samples)} samples", message
     )

@@ -7,6 +7,7 @@ again later.
 """
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 TICK_S = 2.0**-20
@@ -14,17 +15,17 @@ TICK_S = 2.0**-20
 
 
 class Result:
-    """What a step returns: a lazy scalar on the device. It can be kept, dropped or read."""
+    """What a step returns: a lazy scalar on the device. It can be kept, dropped or read.
 
-    def __init__(self, device: "LazyDevice", call: int) -> None:
-        self._device, self._call = device, call
+    read: gives the value, at the price of a run if it is pending. A result knows nothing else of
+    its device, for that knows what is to be measured.
+    """
 
-    def item(self) -> float:
-        """The value, at the price of a run if it is pending."""
-        return self._device.read(self._call)
+    def __init__(self, read: Callable[[], float]) -> None:
+        self.item = self.tolist = read
 
-    tolist = item
-    __float__ = item
+    def __float__(self) -> float:
+        return self.item()
 
     def __bool__(self) -> bool:
         return bool(self.item())
@@ -55,8 +56,9 @@ class LazyDevice:
         self._note("f")
         if self.calls == len(self.runs):
             self.runs.append(0)  # one that nobody asked for
-        result = Result(self, self.calls)
-        self._results[self.calls] = weakref.ref(result)
+        call = self.calls
+        result = Result(lambda: self.read(call))
+        self._results[call] = weakref.ref(result)
         self.calls += 1
         self.most_alive = max(
             self.most_alive, sum(each() is not None for each in self._results.values())

@@ -17,7 +17,7 @@ _MOST = 100
 # ex1: a loader
 
 _ENDLESS_S = 4.0
-_ENDING_S = 0.6
+_ENDING_S = 1.5
 """No batch takes any time there: what is not at its end by then waits for what never comes."""
 REAL_BATCHES, REAL_MAKE_S, REAL_STEP_S, REAL_TRIES = 16, 0.009, 0.006, 3
 
@@ -39,7 +39,7 @@ def observe_load(answer: Answer, case: Facts) -> Facts:
 
     def checked(ending: Any, otherwise: Facts) -> Facts:
         nonlocal stopped
-        if stopped or kind != "an iterator":
+        if stopped or not ahead:
             return otherwise
         found, stopped = limit.within(lambda: ending(noted, case, started), _ENDING_S)
         return otherwise if found is None else found
@@ -50,12 +50,13 @@ def observe_load(answer: Answer, case: Facts) -> Facts:
         if stopped and not facts["stuck"]:
             raise RuntimeError(called.ENDLESS)
         stopped = stopped or facts["stuck"]
+        ahead = facts["in_consumer"] < facts["begun"]  # else nothing of it is judged
         early = checked(endings.left_early, {"taken": [], "begun": 0, "more": 0, "left": 0})
         fails = None
         if case["fails"] is not None:
             fails = checked(endings.failing, {"got": [], "raised": "", "left": 0})
         real = None
-        if case["real"] and facts["ended"] and facts["in_consumer"] < facts["begun"]:
+        if case["real"] and facts["ended"] and ahead:
             real, _ = limit.within(lambda: _real_share(noted), _ENDLESS_S)
         started.left()
     return {

@@ -4,8 +4,10 @@
 sleep on one clock, which stands still until as many batches are being made as workers and the limit
 ahead allow; then it moves on to whatever ends next. So a loader that keeps its workers busy never
 depends on how this machine schedules its threads; one that does not is waited for a moment, twice.
+A moment is a number of slices, not a time: a process that stands still for a second loses one.
 """
 
+import hashlib
 import operator
 import os
 import signal
@@ -13,11 +15,13 @@ import threading
 from collections import Counter
 from typing import Any
 
-PATIENCE_S = 0.2
-"""Real seconds to wait for a thread to begin a batch; after two that never came, less."""
-LESS_S = 0.003
-MOST_S = 0.6
-"""Real seconds in which nothing at all moves, after which a loader is taken to be stuck."""
+SLICE_S = 0.004
+"""Real seconds of a slice, in which the threads of the loader have their turn."""
+PATIENCE = 25
+"""Slices to wait for a thread to begin a batch; after two that never came, one."""
+LESS = 1
+MOST = 45
+"""Slices in which nothing at all moves, after which a loader is taken to be stuck."""
 SPARE = 5
 """How many batches more than there are, a loader that does not end is asked for."""
 
@@ -30,8 +34,8 @@ class Over(SystemExit):
 
 
 def batch_of(number: int, salt: int) -> list[int]:
-    """A batch that nobody can make without `make`."""
-    return [number, number * 7919 + salt]
+    """A batch that nobody can make without `make`, not from others either."""
+    return [number, int.from_bytes(hashlib.blake2b(b"%d %d" % (salt, number)).digest()[:4])]
 
 
 def number_of(batch: Any, salt: int) -> int:
@@ -176,11 +180,11 @@ class Pipeline:
 
     def _drive(self) -> None:
         """Move the clock, in a thread of its own."""
-        idle_s = 0.0
+        idle = 0
         with self._moved:
             while True:
-                patience = LESS_S if self._shortfalls > 1 else PATIENCE_S
-                settled = self._moved.wait_for(self._settled, patience)
+                patience = LESS if self._shortfalls > 1 else PATIENCE
+                settled = any(self._moved.wait_for(self._settled, SLICE_S) for _ in range(patience))
                 if self._over:
                     return
                 self._shortfalls += not settled
@@ -188,9 +192,9 @@ class Pipeline:
                 if self._state == "stepping" and self._wake > self._now:
                     ends.append(self._wake)
                 if ends:
-                    idle_s = 0.0
+                    idle = 0
                     self._move_to(min(ends))
-                elif (idle_s := idle_s + patience) > MOST_S:
+                elif (idle := idle + patience) > MOST:
                     self._interrupt()
 
     def _move_to(self, moment: int) -> None:

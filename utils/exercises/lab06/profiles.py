@@ -151,6 +151,21 @@ def _in_steps(events: Events) -> dict[str, float]:
     return {kind: sum(part[kind] for part in parts) / total for kind in ORDER}
 
 
+def _listed_steps(last: int) -> Callable[[Events], dict[str, float]]:
+    """From the first step of the list to that at place `last`: the list is in no order."""
+
+    def shares(events: Events) -> dict[str, float]:
+        steps = [each for each in events if each["ph"] == "X" and each["name"] == "step"]
+        begin, end = steps[0]["ts"], steps[last]["ts"] + steps[last]["dur"]
+        return _over(_covered(events, ORDER, (begin, end)), (end - begin) or 1.0)
+
+    return shares
+
+
+_UNSORTED = (
+    "this is not the time from the first step to the end of the last: the list is in no order, so"
+    " look for the smallest begin and the largest end"
+)
 _DOUBLE = (
     "durations are added up, and events lie inside of others and beside them on other threads: a"
     " moment counts once"
@@ -184,6 +199,8 @@ WAYS: list[tuple[str, Callable[[Events], dict[str, float]]]] = [
         " belongs to it",
         _in_steps,
     ),
+    (_UNSORTED, _listed_steps(-1)),
+    (_UNSORTED, _listed_steps(0)),
     (
         "these are percent: return shares from 0 to 1",
         lambda events: {kind: 100 * share for kind, share in right_shares(events).items()},

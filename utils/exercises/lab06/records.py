@@ -255,8 +255,8 @@ def _reason(record: Facts, cause: str) -> str:
         )
     if cause == "starved":
         return (
-            f"after the warm-up {found['starved']:.0%} of the time is waiting. {_WARM[:37]}"
-            f" too; and the limit is {MOST:.0%}"
+            f"after the warm-up {found['starved']:.0%} of the time is waiting, and the limit is"
+            f" {MOST:.0%}: leave out the first three steps here, too"
         )
     if found[cause] == 0:
         return f'"{cause}" was said, and nothing of it happens after the warm-up'

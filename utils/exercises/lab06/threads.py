@@ -1,15 +1,20 @@
-"""The threads that an answer starts: how many it leaves behind, and an end for those."""
+"""The threads that an answer starts: how many it leaves behind, and an end for those, and for
+processes.
+"""
 
 import concurrent.futures.thread as pool
 import ctypes
+import multiprocessing
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PATIENCE_S = 0.4
-"""Real seconds that threads get to end, when there is nothing left to do."""
-LESS_S = 0.05
+SLICE_S = 0.02
+PATIENCE = 15
+"""Slices of real time that threads get to end, when there is nothing left to do. They are counted,
+so that a process that stands still for a second loses one of them."""
+LESS = 2
+PROCESS_S = 2.0
 
 
 class Started:
@@ -17,28 +22,34 @@ class Started:
 
     def __init__(self) -> None:
         self.threads: list[threading.Thread] = []
-        self._patience_s = PATIENCE_S
+        self._patience = PATIENCE
 
     def left(self) -> int:
         """How many are still there after a moment. From then on these no longer count."""
-        end = time.monotonic() + self._patience_s
-        for thread in self.threads:
-            thread.join(max(0.0, end - time.monotonic()))
-        alive = [thread for thread in self.threads if thread.is_alive()]
+        alive = self._alive()
+        for _ in range(self._patience):
+            if not alive:
+                break
+            alive[0].join(SLICE_S)
+            alive = self._alive()
         for thread in alive:
             _dismiss(thread)
         if alive:
-            self._patience_s = LESS_S
+            self._patience = LESS
         self.threads.clear()
         return len(alive)
+
+    def _alive(self) -> list[threading.Thread]:
+        return [thread for thread in self.threads if thread.is_alive()]
 
 
 @contextmanager
 def gathered() -> Iterator[Started]:
     """Within the block every thread that starts is kept in mind. None of them can hold up the end
-    of the process, and none prints what it raises.
+    of the process, and none prints what it raises. Processes end with the block: else a DataLoader
+    that is no longer needed waits for its own in the middle of a later check.
     """
-    found = Started()
+    found, before = Started(), set(multiprocessing.active_children())
     start, hook = threading.Thread.start, threading.excepthook
 
     def start_known(self: threading.Thread) -> None:
@@ -52,6 +63,9 @@ def gathered() -> Iterator[Started]:
         yield found
     finally:
         threading.Thread.start, threading.excepthook = start, hook  # type: ignore[method-assign]
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+            process.join(PROCESS_S)
 
 
 def _dismiss(thread: threading.Thread) -> None:
