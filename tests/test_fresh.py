@@ -1,11 +1,14 @@
 """A function in a process of its own: its result, its error, its death, its devices."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
 
+import cloudpickle
+import psutil
 import pytest
 
 from utils import fresh
@@ -62,6 +65,32 @@ def test_a_death_says_its_cause(end, cause) -> None:
     with pytest.raises(fresh.Died) as caught:
         fresh.run(end)
     assert caught.value.cause == cause
+
+
+def test_what_it_has_started_neither_keeps_the_caller_waiting_nor_stays(tmp_path) -> None:
+    said = tmp_path / "pid"
+
+    def leave_another() -> None:
+        if other := os.fork():
+            said.write_text(str(other))
+            os._exit(3)
+        time.sleep(600)
+
+    with pytest.raises(fresh.Died, match="exit 3"):
+        fresh.run(leave_another, seconds=60)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(said.read_text())).wait(10)
+
+
+def test_what_the_function_writes_to_the_pipe_is_no_result() -> None:
+    def forge() -> None:
+        message = cloudpickle.dumps(("returned", "forged"))
+        results = sys._getframe(1).f_locals["results"]
+        os.write(results.fileno(), bytes(16) + len(message).to_bytes(8) + message)
+        os._exit(0)
+
+    with pytest.raises(fresh.Died, match="exit 0"):
+        fresh.run(forge)
 
 
 def test_a_process_that_does_not_end_is_killed() -> None:

@@ -490,6 +490,7 @@ def test_a_sandbox_sees_no_judgement() -> None:
     [
         ("sys._getframe(1)", "_getframe"),
         ("f.__closure__", "__closure__"),
+        ("f.__func__.__globals__", "__globals__"),
         ("getattr(sys, '_getframe')", "_getframe"),
         ("gc.get_objects()", "get_objects"),
         ("inspect.stack()", "inspect.stack"),
@@ -499,11 +500,23 @@ def test_a_sandbox_sees_no_judgement() -> None:
         ("import json; json.dumps = print", "sets json.dumps"),
         ("import torch_xla as t; t.a.b = 1", "sets t.a.b"),
         ("import builtins; setattr(builtins, 'sum', max)", "sets attributes of builtins"),
+        ("def __reduce__(self): return print, ()", "__reduce__"),
+        ("os.environ['PYTHONPATH'] = 'here'", "PYTHONPATH"),
+        ("context.set_forkserver_preload(['mine'])", "set_forkserver_preload"),
+        ("import cloudpickle; cloudpickle.dumps = print", "sets cloudpickle.dumps"),
+        ("sys.modules['utils.spmd']", "sys.modules"),
     ],
 )
 def test_signs_of_looking_into_the_check(line: str, sign: str) -> None:
     cell = lab.Cell("ex2-code", "answer", f"%matplotlib inline\n{line}")
     assert scan.signs([cell]) == (f"ex2-code line 2 ({sign})",)
+
+
+def test_what_a_given_cell_imports_is_the_courses_in_the_cells_below() -> None:
+    given = lab.Cell("imports", "given", "from utils.meter import Meter\nMeter.own = 1")
+    cell = lab.Cell("ex1-code", "answer", "Meter.compiles = 0")
+    assert scan.signs([given, cell]) == ("ex1-code line 1 (sets Meter.compiles)",)
+    assert scan.signs([cell]) == ()
 
 
 def test_signs_are_found_where_only_ipython_can_read() -> None:

@@ -4,14 +4,18 @@ hang where no signal reaches.
 What happens to the answer there is told here as if it had happened here.
 """
 
+import functools
 import linecache
 import traceback
 from collections.abc import Callable
 from pickle import PicklingError
 from typing import Any
 
+import cloudpickle
+
 from utils import fresh
 from utils.exercises import Answer
+from utils.exercises.guard import Originals
 
 SECONDS = 10.0
 """Ten times and more what an answer takes."""
@@ -40,7 +44,10 @@ def observed(
     # The first process of all waits for an import of seconds, which is not the answer's.
     fresh.run(int)
     try:
-        told = run(_told, work, answer, arguments, seconds=seconds, **options)
+        # As bytes, because reading them may run code of the answer: the other process is to know
+        # its functions before that.
+        sent = cloudpickle.dumps((answer, arguments))
+        told = run(_told, work, sent, seconds=seconds, **options)
     except TimeoutError:
         raise RuntimeError(_ENDLESS.format(seconds=seconds)) from None
     except fresh.Died as death:
@@ -65,10 +72,23 @@ def observed(
     raise type(kind, (RuntimeError,), {})(f"{message}{place}")
 
 
-def _told(work: Callable[..., Any], answer: Answer, arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """Runs in the other process."""
+def _told(work: Callable[..., Any], sent: bytes) -> dict[str, Any]:
+    """Runs in the other process. What the answer replaces there in the course's code is put back
+    after every call, before anything is measured.
+    """
+    originals = Originals()
+    answer, arguments = cloudpickle.loads(sent)
+    originals.put_back()
+
+    @functools.wraps(answer)
+    def called(*given: Any, **named: Any) -> Any:
+        try:
+            return answer(*given, **named)
+        finally:
+            originals.put_back()
+
     try:
-        return {"returned": work(answer, *arguments)}
+        return {"returned": work(called, *arguments)}
     except (Exception, SystemExit) as error:
         file = getattr(getattr(answer, "__code__", None), "co_filename", "")
         own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]

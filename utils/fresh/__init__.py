@@ -6,8 +6,10 @@ device, and every call is a fork of it, so that a call costs a fraction of a sec
 seconds of an import.
 """
 
+import contextlib
 import multiprocessing
 import os
+import secrets
 import signal
 import threading
 import time
@@ -17,9 +19,14 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
 SECONDS = 60.0
 PRELOAD = "utils.fresh.preload"
 ROOT = Path(__file__).resolve().parents[2]
+_MARK_BYTES, _SIZE_BYTES = 16, 8
+_END_SECONDS = 5.0
+"""For a process that has closed its channel to end."""
 
 _starting = threading.Lock()
 
@@ -58,21 +65,23 @@ def run(
     >>> run(lambda: 6 * 7)
     42
     """
-    import cloudpickle
-
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOAD])
     _start_server()
     ours, theirs = context.Pipe(duplex=False)
-    payload = cloudpickle.dumps((function, arguments, dict(environment or {})))
+    # What else writes to the pipe, as a function might, does not know the mark.
+    mark = secrets.token_bytes(_MARK_BYTES)
+    payload = cloudpickle.dumps((mark, function, arguments, dict(environment or {})))
     process = context.Process(target=_child, args=(payload, theirs))
     process.start()
     theirs.close()
     try:
-        return _result(process, ours, seconds)
+        return _result(process, ours, mark, seconds)
     finally:
         if process.is_alive():
             process.kill()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # what it has started
         process.join()
         process.close()
         ours.close()
@@ -96,37 +105,53 @@ def _start_server() -> None:
 
 
 def _child(payload: bytes, results: Connection) -> None:
-    import cloudpickle
-
-    function, arguments, environment = cloudpickle.loads(payload)
+    os.setpgrp()
+    dumps, write = cloudpickle.dumps, os.write
+    vars(multiprocessing.current_process())["_args"] = ()  # not the function's business
+    mark, function, arguments, environment = cloudpickle.loads(payload)
     os.environ.update(environment)
     try:
         answer = ("returned", function(*arguments))
-        message = cloudpickle.dumps(answer)
+        message = dumps(answer)
     except Exception as error:
         answer = ("raised", type(error).__name__, str(error), traceback.format_exc())
-        message = cloudpickle.dumps(answer)
-    results.send_bytes(message)
+        message = dumps(answer)
+    left = memoryview(mark + len(message).to_bytes(_SIZE_BYTES) + message)
+    while left:
+        left = left[write(results.fileno(), left) :]
     results.close()
 
 
-def _result(process: Any, results: Connection, seconds: float) -> Any:
-    import cloudpickle
-
-    end = time.monotonic() + seconds
-    # A result larger than the pipe's buffer keeps the child waiting until it is read, so the
-    # channel is looked at as well as the process.
-    ready = wait([results, process.sentinel], timeout=seconds)
-    if not ready:
-        raise TimeoutError(f"the process did not end within {seconds:g} s and was killed")
-    try:
-        kind, *rest = cloudpickle.loads(results.recv_bytes())
-    except EOFError:
-        process.join(max(0.0, end - time.monotonic()))
-        raise Died(_cause(process.exitcode)) from None
+def _result(process: Any, results: Connection, mark: bytes, seconds: float) -> Any:
+    message = _message(process, results, mark, seconds)
+    if message is None:
+        process.join(_END_SECONDS)
+        raise Died(_cause(process.exitcode))
+    kind, *rest = cloudpickle.loads(message)
     if kind == "raised":
         raise Raised(*rest)
     return rest[0]
+
+
+def _message(process: Any, results: Connection, mark: bytes, seconds: float) -> bytes | None:
+    """What the process sent, or None if it ended without; TimeoutError after `seconds`.
+
+    It is read in pieces as they come: a process can end in the middle, and another one that it
+    started may keep the pipe open and send nothing.
+    """
+    head = _MARK_BYTES + _SIZE_BYTES
+    found, end = bytearray(), time.monotonic() + seconds
+    while True:
+        ready = wait([results, process.sentinel], timeout=max(0.0, end - time.monotonic()))
+        if not ready:
+            raise TimeoutError(f"the process did not end within {seconds:g} s and was killed")
+        piece = os.read(results.fileno(), 1 << 20) if results in ready else b""
+        found += piece
+        if not mark.startswith(found[:_MARK_BYTES]) or not piece:
+            return None
+        size = head + int.from_bytes(found[_MARK_BYTES:head]) if len(found) >= head else None
+        if size is not None and len(found) >= size:
+            return bytes(found[head:size])
 
 
 def _cause(exit_code: int | None) -> str:

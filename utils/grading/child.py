@@ -11,7 +11,7 @@ import random
 import sys
 from typing import Any
 
-from utils.grading import guard
+from utils.exercises.guard import Originals
 
 FACTS_CHARS = 1 << 18
 
@@ -32,7 +32,7 @@ def run(job: dict[str, Any], lines: int) -> None:
     protocol = importlib.import_module("utils.exercises")
     observe_case, observer = protocol.observe_case, protocol.observer
     function = observer(job["id"]).answer
-    put_back = guard.Originals().put_back
+    put_back = Originals().put_back
     random.seed(0)  # so that grading again gives the same; torch starts from a fixed seed anyway
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(0)
@@ -53,8 +53,8 @@ def run(job: dict[str, Any], lines: int) -> None:
         except BaseException as error:  # observe_case lets a KeyboardInterrupt through
             seen = {"error": type(error).__name__}
         tell(case=number, seen=_plain({"missing": function} if seen is None else seen))
-    if replaced := put_back():  # by the answer, when it was called
-        tell(replaced=replaced[:20])
+        if replaced := put_back():  # by the answer, when it was called
+            tell(replaced=replaced[:20])
     with contextlib.suppress(Exception):  # a cell may have put anything in its place
         sys.stdout.flush()
     tell(end=True)

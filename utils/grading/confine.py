@@ -136,7 +136,7 @@ def mounts(lab: Lab, root: Path) -> list[str]:
     words = _read_only(utils, inside)
     for hidden in ("exercises", "grading"):
         words += ["--tmpfs", str(inside / hidden)]
-    shown = [Path("grading", name) for name in ("__init__.py", "runner.py", "child.py", "guard.py")]
+    shown = [Path("grading", name) for name in ("__init__.py", "runner.py", "child.py")]
     shown += exercise_modules(lab, utils)
     for path in shown:
         words += _read_only(utils / path, inside / path)
@@ -144,10 +144,10 @@ def mounts(lab: Lab, root: Path) -> list[str]:
 
 
 def exercise_modules(lab: Lab, utils: Path) -> list[Path]:
-    """The files below `utils/exercises` that the lab's observers and cells import, by their paths
-    in `utils`.
+    """The files below `utils/exercises` that the lab's observers and cells and the runner import,
+    by their paths in `utils`.
     """
-    waiting = [f"utils.exercises.{lab.name}.observe", *lab.modules]
+    waiting = ["utils.exercises.guard", f"utils.exercises.{lab.name}.observe", *lab.modules]
     found: set[Path] = set()
     while waiting:
         names = waiting.pop().split(".")

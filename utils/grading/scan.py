@@ -12,11 +12,17 @@ from utils.grading import syntax
 from utils.grading.lab import Cell
 
 _NAMES = frozenset(
-    "_getframe f_locals f_back __code__ __closure__ __self__ _forward_pre_hooks OBSERVERS"
-    " get_objects get_referrers currentframe".split()
+    # What is sent to another process, and what that process begins with.
+    "__reduce__ __reduce_ex__ __getstate__ __setstate__ copyreg current_process parent_process"
+    " forkserver set_forkserver_preload set_executable sitecustomize usercustomize PYTHONPATH"
+    " LD_PRELOAD XLA_FLAGS"
+    # What leads from a function to its caller.
+    " _current_frames tb_frame gi_frame settrace setprofile _getframe f_locals f_back"
+    " __code__ __closure__ __self__ _forward_pre_hooks OBSERVERS"
+    " get_objects get_referrers currentframe __globals__".split()
 )
-_CALLS = frozenset({("inspect", "stack"), ("inspect", "trace")})
-_GUARDED = frozenset({"utils", "torch_xla", "json", "builtins"})
+_CALLS = frozenset({("inspect", "stack"), ("inspect", "trace"), ("sys", "modules")})
+_GUARDED = frozenset({"utils", "torch_xla", "json", "builtins", "multiprocessing", "cloudpickle"})
 _CHECK_MODULE = re.compile(r"utils\.exercises(\.\w+)?\.(observe|training|watch)\b")
 _MOST = 10
 _MAGIC = re.compile(r"^[ \t]*[%!?].*$", re.MULTILINE)
@@ -25,19 +31,21 @@ _MAGIC = re.compile(r"^[ \t]*[%!?].*$", re.MULTILINE)
 def signs(cells: Iterable[Cell]) -> tuple[str, ...]:
     """What in a submission's own cells looks into the check: "ex1-code line 3 (_getframe)"."""
     found: dict[str, None] = {}
+    known: dict[str, str] = {}  # what a cell imports, those below it have
     for cell in cells:
+        seen = _in(cell.source, known)
         if cell.kind in ("answer", "extra"):
-            found |= {f"{cell.id} line {line} ({what})": None for line, what in _in(cell.source)}
+            found |= {f"{cell.id} line {line} ({what})": None for line, what in seen}
     return tuple(found)[:_MOST]
 
 
-def _in(source: str) -> list[tuple[int, str]]:
+def _in(source: str, known: dict[str, str]) -> list[tuple[int, str]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the parser warns of what others wrote
             tree = syntax.parse(_MAGIC.sub("pass", source) if _MAGIC.search(source) else source)
-        modules = dict(_modules(tree))
-        found = {(node.lineno, what) for node in ast.walk(tree) for what in _signs(node, modules)}
+        known |= _modules(tree)
+        found = {(node.lineno, what) for node in ast.walk(tree) for what in _signs(node, known)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # IPython runs more than Python parses, such as `x = %magic`.
         lines = enumerate(source.split("\n"), 1)
@@ -73,6 +81,8 @@ def _signs(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
                 yield f"sets {ast.unparse(node)}"[:80]
     elif isinstance(node, ast.Name) and node.id in _NAMES:
         yield node.id
+    elif isinstance(node, ast.FunctionDef) and node.name in _NAMES:
+        yield node.name
     elif isinstance(node, ast.Constant) and node.value in _NAMES:
         yield str(node.value)
     elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr"):

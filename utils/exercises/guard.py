@@ -1,7 +1,7 @@
 """Put back what a submission replaced in the code that an observation rests on.
 
-It works inside the sandbox, in the submission's own process: it catches what is done before an
-answer is called, not what the answer does then.
+It works in the submission's own process: it catches what was done before an answer is called, and
+what a call left behind, not what the answer does meanwhile.
 """
 
 import builtins
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
-_PACKAGES = ("utils", "torch_xla", "json")
+_PACKAGES = ("utils", "torch_xla", "json", "cloudpickle", "multiprocessing")
+_WITH_METHODS = ("utils", "cloudpickle", "multiprocessing")
 _PARTS = ("__code__", "__defaults__", "__kwdefaults__")
 
 
@@ -66,7 +67,7 @@ def _members() -> Iterator[tuple[Any, str, Any]]:
         for name, value in list(vars(owner).items()):
             if callable(value) or isinstance(value, ModuleType):
                 yield owner, name, value
-            if isinstance(value, type) and value.__module__.partition(".")[0] == "utils":
+            if isinstance(value, type) and value.__module__.partition(".")[0] in _WITH_METHODS:
                 for member, function in list(vars(value).items()):
                     if callable(function) and not member.startswith("__weakref"):
                         yield value, member, function
