@@ -195,6 +195,17 @@ def test_zero_1_sends_what_an_all_reduce_sends() -> None:
                                                     rel=0.02)  # fmt: skip
 
 
+def test_what_is_divided_travels_layer_by_layer() -> None:
+    joined, micro_batches = cluster(TRN2, 16), TOKENS // LENGTH // 64
+    (plan,) = plans(LLAMA, joined, LENGTH, TOKENS, [Layout(64, zero=3)],
+                    planner.settings(data_overlap=0.0))  # fmt: skip
+    part = 2 * LLAMA.parameters / LLAMA.layers
+    each = [seconds(kind, part, joined.fabric, ranks=64).seconds
+            for kind in ("reduce-scatter", "all-gather", "all-gather")]  # fmt: skip
+    times = micro_batches * LLAMA.layers
+    assert plan.seconds["data"] == pytest.approx(times * sum(each), rel=1e-3)
+
+
 # Steps
 
 

@@ -54,24 +54,26 @@ def traffic(
         x.pipeline == 1, 1 if a.tied else 2, 1
     )
     gradients, weights = recipe.gradients * here, recipe.weights * here
+    # What is divided travels layer by layer, so that no rank ever has more than a few whole ones.
+    scattered, gathered = (np.where(x.zero >= stage, layers, 1) for stage in (2, 3))
     data = _sum(
         _of("all-reduce", gradients, fabric, x.data, x.tensor, x.zero == 0),
         # Divided gradients cannot wait for the last micro-batch, nor can gathered weights.
         _of(
             "reduce-scatter",
-            gradients,
+            gradients / scattered,
             fabric,
             x.data,
             x.tensor,
-            np.select([x.zero == 1, x.zero > 1], [1, steps], 0),
+            scattered * np.select([x.zero == 1, x.zero > 1], [1, steps], 0),
         ),  # fmt: skip
         _of(
             "all-gather",
-            weights,
+            weights / gathered,
             fabric,
             x.data,
             x.tensor,
-            np.select([x.zero == 0, x.zero == 3], [0, 2 * steps], 1),
+            gathered * np.select([x.zero == 0, x.zero == 3], [0, 2 * steps], 1),
         ),  # fmt: skip
     )
 
