@@ -290,8 +290,8 @@ def reshard(index, wanted, read):
     [pytest.param(*answer, id=way.replace(" ", "-")) for way, answer in OTHER_WAYS.items()],
 )
 def test_other_right_ways_pass(exercise_id: str, source: str, names: dict) -> None:
-    # Each check of exercise 1 trains five times.
-    for seed in ["another"] if exercise_id == "lab08.ex1" else map(str, range(4)):
+    # Each check of exercise 1 trains five times, each of exercise 2 starts processes too.
+    for seed in map(str, range(4 if exercise_id in IN_THIS_PROCESS else 1)):
         verdict = verdict_on(source, exercise_id, seed, names)
         assert verdict.state == "passed", verdict
 
@@ -315,7 +315,7 @@ def test_ten_wrong_answers_are_known_of_each_exercise() -> None:
     [
         pytest.param(w[0], w[2], id=f"{w[0]}-{w[1].replace(' ', '-')}")
         for w in WRONG
-        if w[0] != "lab08.ex1" and w[1] != "for ever"
+        if w[1] in ("in place", "keeps all") or (w[0] in IN_THIS_PROCESS and w[1] != "for ever")
     ],
 )
 def test_a_wrong_answer_loses_points_with_any_seed(exercise_id, source, names) -> None:
@@ -336,6 +336,72 @@ def test_an_answer_that_trains_from_the_start_again_wins_nothing(names: dict) ->
     source = next(w[2] for w in WRONG if w[:2] == ("lab08.ex1", "does nothing"))
     verdict = verdict_on(source, "lab08.ex1", 5, names)
     assert (verdict.state, verdict.points) == ("tried", 0)
+
+
+TRAINS_AGAIN = """
+def save(path, run):
+    path.with_name("part").write_text(str(run.step))
+    os.replace(path.with_name("part"), path)
+
+
+def resume(path, run):
+    for _ in range(int(path.read_text()) if path.exists() else 0):
+        x, y = run.batches.next()
+        run.optimizer.zero_grad()
+        loss = run.model(x.to("xla")).sub(y.to("xla")).square().mean()
+        loss.backward()
+        run.optimizer.step()
+        run.scheduler.step()
+        torch_xla.sync()
+        run.step += 1
+"""
+FORGES_THE_JOURNAL = """
+def save(path, run):
+    path.write_text("nothing")
+
+
+def resume(path, run):
+    if not path.exists():
+        return
+    known = []
+    journals = sorted(path.parent.parent.glob("journal*"))
+    for journal in journals[:-1]:
+        known += [line[line.index("{"):] for line in journal.read_text().splitlines()]
+    states = [json.loads(line)["state"] for line in known if '"saved"' in line]
+    steps = [line for line in known if '"step"' in line]
+    with open(journals[-1], "a") as file:
+        for line in [json.dumps({"resumed": states[-1], "trained": 0}), *steps]:
+            file.write(line + "\\n")
+            file.write("0" * 64 + " " + line + "\\n")
+    os._exit(0)
+"""
+REMEMBERS = """
+known = {}
+
+
+def write(folder, step, data, keep):
+    known[folder, step] = data
+    (folder / f"step{step}").write_bytes(b"")
+
+
+def latest(folder):
+    steps = [int(each.name[4:]) for each in folder.glob("step*")]
+    return (max(steps), known.get((folder, max(steps)), b"")) if steps else None
+"""
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "source", "most"),
+    [
+        pytest.param("lab08.ex1", TRAINS_AGAIN, 1, id="trains again by code of its own"),
+        pytest.param("lab08.ex1", FORGES_THE_JOURNAL, 0, id="forges the journal"),
+        pytest.param("lab08.ex2", REMEMBERS, 2, id="remembers what it wrote"),
+    ],
+)
+def test_a_checkpoint_cannot_be_feigned(exercise_id, source, most, names) -> None:
+    """most: points out of 10 for what it does rightly nevertheless."""
+    verdict = verdict_on(source, exercise_id, "public", names)
+    assert verdict.state == "tried" and verdict.points <= most, verdict
 
 
 def test_a_half_written_cell_says_what_is_missing() -> None:
@@ -509,7 +575,7 @@ def test_cases_are_plain_the_same_for_a_seed_and_fit_on_a_card(seed: int) -> Non
 def test_a_sandbox_sees_no_judgement() -> None:
     seen = confine.exercise_modules(grading_lab.load(ROOT, "lab08"), ROOT / "utils")
     own = {path.stem for path in seen if path.parent.name == "lab08"}
-    needed = {"devices", "examples", "killing", "storing", "tensors", "training"}
+    needed = {"devices", "examples", "killing", "storing", "tensors", "training", "writing"}
     assert own == {"__init__", "observe"} | needed
 
 

@@ -122,6 +122,10 @@ WRONG = [
              "`save` changes the random state of the XLA device: the training is then another one."
              " A torch_xla.sync() does that",
              (BEGIN_SAVE, "    torch_xla.sync()\n" + BEGIN_SAVE)),
+    _changed("ex1", "moved to the host", "`save` leaves the model on the host",
+             (BEGIN_SAVE, "    run.model.cpu()\n" + BEGIN_SAVE)),
+    _changed("ex1", "an array", "weights_only=True refuses, such as a NumPy array",
+             ("keys.tolist()", "keys")),
     _changed("ex1", "seeded anew", "`save` changes torch's random state on the host",
              (BEGIN_SAVE, "    torch.manual_seed(run.step)\n" + BEGIN_SAVE)),
     _changed("ex1", "in place", "after a kill within the bytes of a save `resume` finds no whole",
@@ -229,6 +233,8 @@ WRONG = [
              (HOURS, "math.sqrt(2 * write * (1 / rate + restart))")),
     _changed("ex3", "no restart", "a failure costs the restart, too",
              ("restarts = failures * (math.exp(rate * restart) - 1)", "restarts = 0.0")),
+    _changed("ex3", "a restart that never fails", "within the restart the fleet may fail again",
+             ("(math.exp(rate * restart) - 1)", "rate * restart")),
     _changed("ex3", "half an interval is lost", "the half interval is the first term only",
              (LOST, "(write / hours + rate * (hours / 2 + restart)) * 24"
                     ' * fleet["price_per_hour"]')),

@@ -143,6 +143,8 @@ def money_ways(fleet: Facts) -> Ways:
     first = write / every + rate * (every / 2 + restart)
     found = [
         ("a failure costs the restart, too", lost_share(every, write, 0, rate) * day),
+        ("within the restart the fleet may fail again: a restart is a stretch, too",
+         (1 - every * rate / (math.expm1(rate * (every + write)) * (1 + rate * restart))) * day),
         ("the time to write counts as lost, too", lost_share(every, 1e-12, restart, rate) * day),
         ("the half interval is the first term only: work done again may fail again", first * day),
         ("the half interval is the first term only: work done again may fail again",
@@ -222,6 +224,6 @@ def _judge_time(fleet: Facts, said: Number) -> Criterion:
     def time(every: float) -> float:
         return 1 / (1 - lost_share(every, write, fleet["restart_minutes"] / 60, rate))
 
-    more = time(said) / time(best_hours(fleet)) - 1
+    more = max(0.0, time(said) / time(best_hours(fleet)) - 1)
     message = f"with an interval of {said:.3g} h the run takes {more:.1%} longer than it has to"
     return criterion(name, 1, more <= INTERVAL, f"{more:.2%} more", target, message)

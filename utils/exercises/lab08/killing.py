@@ -3,6 +3,8 @@ happens is written to a journal, because this process may not live to tell.
 """
 
 import hashlib
+import hmac
+import itertools
 import json
 import os
 import random
@@ -67,13 +69,55 @@ def _arm(kill: Facts, folder: Path) -> None:
         killed_at_byte(int(kill["share"] * max(sizes, default=0)))
 
 
+def _seal(key: bytes, place: int, content: str) -> str:
+    return hmac.new(key, f"{place} {content}".encode(), "sha256").hexdigest()
+
+
+def lines_of(journal: Path, key: bytes) -> list[Facts]:
+    """What a life has noted; lines that somebody else wrote into its journal are passed over."""
+    found: list[Facts] = []
+    for line in journal.read_bytes().splitlines() if journal.exists() else []:
+        seal, _, content = line.decode(errors="replace").partition(" ")
+        if hmac.compare_digest(seal.encode(), _seal(key, len(found), content).encode()):
+            found.append(json.loads(content))
+    return found
+
+
+def _begin(run: Any, number: int) -> None:
+    """Draw from other random numbers than a new run does: who trains again from step 0, and does
+    not put back what was saved, gets other weights."""
+    import numpy as np
+    import torch
+    import torch_xla.core.xla_model as xm
+
+    random.seed(number)
+    np.random.seed(number)
+    torch.manual_seed(number)
+    xm.set_rng_state(number)
+    run.batches.generator.manual_seed(number)
+
+
+def _on_device(run: Any, name: str) -> None:
+    if any(each.device.type != "xla" for each in run.model.parameters()):
+        raise RuntimeError(
+            f"`{name}` leaves the model on the host: model.cpu() moves the model itself. Copy the"
+            " tensors of its state_dict() instead, or hand it to torch.save as it is"
+        )
+
+
 def segment(
-    resume: Answer, save: Answer, case: Facts, path: Path, journal: Path, kill: Facts | None
+    resume: Answer,
+    save: Answer,
+    case: Facts,
+    path: Path,
+    journal: Path,
+    key: bytes,
+    kill: Facts | None,
 ) -> None:
     """One life of the training process: from resuming to the end, or until it is killed.
 
-    The journal gets a line of JSON for each thing that happened. kill: where to die, or None. The
-    first life, without a kill, saves nothing.
+    The journal gets a line of JSON for each thing that happened, sealed with `key`. kill: where to
+    die, or None. The first life, without a kill, saves nothing.
     """
     import torch
 
@@ -83,8 +127,11 @@ def segment(
     os.chdir(tempfile.mkdtemp(dir=journal.parent))  # a file outside of `path` is gone after a kill
     lines = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
+    places = itertools.count()
+
     def note(**what: Any) -> None:
-        os.write(lines, json.dumps(what).encode() + b"\n")
+        content = json.dumps(what)
+        os.write(lines, f"{_seal(key, next(places), content)} {content}\n".encode())
 
     trained, train_step = [0], Run.train_step
     Run.train_step = _counting(train_step, trained)
@@ -94,7 +141,10 @@ def segment(
         resume(path, run)
         if type(run.step) is not int:
             raise TypeError(f"run.step is {describe(run.step)} after `resume`: set it to an int")
+        _on_device(run, "resume")
         note(resumed=parts(run), trained=trained[0])
+        if not run.step:
+            _begin(run, case["begin"])
         while run.step < case["steps"]:
             note(step=run.step, loss=run.train_step())
             if not case["saves"]:
@@ -109,6 +159,7 @@ def segment(
                 save(path, run)
                 if deadly:
                     die()
+                _on_device(run, "save")
                 note(saved=run.step, state=parts(run))
     note(end=parts(run))
 

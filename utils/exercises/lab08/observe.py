@@ -1,6 +1,6 @@
 """How the answers of lab 08 are run, and what is seen of them, as plain values. Judges nothing."""
 
-import json
+import secrets
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 
 from utils import fresh
 from utils.exercises import Answer, Facts, Observer, apart, called
-from utils.exercises.lab08 import killing, storing
+from utils.exercises.lab08 import killing, storing, writing
 from utils.exercises.lab08.tensors import index_of, region, wanted_by, whole
 from utils.exercises.plain import describe, listed, number, text
 
@@ -49,10 +49,10 @@ def observe_kills(resume: Answer, case: Facts) -> Facts:
         for number, kill in enumerate([None, *case["kills"], None]):
             plan = {**case, "saves": number > 0}
             path = folder / "training.ckpt" if number else Path(scratch, "nothing.ckpt")
-            journal, raised = Path(scratch, f"journal{number}"), ""
+            journal, key, raised = Path(scratch, f"journal{number}"), secrets.token_bytes(16), ""
             try:
                 cause = apart.observed(
-                    *(_dying, killing.segment, resume, save, plan, path, journal, kill),
+                    *(_dying, killing.segment, resume, save, plan, path, journal, key, kill),
                     seconds=SECONDS,
                     environment=ENVIRONMENT,
                 )
@@ -60,7 +60,9 @@ def observe_kills(resume: Answer, case: Facts) -> Facts:
                 if number < 2:
                     raise
                 cause, raised = "raised", f"{type(error).__name__}: {error}"[:200]
-            lives.append({"ended": cause, "raised": raised, "journal": _lines(journal)})
+            lives.append(
+                {"ended": cause, "raised": raised, "journal": killing.lines_of(journal, key)}
+            )
             if number < 2 and not any(wanted in line for line in lives[-1]["journal"]
                                       for wanted in (("end",), ("saved",))[number]):  # fmt: skip
                 raise RuntimeError(f"the answer ended its process ({cause})")
@@ -69,23 +71,13 @@ def observe_kills(resume: Answer, case: Facts) -> Facts:
     return {"lives": lives}
 
 
-def _lines(journal: Path) -> list[Facts]:
-    if not journal.exists():
-        return []
-    return [json.loads(line) for line in journal.read_text().splitlines()]
-
-
 def observe_storage(latest: Answer, case: Facts) -> Facts:
-    """The kills, each in a process of its own, and then everything else in one."""
+    """What is written and harmed in one process, and what is found of it in another."""
     write = partner(latest, "write")
     with tempfile.TemporaryDirectory() as scratch:
-        for place, kill in enumerate(case["kills"]):
-            folder = Path(scratch, f"kill{place}")
-            folder.mkdir()
-            asked = (latest, write, case, folder, kill)
-            apart.observed(_dying, storing.killed, *asked, seconds=SECONDS)
         asked = (latest, write, case, Path(scratch))
-        return apart.observed(fresh.run, storing.all_else, *asked, seconds=SECONDS)
+        raised = apart.observed(fresh.run, writing.written, *asked, seconds=SECONDS)
+        return apart.observed(fresh.run, storing.all_else, *asked, raised, seconds=SECONDS)
 
 
 def observe_fleet(answer: Answer, case: Facts) -> Facts:

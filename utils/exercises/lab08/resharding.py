@@ -157,7 +157,7 @@ def _judge_values(case: Facts, ranks: list[Facts], gaps: list[list[str]]) -> Cri
             total, good = total + 1, good + (not fault)
             message = message or fault
     return criterion(
-        "elements", 6, good == total, f"{good} of {total} tensors", f"{total} of {total}", message
+        "elements", 5, good == total, f"{good} of {total} tensors", f"{total} of {total}", message
     )
 
 
@@ -235,6 +235,6 @@ def _judge_gaps(case: Facts, ranks: list[Facts], gaps: list[list[str]]) -> Crite
                 " memory, or zeros, would be trained on. Count what was filled, raise ValueError"
             )
     if not asked:
-        return criterion("gaps", 2, True, "none", "", "")
-    return criterion("gaps", 2, good == len(asked), f"{good} of {len(asked)} refused",
+        return criterion("gaps", 3, True, "none", "", "")
+    return criterion("gaps", 3, good == len(asked), f"{good} of {len(asked)} refused",
                      f"{len(asked)} of {len(asked)}", message)  # fmt: skip

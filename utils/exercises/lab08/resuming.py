@@ -38,6 +38,7 @@ def kill_cases(rng: random.Random) -> list[Facts]:
     return [
         {
             "seed": rng.randrange(10**6),
+            "begin": rng.randrange(10**6),
             "rows_per_batch": rows,
             "save_every": every,
             "steps": saved + 3 * every + rng.randint(1, 2),
@@ -83,6 +84,10 @@ def judge_kills(case: Facts, facts: Facts) -> list[Criterion]:
     return judged
 
 
+def _end_of(life: Facts) -> str:
+    return life["raised"] or f"it ended its process ({life['ended']})"
+
+
 def saves_of(life: Facts, step: int) -> list[Facts]:
     """The state before and after the save at a step, as far as the life got."""
     lines = [each for each in life["journal"] if "state" in each]
@@ -107,8 +112,13 @@ GROUPS = {
 def _lost(life: Facts, wrong: list[str], begun: Facts, last: int) -> str:
     """Why nothing was resumed after the first kill; "" if something was."""
     resumed = found(life, "resumed")
+    if resumed is None and "Weights only load failed" in life["raised"]:
+        return (
+            "`resume` does not come back: the file holds something that weights_only=True refuses,"
+            " such as a NumPy array. Save it as a list or a tensor"
+        )
     if resumed is None:
-        return f"`resume` does not come back from the checkpoint: {life['raised'] or 'for ever'}"
+        return f"`resume` does not come back from the checkpoint: {_end_of(life)}"
     if life["journal"][1]["trained"]:
         done = times(life["journal"][1]["trained"], "step")
         return f"`resume` trained {done}: it has to put back what was saved, not to do it again"
@@ -204,7 +214,7 @@ def _judge_within(case: Facts, lives: list[Facts], wrong: list[str]) -> Criterio
     """
     name, weight, survived = "killed within a save", 3, 0
     target = "2 of 2 survived"
-    if "step" in wrong:
+    if "step" in wrong or "weights" in wrong:
         return not_judged(criterion(name, weight, False, "", target, ""))
     last: Facts = {}
     for kill, before, life in zip(case["kills"], lives, lives[1:], strict=False):
@@ -215,8 +225,7 @@ def _judge_within(case: Facts, lives: list[Facts], wrong: list[str]) -> Criterio
         resumed, moment = found(life, "resumed"), _MOMENTS[kill["at"]]
         whole = {last["step"]: last["states"], kill["step"]: saves_of(before, kill["step"])}
         if resumed is None:
-            kind = life["raised"] or "it did not end"
-            message = f"{moment} `resume` finds no whole file ({kind}): {_ASIDE}"
+            message = f"{moment} `resume` finds no whole file ({_end_of(life)}): {_ASIDE}"
         elif resumed["step"] not in whole:
             message = (
                 f"{moment} the training goes on from step {resumed['step']}, and step"

@@ -1,18 +1,13 @@
-"""Exercise 2 as it runs in processes of its own: checkpoints are written, and what can befall a
-file befalls it.
-"""
+"""What `latest` of exercise 2 finds: in whole files, in damaged ones, in what `writing` left."""
 
 import contextlib
 import os
 import pickle
 import random
-import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from utils.checkpoint.kills import die, full_at_byte, killed_at_byte
 from utils.exercises import Answer, Facts
 from utils.exercises.closed import closed
 from utils.exercises.plain import describe, number
@@ -33,50 +28,45 @@ def state(case: Facts, step: int) -> bytes:
     return pickle.dumps({"step": step, "weights": content})
 
 
-def killed(_: Answer, write: Answer, case: Facts, folder: Path, kill: Facts) -> None:
-    """Write one checkpoint and die in the next; returns if it could not be killed."""
-    os.chdir(folder.parent)
-    with closed("lab08.ex2", *SHUT):
-        write(folder, kill["last"], state(case, kill["last"]), 1)
-        events = {"rename": ("os.rename", "os.link"), "remove": ("os.remove", "os.truncate")}
-        if "share" in kill:
-            killed_at_byte(int(kill["share"] * case["bytes"]))
-        else:
-            fatal = events[kill["at"]]
-            sys.addaudithook(lambda event, _: die() if event in fatal else None)
-        write(folder, kill["new"], state(case, kill["new"]), 1)
+def all_else(latest: Answer, write: Answer, case: Facts, scratch: Path, raised: str) -> Facts:
+    """What is found in whole files, and in those that `written` left.
 
-
-def all_else(latest: Answer, write: Answer, case: Facts, scratch: Path) -> Facts:
-    """Everything but the kills, and what is found after these in the folders kill0, kill1, ..."""
-    os.chdir(_made(scratch, "elsewhere"))
+    raised: what `written` returned.
+    """
+    os.chdir(made(scratch, "elsewhere"))
+    one, two, three = case["steps"]
     with closed("lab08.ex2", *SHUT):
         trials = _Trials(write, latest, case)
+        full = scratch / "full"
         return {
-            "plain": list(trials.plain(_made(scratch, "plain"))),
+            "plain": list(trials.plain(made(scratch, "plain"))),
             "kept": trials.kept_bytes,
-            "damage": list(trials.damage(_made(scratch, "damage"))),
+            "damage": list(trials.damage(scratch / "damage", scratch / "older")),
             "killed": [
                 trials.after_kill(scratch / f"kill{place}", kill)
                 for place, kill in enumerate(case["kills"])
             ],
-            "full": trials.full(_made(scratch, "full")),
-            "power": trials.power(_made(scratch, "power")),
+            "full": {
+                "raised": raised,
+                "said": trials.said(full, one, two),
+                "again": trials.again(full, three),
+            },
+            "power": {"said": trials.said(scratch / "power", one, two)},
         }
 
 
-def _made(scratch: Path, name: str) -> Path:
+def made(scratch: Path, name: str) -> Path:
     folder = scratch / name
     folder.mkdir()
     return folder
 
 
-def _files(folder: Path) -> Snapshot:
+def files(folder: Path) -> Snapshot:
     return {each: each.read_bytes() for each in sorted(folder.rglob("*")) if each.is_file()}
 
 
 def _put_back(folder: Path, before: Snapshot) -> None:
-    for each in [each for each in _files(folder) if each not in before]:
+    for each in [each for each in files(folder) if each not in before]:
         each.unlink()
     for each, content in before.items():
         each.write_bytes(content)
@@ -117,7 +107,7 @@ class _Trials:
         yield {"what": "outside", "said": {"files": len(outside)}}
         self.put(folder, two)
         yield {"what": "two", "said": self.said(folder, one, two)}
-        written = _files(folder)
+        written = files(folder)
         for age, each in enumerate(sorted(written, key=lambda each: each.stat().st_mtime_ns)):
             os.utime(each, (1e9 - age, 1e9 - age))
         yield {"what": "times", "said": self.said(folder, one, two)}
@@ -131,17 +121,18 @@ class _Trials:
         yield {"what": "spared", "said": {"files": len(gone)}}
         for step in range(three + 1, three + 4):
             self.put(folder, step)
-        sizes = [len(c) for each, c in _files(folder).items() if each.name not in FOREIGN]
+        sizes = [len(c) for each, c in files(folder).items() if each.name not in FOREIGN]
         self.kept_bytes = [sum(sizes), 2 * len(state(self.case, three))]
 
-    def damage(self, folder: Path) -> Iterator[Facts]:
-        """The newest of two checkpoints is damaged, each time in another way."""
+    def damage(self, folder: Path, before: Path) -> Iterator[Facts]:
+        """The newest of two checkpoints is damaged, each time in another way.
+
+        before: the folder as it was when only the older one was there.
+        """
         one, two, _ = self.case["steps"]
-        self.put(folder, one)
-        older = _files(folder)
-        self.put(folder, two)
-        whole = _files(folder)
-        newer = {each: content for each, content in whole.items() if older.get(each) != content}
+        older = {folder / each.relative_to(before): c for each, c in files(before).items()}
+        whole = files(folder)
+        newer = {each: c for each, c in whole.items() if c and older.get(each) != c}
         largest = max(newer, key=lambda each: len(newer[each]), default=None)
         for harm in self.case["harms"] if largest else []:
             for place, content in _harmed(newer, largest, harm):
@@ -163,46 +154,15 @@ class _Trials:
 
     def after_kill(self, folder: Path, kill: Facts) -> Facts:
         said = self.said(folder, kill["last"], kill["new"])
-        return {"said": said, "again": self._again(folder, kill["new"] + 1)}
+        return {"said": said, "again": self.again(folder, kill["new"] + 1)}
 
-    def _again(self, folder: Path, step: int) -> Facts:
+    def again(self, folder: Path, step: int) -> Facts:
         """What `latest` says after one more write."""
         try:
             self.put(folder, step, 1)
         except Exception as error:
             return {"raised": type(error).__name__}
         return self.said(folder, step)
-
-    def full(self, folder: Path) -> Facts:
-        """The disk takes no more in the middle of a write."""
-        one, two, three = self.case["steps"]
-        self.put(folder, one, 1)
-        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        full_at_byte(int(self.case["full"] * self.case["bytes"]))
-        raised = ""
-        try:
-            self.put(folder, two, 1)
-        except Exception as error:
-            raised = type(error).__name__
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-        said = self.said(folder, one, two)
-        return {"raised": raised, "said": said, "again": self._again(folder, three)}
-
-    def power(self, folder: Path) -> Facts:
-        """A write comes back, then the power fails: files that were not forced to the disk since
-        they were written last are empty.
-        """
-        one, two, _ = self.case["steps"]
-        self.put(folder, one)
-        before, forced = _files(folder), {}
-        with _watching(("fsync", "fdatasync", "sync"), lambda: forced.update(_open_files())):
-            self.put(folder, two)
-        for each, content in _files(folder).items():
-            known = forced.get((each.stat().st_dev, each.stat().st_ino))
-            if before.get(each) != content and known != len(content):
-                os.truncate(each, 0)
-        return {"said": self.said(folder, one, two)}
 
 
 def _harmed(newer: Snapshot, largest: Path, harm: Facts) -> Iterator[tuple[Path, bytes]]:
@@ -251,30 +211,3 @@ def _writing_outside(folder: Path) -> Iterator[list[str]]:
         yield outside
     finally:
         on[0] = False
-
-
-@contextlib.contextmanager
-def _watching(names: tuple[str, ...], seen: Callable[[], Any]) -> Iterator[None]:
-    """Calls `seen` before each call of a function in C with such a name, however it was
-    imported.
-    """
-
-    def look(_: Any, event: str, function: Any) -> None:
-        if event == "c_call" and getattr(function, "__name__", "") in names:
-            seen()
-
-    sys.setprofile(look)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
-
-
-def _open_files() -> dict[tuple[int, int], int]:
-    """The size of each file that this process has open, by device and inode."""
-    found = {}
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            stat = os.fstat(int(name))
-            found[stat.st_dev, stat.st_ino] = stat.st_size
-    return found
