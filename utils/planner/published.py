@@ -27,8 +27,7 @@ VOCABULARY, LENGTH = 51200, 2048
 class Run:
     """name; seconds: of a step, as published or as its throughput says; plan: what the planner says
     of the same layout. efficiency: of its kernels, as guessed. source: an address. open: what had
-    to be assumed, empty if nothing. seen: whether the published time was read, there or where it
-    is quoted; else it is from memory.
+    to be assumed, empty if nothing.
     """
 
     name: str
@@ -37,7 +36,6 @@ class Run:
     efficiency: float
     source: str
     open: str
-    seen: bool
 
     @property
     def error(self) -> float:
@@ -151,7 +149,6 @@ def run(name: str, chosen: Settings | None = None) -> Run:
         chosen.kernel_efficiency,
         source["url"],
         case.get("open", ""),
-        case.get("read", "unread" not in source),
     )
 
 
