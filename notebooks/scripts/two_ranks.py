@@ -7,7 +7,6 @@ Each rank prints one line of JSON.
 
 import hashlib
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -25,7 +24,6 @@ import torch_xla.runtime as xr  # noqa: E402
 from utils.networks import mlp  # noqa: E402
 
 STEPS = 3
-RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
 def train(images, labels, optimizer_step):
@@ -52,9 +50,8 @@ def step_by_gloo(optimizer, parameters):
     torch_xla.sync()
     flat = torch.cat([p.grad.cpu().flatten() for p in parameters])
     dist.all_reduce(flat)
-    for parameter, mean in zip(
-        parameters, (flat / RANKS).split([p.numel() for p in parameters]), strict=True
-    ):
+    means = (flat / dist.get_world_size()).split([p.numel() for p in parameters])
+    for parameter, mean in zip(parameters, means, strict=True):
         parameter.grad.copy_(mean.view_as(parameter))
     optimizer.step()
 
@@ -65,10 +62,11 @@ def fingerprint(weights):
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")
+    rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(1)
     images, labels = torch.randn(16, 32), torch.randint(0, 10, (16,))
-    mine = slice(RANK * 16 // RANKS, (RANK + 1) * 16 // RANKS)
-    one = torch.full((1,), RANK + 1.0).to(torch_xla.device())
+    mine = slice(rank * 16 // ranks, (rank + 1) * 16 // ranks)
+    one = torch.full((1,), rank + 1.0).to(torch_xla.device())
     summed = xm.all_reduce(xm.REDUCE_SUM, one)
     torch_xla.sync()
 
@@ -76,11 +74,11 @@ if __name__ == "__main__":
     by_gloo = train(images[mine], labels[mine], step_by_gloo)
     whole = train(images, labels, step_of_xla)
     line = {
-        "rank": RANK,
-        "ranks of torchrun": dist.get_world_size(),
+        "rank": rank,
+        "ranks of torchrun": ranks,
         "ranks of torch_xla": xr.world_size(),
         "sum by torch_xla": summed.item(),
-        "sum of all ranks": RANKS * (RANKS + 1) / 2,
+        "sum of all ranks": ranks * (ranks + 1) / 2,
         "weights by torch_xla": fingerprint(by_xla),
         "weights by gloo": fingerprint(by_gloo),
         "gloo off one process": ((by_gloo - whole).abs().max() / whole.abs().max()).item(),
