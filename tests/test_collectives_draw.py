@@ -4,25 +4,17 @@ from typing import Any
 
 import pytest
 
+from tests.pictures import kept
 from tests.test_repo import FIGURE_BYTES
 from utils import draw
 from utils.collectives import Tier, crossover_bytes, fabric, seconds
 from utils.draw import collectives
-from utils.draw.picture import Picture
 
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The matplotlib figures that are finished during a test."""
-    figures: list[Any] = []
-
-    def keep(figure: Any, caption: str, diagram: bool = False) -> Picture:
-        figure.draw_without_rendering()
-        figures.append(figure)
-        return Picture(b"", caption)
-
-    monkeypatch.setattr(collectives, "finished", keep)
-    return figures
+    return kept(monkeypatch, collectives)
 
 
 WIRES = {"near": Tier("near", 8, 1e-6, 1e11), "far": fabric("trn2.48xlarge", nodes=4)}

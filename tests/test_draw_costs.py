@@ -5,23 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.pictures import kept
 from tests.test_repo import FIGURE_BYTES
 from utils import draw, tco
 from utils.draw import costs as drawing
-from utils.draw.picture import Picture
 
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    figures: list[Any] = []
-
-    def keep(figure: Any, caption: str, diagram: bool = False) -> Picture:
-        figure.draw_without_rendering()
-        figures.append(figure)
-        return Picture(b"", caption)
-
-    monkeypatch.setattr(drawing, "finished", keep)
-    return figures
+    return kept(monkeypatch, drawing)
 
 
 def texts(axes: Any) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from matplotlib.text import Text
 
+from tests.pictures import kept
 from tests.test_repo import FIGURE_BYTES
 from utils import draw
 from utils.draw import chips, hardware, rooflines
@@ -19,16 +20,7 @@ Drawn = list[Any]
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     """The matplotlib figures that are finished during a test."""
-    figures: Drawn = []
-
-    def keep(figure: Any, caption: str, diagram: bool) -> Picture:
-        figure.draw_without_rendering()
-        figures.append(figure)
-        return Picture(b"", caption)
-
-    for module in (hardware, rooflines):
-        monkeypatch.setattr(module, "finished", keep)
-    return figures
+    return kept(monkeypatch, hardware, rooflines)
 
 
 RUNG = draw.Rung(2**20, 1e11, 1e-6)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.pictures import kept
 from tests.test_repo import FIGURE_BYTES
 from utils import draw, simulator
 from utils.draw import kernels as drawing
-from utils.draw.picture import Picture
 from utils.simulator.traffic import moved
 
 simulator.use()
@@ -36,15 +36,7 @@ def softmax() -> Any:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    figures: list[Any] = []
-
-    def keep(figure: Any, caption: str, diagram: bool = False) -> Picture:
-        figure.draw_without_rendering()
-        figures.append(figure)
-        return Picture(b"", caption)
-
-    monkeypatch.setattr(drawing, "finished", keep)
-    return figures
+    return kept(monkeypatch, drawing)
 
 
 def test_figures_are_small_and_say_what_they_show(tiled: Any, softmax: Any) -> None:

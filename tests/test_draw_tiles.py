@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.pictures import kept
 from tests.test_repo import FIGURE_BYTES
 from utils import draw
 from utils.draw import tiles
-from utils.draw.picture import Picture
 from utils.facts import figure
 
 WINDOWS = [[8, 2], [2, 2], [4, 2], [1, 2]]
@@ -18,14 +18,7 @@ WINDOWS = [[8, 2], [2, 2], [4, 2], [1, 2]]
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The matplotlib figures that are finished during a test."""
-    figures: list[Any] = []
-
-    def keep(figure: Any, caption: str, diagram: bool) -> Picture:
-        figures.append(figure)
-        return Picture(b"", caption)
-
-    monkeypatch.setattr(tiles, "finished", keep)
-    return figures
+    return kept(monkeypatch, tiles)
 
 
 def words(drawn: list[Any]) -> list[str]:

@@ -4,7 +4,7 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed
+from tests.wrong_answers import entries
 
 GEMM_TIMES = """
 def gemm_times(sheet, gemms):
@@ -123,11 +123,7 @@ RIGHT = {
     "ex5": CHOOSE,
     "ex6": ALL_REDUCE_SECONDS,
 }
-
-
-def _changed(exercise: str, name: str, said: str, *changes: tuple[str, str]) -> tuple:
-    """The right answer with some changes, as an entry of WRONG."""
-    return f"lab01.{exercise}", name, changed(RIGHT[exercise], *changes), said
+_changed, _ = entries.of("lab01", RIGHT)
 
 
 def _returns(exercise: str, name: str, said: str, value: str) -> tuple:

@@ -5,14 +5,11 @@ Most are the solution with one change, so that the change shows what is tested.
 """
 
 from tests.cells import changed, code_of
+from tests.wrong_answers import entries
 from utils.exercises.lab06.observe import OBSERVERS
 
 RIGHT = {name: code_of("lab06")[f"{name}-code"] for name in OBSERVERS}
-
-
-def _changed(exercise: str, name: str, said: str, *changes: tuple[str, str]) -> tuple:
-    """The right answer with some changes, as an entry of WRONG."""
-    return f"lab06.{exercise}", name, changed(RIGHT[exercise], *changes), said
+_changed, _ = entries.of("lab06", RIGHT)
 
 
 def _written(exercise: str, name: str, said: str, body: str) -> tuple:

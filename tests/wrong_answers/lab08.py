@@ -4,15 +4,12 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are the solution with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed, code_of
+from tests.cells import code_of
+from tests.wrong_answers import entries
 from utils.exercises.lab08.observe import OBSERVERS
 
 RIGHT = {name: code_of("lab08")[f"{name}-code"] for name in OBSERVERS}
-
-
-def _changed(exercise: str, name: str, said: str, *changes: tuple[str, str]) -> tuple:
-    """The right answer with some changes, as an entry of WRONG."""
-    return f"lab08.{exercise}", name, changed(RIGHT[exercise], *changes), said
+_changed, _ = entries.of("lab08", RIGHT)
 
 
 def _written(exercise: str, name: str, said: str, body: str, partner: str = "pass") -> tuple:

@@ -4,25 +4,12 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are the solution with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed, code_of
+from tests.cells import code_of
+from tests.wrong_answers import entries
 from utils.exercises.lab13.observe import OBSERVERS
 
 RIGHT = {name: code_of("lab13")[f"{name}-code"] for name in OBSERVERS}
-
-
-def _changed(exercise: str, name: str, said: str, *changes: tuple[str, str]) -> tuple:
-    """The right answer with some changes, as an entry of WRONG."""
-    return f"lab13.{exercise}", name, changed(RIGHT[exercise], *changes), said
-
-
-def _written(exercise: str, name: str, said: str, body: str) -> tuple:
-    """An answer that takes whatever it is given, as `it`."""
-    return (
-        f"lab13.{exercise}",
-        name,
-        f"def {OBSERVERS[exercise].answer}(*it):\n    {body}",
-        said,
-    )
+_changed, _written = entries.of("lab13", RIGHT)
 
 
 def _hostile(exercise: str, named: str, form: str) -> list[tuple]:

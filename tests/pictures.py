@@ -1,0 +1,22 @@
+"""Look at a figure as matplotlib has it, instead of at the file that it becomes."""
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from utils.draw.picture import Picture
+
+
+def kept(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> list[Any]:
+    """The matplotlib figures that these modules of `utils.draw` finish from now on."""
+    figures: list[Any] = []
+
+    def keep(figure: Any, caption: str, diagram: bool = False) -> Picture:
+        figure.draw_without_rendering()
+        figures.append(figure)
+        return Picture(b"", caption)
+
+    for module in modules:
+        monkeypatch.setattr(module, "finished", keep)
+    return figures

@@ -1,0 +1,72 @@
+"""What grading needs of every lab: cases that can be sent and shown, and a sandbox that sees no
+judgement.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cells import cases_of
+from utils import catalog
+from utils.catalog import ROOT
+from utils.exercises import judge
+from utils.grading import confine
+from utils.grading import lab as grading_lab
+
+LABS = catalog.labs(ROOT)
+EXERCISES = [each.id for lab in LABS for each in lab.exercises]
+IN_THE_SANDBOX = {
+    "lab01": {"examples", "sheets"},
+    "lab02": {"findings", "problems", "train_cuda"},
+    "lab03": {"fake", "snippets"},
+    "lab04": {"edits", "texts", "training"},
+    "lab05": {"engine", "inputs", "stalled"},
+    "lab06": {"device", "endings", "examples", "pipeline", "programs", "threads"},
+    "lab07": {"examples", "layouts", "mlp", "ranks"},
+    "lab08": {"devices", "examples", "killing", "storing", "tensors", "training", "writing"},
+    "lab09": {"broken", "rules"},
+    "lab10": {"bounds", "given", "reading"},
+    "lab13": {"examples", "models"},
+    "lab14": {"examples"},
+}
+"""Modules of a lab that its cells need, beside the observer."""
+
+WITHOUT_TORCH = [each for each in EXERCISES if each[:5] in ("lab01", "lab06", "lab13", "lab14")]
+"""The answer is to be called without it, too."""
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+@given(seed=st.integers(0, 10**9))
+@settings(max_examples=5, deadline=None)
+def test_cases_are_plain_the_same_for_a_seed_and_fit_on_a_card(exercise_id: str, seed: int) -> None:
+    cases = cases_of(exercise_id, seed)
+    assert json.loads(json.dumps(cases)) == cases == cases_of(exercise_id, seed)
+    assert len(json.dumps(cases)) < 2**16
+    words = judge(exercise_id).words
+    assert words is None or all(len(words(case)) <= 160 for case in cases)
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda each: each.name)
+def test_a_sandbox_sees_no_judgement(lab: catalog.Lab) -> None:
+    seen = confine.exercise_modules(grading_lab.load(ROOT, lab.name), ROOT / "utils")
+    own = {path.stem for path in seen if path.parent.name == lab.name}
+    assert own == {"__init__", "observe"} | IN_THE_SANDBOX[lab.name]
+    assert not {"criteria", "truth"} & {path.stem for path in seen}
+
+
+def test_judging_and_observing_need_no_torch() -> None:
+    assert WITHOUT_TORCH
+    command = (
+        "import random, sys\n"
+        "from utils.exercises import judge, observe_case\n"
+        f"for name in {WITHOUT_TORCH}:\n"
+        "    for case in judge(name).cases(random.Random(1)):\n"
+        "        seen = observe_case(name, lambda *_: None, case)\n"
+        "        judge(name).judge(case, seen['facts'])\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
