@@ -39,7 +39,7 @@ def locked(needs):
 
 def test_the_groups_are_the_two_that_course_py_knows():
     assert set(PROJECT["dependency-groups"]) == {"grade", "test"}
-    assert len(LEARNER) == 21 and len(EVERYTHING) == 30
+    assert len(LEARNER) == 24 and len(EVERYTHING) == 34
 
 
 def test_environment_yml_lists_what_pyproject_lists():

@@ -20,8 +20,8 @@ from utils.programs import Say, Uv, system_packages
 __all__ = ["Home", "SetupError", "ensure", "environment", "system_packages"]
 
 # Measured with Python 3.11: what an empty environment downloads, and what it then occupies.
-DOWNLOAD_MB = {"slim": 1060, "full": 4360, "cpu": 500, "tests": 90}
-DISK_MB = {"slim": 2700, "full": 7800, "cpu": 2000, "tests": 400}
+DOWNLOAD_MB = {"slim": 1100, "full": 4400, "cpu": 540, "tests": 100}
+DISK_MB = {"slim": 2850, "full": 7950, "cpu": 2150, "tests": 450}
 
 # What the course needs of the pair: that both load, and that a graph is compiled and run.
 TRIAL = """
