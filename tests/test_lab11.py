@@ -1,0 +1,627 @@
+"""Lab 11: right answers pass however they are written, wrong ones are told apart, what is expected
+agrees with other ways to compute it, and nothing an answer does can break a check or a grading.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import hostile
+from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.hostile import PATIENT
+from tests.wrong_answers.lab11 import RIGHT, WRONG
+from utils import catalog, labgen
+from utils.catalog import ROOT
+from utils.exercises import decide, observe_case
+from utils.exercises.criteria import distance
+from utils.exercises.lab11 import adapters, decoder, loops, swaps, texts, truth, tuned
+from utils.exercises.lab11.observe import OBSERVERS
+from utils.grading import batch, shown
+
+EXERCISES = [f"lab11.{name}" for name in OBSERVERS]
+
+pytestmark = pytest.mark.usefixtures("xla_device")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread(xla_device: None) -> Iterator[None]:
+    """Many small products are ten times as slow in two threads on a busy machine."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def names() -> dict:
+    return names_of("lab11")
+
+
+def verdict_on(source: str, exercise_id: str, seed: object, names: dict):
+    return verdict_of(exercise_id, answer_from(source, exercise_id, names), seed)
+
+
+def verdict_on_one_case(source: str, exercise_id: str, names: dict):
+    """A process less, where the others would say the same."""
+    case = cases_of(exercise_id, "public")[0]
+    seen = observe_case(exercise_id, answer_from(source, exercise_id, names), case)
+    return decide(exercise_id, [case], [json.loads(json.dumps(seen, allow_nan=False))], 10.0)
+
+
+# Right answers
+
+OTHER_WAYS = {
+    "two linear layers, found from their parents": (
+        "lab11.ex1",
+        """
+class LoRALinear(nn.Module):
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        self.linear, self.factor = base, alpha / rank
+        self.down = nn.Linear(base.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, base.out_features, bias=False)
+        nn.init.zeros_(self.down.weight)
+        self.to(base.weight.device)
+
+    def forward(self, x):
+        return self.linear(x) + self.up(self.down(x)).mul(self.factor)
+
+
+def add_lora(model, names, rank, alpha):
+    for parameter in model.parameters():
+        parameter.requires_grad = False
+    made = {}
+    for parent in list(model.modules()):
+        for name, child in list(parent._modules.items()):
+            if name in names and isinstance(child, nn.Linear):
+                new = made.setdefault(id(child), LoRALinear(child, rank, alpha))
+                setattr(parent, name, new)
+
+
+@torch.no_grad()
+def merge(model):
+    made = {}
+    for parent in list(model.modules()):
+        for name, child in list(parent._modules.items()):
+            if isinstance(child, LoRALinear):
+                if child not in made:
+                    old = child.linear
+                    new = nn.Linear(old.in_features, old.out_features, old.bias is not None)
+                    new.load_state_dict(old.state_dict())
+                    new.to(old.weight.device)
+                    change = child.up.weight @ child.down.weight * child.factor
+                    new.weight.copy_(old.weight + change)
+                    made[child] = new
+                setattr(parent, name, made[child])
+""",
+    ),
+    "transposed, one product, the parameters of the base held": (
+        "lab11.ex1",
+        """
+class LoRALinear(nn.Module):
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        self.weight, self.bias, self.scale = base.weight, base.bias, alpha / rank
+        self.left = nn.Parameter(torch.zeros(base.in_features, rank).to(base.weight))
+        self.right = nn.Parameter(torch.empty(rank, base.out_features).to(base.weight).normal_())
+
+    def change(self):
+        return self.scale * (self.left @ self.right).T
+
+    def forward(self, x):
+        return F.linear(x, self.weight + self.change(), self.bias)
+
+
+def add_lora(model, names, rank, alpha):
+    model.requires_grad_(False)
+    made = {}
+    for full, layer in list(model.named_modules(remove_duplicate=False)):
+        *path, last = full.split(".")
+        if last in names and type(layer) is nn.Linear:
+            made.setdefault(layer, LoRALinear(layer, rank, alpha))
+            setattr(model.get_submodule(".".join(path)), last, made[layer])
+
+
+def merge(model):
+    made = {}
+    for full, layer in list(model.named_modules(remove_duplicate=False)):
+        if isinstance(layer, LoRALinear):
+            if layer not in made:
+                rows, columns = layer.weight.shape
+                made[layer] = nn.Linear(columns, rows, bias=layer.bias is not None)
+                made[layer].weight = nn.Parameter((layer.weight + layer.change()).detach())
+                made[layer].bias = layer.bias
+            *path, last = full.split(".")
+            setattr(model.get_submodule(".".join(path)), last, made[layer])
+""",
+    ),
+    "a rate near zero, rows weighted by a mask, losses read at once": (
+        "lab11.ex2",
+        """
+def fine_tune(model, batches, rates):
+    rows = max(map(len, batches))
+    length = max(len(ids) for batch in batches for ids in batch)
+    trainable = filter(lambda each: each.requires_grad, model.parameters())
+    optimizer = torch.optim.AdamW(trainable, lr=1e-9, weight_decay=0, foreach=False)
+    losses = []
+    for batch, rate in zip(batches, rates):
+        optimizer.param_groups[0]["lr"] = rate + 1e-9
+        ids = torch.zeros(rows, length, dtype=torch.int64)
+        for row, each in enumerate(batch):
+            ids[row, : len(each)] = torch.tensor(each)
+        lengths = torch.tensor([len(each) for each in batch] + [0] * (rows - len(batch)))
+        mask = (torch.arange(1, length) < lengths[:, None]).float()
+        ids, mask = ids.to("xla"), (mask / mask.sum()).to("xla")
+        with torch_xla.step():
+            log_p = model(ids[:, :-1]).log_softmax(-1)
+            loss = -(log_p.gather(2, ids[:, 1:, None])[:, :, 0] * mask).sum()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=False)
+        losses.append(loss.item())
+    return losses
+""",
+    ),
+    "the update with the last micro-batch": (
+        "lab11.ex3",
+        """
+def accumulate(model, optimizer, steps):
+    losses = []
+    for step in steps:
+        real = sum(float((targets >= 0).sum()) for _, targets in step)
+        share = torch.tensor([1 / real]).to("xla")
+        parts = []
+        for place, (inputs, targets) in enumerate(step):
+            logits = model(inputs.to("xla")).flatten(0, 1)
+            loss = F.cross_entropy(logits, targets.to("xla").flatten(), reduction="sum") * share
+            loss.backward()
+            if place == len(step) - 1:
+                optimizer.step()
+                optimizer.zero_grad()
+            torch_xla.sync()
+            parts.append(loss.item())
+        losses.append(sum(parts))
+    return losses
+""",
+    ),
+    "gradients divided at the end": (
+        "lab11.ex3",
+        """
+def accumulate(model, optimizer, steps):
+    losses = []
+    for step in steps:
+        optimizer.zero_grad(set_to_none=False)
+        total, count = 0.0, 0
+        for inputs, targets in step:
+            logits = model(inputs.to("xla")).transpose(1, 2)
+            loss = F.cross_entropy(logits, targets.to("xla"), reduction="sum")
+            loss.backward()
+            torch_xla.sync()
+            total += loss.item()
+            count += int((targets >= 0).sum())
+        for group in optimizer.param_groups:
+            for each in group["params"]:
+                each.grad /= count
+        optimizer.step()
+        torch_xla.sync()
+        losses.append(total / count)
+    return losses
+""",
+    ),
+    "written with where, a token read at a time": (
+        "lab11.ex4",
+        """
+@torch.no_grad()
+def generate(model, prompts, count):
+    here = model.places
+    texts = []
+
+    def read(ids, places, caches):
+        x = model.embed(ids, places)
+        for number, layer in enumerate(model.layers):
+            q, k, v = layer.project(x)
+            if k.shape[2] == 1:
+                at = (here == places[:, None])[:, :, None]
+                caches[number] = [torch.where(at, new, old)
+                                  for new, old in zip((k, v), caches[number])]
+            else:
+                room = (0, 0, 0, model.context - k.shape[2])
+                caches[number] = [F.pad(k, room), F.pad(v, room)]
+            keys, values = caches[number]
+            scores = q @ keys.transpose(2, 3) / math.sqrt(model.size)
+            scores = scores.masked_fill(here > places[:, None], -math.inf)
+            x = layer.finish(x, scores.softmax(-1) @ values)
+        return model.logits(x)
+
+    for prompt in prompts:
+        caches = [None] * len(model.layers)
+        ids = torch.tensor(prompt + [0] * (32 - len(prompt)))[None].to("xla")
+        every = read(ids, here[:32], caches).argmax(-1)
+        torch_xla.sync()
+        text = [every.tolist()[0][len(prompt) - 1]]
+        while len(text) < count:
+            place = torch.tensor([len(prompt) + len(text) - 1]).to("xla")
+            logits = read(torch.tensor([[text[-1]]]).to("xla"), place, caches)
+            torch_xla.sync()
+            text.append(int(logits.cpu()[0, 0].argmax()))
+        texts.append(text)
+    return texts
+""",
+    ),
+    "all prompts in one batch": (
+        "lab11.ex4",
+        """
+def generate(model, prompts, count):
+    rows, device = len(prompts), torch_xla.device()
+    lengths = torch.tensor([len(each) for each in prompts])
+    shape = rows, model.heads, model.context, model.size
+    cache = [[torch.zeros(shape).to(device), torch.zeros(shape).to(device)] for _ in model.layers]
+
+    def forward(ids, places):
+        # places: [rows, n]
+        x = model.tokens(ids) + model.positions(places)
+        seen = (model.places <= places[:, :, None])[:, None]
+        for layer, pair in zip(model.layers, cache):
+            q, k, v = layer.project(x)
+            at = places[:, None, :, None].expand_as(k)
+            for kept, new in zip(pair, (k, v)):
+                kept.scatter_(2, at, new)
+            attended = F.scaled_dot_product_attention(q, *pair, attn_mask=seen)
+            x = layer.finish(x, attended)
+        return model.logits(x).argmax(-1)
+
+    with torch.no_grad():
+        ids = torch.tensor([each + [0] * (32 - len(each)) for each in prompts]).to(device)
+        first = forward(ids, torch.arange(32).expand(rows, 32).to(device))
+        ids = first.gather(1, (lengths - 1)[:, None].to(device))
+        torch_xla.sync()
+        made = [ids]
+        for step in range(count - 1):
+            ids = forward(ids, (lengths + step)[:, None].to(device))
+            torch_xla.sync()
+            made.append(ids)
+        return [list(each) for each in zip(*(each[:, 0].tolist() for each in made))]
+""",
+    ),
+    "without touching the model": (
+        "lab11.ex5",
+        """
+def serve(model, adapters, requests):
+    from torch.func import functional_call
+
+    slots = {n: p.shape for n, p in model.named_parameters() if p.requires_grad}
+    ready = {}
+    for name, each in adapters.items():
+        ready[name] = {}
+        for part, tensor in each["weights"].items():
+            spare = [a - b for a, b in zip(slots[part], tensor.shape)]
+            full = F.pad(tensor, (0, spare[1], 0, spare[0]))
+            if "down" in part:
+                full = full * each["alpha"] / each["rank"]
+            ready[name][part] = full.to("xla")
+    losses = []
+    for name, ids in requests:
+        with torch.no_grad():
+            logits = functional_call(model, ready[name], (ids[:, :-1].to("xla"),))
+            losses.append(F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten().to("xla")))
+        torch_xla.sync()
+    return torch.stack(losses).tolist()
+""",
+    ),
+    "by load_state_dict, all adapters on the device": (
+        "lab11.ex5",
+        """
+def serve(model, adapters, requests):
+    slots = {n: p.shape for n, p in model.named_parameters() if p.requires_grad}
+    ready = {}
+    for name, each in adapters.items():
+        root = math.sqrt(each["alpha"] / each["rank"])
+        ready[name] = {}
+        for part, tensor in each["weights"].items():
+            full = torch.zeros(slots[part])
+            full[tuple(slice(n) for n in tensor.shape)] = root * tensor
+            ready[name][part] = full.to("xla")
+    losses = []
+    for name, ids in requests:
+        model.load_state_dict(ready[name], strict=False)
+        ids = ids.to("xla")
+        with torch.no_grad():
+            log_p = model(ids)[:, :-1].log_softmax(-1)
+        losses.append(-log_p.gather(2, ids[:, 1:, None]).mean().item())
+    return losses
+""",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "source"),
+    [pytest.param(*answer, id=way.replace(" ", "-")) for way, answer in OTHER_WAYS.items()],
+)
+def test_other_right_ways_pass(exercise_id: str, source: str, names: dict) -> None:
+    verdict = verdict_on(source, exercise_id, "a private one", names)
+    assert verdict.state == "passed", verdict
+
+
+# Wrong answers (their messages are tried in test_labs.py, with the public seed)
+
+WITH_ANOTHER_SEED = [
+    ("lab11.ex1", "merged without the scale"),
+    ("lab11.ex2", "mean of the sentences"),
+    ("lab11.ex3", "padding counts"),
+    ("lab11.ex4", "sees everything"),
+    ("lab11.ex5", "what is left over"),
+]
+
+
+def wrong(exercise_id: str, name: str) -> str:
+    return next(w[2] for w in WRONG if w[:2] == (exercise_id, name))
+
+
+@pytest.mark.parametrize(("exercise_id", "name"), WITH_ANOTHER_SEED)
+def test_a_wrong_answer_loses_points_with_a_private_seed_too(exercise_id, name, names) -> None:
+    verdict = verdict_on(wrong(exercise_id, name), exercise_id, "a private one", names)
+    assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
+    assert [c.measured for c in verdict.criteria if not shown.known(c.measured)] == []
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_what_does_nothing_wins_nothing(exercise_id: str, names: dict) -> None:
+    source = wrong(exercise_id, "does nothing")
+    for value in (None, [1.0] * 4):
+        nothing = changed(source, ("return None", f"return {value!r}"))
+        verdict = verdict_on_one_case(nothing, exercise_id, names)
+        assert verdict.points == 0 and verdict.criteria[0].message, verdict
+
+
+PATCHED = """
+def patched(*_, **__):
+    return 0
+
+
+import torch_xla.debug.metrics
+
+torch_xla.debug.metrics.counter_value = patched
+torch_xla.debug.metrics.metric_data = patched
+"""
+CHEATS = {
+    # The right losses from the CPU, and a forward pass on the device for show.
+    "trained elsewhere": (
+        "lab11.ex2",
+        changed(
+            RIGHT["ex2"],
+            ("device = torch_xla.device()",
+             "shown, device = model, \"cpu\"\n    import copy\n"
+             "    model = copy.deepcopy(model).to(\"cpu\")"),
+            ("        optimizer.step()\n        torch_xla.sync()\n",
+             "        optimizer.step()\n        with torch.no_grad():\n"
+             "            shown(inputs.to(\"xla\"))\n        torch_xla.sync()\n"),
+        ),
+        0,
+    ),
+    "the hooks are gone": (
+        "lab11.ex4",
+        changed(
+            RIGHT["ex4"],
+            ("    device = torch_xla.device()\n",
+             "    model.tokens._forward_pre_hooks.clear()\n    device = torch_xla.device()\n"),
+        ),
+        0,
+    ),
+    "written on the CPU, shown on the device": (
+        "lab11.ex4",
+        """
+def generate(model, prompts, count):
+    import copy
+
+    slow = copy.deepcopy(model)
+    slow.tokens._forward_pre_hooks.clear()
+    texts = write_again(slow.to("cpu"), prompts, count)
+    for prompt in prompts:
+        model.tokens(torch.tensor([prompt]).to("xla"))
+        torch_xla.sync()
+        for _ in range(count):
+            kept = model.tokens(torch.tensor([[0]]).to("xla"))
+            torch_xla.sync()
+    return texts
+""",
+        6,
+    ),
+    "counters that say nothing": ("lab11.ex2", wrong("lab11.ex2", "the given loop") + PATCHED, 6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "source", "most"),
+    [pytest.param(*each, id=name.replace(" ", "-")) for name, each in CHEATS.items()],
+)
+def test_nothing_is_won_by_feigning(exercise_id, source, most, names, monkeypatch) -> None:
+    """most: points out of 10 that are left; what is feigned may not pass."""
+    import torch_xla.debug.metrics as metrics
+
+    for name in ("counter_value", "metric_data"):  # put back, whatever the cell puts in its place
+        monkeypatch.setattr(metrics, name, getattr(metrics, name))
+    verdict = verdict_on_one_case(source, exercise_id, names)
+    assert verdict.state in ("tried", "error") and verdict.points <= most, verdict
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "raise SystemExit(0)"])
+def test_an_answer_that_ends_itself_is_an_error(end: str, names: dict) -> None:
+    source = f"import os\n\n\ndef serve(*_):\n    {end}"
+    verdict = verdict_on_one_case(source, "lab11.ex5", names)
+    assert (verdict.state, verdict.points) == ("error", 0), verdict
+
+
+GARBAGE = """
+def {name}(*_):
+    return next(values)
+
+
+class Odd(dict):
+    def __repr__(self):
+        raise RuntimeError("not to be shown")
+
+
+values = iter([{value}] * 9)
+"""
+VALUES = {
+    "lab11.ex2": ["float('nan')", "[10**400] * 3", "Odd()"],
+    "lab11.ex4": ["[[]] * 2", "[torch.ones(2)] * 3", "[[None] * 8] * 2"],
+}
+
+
+@pytest.mark.parametrize("exercise_id", VALUES)
+def test_no_returned_value_breaks_the_check(exercise_id: str, names: dict) -> None:
+    case = cases_of(exercise_id, "first")[0]
+    for value in VALUES[exercise_id]:
+        name = OBSERVERS[exercise_id[-3:]].answer
+        answer = answer_from(GARBAGE.format(name=name, value=value), exercise_id, names)
+        seen = observe_case(exercise_id, answer, case)
+        assert "facts" in seen, (value, seen)
+        text = json.dumps(seen, allow_nan=False)
+        assert len(text) < 20_000
+        verdict = decide(exercise_id, [case], [json.loads(text)], 10.0)
+        assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
+
+
+# What is expected
+
+
+def losses_of(case: dict, exercise: str) -> list[float]:
+    """The losses of a right loop in float32 on the CPU, with backward."""
+    import torch
+    from torch.nn import functional
+
+    model = tuned.draw(case["seed"])
+    trainable = [each for each in model.parameters() if each.requires_grad]
+    if exercise == "ex2":
+        steps = [[tuned.padded(rows, 20)] for rows in tuned.batches(case)]
+        optimizer = torch.optim.AdamW(trainable, weight_decay=0.0)
+        rates = case["rates"]
+    else:
+        steps, rates = tuned.micro_batches(case), [case["lr"]] * len(case["lengths"])
+        optimizer = torch.optim.SGD(trainable, lr=1.0)
+    losses = []
+    for step, rate in zip(steps, rates, strict=True):
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.zero_grad()
+        count, total = sum(truth.real(targets) for _, targets in step), 0.0
+        for inputs, targets in step:
+            logits = model(inputs).transpose(1, 2)
+            loss = functional.cross_entropy(logits, targets, reduction="sum") / count
+            loss.backward()
+            total += loss.item()
+        optimizer.step()
+        losses.append(total)
+    return losses
+
+
+def test_the_limit_for_losses_is_ten_times_what_rounding_does() -> None:
+    """And the gradients that are written out are those of autograd."""
+    farthest = 0.0
+    for seed in range(6):
+        for exercise, right in (("ex2", truth.tuning), ("ex3", truth.accumulating)):
+            for case in cases_of(f"lab11.{exercise}", f"tolerance {seed}"):
+                farthest = max(farthest, distance(losses_of(case, exercise), right(case)[0]))
+    assert 0 < farthest <= loops.TOLERANCE / 10
+    assert swaps.TOLERANCE == loops.TOLERANCE
+
+
+def test_wrong_losses_are_far_from_right_ones() -> None:
+    for seed in range(4):
+        for case in cases_of("lab11.ex3", seed):
+            right = truth.accumulating(case)[0]
+            for way in ("means", "sum of means", "sum", "padded"):
+                assert distance(truth.accumulating(case, way)[0], right) > 20 * loops.TOLERANCE
+            kept = truth.accumulating(case, kept=1.0)[0]
+            assert distance(kept, right) > 20 * loops.TOLERANCE
+        for case in cases_of("lab11.ex2", seed):
+            right, rates = truth.tuning(case)[0], case["rates"]
+            for other in ([0.0] * len(rates), [0.0, *rates[:-1]], [rates[1]] * len(rates)):
+                assert distance(truth.tuning(case, other)[0], right) > 20 * loops.TOLERANCE
+        for case in cases_of("lab11.ex5", seed):
+            right = truth.served(case)
+            others = truth.base_alone(case), truth.served(case, scaled=False)
+            left = truth.served(case, left_over=True)
+            assert all(distance(each, right) > 20 * swaps.TOLERANCE for each in (*others, left))
+
+
+def test_rounding_decides_no_token() -> None:
+    """In float32 the logits lie within a tenth of the least lead of those in float64."""
+    import torch
+
+    for seed in range(2):
+        for case in cases_of("lab11.ex4", seed):
+            for prompt in case["prompts"]:
+                text, ahead = truth.written(case["seed"], tuple(prompt), case["count"])
+                assert ahead >= texts.LEAST_AHEAD and len(text) == case["count"]
+                ids = torch.tensor([prompt + text])
+                short, long = decoder.draw(case["seed"]), decoder.draw(case["seed"]).double()
+                with torch.no_grad():
+                    off = (short(ids).double() - long(ids)).abs().max().item()
+                assert off <= texts.LEAST_AHEAD / 10
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=20, deadline=None)
+def test_cases_are_what_the_tasks_say(seed: int) -> None:
+    for case in cases_of("lab11.ex1", seed):
+        assert case["alpha"] / case["rank"] not in (0.0, 1.0)
+    for case in cases_of("lab11.ex2", seed):
+        shapes = [(len(each), max(each)) for each in case["lengths"]]
+        assert len({length for _, length in shapes}) == len(shapes)
+        rows, lengths = zip(*shapes, strict=True)
+        assert rows[0] == rows[-1] < max(rows) and lengths[0] < max(lengths)
+        assert case["rates"][0] == case["rates"][-1] == 0.0 < min(case["rates"][1:-1])
+    for case in cases_of("lab11.ex3", seed):
+        assert all(len(step) > 1 for step in case["lengths"])
+    for case in cases_of("lab11.ex5", seed):
+        ranks = [each[1] for each in case["adapters"].values()]
+        assert max(ranks) == case["slots"] > min(ranks)
+        assert len({tuple(each[1:]) for each in case["requests"]}) == 2
+
+
+def test_a_case_without_a_target_is_among_the_micro_batches() -> None:
+    _, larger = cases_of("lab11.ex3", "public")
+    assert any(set(rows) == {1} for step in larger["lengths"] for rows in step)
+
+
+def test_the_notebook_says_the_numbers_that_are_judged() -> None:
+    lab = catalog.lab("lab11")
+    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    (path,) = catalog.lab_notebooks(ROOT, "lab11")
+    text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
+    assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]
+    assert text["ex1-task"].count("within 1e-5") == 2 and adapters.TOLERANCE == 1e-5
+    for name in ("ex2", "ex3", "ex5"):
+        assert "within 2e-5 of the right one" in text[f"{name}-task"]
+    assert loops.TOLERANCE == 2e-5
+    assert f"at most {loops.MOST_COMPILES_TUNING} graphs" in text["ex2-task"]
+    assert f"at most {loops.MOST_COMPILES_ACCUMULATING} graphs" in text["ex3-task"]
+    assert f"at most {texts.MOST_COMPILES} graphs" in text["ex4-task"]
+    assert f"padded to {texts.BUCKET} at most" in text["ex4-task"]
+
+
+# Grading
+
+
+def test_lab_11_scores_full_marks_and_none_in_the_sandbox(tmp_path) -> None:
+    """Each case runs in a process of its own there too."""
+    path = ROOT / "solutions" / "lab11_fine_tuning"
+    made = json.loads((path / f"{path.name}.ipynb").read_text(encoding="utf-8"))
+    hostile.hand_in(tmp_path / "inbox" / "solution", made)
+    untouched = json.loads(labgen.learner_version(made, "lab11"))
+    hostile.hand_in(tmp_path / "inbox" / "untouched", untouched)
+    inbox, out = tmp_path / "inbox", tmp_path / "out"
+    rows = batch.grade(inbox, out, ROOT, "lab11", seed="s", limits=PATIENT)
+    found = {row.student: row for row in rows}
+    assert found["solution"].total == 40, found["solution"]
+    assert found["untouched"].total == 0
+    measured = [c.measured for row in rows for mark in row.marks for c in mark.criteria]
+    assert len(measured) > 15 and shown.HIDDEN not in measured
+    assert found["solution"].notes == found["untouched"].notes == ()

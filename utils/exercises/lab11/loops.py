@@ -1,0 +1,300 @@
+"""The cases and the judgement of the two training loops, exercises 2 and 3 of lab 11."""
+
+import random
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import (
+    criterion,
+    did_nothing,
+    executions,
+    not_judged,
+    right_numbers,
+    times,
+)
+from utils.exercises.lab11 import truth, tuned
+
+TOLERANCE = 2e-5
+"""How far a loss may lie from the one computed in float64.
+
+Derivation: over correct runs in float32 on the CPU, padded and not, the farthest loss lay below
+2e-6, and XLA lies within that. The limit is ten times this spread. Wrong losses lie more than
+twenty limits away. The tests measure both.
+"""
+
+MOST_COMPILES_TUNING = 2
+"""The first step, in which AdamW makes its state, and all others."""
+
+MOST_COMPILES_ACCUMULATING = 4
+"""The first micro-batch, in which there are no gradients to add to; all others; the update, by
+itself or with the last micro-batch, which may be a second or a later one.
+"""
+
+
+def tuning_cases(rng: random.Random) -> list[Facts]:
+    return [_tuning_case(rng, 4), _tuning_case(rng, 6)]
+
+
+def _tuning_case(rng: random.Random, steps: int) -> Facts:
+    """Batches whose longest sentences all differ, the first and the last with fewer sentences; the
+    longest of all is not in the first batch.
+    """
+    longest = rng.sample(range(7, 15), steps - 1)
+    longest.insert(rng.randint(1, steps - 1), rng.randint(15, 17))
+    lengths, many = [], rng.choice([3, 4])
+    for step, most in enumerate(longest):
+        rows = many if 0 < step < steps - 1 else many - 1
+        each = [most, *(rng.randint(3, most - 2) for _ in range(rows - 1))]
+        rng.shuffle(each)
+        lengths.append(each)
+    top = rng.choice([0.02, 0.03, 0.04])
+    rates = [round(top * min(1, k / 2) * (1 - k / (steps - 1)), 6) for k in range(steps)]
+    return {"lengths": lengths, "rates": rates, "seed": rng.randrange(10**6)}
+
+
+def tuning_words(case: Facts) -> str:
+    shapes = ", ".join(f"{len(each)}×{max(each)}" for each in case["lengths"])
+    return f"batches of sentences × longest: {shapes}; rates = {case['rates']}"
+
+
+def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
+    steps, rates = len(case["rates"]), case["rates"]
+    right, model = truth.tuning(case)
+    known = {
+        "these are the losses of a model that never learns: is there an update in each step?": (
+            truth.tuning(case, [0.0] * steps)[0]
+        ),
+        "the learning rate never leaves that of the first step": (
+            truth.tuning(case, [rates[1]] * steps)[0]
+        ),
+        "each step takes the learning rate of the step before": (
+            truth.tuning(case, [0.0, *rates[:-1]])[0]
+        ),
+    }
+    targets = sum(n - 1 for each in case["lengths"] for n in each)
+    largest = max(len(each) for each in case["lengths"]), max(map(max, case["lengths"]))
+    places = sum(_size(shape) for shape in facts["shapes"])
+    advice = (
+        "the first loss is right, and not what comes later: the update differs. One AdamW for all"
+        " steps, with weight_decay=0.0 and else its defaults; zero_grad, backward and step in each"
+        if _begins_right(facts["returned"]["items"], right)
+        else "the mean is over the tokens that a sentence has: padding counts neither in the sum"
+        " nor in the number it is divided by"
+    )
+    losses = right_numbers(
+        "losses",
+        3,
+        facts["returned"],
+        right,
+        known,
+        advice,
+        ("fine_tune", "batch"),
+        TOLERANCE,
+    )
+    most = steps * largest[0] * largest[1]
+    entered = criterion(
+        "tokens",
+        1,
+        targets <= places <= most,
+        times(places, "token"),
+        f"{targets} to {most}",
+        "sentences were dropped or cut: each token but the last of a sentence goes in"
+        if places < targets
+        else f"more than needed: no batch is larger than {largest[0]} sentences of {largest[1]}",
+    )
+    ran = executions(
+        "one execution a step",
+        1,
+        {"steps": _asked(facts, steps)},
+        facts,
+        steps + 2,
+        "End each step with torch_xla.sync()",
+    )
+    compiled = criterion(
+        "compiles",
+        3,
+        facts["compiles"] <= MOST_COMPILES_TUNING,
+        _compiles(facts),
+        f"at most {MOST_COMPILES_TUNING}",
+        _tuning_advice(facts),
+    )
+    rows = [losses, entered, ran, compiled]
+    if fault := _not_the_model(facts, losses, model, tuned.batches(case)[0], TOLERANCE):
+        return _nothing_counts(rows, fault)
+    if not compiled.passed and len({tuple(each) for each in facts["shapes"]}) > 2:
+        # Right losses of a loop without padding are no merit of a mask.
+        return [*map(not_judged, rows[:3]), compiled]
+    if not losses.passed or places < targets or facts["waiting"] > 1:
+        # Nor are few graphs one of a loop that computes something else.
+        return [losses, entered, ran, not_judged(compiled)]
+    return rows
+
+
+def _tuning_advice(facts: Facts) -> str:
+    shapes = {tuple(each) for each in facts["shapes"]}
+    if len(shapes) > 1:
+        return (
+            f"batches of {len(shapes)} shapes enter the model, and each is a graph: one number of"
+            " sentences and one length for all, found before the first step"
+        )
+    return (
+        "all batches have one shape, and the graph still changes: a learning rate of exactly 0, as"
+        " a number or a tensor without a dimension, is built into the graph. With capturable=True"
+        " AdamW takes a tensor on the device: fill it with copy_(torch.tensor([rate]))"
+    )
+
+
+def accumulating_cases(rng: random.Random) -> list[Facts]:
+    return [_accumulating_case(rng, [2, 3, 2]), _accumulating_case(rng, [3, 5, 2, 4], empty=True)]
+
+
+def _accumulating_case(rng: random.Random, micros: list[int], empty: bool = False) -> Facts:
+    """Micro-batches of one shape with very different numbers of targets."""
+    longest, lengths = rng.randint(9, 12), []
+    for count in micros:
+        step = []
+        for place in range(count):
+            few = place % 2 == 1
+            low, high = (2, 3) if few else (longest - 2, longest + 1)
+            step.append([rng.randint(low, high) for _ in range(3)])
+        lengths.append(step)
+    if empty:
+        lengths[1][-1] = [1, 1, 1]
+    return {
+        "longest": longest,
+        "lengths": lengths,
+        "lr": rng.choice([0.15, 0.2, 0.25]),
+        "seed": rng.randrange(10**6),
+    }
+
+
+def accumulating_words(case: Facts) -> str:
+    tokens = [[sum(n - 1 for n in rows) for rows in step] for step in case["lengths"]]
+    return f"tokens to predict in the micro-batches of each step: {tokens}"
+
+
+def judge_accumulating(case: Facts, facts: Facts) -> list[Criterion]:
+    steps, micros = len(case["lengths"]), sum(map(len, case["lengths"]))
+    right, model = truth.accumulating(case)
+    summed = "this is a sum: divide by the tokens of the whole step"
+    ways = {
+        "this is the mean of the means of the micro-batches: one with few tokens counts as much as"
+        " one with many. Count the tokens of the whole step first": "means",
+        "these are the losses with the gradients of means, added up: divide by the tokens of the"
+        " whole step": "sum of means",
+        summed: "sum",
+        "padding is counted: divide by the targets that are not -100": "padded",
+    }
+    known = {text: truth.accumulating(case, way)[0] for text, way in ways.items()}
+    known["the gradients of earlier steps are still there: zero them once a step"] = (
+        truth.accumulating(case, kept=1.0)[0]
+    )
+    still = truth.accumulating({**case, "lr": 0.0})[0]
+    known["these are the losses of a model that never learns: is there an update per step?"] = still
+    advice = (
+        "the first loss is right, and not what comes later: the gradients of a step differ. Zero"
+        " them before its first micro-batch, update after its last"
+        if _begins_right(facts["returned"]["items"], right)
+        # Only the first loss tells: with gradients so large the later ones are chance.
+        else summed
+        if _begins_right(facts["returned"]["items"], known[summed], relative=TOLERANCE)
+        else "the loss of a step is the mean over all tokens of its micro-batches: sum them up with"
+        ' reduction="sum", divide by the number of targets of the whole step, and update once,'
+        " after the last of them"
+    )
+    losses = right_numbers(
+        "losses",
+        3,
+        facts["returned"],
+        right,
+        known,
+        advice,
+        ("accumulate", "step"),
+        TOLERANCE,
+    )
+    ran = executions(
+        "one by one",
+        2,
+        {"steps": _asked(facts, micros)},
+        facts,
+        micros + 2 * steps + 1,
+        "End each micro-batch with torch_xla.sync(): what it holds is freed then",
+    )
+    if not did_nothing(facts) and facts["steps"] != micros and not facts["returned"]["stopped"]:
+        ran = criterion(
+            ran.name,
+            ran.weight,
+            False,
+            ran.measured,
+            ran.target,
+            f"the model was called {times(facts['steps'], 'time')}, and there are {micros}"
+            " micro-batches: each goes through the model by itself, because all at once do not fit"
+            " into the device",
+        )
+    compiled = criterion(
+        "compiles",
+        2,
+        facts["compiles"] <= MOST_COMPILES_ACCUMULATING,
+        _compiles(facts),
+        f"at most {MOST_COMPILES_ACCUMULATING}",
+        "micro-batches have one shape: what else differs? A mask that picks the real tokens makes a"
+        " shape of its own each time, and a place in a tensor on the device, as a Python number, is"
+        " a part of the graph",
+    )
+    rows = [losses, ran, compiled]
+    probe = tuned.sentences(case["seed"], [9, 5])
+    if fault := _not_the_model(facts, losses, model, probe, TOLERANCE):
+        return _nothing_counts(rows, fault)
+    if not losses.passed or not ran.passed:
+        return [losses, ran, not_judged(compiled)]
+    return rows
+
+
+def _asked(facts: Facts, steps: int) -> int:
+    """Of a stopped answer whose steps wait, those that began: that they wait is what to say."""
+    return facts["steps"] if facts["returned"]["stopped"] and facts["waiting"] > 1 else steps
+
+
+def _begins_right(items: Any, right: list[float], relative: float = 0.0) -> bool:
+    if not items or isinstance(items[0], str):
+        return False
+    return abs(items[0] - right[0]) <= TOLERANCE + relative * abs(right[0])
+
+
+def _size(shape: list[int]) -> int:
+    return shape[0] * shape[1] if len(shape) == 2 else 0
+
+
+def _compiles(facts: Facts) -> str:
+    more = facts["returned"]["stopped"]
+    return f"{facts['compiles']} or more" if more else str(facts["compiles"])
+
+
+def _not_the_model(
+    facts: Facts, losses: Criterion, model: Any, probe: list[list[int]], tolerance: float
+) -> str:
+    """Why nothing counts: the work was not done on the device, or not with the given model."""
+    if did_nothing(facts):
+        return ""
+    if not facts["on_device"] >= facts["steps"] > 0:
+        return "every step belongs on torch_xla.device(), through the model that is given"
+    if facts["returned"]["stopped"]:
+        return ""
+    moved, after = facts["base_moved"], facts["loss_after"]
+    if isinstance(moved, str) or moved > 0:
+        return (
+            "the base has moved: only the adapters train. Give the optimizer the parameters with"
+            " requires_grad, and leave requires_grad as it is"
+        )
+    if losses.passed and (
+        isinstance(after, str) or abs(after - truth.mean_loss(model, probe)) > tolerance
+    ):
+        return (
+            "the losses are right, but they are not those of the model on the device: train the"
+            " model that is given, there, up to its last step"
+        )
+    return ""
+
+
+def _nothing_counts(rows: list[Criterion], message: str) -> list[Criterion]:
+    return [not_judged(rows[0], message), *map(not_judged, rows[1:])]

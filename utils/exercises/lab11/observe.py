@@ -1,0 +1,34 @@
+"""What the answers of lab 11 do, as counts and plain values. Judges nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+from utils import fresh
+from utils.exercises import Answer, Facts, Observer, apart
+from utils.exercises.lab11 import adapting, generating, training
+from utils.exercises.lab11.settings import FAST
+
+SECONDS = 60.0
+"""For one case, which takes one or two, or twenty on a machine with a lot else to do."""
+
+
+def _apart(work: Callable[..., Any], answer: Answer, *arguments: Any) -> Facts:
+    """Each case in a process of its own, whose compiler remembers nothing."""
+    return apart.observed(fresh.run, work, answer, *arguments, seconds=SECONDS, environment=FAST)
+
+
+def observe_lora(add_lora: Answer, case: Facts) -> Facts:
+    cell = getattr(add_lora, "__globals__", {})
+    for name in ("LoRALinear", "merge"):
+        if not callable(cell.get(name)):
+            raise NameError(f"`{name}` is not defined: the cell has to define all three")
+    return _apart(adapting.adapted, add_lora, cell["merge"], cell["LoRALinear"], case)
+
+
+OBSERVERS = {
+    "ex1": Observer("add_lora", observe_lora),
+    "ex2": Observer("fine_tune", lambda answer, case: _apart(training.tuning, answer, case)),
+    "ex3": Observer("accumulate", lambda answer, case: _apart(training.accumulating, answer, case)),
+    "ex4": Observer("generate", lambda answer, case: _apart(generating.generating, answer, case)),
+    "ex5": Observer("serve", lambda answer, case: _apart(training.serving, answer, case)),
+}

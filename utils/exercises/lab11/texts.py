@@ -1,0 +1,156 @@
+"""The cases and the judgement of the static cache, exercise 4 of lab 11."""
+
+import random
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, did_nothing, not_judged, times
+from utils.exercises.lab11.decoder import IDS
+from utils.exercises.lab11.truth import written
+
+BUCKET = 32
+"""No prompt is longer, so it can be padded to this."""
+
+MOST_COMPILES = 3
+"""The prompt, the next token, and one that brings the tokens together."""
+
+LEAST_AHEAD = 2e-4
+"""By how much the likeliest token leads in float64, at least.
+
+Derivation: over all tokens of correct runs in float32, with the cache and without, the logits lay
+at most 1.5e-5 from those in float64. So rounding never decides. The tests measure it.
+"""
+
+
+def text_cases(rng: random.Random) -> list[Facts]:
+    return [_case(rng, 8, [5, 9]), _case(rng, 64, [rng.randint(4, 9), BUCKET, 12])]
+
+
+def _case(rng: random.Random, count: int, lengths: list[int]) -> Facts:
+    """A model that is sure of every token, and does not repeat itself."""
+    while True:
+        seed = rng.randrange(10**6)
+        prompts = [[rng.randrange(IDS) for _ in range(n)] for n in lengths]
+        made = [written(seed, tuple(prompt), count) for prompt in prompts]
+        varied = all(len(set(text)) >= min(5, count // 4 + 3) for text, _ in made)
+        if varied and all(ahead >= LEAST_AHEAD for _, ahead in made):
+            return {"prompts": prompts, "count": count, "seed": seed}
+
+
+def text_words(case: Facts) -> str:
+    lengths = ", ".join(str(len(each)) for each in case["prompts"])
+    return f"prompts of {lengths} ids, count = {case['count']}"
+
+
+def judge_texts(case: Facts, facts: Facts) -> list[Criterion]:
+    prompts, count = case["prompts"], case["count"]
+    right = [written(case["seed"], tuple(each), count)[0] for each in prompts]
+    ids = [len(each) for each in prompts]
+    stopped = facts["returned"]["stopped"]
+    tokens = _tokens(case, facts, right)
+    least, most = sum(ids) + len(ids) * (count - 1), len(ids) * (BUCKET + count)
+    cached = criterion(
+        "tokens that enter",
+        2,
+        least <= facts["entered"] <= most,
+        times(facts["entered"], "token"),
+        f"{least} to {most}",
+        "fewer than there are: each prompt and each new token goes through the model once"
+        if facts["entered"] < least
+        else "tokens go through the model again that were there before: with their keys and values"
+        f" in a cache, a prompt goes in once, padded to {BUCKET} at most, and then one new token"
+        " at a time",
+    )
+    one_by_one = _executions(case, facts)
+    compiled = criterion(
+        "compiles",
+        2,
+        facts["compiles"] <= MOST_COMPILES,
+        f"{facts['compiles']} or more" if stopped else str(facts["compiles"]),
+        f"at most {MOST_COMPILES}",
+        "each graph is larger than the last: a token that is read runs its graph, and ends none, so"
+        " the next one holds all before it again. End each token with torch_xla.sync()"
+        if facts["grows"]
+        else "one graph reads a prompt, one makes the next token, one may bring the tokens"
+        " together. What differs from run to run? The length of a cache that grows, the length of a"
+        " prompt, a place given as a Python number: to cut, to write or to read there; or what was"
+        " made before the first prompt, and waits: torch_xla.sync() ends it",
+    )
+    rows = [tokens, cached, one_by_one, compiled]
+    if did_nothing(facts):
+        return [tokens, *map(not_judged, rows[1:])]
+    if not facts["on_device"] >= facts["steps"] > 0:
+        message = "all tokens belong through the given model on torch_xla.device()"
+        return [not_judged(tokens, message), *map(not_judged, rows[1:])]
+    if stopped and facts["waiting"] > 1:
+        return [*map(not_judged, rows[:2]), one_by_one, not_judged(compiled)]
+    if stopped:
+        return [*map(not_judged, rows[:3]), compiled]
+    if not one_by_one.passed or not tokens.passed:
+        # One graph is no merit of what makes other tokens, or makes them all at once.
+        return [*rows[:3], not_judged(compiled)]
+    if not cached.passed:
+        return [not_judged(tokens), cached, not_judged(one_by_one), not_judged(compiled)]
+    return rows
+
+
+def _tokens(case: Facts, facts: Facts, right: list[list[int]]) -> Criterion:
+    prompts, count, texts, message = case["prompts"], case["count"], facts["texts"], ""
+    kind = facts["returned"]["kind"]
+    good = 0
+    if facts["returned"]["stopped"]:
+        message = "the check stopped the answer, because its graphs go on and on: mend that first"
+    elif texts is None or len(texts) != len(right):
+        message = f"`generate` returned {kind}: return a list of {len(right)} lists, one per prompt"
+    elif strange := [each for each in texts if isinstance(each, str)]:
+        message = f"`generate` returned {kind} with {strange[0]}: return lists of ints"
+    else:
+        good = sum(said == text for said, text in zip(texts, right, strict=True))
+        wrong = next((k for k, text in enumerate(right) if texts[k] != text), None)
+        if wrong is not None:
+            said, text = texts[wrong], right[wrong]
+            message = f"text {wrong}: {_difference(said, text, prompts[wrong], count)}"
+    measured = f"{good} of {len(right)} equal" if not facts["returned"]["stopped"] else "not judged"
+    return criterion("tokens", 3, not message, measured, "all, as without a cache", message)
+
+
+def _difference(said: list, text: list[int], prompt: list[int], count: int) -> str:
+    if said == prompt + text:
+        return "return the new ids only, without the prompt"
+    if len(said) != count:
+        return f"{times(len(said), 'id')}, where {count} new ones are asked for"
+    if strange := [each for each in said if not isinstance(each, int)]:
+        return f"{strange[0]} is among the ids: return ints"
+    if said[:-1] == text[1:]:
+        return "the first new id is missing: it is the likeliest one after the last of the prompt"
+    place = next(k for k, (a, b) in enumerate(zip(said, text, strict=True)) if a != b)
+    if place == 0:
+        return (
+            "the first id is another one: it comes from the logits at the prompt's last id, not at"
+            " the last place of its padding, and places count from 0"
+        )
+    if place == 1:
+        return (
+            "the second id is another one, so what the prompt left in the cache, or where the next"
+            " token is put, is wrong: after n ids the next one stands at place n"
+        )
+    return (
+        f"it differs from new id {place} on: what is attended to? Places up to the own one, with"
+        " the keys and values of all of them, and none that is padding or was left by another text"
+    )
+
+
+def _executions(case: Facts, facts: Facts) -> Criterion:
+    prompts, count, ran = case["prompts"], case["count"], facts["executions"]
+    least, most = count, len(prompts) * (count + 3)
+    message = (
+        "the tokens pile up in one graph: end each with torch_xla.sync(), so that one graph makes"
+        " every one of them"
+        if ran < least or facts["waiting"] > 1
+        else "more than one run a token: a prompt goes in at once, not token by token, and each new"
+        " token takes one sync; to read a value in between runs what is pending"
+    )
+    passed = least <= ran <= most and facts["waiting"] <= 1
+    measured = times(ran, "execution")
+    if facts["waiting"] > 1:
+        measured += f", up to {times(facts['waiting'], 'token')} waiting"
+    return criterion("executions", 2, passed, measured, f"{least} to {most}", message)

@@ -1,0 +1,99 @@
+"""How the answers of exercises 2, 3 and 5 are run, each in a process of its own."""
+
+from typing import Any
+
+from utils.exercises import Answer, Facts
+from utils.exercises.lab11 import tuned
+from utils.exercises.lab11.entered import compile_the_rest, measured
+from utils.exercises.plain import number
+
+
+def tuning(fine_tune: Answer, case: Facts) -> Facts:
+    import torch_xla
+
+    device = torch_xla.device()
+    model, batches = tuned.draw(case["seed"]).to(device), tuned.batches(case)
+    compile_the_rest(len(batches))
+    inputs = [[list(ids) for ids in rows] for rows in batches], list(case["rates"])
+    facts, _, _ = measured("lab11.ex2", fine_tune, model, model, *inputs)
+    return {**facts, **_left(facts, model, case["seed"], 2, batches[0])}
+
+
+def accumulating(accumulate: Answer, case: Facts) -> Facts:
+    import torch
+    import torch_xla
+
+    model, steps = tuned.draw(case["seed"]).to(torch_xla.device()), tuned.micro_batches(case)
+    trainable = [each for each in model.parameters() if each.requires_grad]
+    optimizer = torch.optim.SGD(trainable, lr=case["lr"])
+    compile_the_rest(len(steps))
+    given = [[(x.clone(), y.clone()) for x, y in step] for step in steps]
+    facts, _, _ = measured("lab11.ex3", accumulate, model, model, optimizer, given)
+    probe = tuned.sentences(case["seed"], [9, 5])
+    return {**facts, **_left(facts, model, case["seed"], 2, probe)}
+
+
+def serving(serve: Answer, case: Facts) -> Facts:
+    import torch_xla
+
+    model = tuned.draw(case["seed"], case["slots"]).to(torch_xla.device())
+    adapters, kept = _adapters(case), _adapters(case)
+    held = dict(model.named_parameters())
+    compile_the_rest(len(case["requests"]))
+    facts, _, tensors = measured(
+        "lab11.ex5", serve, model, model, adapters, tuned.requests(case), waits=True
+    )
+    same = all(
+        adapters.get(name, {}).get("weights", {}).get(part) is not None
+        and adapters[name]["weights"][part].equal(tensor)
+        for name, each in kept.items()
+        for part, tensor in each["weights"].items()
+    )
+    after = dict(model.named_parameters())
+    asked = [ids.tolist() for _, ids in tuned.requests(case)]
+    entered = [each.tolist() for each in tensors if each.dim() == 2]
+    return {
+        **facts,
+        **_left(facts, model, case["seed"], case["slots"], asked[0]),
+        "adapters_kept": same,
+        "own": after.keys() == held.keys() and all(after[n] is held[n] for n in held),
+        "answered": sum(_in_some(entered, rows) for rows in asked),
+    }
+
+
+def _in_some(entered: list[list[list[int]]], rows: list[list[int]]) -> bool:
+    """Whether these sentences entered, whole or without their last id."""
+    cut = [ids[:-1] for ids in rows]
+    return any([ids[: len(cut[0])] for ids in each] == cut for each in entered)
+
+
+def _adapters(case: Facts) -> dict[str, Any]:
+    return {name: tuned.adapter(*each) for name, each in case["adapters"].items()}
+
+
+def _left(facts: Facts, model: Any, seed: int, rank: int, rows: list[list[int]]) -> Facts:
+    """What the model is afterwards: how far its frozen weights have moved, and the mean loss of
+    some sentences with its adapters. What a stopped answer left pending is not run.
+    """
+    import torch
+
+    if facts["returned"]["stopped"]:
+        return {"base_moved": 0.0, "loss_after": "stopped"}
+
+    # Found by the names they had: a model that was changed may have others.
+    again, found = (
+        tuned.draw(seed, rank),
+        {n: p.detach().cpu() for n, p in model.state_dict().items()},
+    )
+    frozen = [name for name, each in again.named_parameters() if not each.requires_grad]
+    whole = all(n in found and found[n].shape == p.shape for n, p in again.state_dict().items())
+    if not whole:
+        return {"base_moved": "missing", "loss_after": "missing"}
+    state = again.state_dict()
+    moved = max((found[name] - state[name]).abs().max().item() for name in frozen)
+    again.load_state_dict({name: found[name] for name in state})
+    inputs, targets = tuned.padded(rows, max(map(len, rows)) - 1)
+    with torch.no_grad():
+        logits = again(inputs).transpose(1, 2)
+        loss = torch.nn.functional.cross_entropy(logits, targets)
+    return {"base_moved": number(moved), "loss_after": number(loss.item())}
