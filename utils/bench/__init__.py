@@ -1,0 +1,73 @@
+"""A benchmark of inference that says what it measured, how sure it is, and where.
+
+    samples = measure(step, devices.get("xla"))     # times of calls, the first apart
+    print(samples.summary)                          # p50, p95, p99 with intervals
+
+`cold_and_warm`, `throughput`, `tokens`, `fidelity` and `recovery` measure the rest,
+`usd_per_million` and `joules_per_query` turn a throughput into money and energy. A `Record` keeps
+all of it as JSON, and `compare` tests one against an earlier one. Nothing here imports torch before
+it measures. `python3 course.py bench` does it all for a model of the course.
+
+Where to look: `timing`, `quantiles` (percentiles, intervals), `cold`, `rates` (throughput),
+`streams` (tokens), `agreement` (fidelity), `killing` and `workers` (recovery), `money` (and
+energy); `environment`, `records` and `typed` (JSON), `comparison`; `workloads`, `runs` and `report`
+are what the command adds.
+"""
+
+from utils.bench.agreement import Fidelity, fidelity
+from utils.bench.cold import ColdStart, cold_and_warm
+from utils.bench.comparison import Comparison, Unlike, compare
+from utils.bench.environment import Environment
+from utils.bench.killing import Recovery, recovery
+from utils.bench.money import Given, joules_per_query, usd_per_million
+from utils.bench.quantiles import (
+    Quantile,
+    Summary,
+    interval,
+    percentile,
+    ranks,
+    samples_needed,
+    summary,
+)
+from utils.bench.rates import Rate, side_by_side, throughput
+from utils.bench.records import Record, Unreadable, from_json, load, save, to_json
+from utils.bench.streams import Tokens, tokens
+from utils.bench.timing import CLOCK, Samples, measure, timed
+
+__all__ = [
+    "CLOCK",
+    "ColdStart",
+    "Comparison",
+    "Environment",
+    "Fidelity",
+    "Given",
+    "Quantile",
+    "Rate",
+    "Record",
+    "Recovery",
+    "Samples",
+    "Summary",
+    "Tokens",
+    "Unlike",
+    "Unreadable",
+    "cold_and_warm",
+    "compare",
+    "fidelity",
+    "from_json",
+    "interval",
+    "joules_per_query",
+    "load",
+    "measure",
+    "percentile",
+    "ranks",
+    "recovery",
+    "samples_needed",
+    "save",
+    "side_by_side",
+    "summary",
+    "throughput",
+    "timed",
+    "to_json",
+    "tokens",
+    "usd_per_million",
+]

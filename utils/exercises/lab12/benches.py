@@ -1,0 +1,269 @@
+"""The cases and the judgement of the mended benchmark, exercise 1 of lab 12."""
+
+import random
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged, times
+from utils.exercises.lab12.service import TICK_S, TRAITS, Call, Service, replayed
+from utils.exercises.lab12.trapping import NAMES, judge_traps
+from utils.exercises.values import near
+
+TOLERANCE = 1e-9
+"""The clock is exact; a percentile of its times in float64 is off by 1e-16."""
+
+ALONE = {"waits": ("asynchronous",), "first calls": ("compiles",), "new texts": ("remembers",)}
+"""Criteria that one repair is enough for, and the one trait of the services that show it."""
+
+ALL = "all at once"
+WEIGHTS = {**dict.fromkeys(ALONE, 2), ALL: 1, NAMES: 2}
+
+
+def bench_cases(rng: random.Random) -> list[Facts]:
+    """Services with one trait each, one without any; then all the others, with more lengths."""
+    alone = [[], *([each] for each in TRAITS)]
+    several = [[each for each in TRAITS if each != other] for other in TRAITS]
+    return [
+        {"trap_length": rng.choice((16, 24, 48)), "services": [_case(rng, t, n) for t in kinds]}
+        for kinds, n in ((alone, 2), ([*several, list(TRAITS), *alone[1:]], 3))
+    ]
+
+
+def _case(rng: random.Random, traits: list[str], lengths: int) -> Facts:
+    per_token = rng.randint(60, 200)
+    return {
+        "traits": traits,
+        "salt": rng.randrange(10**9),
+        "send": rng.randint(20, 60),
+        "per_token": per_token,
+        # More than the slowest of what is not compiled, so that it is seen.
+        "compile": rng.randint(800_000, 990_000),
+        "lookup": rng.randint(30, 90),
+        "lengths": sorted(rng.sample((16, 32, 64, 128, 256), lengths)),
+        "repeats": rng.randint(18, 30),
+    }
+
+
+def bench_words(case: Facts) -> str:
+    each = case["services"][0]
+    return (
+        f"{len(case['services'])} services, the first with lengths {each['lengths']} and repeats ="
+        f" {each['repeats']}"
+    )
+
+
+def label(case: Facts) -> str:
+    return (
+        "a service that is " + " and ".join(_SAID[each] for each in case["traits"])
+        if case["traits"]
+        else "a service without any of the traits"
+    )
+
+
+_SAID = {
+    "asynchronous": "asynchronous",
+    "compiles": "compiling for each new length",
+    "remembers": "answering from a cache what it has seen",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was asked of one service, and what is right for it."""
+
+    case: Facts
+    service: Service
+    elapsed: list[int]
+
+    @cached_property
+    def by_length(self) -> dict[int, list[Call]]:
+        found: dict[int, list[Call]] = {length: [] for length in self.case["lengths"]}
+        for call in self.service.calls:
+            found.setdefault(call.request.length, []).append(call)
+        return found
+
+    @cached_property
+    def usual(self) -> dict[int, list[Call]]:
+        """The calls of each length that did the usual work: neither compiled nor remembered."""
+        return {
+            length: [each for each in calls if not each.compiled and not each.remembered]
+            for length, calls in self.by_length.items()
+        }
+
+    @cached_property
+    def samples(self) -> list[int] | None:
+        """Ticks of the last `repeats` of them of each length; None if there are fewer."""
+        found = [self.usual[length][-self.case["repeats"] :] for length in self.case["lengths"]]
+        if any(len(each) < self.case["repeats"] for each in found):
+            return None
+        return [call.ticks for each in found for call in each]
+
+    @property
+    def timed(self) -> bool:
+        """Whether each of these calls lies between two readings of the clock that tell its time."""
+        last = {id(c) for some in self.usual.values() for c in some[-self.case["repeats"] :]}
+        return all(
+            ticks == call.ticks
+            for call, ticks in zip(self.service.calls, self.elapsed, strict=True)
+            if id(call) in last
+        )
+
+    @property
+    def first(self) -> list[float]:
+        """Seconds of the first call of each length, on an idle service."""
+        calls = (self.by_length[length][:1] for length in self.case["lengths"])
+        return [each[0].ticks * TICK_S if each else 0.0 for each in calls]
+
+
+def percentiles(ticks: list[float]) -> list[float]:
+    """p50 and p99 in seconds."""
+    return [float(np.percentile(ticks, p)) * TICK_S for p in (50, 99)] if ticks else [0.0, 0.0]
+
+
+def _is(said: Facts, ticks: list[float]) -> bool:
+    right = percentiles(ticks)
+    return all(near(said[n], r, TOLERANCE) for n, r in zip(("p50", "p99"), right, strict=True))
+
+
+def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
+    said = facts["bench"]
+    runs = [Run(c, *replayed(c, s["log"])) for c, s in zip(case["services"], said, strict=True)]
+    rows = [_alone(name, list(zip(runs, said, strict=True))) for name in ALONE]
+    rows += [
+        _together(list(zip(runs, said, strict=True))),
+        judge_traps(case, facts, WEIGHTS[NAMES]),
+    ]
+    if message := _nothing(runs, said):
+        return [not_judged(rows[0], message), *map(not_judged, rows[1:4]), rows[4]]
+    return rows
+
+
+def _nothing(runs: list[Run], said: list[Facts]) -> str:
+    """Why there is nothing to judge of `bench`; "" if there is."""
+    if strange := next((each["kind"] for each in said if each["kind"]), ""):
+        return (
+            f"`bench` returned {strange}: return {{'first_s': [...], 'p50_s': ..., 'p99_s': ...}}"
+        )
+    if not all(run.service.calls for run in runs):
+        return "`service.run` was never called: there is nothing that was timed"
+    if not all("c" in run.service.log for run in runs):
+        return "`service.clock` was never read: use it, not the time module"
+    return ""
+
+
+def _alone(name: str, asked: list[tuple[Run, Facts]]) -> Criterion:
+    """Whether p50 and p99 are right where one trait alone can spoil them."""
+    own = [(r, s) for r, s in asked if tuple(r.case["traits"]) == ALONE[name]]
+    return _right(name, own)
+
+
+def _together(asked: list[tuple[Run, Facts]]) -> Criterion:
+    own = [(r, s) for r, s in asked if len(r.case["traits"]) != 1]
+    found = _right(ALL, own)
+    if not found.passed:
+        return found
+    for run, said in own:
+        items = (said["first"] or {}).get("items")
+        if items is None or len(items) != len(run.first):
+            message = f"first_s is {said['first']['kind']}: return a list, one number per length"
+            return criterion(ALL, WEIGHTS[ALL], False, found.measured, found.target, message)
+        if not all(near(a, b, TOLERANCE) for a, b in zip(items, run.first, strict=True)):
+            message = (
+                f"{label(run.case)}: first_s is not what the first call of each length took, from"
+                " an idle service until the answer was there"
+            )
+            return criterion(ALL, WEIGHTS[ALL], False, found.measured, found.target, message)
+    return found
+
+
+def _right(name: str, asked: list[tuple[Run, Facts]]) -> Criterion:
+    wrong = [(r, s) for r, s in asked if not (r.samples and _is(s, r.samples) and r.timed)]
+    measured = f"{len(asked) - len(wrong)} of {len(asked)}"
+    message = f"{label(wrong[0][0].case)}: {_why(*wrong[0])}" if wrong else ""
+    return criterion(name, WEIGHTS[name], not wrong, measured, "p50 and p99 exact", message)
+
+
+def _why(run: Run, said: Facts) -> str:
+    """What is wrong with two percentiles."""
+    for name in ("p50", "p99"):
+        if not isinstance(said[name], int | float):
+            found = "None" if said[name] is None else said[name]
+            return f"{name}_s is {found}: return seconds, a number"
+    if near(said["p50"], run.case["send"] * TICK_S, TOLERANCE):
+        return (
+            "this is the time to hand a request over, not to answer it. Call wait() before the"
+            " clock is read again"
+        )
+    if "asynchronous" in run.case["traits"] and re.search(r"r\S+ c", " ".join(run.service.log)):
+        return (
+            "after run the clock is read without a wait() between them: that is not yet the answer,"
+            " and the next request finds the service busy"
+        )
+    if run.samples and _is(said, run.samples):
+        return "the clock was not read before and after each call: what was returned was not timed"
+    repeats = run.case["repeats"]
+    if any(near(said["p50"], percentiles(t)[0] * 1e3, 1e-6) for t in _known(run).values() if t):
+        return "these are milliseconds: return seconds"
+    if text := next(
+        (text for text, ticks in _known(run).items() if ticks and _is(said, ticks)), ""
+    ):
+        return text
+    short = [length for length in run.case["lengths"] if len(run.usual[length]) < repeats]
+    if short:
+        length = short[0]
+        had = run.by_length[length]
+        again = sum(call.remembered for call in had)
+        if again:
+            return (
+                f"{again} of {times(len(had), 'call')} of {length} tokens had been sent before and"
+                " were answered from the cache: send a new number each time, the first call's"
+                " included"
+            )
+        return (
+            f"{times(len(run.usual[length]), 'call')} of {length} tokens did the usual work, and"
+            f" {repeats} samples are asked for: the first call, which compiles, is none of them"
+        )
+    return (
+        "the samples are not one call each, from an idle service until the answer is there, or some"
+        " of them were left out"
+    )
+
+
+def _known(run: Run) -> dict[str, list[float]]:
+    """Messages, and the samples that wrong ways take."""
+    lengths, repeats = run.case["lengths"], run.case["repeats"]
+    calls = [run.by_length[length] for length in lengths]
+    every = [call for each in calls for call in each]
+    plain = [call.ticks for call in every]
+    usual = run.samples or []
+    found = {
+        "the first call of each length is among the samples: it compiles. Keep it apart": plain
+        if any(call.compiled for call in every)
+        else [],
+        "only the very first call was left out: each length compiles a program of its own": [
+            call.ticks for call in run.service.calls[1:]
+        ]
+        if sum(call.compiled for call in run.service.calls[1:])
+        else [],
+        "some requests had been sent before: they are answered from the cache, without the work":
+        plain if any(call.remembered for call in every) else [],
+        "the slowest samples were dropped: a slow answer on a warm service is what p99 is about":
+        sorted(usual)[: -len(lengths)],
+        "the slowest sample was dropped: a slow answer on a warm service is what p99 is about":
+        sorted(usual)[:-1],
+        "these are the samples of the last length only": usual[-repeats:],
+    }  # fmt: skip
+    for length, each in zip(lengths, calls, strict=True):
+        own = [call for call in each if not call.remembered][-repeats - 1 :]
+        if own and own[0].compiled:
+            name = f"the first call of {length} tokens is among the samples: it compiles"
+            rest = [c.ticks for other in calls if other is not each for c in other[-repeats:]]
+            found[name] = [*rest, *(call.ticks for call in own[:repeats])]
+    if usual:
+        text = "this is the mean, for both: one wait for all of them hides what each took"
+        found[text] = [float(np.mean(usual))]
+    return found

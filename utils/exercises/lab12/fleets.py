@@ -1,0 +1,241 @@
+"""The cases and the judgement of a fleet for a load and a p99, exercise 4 of lab 12."""
+
+import math
+import random
+from collections.abc import Callable
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab12 import draws
+from utils.exercises.lab12.queues import by_mean, latencies, p99, possible, smallest, truth
+from utils.exercises.values import Ways, near, right_values
+
+TOLERANCE = 1e-9
+WEIGHTS = {"servers": 3, "p99": 2, "after a loss": 3}
+KEYS = {"servers": "servers", "p99": "p99_ms", "after a loss": "servers_after_loss"}
+MORE = 3
+"""So many servers from the smallest number on keep the target, and the one below does not: what
+searches by halves finds the same."""
+
+CLEAR = 1e-3
+"""How far a p99 lies from the target at least, as a share of it."""
+
+FLEETS = (
+    ((110, 1, "any"), (130, 4, "redone"), (120, 1, "any")),
+    ((160, 4, "room"), (200, 8, "redone"), (130, 1, "one more"), (60, 2, "too slow"),
+     (160, 3, "any")),
+)  # fmt: skip
+"""For each load: requests, largest batch, and what the loss of a server does. In "room" it costs
+nothing, in "redone" the batch that is done twice makes the difference."""
+
+
+def fleet_cases(rng: random.Random) -> list[Facts]:
+    """Loads with bursts; the second case has one that no number of servers serves in time."""
+    return [{"fleets": [_fleet(rng, *each) for each in fleets]} for fleets in FLEETS]
+
+
+def _fleet(rng: random.Random, count: int, batch: int, kind: str) -> Facts:
+    while True:
+        base, each = rng.randint(8, 30), rng.randint(1, 6)
+        every = round((base / batch + each) / rng.uniform(1.6, 4.5), 2)
+        share = rng.uniform(0.5, 0.9) if kind == "too slow" else rng.uniform(1.8, 3.5)
+        found = {
+            "seed": rng.randrange(10**9),
+            "count": count,
+            "every_ms": every,
+            "steady": rng.random() < 0.3,
+            "bursts": rng.randint(2, 4),
+            "burst": rng.randint(8, 15),
+            "server": {
+                "base_ms": float(base),
+                "per_request_ms": float(each),
+                "max_batch": batch,
+                "target_ms": round((base + each) * share, 1),
+                # No request arrives at this very moment.
+                "lost_at_ms": round(count * every * rng.uniform(0.2, 0.7)) + 0.0005,
+            },
+        }
+        if _suits(found, kind):
+            return found
+
+
+def _suits(fleet: Facts, kind: str) -> bool:
+    """Whether a load is of this kind. What fails most loads comes first: many are drawn."""
+    server, lost_at = fleet["server"], fleet["server"]["lost_at_ms"]
+    if kind == "too slow":
+        return not possible(server)
+    arrivals = draws.arrivals(fleet)
+    servers = smallest(arrivals, server)
+    if not max(by_mean(fleet), 2) < servers <= 9:
+        return False
+    if kind == "redone":
+        fewer = smallest(arrivals, server, lost_at, finished=True)
+        if p99(latencies(arrivals, server, fewer, lost_at)) <= server["target_ms"]:
+            return False
+    after = truth(fleet)["servers_after_loss"]
+    fits = {
+        "any": after <= servers + 3,
+        "redone": after <= servers + 3,
+        "room": after == servers,
+        "one more": after == servers + 1,
+    }[kind]
+    return fits and _clear(arrivals, server, servers) and _clear(arrivals, server, after, lost_at)
+
+
+def _clear(arrivals: list[float], server: Facts, right: int, lost_at: float = math.inf) -> bool:
+    """Whether the number is the same by any search, and what the task leaves open changes none."""
+    target = server["target_ms"]
+    for servers in range(right - 1, right + MORE):
+        found = latencies(arrivals, server, servers, lost_at)
+        if found != latencies(arrivals, server, servers, lost_at, just_missed=True):
+            return False
+        if servers < right and p99(found) < target * (1 + CLEAR):
+            return False
+        if servers >= right and p99(found) > target * (1 - CLEAR):
+            return False
+    return True
+
+
+def fleet_words(case: Facts) -> str:
+    return f"{len(case['fleets'])} services, the first {label(case['fleets'][0])}"
+
+
+def label(fleet: Facts) -> str:
+    server = fleet["server"]
+    return (
+        f"with {fleet['count']} requests, batches of up to {server['max_batch']}, target"
+        f" {server['target_ms']:g} ms"
+    )
+
+
+# What wrong ways give
+
+_MEAN = (
+    "the mean load fits on so few, and p99 is made in the bursts: play the queue with 1 server, 2,"
+    " and so on."
+)
+_OTHER = "this is p99 with another number of servers: mend the number first"
+_OTHERS = (
+    (50, "this keeps the median within the target, not p99"),
+    (95, "this keeps p95 within the target, not p99"),
+    (100, "this keeps every request within the target: p99 lets one in a hundred be late"),
+)
+_ALONE = "an idle server takes all that wait, up to max_batch: this is without batches"
+_START = "a latency counts from the arrival, the wait in the queue included"
+
+
+def servers_ways(fleet: Facts) -> Ways:
+    arrivals, server = draws.arrivals(fleet), fleet["server"]
+    found = truth(fleet)
+    right, load = found["servers"], by_mean(fleet)
+    means = (n for n in range(1, right + 1) if np.mean(latencies(arrivals, server, n))
+             <= server["target_ms"])  # fmt: skip
+    ways = [
+        (_START, 1),
+        (_ALONE, smallest(arrivals, {**server, "max_batch": 1})),
+        (_MEAN, load),
+        (_MEAN, by_mean(fleet, full=False)),
+        (_MEAN + " A share of headroom does not know the bursts either", math.ceil(load / 0.7)),
+        ("this keeps the mean within the target, not p99", next(means)),
+        *((text, smallest(arrivals, server, percent=percent)) for percent, text in _OTHERS),
+        ("this is one too many: the number below keeps the target as well", right + 1),
+        ("this is one too few: its p99 is beyond the target", right - 1),
+        ("the loss is the other question: here all servers stay", found["servers_after_loss"]),
+    ]  # fmt: skip
+    return [way for way in ways if way[1] != right]
+
+
+def p99_ways(fleet: Facts) -> Ways:
+    arrivals, server = draws.arrivals(fleet), fleet["server"]
+    right, servers = truth(fleet)["p99_ms"], truth(fleet)["servers"]
+    ways = [
+        ("this is the target: return the p99 that this number of servers has",
+         server["target_ms"]),
+        *((_START, server["base_ms"] + server["per_request_ms"] * n)
+          for n in range(1, server["max_batch"] + 1)),
+        ("these are seconds: return ms", right / 1e3),
+    ]  # fmt: skip
+    for number in range(1, servers + 2):
+        found = latencies(arrivals, server, number)
+        alone = latencies(arrivals, {**server, "max_batch": 1}, number + 1)
+        ways += [
+            ("this is the longest latency", max(found)),
+            ("this is the median", float(np.median(found))),
+            ("this is the mean", float(np.mean(found))),
+            ("this is p95", float(np.percentile(found, 95))),
+            (_OTHER, p99(found)),
+            (_ALONE, p99(alone)),
+        ]
+    return [way for way in ways if not near(way[1], right, TOLERANCE)]
+
+
+def loss_ways(fleet: Facts) -> Ways:
+    arrivals, server = draws.arrivals(fleet), fleet["server"]
+    found = truth(fleet)
+    right, servers = found["servers_after_loss"], found["servers"]
+    ways = [
+        (_LOSS, servers),
+        (_LOSS, smallest(arrivals, server, server["lost_at_ms"], finished=True)),
+        ("one spare server is a guess: it may be too few, because the lost requests are done twice,"
+         " or one too many, because the fleet had room", servers + 1),
+        (_ALONE, smallest(arrivals, {**server, "max_batch": 1}, server["lost_at_ms"])),
+        *((text, smallest(arrivals, server, server["lost_at_ms"], percent))
+          for percent, text in _OTHERS),
+    ]  # fmt: skip
+    return [way for way in ways if way[1] != right]
+
+
+_LOSS = (
+    "the loss costs more here: from then on there is one server less, and the batch that it had is"
+    " not answered but queues again"
+)
+
+
+def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
+    said, fleets = facts["said"], case["fleets"]
+    if strange := next((each for each in said if isinstance(each, str)), None):
+        message = (
+            f"`fleet` returned {strange}: return {{'servers': ..., 'p99_ms': ...,"
+            " 'servers_after_loss': ...}"
+        )
+        rows = [not_judged(criterion(n, w, False, "", "", "")) for n, w in WEIGHTS.items()]
+        return [not_judged(rows[0], message), *rows[1:]]
+    ways = {"servers": servers_ways, "p99": p99_ways, "after a loss": loss_ways}
+    return [_judge(name, fleets, said, ways[name]) for name in WEIGHTS]
+
+
+def _judge(
+    name: str, fleets: list[Facts], said: list[Facts], ways: Callable[[Facts], Ways]
+) -> Criterion:
+    key = KEYS[name]
+    values, right = [each[key] for each in said], [truth(each)[key] for each in fleets]
+    pairs = list(zip(values, right, strict=True))
+    place = next((p for p, (a, b) in enumerate(pairs) if (a is None) != (b is None)), None)
+    if place is not None:
+        hits = sum(near(a, b, TOLERANCE) for a, b in pairs)
+        text = (
+            "some number of servers keeps the target: None is for where one request alone takes"
+            " longer"
+            if values[place] is None
+            else "one request alone takes longer than the target: no number of servers helps, so"
+            " return None for all three"
+        )
+        message = f"{label(fleets[place])}: {text}"
+        return criterion(name, WEIGHTS[name], False, f"{hits} of {len(pairs)}", "all", message)
+    return right_values(
+        name,
+        WEIGHTS[name],
+        values,
+        right,
+        [label(each) for each in fleets],
+        [
+            ways(each)
+            if possible(each["server"]) and not near(value, each_right, TOLERANCE)
+            else []
+            for each, (value, each_right) in zip(fleets, pairs, strict=True)
+        ],
+        "the server that can start first takes all that wait, up to max_batch, in order of arrival",
+        TOLERANCE,
+    )

@@ -1,0 +1,223 @@
+"""The cases and the judgement of the wrong layer, exercise 5 of lab 12."""
+
+import random
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.values import near
+
+TOLERANCE = 1e-3
+"""For numbers of the logits: the same call of the model gives the same bits, and float64 is off by
+1e-13."""
+
+SAME = 0.02
+"""How far logits that were observed may lie from those that the judge computes on the CPU. Without
+a fault they lie within 0.002, measured; no other change is needed to win anything."""
+
+LARGE = ("two rows swapped", "variance over one less", "another epsilon", "bfloat16 weights")
+SMALL = ("tanh for erf", "12 bits of weights", "bfloat16 softmax")
+WEIGHTS = {"max difference": 1, "KL": 1, "top-1": 1, "large faults": 2, "small and none": 2}
+
+
+def model_cases(rng: random.Random) -> list[Facts]:
+    """Models with one fault or none; those of the second case lie in all sorts of modules."""
+    small = [*SMALL, "12 bits of weights"]
+    return [
+        {"models": [_model(rng, "two rows swapped"), _model(rng, "")]},
+        {
+            "models": [
+                _model(rng, each)
+                for each in rng.sample([*rng.sample(LARGE[1:], 2), *rng.sample(small, 3), ""], 6)
+            ]
+        },
+    ]
+
+
+def _model(rng: random.Random, fault: str) -> Facts:
+    from utils.exercises.lab12.models import FAULTS
+
+    return {
+        "seed": rng.randrange(10**6),
+        "offset": float(rng.randint(900, 1200)),
+        "fault": fault,
+        "module": rng.choice(FAULTS[fault][0]) if fault else None,
+    }
+
+
+def model_words(case: Facts) -> str:
+    return f"{len(case['models'])} models of seeds {[each['seed'] for each in case['models']]}"
+
+
+def label(each: Facts) -> str:
+    return f"{each['fault']} in {each['module']}" if each["module"] else "no fault"
+
+
+# What is right
+
+
+def numbers(reference: Any, candidate: Any) -> dict[str, float]:
+    """Of the logits [rows, classes] of both."""
+    first, second = (np.asarray(each, dtype=np.float64) for each in (reference, candidate))
+    return {
+        "max_difference": float(abs(first - second).max()),
+        "kl": divergence(first, second),
+        "top1": float((first.argmax(-1) == second.argmax(-1)).mean()),
+    }
+
+
+def divergence(first: np.ndarray, second: np.ndarray) -> float:
+    """KL of the second from the first, in nats, mean over rows."""
+    logs, others = log_softmax(first, -1), log_softmax(second, -1)
+    return float((np.exp(logs) * (logs - others)).sum(-1).mean())
+
+
+def _genuine(case: Facts, observed: list[Any]) -> bool:
+    """Whether the logits are those of these models: nothing in torch was replaced."""
+    from utils.exercises.lab12.models import one_thread
+
+    with one_thread():
+        return all(_same(each, said) for each, said in zip(case["models"], observed, strict=True))
+
+
+def _same(model: Facts, observed: Any) -> bool:
+    from utils.exercises.lab12.models import reference, with_fault
+
+    first, x = reference(model["seed"], model["offset"])
+    second = with_fault(first, model["module"], model["fault"])
+    for some, found in zip((first, second), observed, strict=True):
+        right, given = some(x).double().numpy(), np.asarray(found, dtype=np.float64)
+        if given.shape != right.shape or not abs(given - right).max() <= SAME:
+            return False
+    return True
+
+
+def judge_reports(case: Facts, facts: Facts) -> list[Criterion]:
+    said = facts["said"]
+    rows = [criterion(name, weight, False, "", "", "") for name, weight in WEIGHTS.items()]
+    strange = next((each for each in said if isinstance(each, str)), None)
+    if strange is not None:
+        message = (
+            f"`report` returned {strange}: return {{'max_difference': ..., 'kl': ..., 'top1': ...,"
+            " 'module': name or None}"
+        )
+        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+    if not _genuine(case, facts["logits"]):
+        message = "the logits are not those of the models: what was changed in torch?"
+        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+    asked = list(zip(case["models"], said, facts["logits"], strict=True))
+    return [
+        *(_number(name, key, asked) for name, key in KEYS.items()),
+        _modules("large faults", [each for each in asked if each[0]["fault"] in LARGE]),
+        _modules("small and none", [each for each in asked if each[0]["fault"] not in LARGE]),
+    ]
+
+
+KEYS = {"max difference": "max_difference", "KL": "kl", "top-1": "top1"}
+Asked = list[tuple[Facts, Facts, Any]]
+"""A model, what was said of it, and the logits of reference and candidate."""
+
+
+def _ways(key: str, logits: Any) -> list[tuple[str, float]]:
+    """What wrong ways give."""
+    first, second = (np.asarray(each, dtype=np.float64) for each in logits)
+    right = numbers(first, second)
+    rows = len(first)
+    found = {
+        "max_difference": [
+            ("this is the mean of the differences", float(abs(first - second).mean())),
+            ("differences have signs: take the largest absolute one",
+             float((second - first).max())),
+            ("differences have signs: take the largest absolute one",
+             float((first - second).max())),
+            ("this is relative to the largest logit: give it as it is",
+             right["max_difference"] / float(abs(first).max())),
+            ("this is the difference of the probabilities, not of the logits",
+             float(abs(np.exp(log_softmax(first, -1)) - np.exp(log_softmax(second, -1))).max())),
+        ],
+        "kl": [
+            ("this is the sum over the rows: give the mean", right["kl"] * rows),
+            ("this is the mean over rows and classes: sum over the classes",
+             right["kl"] / first.shape[-1]),
+            ("this is the other direction: the reference's probabilities are the weights",
+             divergence(second, first)),
+            ("this is in bits: use the natural logarithm", right["kl"] / np.log(2)),
+            ("this is the worst row: give the mean", float(max(
+                divergence(a[None], b[None]) for a, b in zip(first, second, strict=True)))),
+            ("a divergence is not below 0: the sign is the wrong way round", -right["kl"]),
+        ],
+        "top1": [
+            ("this is a count: give the share of the rows", right["top1"] * rows),
+            ("this is percent: give a share", right["top1"] * 100),
+            ("this is the share of rows that differ", 1 - right["top1"]),
+        ],
+    }[key]  # fmt: skip
+    return [way for way in found if not near(way[1], right[key], TOLERANCE)]
+
+
+def _number(name: str, key: str, asked: Asked) -> Criterion:
+    wrong = [
+        (m, s[key], lo) for m, s, lo in asked if not near(s[key], numbers(*lo)[key], TOLERANCE)
+    ]
+    measured, target = f"{len(asked) - len(wrong)} of {len(asked)}", "all, to 0.1%"
+    if not wrong:
+        return criterion(name, WEIGHTS[name], True, measured, target, "")
+    model, said, logits = wrong[0]
+    if not isinstance(said, int | float):
+        text = f"found {said}, return a number"
+    else:
+        ways = [way for way in _ways(key, logits) if near(said, way[1], TOLERANCE)]
+        text = ways[0][0] if ways else _ADVICE[key]
+        if key == "kl" and not ways and numbers(*logits)["kl"] < 1e-5:
+            text += ". This one is small: compute in float64"
+    message = f"seed {model['seed']}, {label(model)}: {text}"
+    return criterion(name, WEIGHTS[name], False, measured, target, message)
+
+
+_ADVICE = {
+    "max_difference": "the largest absolute difference of two logits, of reference(x) and"
+    " candidate(x)",
+    "kl": "for each row the sum of p (log p - log q), p of the reference and q of the candidate,"
+    " both by softmax; the mean over the rows",
+    "top1": "the share of rows in which both have their largest logit at the same class",
+}
+
+
+def _modules(name: str, asked: Asked) -> Criterion:
+    wrong = [(m, s["module"]) for m, s, _ in asked if s["module"] != m["module"]]
+    measured = f"{len(asked) - len(wrong)} of {len(asked)}"
+    if not wrong:
+        return criterion(name, WEIGHTS[name], True, measured, "the module", "")
+    model, said = wrong[0]
+    message = f"seed {model['seed']}, {label(model)}: {_why(model, said)}"
+    return criterion(name, WEIGHTS[name], False, measured, "the module", message)
+
+
+def _why(model: Facts, said: str | None) -> str:
+    from utils.exercises.lab12.models import NAMES
+
+    right = model["module"]
+    if said is None:
+        return (
+            "None was returned. A limit that is wide enough for the noisiest module hides this:"
+            " each has its own, from what float32 on the CPU is off from float64"
+        )
+    if said not in NAMES:
+        return f"{said} is no module: the names are {', '.join(NAMES)}"
+    if right is None:
+        return (
+            f'"{said}" was said, and all that differs is rounding. How far is float32 on the CPU'
+            " off from float64, in this module?"
+        )
+    if NAMES.index(said) > NAMES.index(right):
+        return (
+            f'"{said}" inherits it: give each module the input that the reference gives it, and'
+            " compare that one module"
+        )
+    return (
+        f'"{said}" comes before it, and differs by rounding alone: how far is float32 on the CPU'
+        " off from float64, in this module?"
+    )

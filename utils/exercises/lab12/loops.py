@@ -1,0 +1,125 @@
+"""An open loop from the log of a waiting client, exercise 3 of lab 12: what is right, and what
+wrong ways give.
+
+A log is what `draws.closed_log` gives.
+"""
+
+import statistics
+from collections.abc import Callable
+
+from utils.exercises import Facts
+
+
+def sent(log: Facts) -> list[float]:
+    return [each for each in log["took_ms"] if each is not None]
+
+
+def filled(log: Facts, instead: Callable[[list[float]], float] = statistics.median) -> list[float]:
+    """How long each request takes in a slot; those never sent as usual."""
+    usual = instead(sent(log))
+    return [usual if each is None else each for each in log["took_ms"]]
+
+
+def open_loop(log: Facts, took: list[float] | None = None, slots: int = 0) -> list[float]:
+    """The latency of every request, from when it was due, if all of them are sent then."""
+    free = [0.0] * (slots or log["slots"])
+    found = []
+    for due, each in zip(log["due_ms"], took or filled(log), strict=True):
+        place = free.index(min(free))
+        free[place] = max(due, free[place]) + each
+        found.append(free[place] - due)
+    return found
+
+
+# What wrong ways give: a list of latencies each
+
+
+def _round_robin(log: Facts) -> list[float]:
+    free, found = [0.0] * log["slots"], []
+    for number, (due, each) in enumerate(zip(log["due_ms"], filled(log), strict=True)):
+        place = number % log["slots"]
+        free[place] = max(due, free[place]) + each
+        found.append(free[place] - due)
+    return found
+
+
+def _neighbour(log: Facts) -> list[float]:
+    """Each waits for what is left of the one before, which itself has not waited."""
+    took, found, end = filled(log), [], 0.0
+    for due, each in zip(log["due_ms"], took, strict=True):
+        found.append(max(0.0, end - due) + each)
+        end = due + each
+    return found
+
+
+def _waits_only(log: Facts) -> list[float]:
+    return [a - b for a, b in zip(open_loop(log), filled(log), strict=True)]
+
+
+def _ends(log: Facts) -> list[float]:
+    return [a + due for a, due in zip(open_loop(log), log["due_ms"], strict=True)]
+
+
+def _sent_of_all(log: Facts) -> list[float]:
+    took = log["took_ms"]
+    return [a for a, each in zip(open_loop(log), took, strict=True) if each is not None]
+
+
+def _subtracted(log: Facts) -> list[float]:
+    """The repair of a histogram: for one that took t, others of t less one interval, two, …"""
+    found = []
+    gap = log["due_ms"][1] - log["due_ms"][0]
+    for each in sent(log):
+        while each > 0:
+            found.append(each)
+            each -= gap
+    return found
+
+
+_ALL = (
+    "the requests that were never sent are missing: their users wait, too. Give one latency for"
+    " every due time"
+)
+
+WAYS: list[tuple[str, Callable[[Facts], list[float]]]] = [
+    (_ALL, sent),
+    (_ALL, _sent_of_all),
+    (
+        "nothing waits here: there are only so many slots. While all are taken, what is due queues,"
+        " and its wait is part of its latency",
+        filled,
+    ),
+    (
+        "a request that was never sent is taken to need nothing: take the median of those that were"
+        " sent",
+        lambda log: open_loop(log, filled(log, lambda _: 0.0)),
+    ),
+    (
+        "a request that was never sent is taken to need the mean: a stall is in that. Take the"
+        " median",
+        lambda log: open_loop(log, filled(log, statistics.fmean)),
+    ),
+    (
+        "a request that was never sent is taken to need as much as the longest: that was the one"
+        " stall. Take the median",
+        lambda log: open_loop(log, filled(log, max)),
+    ),
+    (
+        "a wait is passed on: a request starts when those before it have ended, waits of theirs"
+        " included",
+        _neighbour,
+    ),
+    (
+        "the service has several slots: a request starts as soon as any of them is free",
+        lambda log: open_loop(log, slots=1),
+    ),
+    ("a request takes the slot that is free first, not the next in turn", _round_robin),
+    ("this is the wait alone: the latency ends with the answer", _waits_only),
+    ("these are the moments of the answers: a latency counts from when the request was due", _ends),
+    (
+        "this is the repair of a histogram, which guesses the omitted latencies: play the queue,"
+        " one latency for every due time",
+        _subtracted,
+    ),
+    ("these are seconds: return milliseconds", lambda log: [x / 1e3 for x in open_loop(log)]),
+]

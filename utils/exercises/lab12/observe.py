@@ -1,0 +1,206 @@
+"""What the answers of lab 12 return, as plain values. Judges nothing.
+
+The course's own benchmark and its simulated services are closed while an answer runs.
+"""
+
+import copy
+from collections.abc import Set
+from typing import Any
+
+from utils.exercises import Answer, Facts, Observer, called, limit
+from utils.exercises.closed import closed
+from utils.exercises.lab12 import draws
+from utils.exercises.lab12.doors import doors
+from utils.exercises.lab12.service import Front, Service
+from utils.exercises.plain import describe, listed, number, numbers, text
+
+_SHUT = ("utils.bench", "utils.serving")
+_MOST = 400
+"""Items that are kept: more is wrong in any case."""
+
+
+def partner(answer: Answer, name: str) -> Answer:
+    """The function `name` of the cell that defined `answer`."""
+    found = getattr(answer, "__globals__", {}).get(name)
+    if not callable(found):
+        raise NameError(f"`{name}` is not defined as a function: the cell has to define both")
+    return found
+
+
+def _maybe(value: Any) -> Any:
+    """A number, None, or what else it is."""
+    return None if value is None else number(listed(value, _MOST))
+
+
+def _entries(said: Any, *names: str) -> dict[str, Any] | str:
+    """The named entries of a dict; otherwise what was returned, and which entry is missing."""
+    if not isinstance(said, dict):
+        return describe(said)
+    missing = [name for name in names if name not in said]
+    return f"{describe(said)} without {missing[0]!r}" if missing else {n: said[n] for n in names}
+
+
+def _list(value: Any) -> Facts:
+    found = numbers(listed(value, _MOST))
+    return {**found, "items": found["items"] and found["items"][:_MOST]}
+
+
+# ex1: a benchmark
+
+_MOST_EVENTS = 2000
+"""A hundred times what it takes to find the traits of a service; their logs are sent as text."""
+
+
+def observe_bench(bench: Answer, case: Facts) -> Facts:
+    """What the benchmark returns for each service, what it asked of it, and its traits."""
+    traps = partner(bench, "traps")
+    used = [Service(each) for each in copy.deepcopy(case["services"])]
+    fresh = [Service(each, _MOST_EVENTS) for each in copy.deepcopy(case["services"])]
+
+    def run() -> tuple[list[Any], list[Any]]:
+        pairs = zip(used, case["services"], strict=True)
+        found = [bench(Front(s), list(c["lengths"]), c["repeats"]) for s, c in pairs]
+        return found, [traps(Front(service), case["trap_length"]) for service in fresh]
+
+    with closed("lab12.ex1", *_SHUT):
+        said, stopped = limit.within(run, called.SECONDS)
+    if stopped:
+        raise RuntimeError(called.ENDLESS)
+    return {
+        "bench": [
+            {**_times(each), "log": " ".join(service.log)}
+            for each, service in zip(said[0], used, strict=True)
+        ],
+        "traps": [_names(each) for each in said[1]],
+        "trap_logs": [" ".join(service.log) for service in fresh],
+    }
+
+
+def _times(said: Any) -> Facts:
+    entries = _entries(said, "first_s", "p50_s", "p99_s")
+    if isinstance(entries, str):
+        return {"kind": entries, "first": None, "p50": None, "p99": None}
+    return {
+        "kind": "",
+        "first": _list(entries["first_s"]),
+        "p50": _maybe(entries["p50_s"]),
+        "p99": _maybe(entries["p99_s"]),
+    }
+
+
+def _names(said: Any) -> list[str] | str:
+    if not isinstance(said, list | tuple | Set):
+        return describe(said)
+    return sorted({text(name) for name in list(said)[:9]})
+
+
+# ex2: percentiles
+
+
+def observe_percentiles(percentile: Answer, case: Facts) -> Facts:
+    merged = partner(percentile, "merged")
+    sets = [
+        (draws.latencies(each["kind"], each["count"], each["seed"]), each["p"], each["level"])
+        for each in case["sets"]
+    ]
+    fleets = [(draws.workers(each), each["p"]) for each in case["fleets"]]
+    found = []
+    for each in called.each("lab12.ex2", percentile, sets, _SHUT):
+        entries = _entries(each, "value", "low", "high")
+        if isinstance(entries, dict):
+            entries = {name: _maybe(value) for name, value in entries.items()}
+        found.append(entries)
+    said = called.each("lab12.ex2", merged, fleets, _SHUT)
+    return {"percentiles": found, "merged": [_maybe(each) for each in said]}
+
+
+# ex3: an open loop
+
+
+def observe_open_loops(answer: Answer, case: Facts) -> Facts:
+    logs = [(draws.closed_log(each),) for each in case["logs"]]
+    found = []
+    for each in called.each("lab12.ex3", answer, logs, _SHUT):
+        entries = _entries(each, "open_ms", "open_p99_ms", "closed_p99_ms")
+        if isinstance(entries, dict):
+            entries = {
+                "open": _list(entries["open_ms"]),
+                **{n: _maybe(entries[f"{n}_ms"]) for n in ("open_p99", "closed_p99")},
+            }
+        found.append(entries)
+    return {"said": found}
+
+
+# ex4: a fleet
+
+
+def observe_fleets(answer: Answer, case: Facts) -> Facts:
+    calls = [(draws.arrivals(each), dict(each["server"])) for each in case["fleets"]]
+    names = ("servers", "p99_ms", "servers_after_loss")
+    found = []
+    for each in called.each("lab12.ex4", answer, calls, _SHUT):
+        entries = _entries(each, *names)
+        if isinstance(entries, dict):
+            entries = {name: _maybe(value) for name, value in entries.items()}
+        found.append(entries)
+    return {"said": found}
+
+
+# ex5: a recompiled model
+
+
+_REPORTS_S = 20.0
+"""A hundred times what all reports take, once everything is compiled."""
+
+
+def observe_reports(answer: Answer, case: Facts) -> Facts:
+    """What is said of each model, and its logits, computed before the answer is called."""
+    from utils.exercises.lab12 import compiled, models
+
+    with models.one_thread():
+        made = [_model(each) for each in case["models"]]
+        logits = [[a(x).tolist(), b(x).tolist()] for a, b, x in made]
+        behind = [function for _, b, _ in made for function in (b.alone, b.outputs)]
+        calls = [(reference, x) for reference, _, x in made]
+        del made
+
+        with doors(*behind) as opened, closed("lab12.ex5", *_SHUT, "utils.parity"):
+            del behind
+            pairs = [compiled.Compiled(*two) for two in zip(opened[::2], opened[1::2], strict=True)]
+            asked = [(a, b, x) for (a, x), b in zip(calls, pairs, strict=True)]
+            said, stopped = limit.within(lambda: [answer(*each) for each in asked], _REPORTS_S)
+    if stopped:
+        raise RuntimeError(called.ENDLESS)
+    return {"said": [_report(each) for each in said], "logits": logits}
+
+
+def _model(case: Facts) -> tuple[Any, Any, Any]:
+    """The reference, the compiled model and the inputs. Every program of the model is compiled,
+    so that the time of an answer is its own.
+    """
+    from utils.exercises.lab12 import compiled, models
+
+    reference, x = models.reference(case["seed"], case["offset"])
+    changed = models.with_fault(reference, case["module"], case["fault"])
+    candidate, y = compiled.compiled(changed), x
+    for name in models.NAMES:
+        y = candidate.alone(name, y)
+    return reference, candidate, x
+
+
+def _report(said: Any) -> Facts | str:
+    entries = _entries(said, "max_difference", "kl", "top1", "module")
+    if isinstance(entries, str):
+        return entries
+    found = {name: _maybe(entries[name]) for name in ("max_difference", "kl", "top1")}
+    name = entries["module"]
+    return {**found, "module": None if name is None else text(name)}
+
+
+OBSERVERS = {
+    "ex1": Observer("bench", observe_bench),
+    "ex2": Observer("percentile", observe_percentiles),
+    "ex3": Observer("open_loop", observe_open_loops),
+    "ex4": Observer("fleet", observe_fleets),
+    "ex5": Observer("report", observe_reports),
+}

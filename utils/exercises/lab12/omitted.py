@@ -1,0 +1,181 @@
+"""The cases and the judgement of what a waiting client omits, exercise 3 of lab 12."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab12 import draws
+from utils.exercises.lab12.loops import WAYS, filled, open_loop, sent
+from utils.exercises.values import near
+
+TOLERANCE = 1e-9
+WEIGHTS = {"closed loop": 1, "one slot": 3, "several slots": 2, "open loop": 1}
+
+
+def log_cases(rng: random.Random) -> list[Facts]:
+    """Short logs with one slot, then longer ones, also with several."""
+    return [
+        {"logs": [_log(rng, count, slots, True) for count, slots in ((12, 1), (24, 1), (20, 2))]},
+        {
+            "logs": [
+                _log(rng, count, slots, False)
+                for count, slots in ((90, 1), (120, 1), (90, 2), (150, 3), (120, 4))
+            ]
+        },
+    ]
+
+
+def _log(rng: random.Random, count: int, slots: int, steady: bool) -> Facts:
+    while True:
+        every = rng.randint(10, 30)
+        found = {
+            "seed": rng.randrange(10**9),
+            "count": count,
+            "slots": slots,
+            "steady": steady,
+            "every_ms": every,
+            "bursts": 0 if steady else rng.randint(1, 2),
+            "burst": 0 if steady else rng.randint(4, 8),
+            "took_ms": round(every * rng.uniform(0.5, 0.8), 1),
+            "stall_ms": every * rng.randint(5, 9) * slots,
+            "stalls": 1 if count < 50 else rng.randint(2, 3),
+        }
+        log = draws.closed_log(found)
+        skipped = sum(each is None for each in log["took_ms"])
+        # Some have to wait for a slot, and the median has to be told from the mean.
+        waited = sum(a > b + 1e-9 for a, b in zip(open_loop(log), filled(log), strict=True))
+        if count / 8 < skipped < count * 2 / 3 and waited > max(2, slots):
+            return found
+
+
+def log_words(case: Facts) -> str:
+    each = case["logs"][0]
+    return f"{len(case['logs'])} logs, the first {label(each)}"
+
+
+def label(each: Facts) -> str:
+    slots = "1 slot" if each["slots"] == 1 else f"{each['slots']} slots"
+    return f"of {each['count']} requests, one every {each['every_ms']} ms, {slots}"
+
+
+def _p99(latencies: list[float]) -> float:
+    return float(np.percentile(latencies, 99))
+
+
+def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
+    said = facts["said"]
+    if strange := next((each for each in said if isinstance(each, str)), None):
+        message = (
+            f"`open_loop` returned {strange}: return {{'open_ms': [...], 'open_p99_ms': ...,"
+            " 'closed_p99_ms': ...}"
+        )
+        rows = [not_judged(criterion(n, w, False, "", "", "")) for n, w in WEIGHTS.items()]
+        return [not_judged(rows[0], message), *rows[1:]]
+    asked = [(draws.closed_log(log), log, s) for log, s in zip(case["logs"], said, strict=True)]
+    rows = [
+        _closed(asked),
+        _queue("one slot", [each for each in asked if each[1]["slots"] == 1]),
+        _queue("several slots", [each for each in asked if each[1]["slots"] > 1]),
+        _open(asked),
+    ]
+    return rows
+
+
+Asked = list[tuple[Facts, Facts, Facts]]
+"""The log, how it is drawn, and what was said of it."""
+
+
+def _closed(asked: Asked) -> Criterion:
+    ways = (
+        ("this is the percentile of the open loop", lambda log: _p99(open_loop(log))),
+        ("a request that was never sent is no zero: leave it out here", _with_zeros),
+        ("this is the median: p99 is asked for", lambda log: float(np.percentile(sent(log), 50))),
+        ("this is the longest: p99 is asked for", lambda log: max(sent(log))),
+        ("what the client saw is what it sent, nothing filled in", lambda log: _p99(filled(log))),
+    )
+    return _percentile(
+        "closed loop", "closed_p99", asked, lambda log: _p99(sent(log)), ways,
+        "p99 of took_ms, of those that were sent",
+    )  # fmt: skip
+
+
+def _with_zeros(log: Facts) -> float:
+    return _p99([each or 0.0 for each in log["took_ms"]])
+
+
+def _open(asked: Asked) -> Criterion:
+    ways = (
+        ("this is what the closed loop saw", lambda log: _p99(sent(log))),
+        ("this is the median: p99 is asked for",
+         lambda log: float(np.percentile(open_loop(log), 50))),
+        ("this is the longest: p99 is asked for", lambda log: max(open_loop(log))),
+        *((text, lambda log, way=way: _p99(way(log))) for text, way in WAYS),
+    )  # fmt: skip
+    return _percentile(
+        "open loop", "open_p99", asked, lambda log: _p99(open_loop(log)), ways,
+        "p99 of all latencies of the open loop",
+    )  # fmt: skip
+
+
+def _percentile(
+    name: str,
+    key: str,
+    asked: Asked,
+    right: Callable[[Facts], float],
+    ways: Any,
+    advice: str,
+) -> Criterion:
+    wrong = [(log, d, s[key]) for log, d, s in asked if not near(s[key], right(log), TOLERANCE)]
+    measured, target = f"{len(asked) - len(wrong)} of {len(asked)}", "p99 exact"
+    if not wrong:
+        return criterion(name, WEIGHTS[name], True, measured, target, "")
+    log, drawn, said = wrong[0]
+    if not isinstance(said, int | float):
+        text = f"found {said}, return a number"
+    else:
+        text = next((t for t, way in ways if near(said, way(log), TOLERANCE)), advice)
+    return criterion(name, WEIGHTS[name], False, measured, target, f"{label(drawn)}: {text}")
+
+
+def _same(items: Any, right: list[float]) -> bool:
+    return (
+        items is not None
+        and len(items) == len(right)
+        and all(
+            isinstance(a, int | float) and abs(a - b) < 1e-6
+            for a, b in zip(items, right, strict=True)
+        )
+    )
+
+
+def _queue(name: str, asked: Asked) -> Criterion:
+    wrong = [(log, d, s) for log, d, s in asked if not _same(s["open"]["items"], open_loop(log))]
+    measured, target = f"{len(asked) - len(wrong)} of {len(asked)}", "every latency"
+    if not wrong:
+        return criterion(name, WEIGHTS[name], True, measured, target, "")
+    log, drawn, said = wrong[0]
+    text = _why(log, said["open"])
+    return criterion(name, WEIGHTS[name], False, measured, target, f"{label(drawn)}: {text}")
+
+
+def _why(log: Facts, said: Facts) -> str:
+    items, right = said["items"], open_loop(log)
+    if items is None:
+        return f"open_ms is {said['kind']}: return a list, a latency for every due time"
+    if text := next((text for text, way in WAYS if _same(items, way(log))), ""):
+        return text
+    if len(items) != len(right):
+        return f"open_ms is {said['kind']}: {len(right)} requests are due, each has a latency"
+    if strange := next((each for each in items if not isinstance(each, int | float)), ""):
+        return f"a latency is {strange}: return numbers, in milliseconds"
+    if _same(sorted(items), sorted(right)):
+        return "these are the right latencies in another order: give them as the requests are due"
+    place = next(n for n, (a, b) in enumerate(zip(items, right, strict=True)) if abs(a - b) > 1e-6)
+    return (
+        f"the latency of request {place} is the first that is wrong: when is it due, when is a slot"
+        " free, how long does it take?"
+    )

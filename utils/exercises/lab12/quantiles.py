@@ -1,0 +1,154 @@
+"""The cases and the judgement of percentiles and their intervals, exercise 2 of lab 12."""
+
+import random
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, not_judged
+from utils.exercises.lab12 import draws
+from utils.exercises.lab12.intervals import (
+    END_WAYS,
+    LINEAR,
+    TOLERANCE,
+    Ends,
+    below,
+    ends,
+    samples_of,
+    set_label,
+    value,
+    value_ways,
+)
+from utils.exercises.lab12.merging import judge_merged, worker_cases
+from utils.exercises.values import near, right_values
+
+CLEAR = 1e-6
+"""By how much a probability has to lie from its limit: no order of sums may decide a rank."""
+
+WEIGHTS = {"value": 1, "interval": 3, "too small": 2}
+
+SETS = (
+    (((9, 14), 50, 0.95), ((15, 30), 50, 0.9), ((4, 5), 50, 0.95), ((70, 90), 95, 0.95)),
+    (
+        *(((100, 190), 90, 0.99), ((40, 60), 90, 0.9), ((500, 700), 99, 0.95)),
+        *(((150, 250), 99, 0.95), ((500, 800), 99.9, 0.95), ((25, 60), 25, 0.95)),
+        *(((8, 12), 10, 0.9), ((600, 900), 95, 0.99), ((1, 1), 50, 0.95)),
+    ),
+)
+"""For each set how many samples, which percentile, and at which level."""
+
+
+def percentile_cases(rng: random.Random) -> list[Facts]:
+    """Few samples first. Each case has sets that are large enough, and some that are too small."""
+    return [
+        {
+            "sets": [_set(rng, *each) for each in sets],
+            "fleets": [worker_cases(rng, *each) for each in fleets],
+        }
+        for sets, fleets in zip(SETS, (((2, 50), (3, 90)), ((4, 99), (6, 95))), strict=True)
+    ]
+
+
+def _set(rng: random.Random, counts: tuple[int, int], p: float, level: float) -> Facts:
+    while True:
+        found = {
+            "kind": rng.choice(draws.KINDS),
+            "count": rng.randint(*counts),
+            "seed": rng.randrange(10**9),
+            "p": p,
+            "level": level,
+        }
+        miss = (1 - level) / 2
+        tails = below(found["count"], p)
+        if all(abs(each - miss) > CLEAR and abs(1 - each - miss) > CLEAR for each in tails):
+            return found
+
+
+def percentile_words(case: Facts) -> str:
+    each = case["sets"][0]
+    return (
+        f"{len(case['sets'])} samples, the first of {each['count']} latencies at p ="
+        f" {each['p']:g} and level = {each['level']:g}, and {len(case['fleets'])} fleets"
+    )
+
+
+def judge_percentiles(case: Facts, facts: Facts) -> list[Criterion]:
+    said = facts["percentiles"]
+    if strange := next((each for each in said if isinstance(each, str)), None):
+        message = (
+            f"`percentile` returned {strange}: return {{'value': ..., 'low': ..., 'high': ...}}"
+        )
+        rows = [not_judged(_row(name)) for name in ("value", "interval", "too small")]
+        return [not_judged(rows[0], message), *rows[1:], judge_merged(case, facts["merged"])]
+    pairs = list(zip(case["sets"], said, strict=True))
+    large = [(s, e) for s, e in pairs if None not in ends(s)]
+    small = [(s, e) for s, e in pairs if None in ends(s)]
+    return [
+        right_values(
+            "value",
+            WEIGHTS["value"],
+            [each["value"] if each["value"] is not None else "None" for each in said],
+            [value(each) for each in case["sets"]],
+            [set_label(each) for each in case["sets"]],
+            [value_ways(each) for each in case["sets"]],
+            LINEAR,
+            TOLERANCE,
+        ),
+        _judge_ends("interval", large),
+        _judge_ends("too small", small),
+        judge_merged(case, facts["merged"]),
+    ]
+
+
+def _row(name: str) -> Criterion:
+    return criterion(name, WEIGHTS[name], False, "", "", "")
+
+
+def _judge_ends(name: str, pairs: list[tuple[Facts, Facts]]) -> Criterion:
+    wrong = [(s, (e["low"], e["high"])) for s, e in pairs if not _same((e["low"], e["high"]), s)]
+    measured = f"{len(pairs) - len(wrong)} of {len(pairs)}"
+    if not wrong:
+        return criterion(name, WEIGHTS[name], True, measured, "both ends", "")
+    text = f"{set_label(wrong[0][0])}: {_why_ends(wrong)}"
+    return criterion(name, WEIGHTS[name], False, measured, "both ends", text)
+
+
+def _same(said: tuple[Any, Any], each: Facts, right: Ends | None = None) -> bool:
+    return all(near(a, b, TOLERANCE) for a, b in zip(said, right or ends(each), strict=True))
+
+
+def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
+    each, (low, high) = wrong[0]
+    right = ends(each)
+    if strange := next((end for end in (low, high) if isinstance(end, str)), ""):
+        return f"an end is {strange}: return a number, or None"
+    for side, found, wanted, other in (
+        ("lower", low, right[0], near(high, right[1], TOLERANCE)),
+        ("upper", high, right[1], near(low, right[0], TOLERANCE)),
+    ):
+        if found is None and wanted is not None:
+            return f"the {side} end is None, and this sample is large enough to bound it"
+        if found is not None and wanted is None and other:
+            return _UNBOUNDED.format(side=side, found=found, count=each["count"])
+    known = [
+        (sum(_same(said, some, way(some)) for some, said in wrong), text)
+        for text, way in END_WAYS
+        if _same((low, high), each, way(each))
+    ]
+    if known:
+        return max(known, key=lambda counted: counted[0])[1]
+    for side, found, wanted in zip(("lower", "upper"), (low, high), right, strict=True):
+        if found is not None and wanted is None:
+            return _UNBOUNDED.format(side=side, found=found, count=each["count"])
+    ordered = samples_of(each)
+    if not all(any(near(end, sample, 1e-9) for sample in ordered) for end in (low, high) if end):
+        return (
+            "an end that holds for any distribution is one of the samples, at a rank that the"
+            " binomial gives"
+        )
+    return "the ends are samples at other ranks: what are P(B < rank) and P(B >= rank) there?"
+
+
+_UNBOUNDED = (
+    "the {side} end is {found:.4g}, and no sample of {count} bounds it: the percentile lies beyond"
+    " all of them more often than that. Return None"
+)

@@ -1,0 +1,57 @@
+"""Whether the traits of services are named, and by experiment: a part of exercise 1 of lab 12."""
+
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion
+from utils.exercises.lab12.service import TRAITS
+
+NAMES = "traps"
+
+
+def judge_traps(case: Facts, facts: Facts, weight: int) -> Criterion:
+    right = [sorted(each["traits"]) for each in case["services"]]
+    said = facts["traps"]
+    asked = list(zip(right, said, facts["trap_logs"], strict=True))
+    wrong = [(r, s) for r, s, log in asked if r != s or _unasked(log)]
+    measured = f"{len(right) - len(wrong)} of {len(right)}"
+    message = ""
+    if named := [each for each in wrong if each[0] != each[1]]:
+        message = _misnamed(*named[0])
+        if len({str(each) for each in said}) == 1 and not isinstance(said[0], str):
+            message += ". The same was said of every service"
+    elif wrong:
+        message = next(_unasked(log) for _, _, log in asked if _unasked(log))
+    return criterion(NAMES, weight, not wrong, measured, "all", message)
+
+
+def _unasked(log: str) -> str:
+    """Why no experiment with so few calls can tell all three traits; "" if it may."""
+    events = log.split()
+    texts = [each for each in events if each.startswith("r")]
+    if events.count("c") < 2:
+        return "`traps` did not read the clock: find the traits by what calls take"
+    if len(set(texts)) < 2:
+        return "`traps` did not send two texts: only a new one tells what compiling took"
+    if len(set(texts)) == len(texts):
+        return "`traps` sent no text twice: only that tells whether the service remembers"
+    return ""
+
+
+def _misnamed(right: list[str], said: Any) -> str:
+    if isinstance(said, str):
+        return f"`traps` returned {said}: return a set of names, empty if there is none"
+    if unknown := [each for each in said if each not in TRAITS]:
+        return f"{unknown[0]} is no name of the table: {', '.join(TRAITS)}"
+    if extra := [each for each in said if each not in right]:
+        return f'"{extra[0]}" was said of a service that is not so: {_TESTS[extra[0]]}'
+    missing = next(each for each in right if each not in said)
+    return f'"{missing}" was not found: {_TESTS[missing]}'
+
+
+_TESTS = {
+    "asynchronous": "does wait() take any time after run() has returned?",
+    "compiles": "two texts of one length that are both new differ in nothing but the compiling",
+    "remembers": "send a text a third time, when its length is compiled for, and a new one: which"
+    " is faster?",
+}

@@ -1,0 +1,47 @@
+"""Serving on a clock of its own: requests arrive, wait, are batched and answered, and nothing runs.
+
+    from utils import serving
+    due = serving.poisson(rate_per_s=50, count=2000, seed=1)
+    run = serving.open_loop(due, serving.Linear(0.010, 0.002), servers=1)
+    run.latencies_s, run.throughput_per_s, run.utilisation
+
+The seconds that go in may be measured or stated; those that come out are modelled, and the same on
+every machine. Standard library and NumPy only.
+"""
+
+from utils.serving.arrivals import burst, poisson, steady
+from utils.serving.clock import NEVER, Pause, Policy, closed_loop, open_loop
+from utils.serving.fleet import Fleet, smallest_fleet
+from utils.serving.generation import decode, largest_batch, prefill, weight_bytes
+from utils.serving.laws import Little, erlang_c, little, md1_wait_s, mm1_latency_s
+from utils.serving.omission import corrected
+from utils.serving.runs import Request, Run
+from utils.serving.services import Linear, Service, exponential
+
+__all__ = [
+    "NEVER",
+    "Fleet",
+    "Linear",
+    "Little",
+    "Pause",
+    "Policy",
+    "Request",
+    "Run",
+    "Service",
+    "burst",
+    "closed_loop",
+    "corrected",
+    "decode",
+    "erlang_c",
+    "exponential",
+    "largest_batch",
+    "little",
+    "md1_wait_s",
+    "mm1_latency_s",
+    "open_loop",
+    "poisson",
+    "prefill",
+    "smallest_fleet",
+    "steady",
+    "weight_bytes",
+]

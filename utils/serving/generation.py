@@ -1,0 +1,74 @@
+"""Least times of generating text on a machine: the first token and each one after it.
+
+A roofline of one forward pass, on `utils.roofline`: weights are read once for the whole batch, keys
+and values once for each sequence. Perfect overlap, no communication between chips, nothing
+recomputed: no machine is faster, and how much slower it is only a measurement says.
+"""
+
+import math
+
+from utils.hardware import Machine
+from utils.planner.architecture import Architecture
+from utils.roofline import Estimate, Work, bound, width_bytes
+
+
+def weight_bytes(model: Architecture, dtype: str = "bf16") -> float:
+    """Bytes of weights that a forward pass reads: all but the table of tokens, of which it reads a
+    row for each token. A tied table is also the head, and is read.
+    """
+    table = 0 if model.tied else (model.vocabulary + model.positions) * model.width
+    return (model.parameters - table) * width_bytes(dtype)
+
+
+def cache_bytes(model: Architecture, tokens: int, dtype: str = "bf16") -> float:
+    """Bytes of the keys and values of `tokens` tokens, in all layers."""
+    row = 2 * model.layers * model.key_value_heads * model.head_width
+    return tokens * row * width_bytes(dtype)
+
+
+def _flops(model: Architecture, new: int, seen: float) -> float:
+    """FLOP of `new` tokens that attend to `seen` tokens each, on average; the head is not in."""
+    products, _ = model.layer_flops(0)
+    scores = 4 * seen * model.heads * model.head_width
+    return new * model.layers * (products + scores)
+
+
+def prefill(
+    model: Architecture, machine: Machine, tokens: int, batch: int = 1, dtype: str = "bf16"
+) -> Estimate:
+    """The first token: a forward pass over prompts of `tokens` tokens, `batch` of them.
+
+    Causal attention is counted as done, half of the scores. The head is needed for the last token
+    of each prompt only.
+    """
+    _check(tokens=tokens, batch=batch)
+    head = 2 * model.vocabulary * model.width
+    flops = batch * (_flops(model, tokens, tokens / 2) + head)
+    moved = weight_bytes(model, dtype) + batch * cache_bytes(model, tokens, dtype)
+    return bound(Work(f"prefill {batch} x {tokens} of {model.name}", flops, moved), machine, dtype)
+
+
+def decode(
+    model: Architecture, machine: Machine, context: int, batch: int = 1, dtype: str = "bf16"
+) -> Estimate:
+    """One more token for each of `batch` sequences that are `context` tokens long."""
+    _check(context=context, batch=batch)
+    head = 2 * model.vocabulary * model.width
+    flops = batch * (_flops(model, 1, context) + head)
+    moved = weight_bytes(model, dtype) + batch * cache_bytes(model, context, dtype)
+    return bound(Work(f"decode {batch} at {context} of {model.name}", flops, moved), machine, dtype)
+
+
+def largest_batch(model: Architecture, machine: Machine, context: int, dtype: str = "bf16") -> int:
+    """Sequences whose keys and values fit beside the weights in device memory; 0 if not even the
+    weights do. Buffers of the software come on top.
+    """
+    _check(context=context)
+    free = machine.hbm_bytes - model.parameters * width_bytes(dtype)
+    return max(0, math.floor(free / cache_bytes(model, context, dtype)))
+
+
+def _check(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise ValueError(f"{name} is 1 or more, found {count!r}")
