@@ -1,0 +1,346 @@
+"""Lab 15: right answers pass however they are written, what is expected agrees with the launcher's
+own review, and earlier answers come from a submission or are asked for.
+"""
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import hostile
+from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.hostile import PATIENT
+from tests.wrong_answers.lab15 import RIGHT, with_part
+from utils import earlier, facts, labgen, launch
+from utils.catalog import ROOT, lab_notebooks
+from utils.exercises import decide, observe_case, observer
+from utils.exercises.lab15 import (
+    capstone,
+    finishing,
+    launches,
+    marks,
+    reading,
+    recording,
+    snippets,
+    tuning,
+)
+from utils.grading import batch, shown
+
+pytestmark = pytest.mark.usefixtures("xla_device")
+
+
+@pytest.fixture(scope="module")
+def names(xla_device) -> dict:
+    return names_of("lab15")
+
+
+# Right answers
+
+OTHER_WAYS = {
+    "one autocast for all steps' forward passes, by a closure": (
+        "lab15.ex1",
+        """
+def train(model, batches, lr, checkpoint, device, mixed):
+    '''For cuda, xla and neuron alike.'''
+    state = torch.load(checkpoint, map_location=torch.device("cpu"), weights_only=True)
+    model = model.to(device.torch)
+    model.load_state_dict(state)
+    optimizer = torch.optim.SGD(list(model.parameters()), lr=lr, momentum=0.9)
+
+    def loss_of(x, y):
+        if not mixed:
+            return F.cross_entropy(model(x), y)
+        with device.autocast():
+            return F.cross_entropy(model(x), y)
+
+    kept = []
+    for batch in batches:
+        loss = loss_of(*(each.to(device.torch) for each in batch))
+        model.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=MAX_NORM)
+        optimizer.step()
+        device.mark_step()
+        kept += [loss.detach()]
+    losses = torch.stack(kept).cpu()
+    device.wait()
+    return [each.item() for each in losses]
+""",
+    ),
+    "other statements that say as much": (
+        "lab15.ex2",
+        changed(
+            RIGHT["ex2"],
+            ('"replace", "torchneuron-device"', '"replace", "torchneuron-accelerator"'),
+            ('"elsewhere", "torchneuron-fallback"', '"elsewhere", "torchneuron-profiler"'),
+        ),
+    ),
+    "one by one, as a list": (
+        "lab15.ex3",
+        """
+def find(plan, facts):
+    found = []
+    asked, cost = plan["request"], plan["cost"]
+    if asked["InstanceInitiatedShutdownBehavior"] == "stop":
+        found.append("shutdown")
+    lines = [x for x in asked["UserData"].split("\\n") if x.startswith("shutdown")]
+    if not lines or int(lines[0].split("+")[1].split()[0]) / 60 > plan["hours"]:
+        found.append("clock")
+    if any(not x["Ebs"]["DeleteOnTermination"] for x in asked["BlockDeviceMappings"]):
+        found.append("disk")
+    for kind in ("instance", "volume"):
+        tags = [s["Tags"] for s in asked["TagSpecifications"] if s["ResourceType"] == kind]
+        if not tags or "course" not in [t["Key"] for t in tags[0]]:
+            found.append("tags")
+    if not any(plan["instance"].startswith(f + ".") for f in plan["image"]["families"]):
+        found.append("image")
+    right = cost["hours"] * cost["usd_per_hour"] * cost["instances"] + cost["disk_usd"]
+    if round(right, 2) != round(cost["total_usd"], 2):
+        found.append("cost")
+    for statement in plan["policy"]["Statement"]:
+        for action in statement["Action"]:
+            if "*" in action or action == "ec2:RunInstances" and statement["Resource"] == "*":
+                found.append("permissions")
+    if plan["quota"]["needed"] != facts["vcpu"][plan["instance"]] * cost["instances"]:
+        found.append("quota")
+    return found
+""",
+    ),
+    "a class for the run, losses read at the end, two buckets": (
+        "lab15.ex4",
+        """
+class Run:
+    def __init__(self, mine, task):
+        self.step = 0
+        self.model = task.model().to("xla")
+        mine.add_lora(self.model, set(task.names), alpha=task.alpha, rank=task.rank)
+        trained = filter(lambda p: p.requires_grad, self.model.parameters())
+        self.optimizer = torch.optim.AdamW(trained, lr=task.lr)
+        self.scheduler = task.schedule(self.optimizer)
+        self.batches = task.batches()
+
+    def train_step(self, longest):
+        inputs, targets = (each.to("xla") for each in padded(self.batches.next(), longest))
+        each = F.cross_entropy(self.model(inputs).flatten(0, 1), targets.flatten(),
+                               reduction="none")
+        loss = each.sum() / (targets >= 0).sum()
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.scheduler.step()
+        self.step += 1
+        torch_xla.sync()
+        return loss.detach()
+
+
+def fine_tune(mine, task, path):
+    run = Run(mine, task)
+    mine.resume(path, run)
+    losses = []
+    for step in range(run.step, task.steps):
+        losses.append(run.train_step(task.longest))
+        if (step + 1) % task.save_every == 0:
+            mine.save(path, run)
+    found = {"losses": [each.item() for each in losses]}
+    found["before"] = mine.bucketed_losses(run.model, task.sentences)
+    mine.merge(run.model)
+    found["after"] = mine.bucketed_losses(run.model, task.sentences)
+    ids = torch.ones(2, 32, dtype=torch.int64).to("xla")
+    found["bench"] = mine.bench(lambda: run.model(ids), settle, warmup=1, repeats=3)
+    return found
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "source"),
+    [pytest.param(*answer, id=way.replace(" ", "-")) for way, answer in OTHER_WAYS.items()],
+)
+def test_other_right_ways_pass(exercise_id: str, source: str, names: dict) -> None:
+    answer = answer_from(source, exercise_id, names)
+    for seed in ("a", "b") if exercise_id[-1] in "23" else ("a",):
+        verdict = verdict_of(exercise_id, answer, seed)
+        assert verdict.state == "passed", verdict
+
+
+def test_another_save_and_resume_that_is_right_in_lab_08_fits_too(names: dict) -> None:
+    from tests.test_lab08 import OTHER_WAYS as ways
+
+    source = ways["pickled arrays in a temporary file of the folder"][1]
+    wanted = next(each for each in earlier.WANTED["lab15"] if each.lab == "lab08")
+    found = earlier.functions_of(wanted, [("imports", _imports("lab08")), (wanted.cell, source)])
+    mine = earlier.Earlier({**names["mine"].functions, **found}, [])
+    answer = answer_from(RIGHT["ex4"], "lab15.ex4", {**names, "mine": mine})
+    verdict = verdict_of("lab15.ex4", answer, "a")
+    assert verdict.state == "passed", verdict
+
+
+def _imports(lab: str) -> str:
+    from tests.cells import code_of
+
+    return code_of(lab)["imports"]
+
+
+@pytest.mark.parametrize("exercise_id", ["lab15.ex2", "lab15.ex3"])
+def test_many_seeds_are_solved_and_nothing_wins_nothing(exercise_id: str, names: dict) -> None:
+    answer = names[observer(exercise_id).answer]
+    for seed in range(25):
+        assert verdict_of(exercise_id, answer, seed).state == "passed", seed
+    for value in (None, 0, [], {}, "", [None] * 8, [("drop",)] * 8, {"cost"}, [["x" * 999]] * 8):
+        cases = cases_of(exercise_id, "first")
+        seen = [observe_case(exercise_id, lambda *_, v=value: v, case) for case in cases]
+        verdict = decide(exercise_id, cases, json.loads(json.dumps(seen)), 8.0)
+        assert verdict.state in ("tried", "error") and verdict.points <= 1, (value, verdict)
+
+
+# What is expected
+
+
+def test_every_verdict_rests_on_a_statement_that_exists() -> None:
+    assert set(marks.RIGHT) == set(snippets.SNIPPETS)
+    assert {verdict for verdict, _ in marks.RIGHT.values()} == set(snippets.VERDICTS)
+    for key in snippets.STATEMENTS:
+        assert facts.fact(key).text
+    for _, keys in marks.RIGHT.values():
+        assert set(keys) <= set(snippets.STATEMENTS)
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=15, deadline=None)
+def test_plans_have_two_mistakes_each_twice_in_both_ways(seed: int) -> None:
+    (case,) = cases_of("lab15.ex3", seed)
+    found = [launches.mistakes(plan, case["facts"]["vcpu"]) for plan in case["plans"]]
+    assert all(len(each) == 2 for each in found)
+    assert set(Counter(name for each in found for name in each).values()) == {2}
+    assert {name for each in found for name in each} == set(reading.MISTAKES)
+
+
+def test_a_plan_of_the_launcher_has_no_mistake_and_its_review_sees_those_planted() -> None:
+    for instance in reading.vcpus():
+        assert launches.mistakes(reading.planned(instance, 2.0), reading.vcpus()) == set()
+        assert launch.review(launch.plan("ec2", instance, hours=2.0).as_dict()) == ()
+    for name in reading.MISTAKES:
+        for other in (False, True):
+            plan = json.loads(json.dumps(launch.plan("ec2", "trn1.2xlarge", hours=2.0).as_dict()))
+            plan["request"] = plan["requests"]["RunInstances"]
+            launches.PLANT[name](plan, other)
+            del plan["request"]
+            assert launch.review(plan), (name, other)
+    assert launches.mistakes(reading.example(), reading.vcpus()) == {"disk", "quota"}
+
+
+def test_names_of_backends_are_seen_in_code_and_not_in_comments() -> None:
+    source = '"""For cuda."""\nimport torch_xla as t  # xla\nkind = "neuron"\nx.cuda()\nf"{x}:cuda"'
+    seen = recording.names_of_backends(source)
+    assert seen == [["xla", 2], ["neuron", 3], ["cuda", 4], ["cuda", 5]]
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=20, deadline=None)
+def test_sentences_are_those_that_lab_04_promises(seed: int) -> None:
+    task = tuning.Task(seed=seed)
+    lengths = [len(ids) for ids in task.sentences]
+    assert len(lengths) == 12 and min(lengths) >= 20 and max(lengths) <= task.longest + 1
+    batches = task.batches()
+    drawn = [len(ids) for _ in range(10) for ids in batches.next()]
+    assert min(drawn) >= 12 and max(drawn) <= task.longest + 1 and len(set(drawn)) > 8
+
+
+def test_right_losses_lie_far_within_the_tolerance(names: dict) -> None:
+    (case,) = cases_of("lab15.ex4", "t")
+    seen = observe_case("lab15.ex4", names["fine_tune"], case)["facts"]
+    life = seen["resumed"]
+    pairs = list(zip(life["returned"]["losses"], life["truths"], strict=True))
+    for each in life["evaluations"]:
+        pairs += zip(each["said"], each["truth"], strict=True)
+    assert len(pairs) > 24
+    assert max(abs(a - b) for a, b in pairs) < finishing.TOLERANCE / 20
+    assert seen["whole"]["astray"] < capstone.ASTRAY / 10
+
+
+# Earlier answers at grading
+
+LABS = ("lab04", "lab06", "lab08", "lab11")
+
+
+def solved(lab: str) -> dict:
+    (path,) = lab_notebooks(ROOT, lab)
+    made = json.loads(path.read_text(encoding="utf-8"))
+    for cell in made["cells"]:
+        cell["source"] = "".join(cell["source"])
+    return made
+
+
+def hand_in(folder: Path, *made: tuple[str, dict]) -> None:
+    for name, notebook in made:
+        (path,) = lab_notebooks(ROOT, name)
+        hostile.hand_in(folder / path.parent.name, notebook, path.name)
+
+
+HOSTILE = """
+import os, sys
+import utils.exercises.lab15.lives as lives
+for place in ("/course/labs/lab08_checkpoint_and_recovery", "/course/utils", "/etc/x"):
+    try:
+        open(place + "/written", "w")
+    except OSError:
+        pass
+lives.live = lambda *_, **__: {}
+print(sorted(os.listdir("/course")), sys.argv)
+"""
+
+
+def test_lab_15_is_graded_with_and_without_earlier_notebooks(tmp_path: Path) -> None:
+    inbox = tmp_path / "inbox"
+    lab15, earlier_ones = solved("lab15"), [(lab, solved(lab)) for lab in LABS]
+    hand_in(inbox / "whole", ("lab15", lab15), *earlier_ones)
+    hand_in(inbox / "alone", ("lab15", lab15))
+    untouched = json.loads(labgen.learner_version(lab15, "lab15"))
+    hand_in(inbox / "untouched", ("lab15", untouched), *earlier_ones)
+    wrong = solved("lab08")
+    hostile.cell(wrong, "ex1-code")["source"] = changed(
+        hostile.cell(wrong, "ex1-code")["source"],
+        ('    run.optimizer.load_state_dict(state["optimizer"])\n', ""),
+    )
+    hand_in(inbox / "forgets", ("lab15", lab15), *earlier_ones[:2], ("lab08", wrong),
+            earlier_ones[3])  # fmt: skip
+    evil = solved("lab06")
+    hostile.cell(evil, "ex3-code")["source"] += HOSTILE
+    hand_in(inbox / "hostile", ("lab15", lab15), earlier_ones[0], ("lab06", evil),
+            *earlier_ones[2:])  # fmt: skip
+    rows = batch.grade(inbox, tmp_path / "out", ROOT, "lab15", seed="s", limits=PATIENT)
+    found = {row.student: row for row in rows}
+    assert found["whole"].total == 40, found["whole"]
+    assert found["whole"].notes == ()
+    assert found["untouched"].total == 0
+    assert {mark.state for mark in found["untouched"].marks} == {"not attempted"}
+    alone = found["alone"]
+    assert alone.total == 26 and len([n for n in alone.notes if "was handed in" in n]) == 4
+    text = " ".join(c.message for c in alone.marks[3].criteria)
+    assert "lab 08, exercise 1 (save, resume): its notebook is not there" in text
+    text = " ".join(c.message for c in found["forgets"].marks[3].criteria)
+    assert "(lab 08, exercise 1) do not bring back AdamW's moments" in text
+    assert 26 < found["forgets"].total < 40
+    assert found["hostile"].total == 40
+    assert any("lab06 ex3-code" in sign for sign in found["hostile"].private)
+    measured = [c.measured for row in rows for mark in row.marks for c in mark.criteria]
+    assert len(measured) > 40 and shown.HIDDEN not in measured
+
+
+def test_a_changed_part_is_the_only_one_that_changes(names: dict) -> None:
+    mine = with_part(names["mine"], "lab06.ex3", ("repeats: int = 20", "repeats: int = 21"))
+    assert mine.bench is not names["mine"].bench and mine.save is names["mine"].save
+
+
+def test_the_lab_reads_the_notebooks_beside_it_and_says_which_is_missing(tmp_path: Path) -> None:
+    for lab in ("lab04", "lab15"):
+        (path,) = lab_notebooks(ROOT, lab)
+        shutil.copytree(path.parent, tmp_path / path.parent.name)
+    mine = earlier.answers(folder=tmp_path / "lab15_torchneuron")
+    assert list(mine.functions) == ["bucketed_losses"]
+    assert [each.wanted.lab for each in mine.problems] == ["lab06", "lab08", "lab11"]

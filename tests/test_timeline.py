@@ -1,0 +1,38 @@
+"""The timeline of PyTorch on Neuron: spans between releases, each with a statement."""
+
+import itertools
+
+import pytest
+
+from utils import timeline
+from utils.draw import software
+from utils.facts import fact
+
+
+def test_releases_are_in_order_and_before_the_day_they_were_looked_at() -> None:
+    dates = list(timeline.releases().values())
+    assert dates == sorted(set(dates)) and dates[-1] < timeline.looked_at()
+
+
+def test_spans_end_after_they_begin_and_no_lane_has_two_states_at_once() -> None:
+    releases = list(timeline.releases())
+    for _, group in itertools.groupby(timeline.spans(), lambda each: each.lane):
+        lane = list(group)
+        for each in lane:
+            if each.since and each.until:
+                assert releases.index(each.since) < releases.index(each.until)
+        for earlier, later in itertools.pairwise(lane):
+            assert earlier.until == later.since
+        assert all(fact(each.fact).source.startswith("https://") for each in lane)
+
+
+def test_the_gap_is_counted_in_days() -> None:
+    assert timeline.days_between("PyTorch/XLA to train", "TorchNeuron") == 151
+    with pytest.raises(StopIteration):
+        timeline.days_between("no such lane", "TorchNeuron")
+
+
+def test_the_figure_is_small_and_says_what_it_shows() -> None:
+    picture = software.ways("Bars over releases.")
+    assert picture.png.startswith(b"\x89PNG") and len(picture.png) < 40_000
+    assert repr(picture) == "Figure. Bars over releases."

@@ -1,0 +1,243 @@
+"""Exercise 4, the capstone: whether the earlier answers fit together, and which does not."""
+
+import random
+
+from utils.earlier import KINDS, WANTED, Problem, functions
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import not_judged, times
+from utils.exercises.lab08.resuming import PARTS
+from utils.exercises.lab15.finishing import (
+    HOMES,
+    NAMES,
+    benchmark,
+    compiles,
+    evaluation,
+    far_off,
+    in_words,
+    row,
+)
+
+ASTRAY = 0.05
+"""How far adapters may end from where they are led, as a share of the way there.
+
+Rounding differs between two devices, and AdamW enlarges it where a gradient is nearly zero. Tests
+keep right answers below a tenth of it, and the nearest wrong one, with no schedule, far above.
+"""
+
+
+def capstone_cases(rng: random.Random) -> list[Facts]:
+    every = rng.choice([2, 3])
+    kill = 2 * every + 1
+    rank = rng.choice([2, 3])
+    return [
+        {
+            "seed": rng.randrange(10**6),
+            "steps": kill + 2,
+            "save_every": every,
+            "names": rng.choice([["qkv", "up"], ["project", "up"], ["qkv", "down"]]),
+            "rank": rank,
+            "alpha": float(rng.choice([4, 5]) * rank),
+        }
+    ]
+
+
+def capstone_words(case: Facts) -> str:
+    kill = case["steps"] - 2
+    return (
+        f"{case['steps']} steps, saved every {case['save_every']}, killed after step {kill},"
+        f" adapters of rank {case['rank']} with alpha {case['alpha']:g} at"
+        f" {' and '.join(case['names'])}"
+    )
+
+
+def judge_capstone(case: Facts, facts: Facts) -> list[Criterion]:
+    problems = [_problem(*each) for each in facts["problems"]]
+    there = f"{len(HOMES) - sum(len(p.wanted.functions) for p in problems)} of {len(HOMES)}"
+    target = f"{len(HOMES)} of {len(HOMES)}"
+    if problems:
+        said = "; ".join(map(str, problems)) + ". The capstone needs them: solve these first"
+        return _nothing_but(0, said, there, target)
+    whole, resumed = _named(facts["whole"]), _named(facts["resumed"])
+    for life in (whole, resumed):
+        if raised := life.get("raised"):
+            return _nothing_but(0, _raised(raised, life), there, target)
+    if "storm" in whole:
+        message = (
+            f"a recompile storm, stopped after {whole['storm']} batches: pad each batch to"
+            " task.longest, so that all have one shape, and end each step with torch_xla.sync()"
+        )
+        return _nothing_but(6, message, f"{whole['compiles']} to train")
+    for name in ("add_lora", "resume", "bucketed_losses"):
+        if name not in whole["calls"]:
+            message = f"`fine_tune` never calls `mine.{name}` ({HOMES[name]}): use your answer"
+            return _nothing_but(1 if name == "add_lora" else 3, message)
+    return [
+        row(0, "", there, target),
+        _adapters(case, whole["effect"], whole),
+        _training(case, whole, resumed),
+        _resuming(case, whole, facts["killed"], resumed),
+        evaluation(resumed),
+        benchmark(resumed),
+        compiles(whole, resumed),
+    ]
+
+
+def _named(life: Facts) -> Facts:
+    """A life with the names of the parts in place of their numbers."""
+    names = functions("lab15")
+    made = {**life, "calls": [names[number] for number in life.get("calls", [])]}
+    if "raised" in life:
+        made["raised"] = {**life["raised"], "part": names[life["raised"]["part"]]}
+    return made
+
+
+def _nothing_but(place: int, message: str, measured: str = "", target: str = "") -> list[Criterion]:
+    rows = [not_judged(row(k, "")) for k in range(len(NAMES))]
+    rows[place] = row(place, message, measured, target)
+    return rows
+
+
+def _problem(exercise_id: str, kind: str, detail: str) -> Problem:
+    wanted = next(each for each in WANTED["lab15"] if each.id == exercise_id)
+    if kind not in KINDS:
+        raise ValueError(f"unknown problem {kind!r}")
+    return Problem(wanted, kind, detail)
+
+
+def _raised(raised: Facts, life: Facts) -> str:
+    part = raised["part"]
+    said = f"`{part}` ({HOMES[part]}) raised {raised['kind']}"
+    said += f": {raised['message']}" if raised["message"] else ""
+    advice = "does your glue hand over what that exercise describes?"
+    if part == "resume" and life["calls"].count("resume") == 1 and "resumed" not in life:
+        advice = (
+            "it has to load into the model, optimizer and scheduler that `run` has, and make none"
+            " of its own: this optimizer holds the adapters alone. And is the run that is resumed"
+            " made as the one that was saved, adapters first?"
+        )
+    return f"{said}. {advice}"
+
+
+def _adapters(case: Facts, effect: Facts, whole: Facts) -> Criterion:
+    scale, begun, end = 6.0, whole["begun"], whole.get("end")
+    gain, alone = effect["gain"], effect["trained"]
+    right = case["rank"] * sum(_in_and_out(name) for name in case["names"])
+    measured = f"{begun['trained']} parameters trained"
+    home = HOMES["add_lora"]
+    if effect["raised"]:
+        message = f"`add_lora` ({home}) raised {effect['raised']} on a model of one layer"
+    elif effect["start"] > 1e-6:
+        message = f"`add_lora` ({home}) changes the output at once: B has to begin with zeros"
+    elif alone != 2 * (5 + 4):
+        message = (
+            f"`add_lora` ({home}) leaves {times(alone, 'value')} trainable at a layer of 5 inputs"
+            " and 4 outputs with rank 2, and 18 are right: freeze everything but the two factors"
+        )
+    elif abs(gain - scale) > 0.01 * scale:
+        message = (
+            f"the adapters of {home} add {gain:.3g} where 6 is right (rank 2, alpha 6): the"
+            " factor alpha / rank is missing, or not that"
+        )
+    elif begun["trained"] != right:
+        message = (
+            f"{begun['trained']} values are trainable when `resume` is called, and {right} are the"
+            " adapters: call `mine.add_lora` with the task's names, rank and alpha, and let it"
+            " freeze the rest"
+        )
+    elif not begun["held"]:
+        message = (
+            "the optimizer does not hold the adapters of the model, or holds more: make it last,"
+            " when the model has its adapters and is on the device, from the parameters with"
+            " requires_grad"
+        )
+    elif end and end["base"] != begun["base"]:
+        message = "frozen weights of the base changed while it was trained"
+    else:
+        message = ""
+    return row(1, message, measured, f"{right} parameters")
+
+
+def _in_and_out(name: str) -> int:
+    """Inputs and outputs of a linear layer of the task's model, which is 16 wide."""
+    return {"qkv": 16 + 48, "project": 16 + 16, "up": 16 + 64, "down": 64 + 16}[name]
+
+
+def _training(case: Facts, whole: Facts, resumed: Facts) -> Criterion:
+    """The batches of the life without a kill; the losses of the one that goes on."""
+    steps, drawn = case["steps"], len(whole["truths"])
+    truths, losses = resumed["truths"], resumed["returned"]["losses"]
+    measured, message = f"{drawn} of {steps} batches", ""
+    if drawn != steps:
+        message = f"{drawn} batches were drawn after `resume`: one for each of {steps} steps"
+    elif losses is None or len(losses) != len(truths):
+        message = 'return {"losses": [...], ...} with a Python float for each step of this life'
+    elif wrong := [k for k, loss in enumerate(losses) if far_off(loss, truths[k])]:
+        k = wrong[0]
+        message = (
+            f"the loss of a step is {in_words(losses[k])}, and {truths[k]:.4f} for the same"
+            " sentences without padding. Is the padding masked (target -100), and are targets the"
+            " inputs shifted by one?"
+        )
+    elif whole["end"]["weights"] == whole["begun"]["weights"]:
+        message = "no weight changed: zero_grad, backward, then run.optimizer.step()"
+    elif whole["end"]["step"] != steps:
+        message = f"run.step is {whole['end']['step']} at the end: count it up after each step"
+    elif (off := whole["astray"]) is None or not off <= ASTRAY:
+        message = (
+            "the losses are those of your model, and the adapters end elsewhere than AdamW with"
+            f" task.lr leads them{f', {off:.0%} of the way off' if off else ''}. In each step once:"
+            " zero_grad, backward of the loss itself, run.optimizer.step(), run.scheduler.step()"
+        )
+    return row(2, message, measured, f"{steps}, with the right losses")
+
+
+def _resuming(case: Facts, whole: Facts, killed: Facts, resumed: Facts) -> Criterion:
+    every, kill = case["save_every"], case["steps"] - 2
+    due = list(range(every, kill + 1, every))
+    saved, twin = killed["saved"], {each["step"]: each for each in whole["saved"]}
+    home, target = HOMES["resume"], "equal to the bit"
+    measured = "not resumed"
+    after = resumed.get("resumed", {})
+    last = saved[-1] if saved else {}
+    wrong = [name for name in PARTS if after.get(name) != last.get(name)]
+    if killed["ended"] != "SIGKILL":
+        message = (
+            f"the process ended before it was killed ({killed['ended']}): does the loop train"
+            " until run.step is task.steps?"
+        )
+    elif [each["step"] for each in saved] != due:
+        message = (
+            f"`mine.save` was called after steps {[each['step'] for each in saved]}, and"
+            f" {due} were due before the kill: every task.save_every steps, when run.step is"
+            " counted up"
+        )
+    elif odd := [n for n in PARTS if last[n] != twin.get(last["step"], {}).get(n)]:
+        message = (
+            f"two runs that were not killed differ at step {last['step']} already, in"
+            f" {PARTS[odd[0]]}: something in `fine_tune` is drawn anew in each process"
+        )
+    elif after["step"] == 0 and last["step"]:
+        message = (
+            f"after the kill `resume` ({home}) left the run at step 0: hand it the same path in"
+            " each life, and let it put back what was saved"
+        )
+    elif wrong:
+        measured = f"{len(PARTS) - len(wrong)} of {len(PARTS)} parts"
+        message = f"`save` and `resume` ({home}) do not bring back {PARTS[wrong[0]]}" + (
+            f", and {times(len(wrong) - 1, 'other part')}" if wrong[1:] else ""
+        )
+    elif after["trained"] != last["trained"] or not after["held"]:
+        message = (
+            f"after `resume` ({home}) the optimizer no longer holds just the adapters, or others"
+            " are trainable: it has to load into what `run` has, and replace nothing"
+        )
+    elif differs := [n for n in PARTS if resumed["end"][n] != whole["end"][n]]:
+        measured = "another end"
+        message = (
+            "all was put back, and the end differs in"
+            f" {PARTS[differs[0]]}: use run.model, run.optimizer, run.scheduler and run.batches"
+            " after `resume`, and nothing that was drawn before it"
+        )
+    else:
+        measured, message = target, ""
+    return row(3, message, measured, target)

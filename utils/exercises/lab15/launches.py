@@ -1,0 +1,172 @@
+"""Exercise 3, two mistakes in a launch plan: plans with mistakes, and which they have."""
+
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion
+from utils.exercises.lab15.reading import MISTAKES, planned, vcpus
+
+_ASK = {
+    "shutdown": "what does InstanceInitiatedShutdownBehavior make of a shut-down?",
+    "clock": "UserData is to start with `shutdown -P +minutes`, at most 60 × hours of them",
+    "disk": "DeleteOnTermination in every entry of BlockDeviceMappings",
+    "tags": "the instance and the volume need the tag: look at each of TagSpecifications",
+    "image": "image.families has to hold the part of the instance's name before the dot",
+    "cost": "count instances × hours × usd_per_hour + disk_usd again, to the cent",
+    "permissions": "look for a * as the whole Action, or behind `ec2:`, and for RunInstances on *",
+    "quota": "EC2 counts vCPUs, not instances: facts['vcpu'] has those of one",
+}
+
+
+def launch_cases(rng: random.Random) -> list[Facts]:
+    """Eight plans: each mistake stands in two of them, and each plan has two."""
+    names = list(MISTAKES)
+    while True:
+        pairs = [*_pairs(rng, names), *_pairs(rng, names)]
+        if len({frozenset(pair) for pair in pairs}) == len(pairs):
+            break
+    return [{"plans": _planted(rng, pairs), "facts": {"vcpu": vcpus()}}]
+
+
+def _pairs(rng: random.Random, names: list[str]) -> list[tuple[str, str]]:
+    mixed = rng.sample(names, len(names))
+    return list(zip(mixed[::2], mixed[1::2], strict=True))
+
+
+def launch_words(case: Facts) -> str:
+    return f"{len(case['plans'])} plans with two mistakes each"
+
+
+def _plan(rng: random.Random) -> Facts:
+    """A right plan, with what of it is looked at."""
+    instance = rng.choice(["trn1.2xlarge", "trn1.2xlarge", "trn1.32xlarge"])
+    hours = rng.choice([1.5, 2.0, 3.0, 4.0, 6.0])
+    return planned(instance, hours)
+
+
+def _planted(rng: random.Random, pairs: list[tuple[str, str]]) -> list[Facts]:
+    """A plan with each pair of mistakes; of a mistake that can be made in two ways, each once."""
+    made: dict[str, int] = {}
+    plans = []
+    for pair in pairs:
+        plan = _plan(rng)
+        for name in pair:
+            made.setdefault(name, rng.randint(0, 1))
+            made[name] += 1
+            PLANT[name](plan, bool(made[name] % 2))
+        plans.append(plan)
+    return plans
+
+
+def _shutdown(plan: Facts, other: bool) -> None:
+    plan["request"]["InstanceInitiatedShutdownBehavior"] = "stop"
+
+
+def _clock(plan: Facts, other: bool) -> None:
+    data = plan["request"]["UserData"]
+    line = next(each for each in data.splitlines() if each.startswith("shutdown"))
+    late = re.sub(r"\+\d+", f"+{int(60 * plan['hours']) + 60}", line, count=1) + "\n"
+    plan["request"]["UserData"] = data.replace(line + "\n", late if other else "")
+
+
+def _disk(plan: Facts, other: bool) -> None:
+    plan["request"]["BlockDeviceMappings"][-1]["Ebs"]["DeleteOnTermination"] = False
+
+
+def _tags(plan: Facts, other: bool) -> None:
+    for each in plan["request"]["TagSpecifications"]:
+        if each["ResourceType"] == ("volume" if other else "instance"):
+            each["Tags"] = [tag for tag in each["Tags"] if tag["Key"] != "course"]
+
+
+def _image(plan: Facts, other: bool) -> None:
+    plan["image"] = {"name": "torchneuron", "sdk": "2.33", "families": ["trn2"]}
+
+
+def _cost(plan: Facts, other: bool) -> None:
+    """The price of one hour, or without the disk."""
+    cost = plan["cost"]
+    per_hour = cost["usd_per_hour"] * cost["instances"]
+    cost["total_usd"] = per_hour + cost["disk_usd"] if other else per_hour * cost["hours"]
+
+
+def _permissions(plan: Facts, other: bool) -> None:
+    statements = plan["policy"]["Statement"]
+    started = next(each for each in statements if "ec2:RunInstances" in each["Action"])
+    started |= {"Action": ["ec2:*"]} if other else {"Resource": "*"}
+
+
+def _quota(plan: Facts, other: bool) -> None:
+    plan["quota"] |= {"needed": 4} if other else {"needed": 1, "unit": "instances"}
+
+
+PLANT: dict[str, Callable[[Facts, bool], None]] = {
+    "shutdown": _shutdown,
+    "clock": _clock,
+    "disk": _disk,
+    "tags": _tags,
+    "image": _image,
+    "cost": _cost,
+    "permissions": _permissions,
+    "quota": _quota,
+}
+
+
+def mistakes(plan: Facts, vcpu: dict[str, int]) -> set[str]:
+    """The names of what is wrong with a plan."""
+    request, cost = plan["request"], plan["cost"]
+    clock = re.search(r"^shutdown -P \+(\d+)", request["UserData"], re.MULTILINE)
+    tagged = {
+        each["ResourceType"]
+        for each in request["TagSpecifications"]
+        if {"Key": "course", "Value": "trainium-course"} in each["Tags"]
+    }
+    total = cost["instances"] * cost["hours"] * cost["usd_per_hour"] + cost["disk_usd"]
+    needed = vcpu[plan["instance"]] * cost["instances"]
+    found = {
+        "shutdown": request["InstanceInitiatedShutdownBehavior"] != "terminate",
+        "clock": clock is None or int(clock[1]) > 60 * plan["hours"],
+        "disk": not all(e["Ebs"]["DeleteOnTermination"] for e in request["BlockDeviceMappings"]),
+        "tags": not {"instance", "volume"} <= tagged,
+        "image": plan["instance"].partition(".")[0] not in plan["image"]["families"],
+        "cost": abs(total - cost["total_usd"]) > 0.01,
+        "permissions": any(map(_too_wide, plan["policy"]["Statement"])),
+        "quota": (plan["quota"]["unit"], plan["quota"]["needed"]) != ("vCPU", needed),
+    }
+    return {name for name, wrong in found.items() if wrong}
+
+
+def _too_wide(statement: Any) -> bool:
+    actions = statement["Action"]
+    wide = any(each == "*" or each.endswith(":*") for each in actions)
+    return wide or ("ec2:RunInstances" in actions and statement["Resource"] == "*")
+
+
+def judge_launches(case: Facts, facts: Facts) -> list[Criterion]:
+    said = facts["said"]
+    right = [mistakes(plan, case["facts"]["vcpu"]) for plan in case["plans"]]
+    if any(each is None for each in said) or len(said) != len(right):
+        message = f"`find` returned {facts['kind']}: return a set of names, such as {{'cost'}}"
+        return [
+            criterion(n, 1, False, "", "", message if n == "shutdown" else "") for n in MISTAKES
+        ]
+    rows = []
+    for name, what in MISTAKES.items():
+        missed = sum(name in r and name not in s for r, s in zip(right, said, strict=True))
+        alarms = sum(name in s and name not in r for r, s in zip(right, said, strict=True))
+        message = ""
+        if missed:
+            message = f"not seen in {missed} of 2 plans: {what}. {_ASK[name]}"
+        elif alarms:
+            message = f"named for {alarms} of 6 plans that do not have it. {_ASK[name]}"
+        measured = f"{2 - missed} of 2 found, {alarms} false"
+        rows.append(criterion(name, 1, not message, measured, "2 of 2 found, 0 false", message))
+    # To name everything, or nothing, is no reading.
+    if len({frozenset(each) for each in said}) == 1:
+        first = "`find` names the same for every plan: compute each from the plan"
+        return [criterion(r.name, 1, False, r.measured, r.target, first * (k == 0))
+                for k, r in enumerate(rows)]  # fmt: skip
+    return rows

@@ -1,0 +1,143 @@
+"""How the answers of lab 15 are run, and what is seen of them, as plain values. Judges nothing."""
+
+import secrets
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from utils import devices, fresh
+from utils.earlier import Earlier
+from utils.exercises import Answer, Facts, Observer, apart, called, journal, training
+from utils.exercises.guard import Originals
+from utils.exercises.lab02.observe import Places, save_as_on_cuda, source_of
+from utils.exercises.lab02.problems import other_weights
+from utils.exercises.lab08.observe import ENVIRONMENT
+from utils.exercises.lab15 import lives, recording
+from utils.exercises.plain import describe, text
+from utils.exercises.watch import Steps, answered, counts, unused
+
+SECONDS = 25.0
+"""For one life of the capstone, which takes one or two."""
+
+
+def observe_port(answer: Answer, case: Facts) -> Facts:
+    """The same training on the CPU, on XLA and on a device that records, there in both precisions.
+
+    XLA comes first: a process whose first `backward` was on the CPU has no other on XLA.
+    """
+    from utils.meter import Meter
+
+    devices.get("xla").torch  # noqa: B018  the device has to be there first
+    spare = next(unused)
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = str(Path(folder, "weights.pt"))
+
+        def problem() -> tuple[Any, list[Any]]:
+            trained, batches = training.draw(case, spare)
+            save_as_on_cuda(trained.state_dict(), checkpoint)
+            return training.draw(other_weights(case), spare)[0], batches
+
+        model, batches = problem()
+        with Meter() as meter:
+            places = Places(model, Steps())
+            given = (model, batches, case["lr"], checkpoint)
+            xla = answered(answer, *given, devices.get("xla"), False)
+        seen = {**xla, **counts(meter.reading), "on_device": places.on.get("xla", 0)}
+        model, batches = problem()
+        cpu = answered(answer, model, batches, case["lr"], checkpoint, devices.get("cpu"), False)
+        found: Facts = {"xla": seen, "cpu": cpu, "named": _named(answer), "fake": {}}
+        for name, log_name, mixed in (("own", "log", False), ("mixed", "mixed_log", True)):
+            model, batches = problem()
+            log: list[str] = []
+            device = recording.RecordingDevice(log)
+            with recording.watched(model, log):
+                said = answered(answer, model, batches, case["lr"], checkpoint, device, mixed)
+            found["fake"][log_name] = "".join(log[:2000])
+            found[name] = said["items"] if mixed else said
+    return found
+
+
+def _named(answer: Answer) -> list[list[Any]] | None:
+    """The backends that the answer's cell names; None if its source is not known."""
+    try:
+        source = source_of(answer)
+        return recording.names_of_backends(source) if source else None
+    except (SyntaxError, ValueError):
+        return None
+
+
+def observe_marks(answer: Answer, case: Facts) -> Facts:
+    said = answer(list(case["names"]))
+    pairs = None
+    if isinstance(said, list | tuple):
+        given = [each if isinstance(each, list | tuple) else (each, None) for each in said[:100]]
+        pairs = [[text(each) for each in (*pair, None, None)[:2]] for pair in given]
+    return {"kind": describe(said), "said": pairs}
+
+
+def observe_launches(answer: Answer, case: Facts) -> Facts:
+    calls = [(plan, case["facts"]) for plan in case["plans"]]
+    said = called.each("lab15.ex3", answer, calls, ("utils.launch",))
+    kinds = (set, frozenset, list, tuple)
+    found = [
+        sorted({text(name) for name in list(each)[:40]}) if isinstance(each, kinds) else None
+        for each in said
+    ]
+    odd = next((each for each, names in zip(said, found, strict=True) if names is None), set())
+    return {"kind": describe(odd), "said": found}
+
+
+def observe_capstone(answer: Answer, case: Facts) -> Facts:
+    """One life without a kill, one that is killed, and one that goes on after it."""
+    mine = getattr(answer, "__globals__", {}).get("mine")
+    if not isinstance(mine, Earlier):
+        raise NameError("`mine` is not there: run the cell with earlier.answers() first")
+    # Their cells are run here: what they replace is put back, as what the answer's own cells do.
+    originals = Originals()
+    mine = mine.again()
+    originals.put_back()
+    parts = dict(mine.functions)
+    problems = [
+        # Where it was looked for is said by `mine` itself, and differs at grading.
+        [each.wanted.id, each.kind, each.detail if each.kind != "missing" else ""]
+        for each in mine.problems
+    ]
+    with tempfile.TemporaryDirectory() as scratch:
+        key = secrets.token_bytes(16)
+
+        def life(name: str, kill_at: int | None = None, short: bool = False) -> Any:
+            folder = Path(scratch, name)
+            folder.mkdir(exist_ok=True)
+            asked = (parts, case, folder / "run.ckpt", folder / "saved", key, kill_at, short)
+            run = fresh.run if kill_at is None else journal.dying
+            options = {"seconds": SECONDS, "environment": ENVIRONMENT}
+            return apart.observed(run, lives.live, answer, *asked, **options)
+
+        def saves(name: str) -> list[Facts]:
+            return journal.lines_of(Path(scratch, name, "saved"), key)
+
+        def killed() -> tuple[Facts, Any]:
+            ended = life("killed", kill_at=case["steps"] - 2)
+            seen = {"ended": ended if isinstance(ended, str) else "it came to its end"}
+            return {**seen, "saved": saves("killed")}, life("killed")
+
+        if problems:
+            life("whole", short=True)  # an answer that is not attempted says so first
+            return {"problems": problems, "whole": {}, "resumed": {}}
+        with ThreadPoolExecutor(2) as pool:  # the two have nothing of each other
+            first, second = pool.submit(life, "whole", short=True), pool.submit(killed)
+            whole = first.result()
+            if "raised" in whole:
+                return {"problems": [], "whole": whole, "resumed": {}}
+            whole["saved"] = saves("whole")
+            end, resumed = second.result()
+        return {"problems": [], "whole": whole, "killed": end, "resumed": resumed}
+
+
+OBSERVERS = {
+    "ex1": Observer("train", observe_port),
+    "ex2": Observer("mark", observe_marks),
+    "ex3": Observer("find", observe_launches),
+    "ex4": Observer("fine_tune", observe_capstone),
+}

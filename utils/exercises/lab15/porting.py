@@ -1,0 +1,141 @@
+"""Exercise 1, the script of lab 02 on any device: cases, and whether it ran rightly on three."""
+
+import random
+from math import inf
+
+from utils.exercises import Criterion, Facts
+from utils.exercises.criteria import criterion, distance, not_judged, right_numbers, times
+from utils.exercises.lab02.truth import clipped_losses
+from utils.exercises.training import training_case
+
+MIXED = 0.1
+"""How far a loss may lie from float64 in mixed precision: products in BF16 have 8 bits."""
+
+_FROZEN = (
+    "these are the losses of a model that never learns: on a lazy device `model.to` makes new"
+    " parameters. Make the optimizer after the move"
+)
+_UNCLIPPED = "these are the losses without clipping, which is part of the training"
+
+
+def port_cases(rng: random.Random) -> list[Facts]:
+    return [training_case(rng, rng.randint(3, 5))]
+
+
+def port_words(case: Facts) -> str:
+    return f"{case['steps']} steps"
+
+
+def judge_port(case: Facts, facts: Facts) -> list[Criterion]:
+    steps, fake = case["steps"], facts["fake"]
+    right = clipped_losses(case)
+    known = {
+        _FROZEN: clipped_losses({**case, "lr": 0.0}),
+        _UNCLIPPED: clipped_losses(case, inf),
+        "these are the losses of gradients that add up: where is zero_grad?": clipped_losses(
+            case, zero_grad=False
+        ),
+    }
+    advice = (
+        "compare with the script: weights from the file, float32 unless `mixed`, clipping, one"
+        " update a batch"
+    )
+
+    def losses(name: str, weight: int, where: str) -> Criterion:
+        asked = ("train", "batch")
+        return right_numbers(name, weight, facts[where], right, known, advice, asked)
+
+    rows = [
+        losses("losses on cpu", 1, "cpu"),
+        losses("losses on xla", 2, "xla"),
+        losses("losses on a device of our own", 1, "own"),
+        _order(3, steps, fake["log"]),
+        _mixed(1, right, facts["mixed"], fake["mixed_log"]),
+        _counts(1, steps, facts["xla"]),
+        _names(1, facts["named"]),
+    ]
+    # To run on the CPU whatever is asked for, and to return nothing, wins nothing.
+    if not facts["cpu"]["items"]:
+        return [rows[0], *map(not_judged, rows[1:])]
+    if facts["xla"]["on_device"] != steps:
+        message = (
+            f"{facts['xla']['on_device']} of {steps} forward passes ran on XLA when the device was"
+            " `devices.get('xla')`: move the model and each batch to device.torch"
+        )
+        rows = [rows[0], *map(not_judged, rows[1:])]
+        rows[1] = not_judged(rows[1], message)
+    return rows
+
+
+def _order(weight: int, steps: int, log: str) -> Criterion:
+    """forward F, backward B, update U, mark_step M, wait W."""
+    name, target = "order of a step", "forward, backward, update, mark_step"
+    plain = "".join(letter for letter in log if letter in "FBUMW")
+    message, done = "", plain.count("M")
+    if plain.rstrip("W") != "FBUM" * steps:
+        if not done:
+            message = "device.mark_step() is never called: a lazy device waits for it"
+        elif done != steps:
+            message = f"device.mark_step() ran {times(done, 'time')} for {times(steps, 'step')}"
+        elif plain.strip("W").replace("W", "") == "FBUM" * steps:
+            message = "device.wait() within the loop stops the device each time: once, at the end"
+        else:
+            message = "mark_step is the end of the step: after optimizer.step(), once"
+    elif plain.count("W") != 1:
+        message = (
+            "the script ends with torch.cuda.synchronize(): say device.wait() there, once, so that"
+            " who measures `train` measures its work"
+        )
+    return criterion(name, weight, not message, f"{done} of {steps} marked", target, message)
+
+
+def _mixed(weight: int, right: list[float], items: list, log: str) -> Criterion:
+    """A enters autocast, a leaves it."""
+    name, target = "mixed precision", "forward and loss within device.autocast"
+    # All after a step's mark is the next one's; without any mark there is one step to look at.
+    steps = log.split("M")[:-1] or [log]
+    message = ""
+    if "A" not in log:
+        message = "with mixed=True nothing ran in device.autocast(): autocast(mixed) serves both"
+    elif not all(map(_forward_alone, steps)):
+        message = (
+            "the block is for the forward pass and the loss of every step; backward comes after it,"
+            " and the update is in none"
+        )
+    elif items is None or len(items) != len(right) or any(isinstance(x, str) for x in items):
+        message = "with mixed=True it returned something else than a float a batch"
+    elif distance(items, right) > MIXED:
+        message = "with mixed=True the losses are others: is it the same training?"
+    return criterion(name, weight, not message, "", target, message)
+
+
+def _forward_alone(step: str) -> bool:
+    """Whether the forward pass of a step is within autocast, and its backward after that."""
+    entered = step.find("A") < step.find("F") < step.find("a") < step.find("B")
+    return entered and "A" in step and step.rfind("A") < step.find("B")
+
+
+def _counts(weight: int, steps: int, xla: Facts) -> Criterion:
+    ran, reads = xla["executions"], xla["reads"]
+    message = ""
+    if reads > 1:
+        message = "each read makes the host wait: keep loss.detach(), read all of them at the end"
+    elif not steps <= ran <= steps + 1:
+        message = "one execution a step, and one to bring the losses together"
+    measured = f"{times(ran, 'execution')}, {times(reads, 'read')}"
+    target = f"{steps} to {steps + 1}, 1 read"
+    return criterion("executions on xla", weight, not message, measured, target, message)
+
+
+def _names(weight: int, named: list) -> Criterion:
+    message = ""
+    if named is None:
+        message = "the source of `train` is not known: write it with def in the cell above"
+    elif named:
+        word, line = named[0]
+        message = (
+            f"line {line} of the cell names {word}: ask `device`, which knows, and leave out what"
+            " only a GPU has"
+        )
+    measured = times(len(named or []), "name")
+    return criterion("no backend named", weight, not message, measured, "0 names", message)

@@ -1,0 +1,166 @@
+"""What must hold before a start: who asks, quota, image, network. Reads only; starts nothing."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from utils.launch.aws.session import Denied, Refused, Session, code_of
+from utils.launch.aws.things import ON_EC2
+from utils.launch.known import Quota, family, vcpus
+from utils.launch.names import OWN, TAG
+from utils.launch.plans import Plan
+
+
+def ready(aws: Session, planned: Plan, request: dict[str, Any]) -> dict[str, Any]:
+    """RunInstances as it will be sent: the request of the plan with image and security group.
+
+    Raises:
+        Refused: if quota, image, profile, security group or a permission is missing; says which.
+    """
+    quota(aws, planned)
+    image = _image(aws, planned)
+    _profile(aws)
+    disk, *_ = request["BlockDeviceMappings"]
+    full = request | {
+        "ImageId": image.id,
+        "SecurityGroupIds": [_group(aws)],
+        "BlockDeviceMappings": [disk | {"DeviceName": image.root}],
+    }
+    if disk["Ebs"]["VolumeSize"] < image.least_gb:
+        raise Refused(f"the image needs a disk of {image.least_gb} GB: give it with --disk")
+    _may_start(aws, full)
+    return full
+
+
+def quota(aws: Session, planned: Plan) -> None:
+    """Refuses if the account's quota does not hold what the plan needs beside what runs."""
+    needed = planned.quota
+    if needed is None:
+        raise Refused(
+            f"the vCPUs of {planned.instance} are not known, so its quota cannot be checked"
+        )
+    try:
+        allowed, used = _allowed(aws, needed), _used(aws, planned)
+    except Denied:
+        raise
+    except Refused as error:
+        raise Refused(
+            f"the quota '{needed.name}' could not be read, so nothing is started. Look for it in "
+            f"Service Quotas: {error}"
+        ) from error
+    if allowed < used + needed.needed:
+        raise Refused(
+            f"the quota '{needed.name}' in {aws.region} is {allowed:g} {needed.unit}, of which "
+            f"{used} are in use; this needs {needed.needed} more. Ask for "
+            f"{used + needed.needed} {needed.unit} in Service Quotas; it can take days"
+        )
+
+
+def _allowed(aws: Session, needed: Quota) -> float:
+    if needed.code:
+        found = aws.call(
+            "service-quotas",
+            "get_service_quota",
+            ServiceCode=needed.service,
+            QuotaCode=needed.code,
+        )
+        return float(found["Quota"]["Value"])
+    pages = aws.pages("service-quotas", "list_service_quotas", ServiceCode=needed.service)
+    for page in pages:
+        for each in page["Quotas"]:
+            if each["QuotaName"] == needed.name:
+                return float(each["Value"])
+    raise Refused(f"{needed.service} lists no quota of that name in {aws.region}")
+
+
+def _used(aws: Session, planned: Plan) -> int:
+    """vCPUs of the family's instances that run; SageMaker does not say what its quota holds."""
+    if planned.where != "ec2":
+        return 0
+    wanted = "inf" if family(planned.instance).startswith("inf") else "trn"
+    filters = [
+        {"Name": "instance-type", "Values": [f"{wanted}*"]},
+        {"Name": "instance-state-name", "Values": list(ON_EC2[:3])},
+    ]
+    pages = aws.pages("ec2", "describe_instances", Filters=filters)
+    each = [i for page in pages for r in page["Reservations"] for i in r["Instances"]]
+    return sum(vcpus(instance["InstanceType"]) for instance in each)
+
+
+@dataclass(frozen=True)
+class _Found:
+    id: str
+    root: str
+    least_gb: int
+
+
+def _image(aws: Session, planned: Plan) -> _Found:
+    image = planned.image
+    if image.find == "parameter":
+        try:
+            answer = aws.call("ssm", "get_parameter", Name=image.key)
+        except Refused as error:
+            if code_of(error) != "ParameterNotFound":
+                raise
+            raise Refused(
+                f"{aws.region} has no parameter {image.key}: the image is not published there any "
+                "more. Try another region, or --image torchneuron on a machine that it runs on"
+            ) from error
+        listed = _images(aws, ImageIds=[answer["Parameter"]["Value"]])
+    else:
+        named = [{"Name": "name", "Values": [image.key]}]
+        listed = _images(aws, Owners=["amazon"], Filters=named)
+    if not listed:
+        raise Refused(f"{aws.region} has no image '{image.key}' of AWS")
+    newest = max(listed, key=lambda each: each.get("CreationDate", ""))
+    root = newest["RootDeviceName"]
+    sizes = [
+        disk["Ebs"].get("VolumeSize", 0)
+        for disk in newest.get("BlockDeviceMappings", ())
+        if disk["DeviceName"] == root and "Ebs" in disk
+    ]
+    return _Found(newest["ImageId"], root, max(sizes, default=0))
+
+
+def _images(aws: Session, **what: Any) -> list[dict[str, Any]]:
+    return list(aws.call("ec2", "describe_images", **what)["Images"])
+
+
+def _profile(aws: Session) -> None:
+    try:
+        aws.call("iam", "get_instance_profile", InstanceProfileName=OWN)
+    except Refused as error:
+        if code_of(error) != "NoSuchEntity":
+            raise
+        raise Refused(
+            f"there is no instance profile {OWN}, without which no session can be opened: the "
+            "plan's first steps make it"
+        ) from error
+
+
+def _group(aws: Session) -> str:
+    """The security group of the course, which must have no inbound rule."""
+    named = [{"Name": "group-name", "Values": [OWN]}, {"Name": f"tag:{TAG}", "Values": [OWN]}]
+    found = aws.call("ec2", "describe_security_groups", Filters=named)["SecurityGroups"]
+    if not found:
+        raise Refused(
+            f"there is no security group {OWN} with the tag {TAG}={OWN} in {aws.region}: the "
+            "plan's first steps make it"
+        )
+    if found[0]["IpPermissions"]:
+        raise Refused(
+            f"the security group {OWN} lets something in, and nothing needs to: remove its inbound "
+            "rules"
+        )
+    return found[0]["GroupId"]
+
+
+def _may_start(aws: Session, full: dict[str, Any]) -> None:
+    """Ask EC2 whether it would start this, without starting it."""
+    asked = {name: value for name, value in full.items() if name != "ClientToken"}
+    try:
+        aws.call("ec2", "run_instances", **asked, DryRun=True)
+    except Refused as error:
+        if code_of(error) != "DryRunOperation":
+            raise
+    else:
+        raise Refused("EC2 did not answer a question about a start as it should; nothing is done")

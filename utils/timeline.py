@@ -1,0 +1,61 @@
+"""Since when, and until when, each way to use PyTorch on Neuron has existed: spans between releases
+of the SDK, from `utils/data/neuron_timeline.yaml`.
+"""
+
+import datetime
+from dataclasses import dataclass
+from functools import cache
+
+from utils.facts import fact
+from utils.facts.records import content
+
+FILE = "neuron_timeline.yaml"
+
+
+@dataclass(frozen=True)
+class Span:
+    """One state of one way. since, until: the release that began and ended it; "" if it was so
+    before the first release known here, or still is. fact: the key of the statement that says it.
+    """
+
+    lane: str
+    state: str
+    fact: str
+    since: str = ""
+    until: str = ""
+
+
+@cache
+def releases() -> dict[str, datetime.date]:
+    """The releases of the Neuron SDK and their dates, oldest first."""
+    return dict(content(FILE)["releases"])
+
+
+@cache
+def spans() -> tuple[Span, ...]:
+    """All spans, lane by lane.
+
+    Raises: KeyError for a release or a fact that is not there.
+    """
+    found = tuple(Span(**entry) for entry in content(FILE)["spans"])
+    for each in found:
+        fact(each.fact)
+        for release in filter(None, (each.since, each.until)):
+            releases()[release]
+    return found
+
+
+def looked_at() -> datetime.date:
+    """The day on which the sources were read last."""
+    return content(FILE)["looked_at"]
+
+
+def days_between(ended: str, began: str) -> int:
+    """Days from the end of one lane's support to the begin of another's public one.
+
+    >>> days_between("PyTorch/XLA in images", "TorchNeuron in images")
+    63
+    """
+    end = next(each.until for each in spans() if each.lane == ended and each.state == "supported")
+    begin = next(each.since for each in spans() if each.lane == began and "public" in each.state)
+    return (releases()[begin] - releases()[end]).days
