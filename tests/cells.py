@@ -1,5 +1,6 @@
 """Run the cells of a lab and judge answers to its exercises, as the tests of every lab do."""
 
+import contextlib
 import json
 import linecache
 import random
@@ -32,9 +33,11 @@ def code_of(lab: str) -> dict[str, str]:
 def names_of(lab: str) -> dict:
     """What the notebook of a lab with solutions defines, without running its checks."""
     found: dict = {"__name__": "notebook"}
-    for name, source in code_of(lab).items():
-        if name not in NOT_RUN and not name.endswith("-check"):
-            run_cell(source, f"<{name}>", found)
+    (path,) = catalog.lab_notebooks(ROOT, lab)
+    with contextlib.chdir(path.parent):  # as Jupyter does
+        for name, source in code_of(lab).items():
+            if name not in NOT_RUN and not name.endswith("-check"):
+                run_cell(source, f"<{name}>", found)
     return found
 
 

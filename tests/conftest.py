@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,46 @@ _folder = tempfile.TemporaryDirectory(prefix="course-tests-")  # removed when th
 os.environ.setdefault("COURSE_PROGRESS", str(Path(_folder.name, "progress.json")))
 
 from tests.lab99 import course as lab99  # noqa: E402
+
+COMPILE_FAST = (
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    " --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_enable_fast_math=false"
+)
+"""XLA's flags for the tests of this folder, which compile thousands of graphs to count them: in a
+seventh of the time. Notebooks run with XLA's own, as for learners. XLA reads them once, when a
+process first asks for a device.
+"""
+
+os.environ["XLA_FLAGS"] = COMPILE_FAST  # some modules ask for it when they are imported
+
+
+def pytest_collection_finish() -> None:
+    os.environ["XLA_FLAGS"] = ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    # It is called for what lies in this folder only, not for notebooks that nbval runs.
+    os.environ["XLA_FLAGS"] = COMPILE_FAST
+    try:
+        return (yield)
+    finally:
+        os.environ["XLA_FLAGS"] = ""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """A file's tests stay together, but notebooks that papermill runs, each in a process of its
+    own, go to whichever worker is free: they are a third of all the time, in one file.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return nodeid if file.endswith("test_papermill.py") else file
+
+    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture

@@ -143,6 +143,24 @@ def test_a_faulty_entry_is_named_with_its_fault(entry: dict, said: str) -> None:
         [*_leaves({"chip": {"rate": {"valeu": 1, "unit": "GHz"}}})]
 
 
+def test_no_text_of_the_data_is_cut_by_a_comma() -> None:
+    """In a YAML mapping on one line a comma ends a text that has no quotes; what follows becomes a
+    key without a value.
+    """
+
+    def keys_without_value(entry: object) -> list[str]:
+        if isinstance(entry, list):
+            return [found for each in entry for found in keys_without_value(each)]
+        if not isinstance(entry, dict):
+            return []
+        cut = [str(key) for key, value in entry.items() if value is None and " " in str(key)]
+        return cut + keys_without_value(list(entry.values()))
+
+    assert {path.name: keys_without_value(content(path.name)) for path in DATA.glob("*.yaml")} == {
+        path.name: [] for path in DATA.glob("*.yaml")
+    }
+
+
 def test_no_figure_hides_as_a_number_in_a_formula() -> None:
     for each in EVERY:
         for number in re.findall(r"[\d.]+", re.sub(r"\{[^}]+\}", "", each.formula)):

@@ -37,6 +37,17 @@ def test_a_function_of_a_notebook_takes_what_it_refers_to_along() -> None:
     assert fresh.run(lambda: [helper(n) for n in range(3)]) == [0, 7, 14]
 
 
+def test_a_server_can_be_started_early_and_more_than_once() -> None:
+    begun = "from multiprocessing import forkserver as f; from utils import fresh\n"
+    code = begun + (
+        "fresh.start(); first = f._forkserver._forkserver_pid; fresh.start()\n"
+        "assert first and f._forkserver._forkserver_pid == first\n"
+        "print(fresh.run(lambda: 6 * 7))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert told.stdout.split() == ["42"], told.stderr
+
+
 def test_a_large_result_arrives() -> None:
     assert len(fresh.run(lambda: bytes(10_000_000))) == 10_000_000
 

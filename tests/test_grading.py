@@ -17,6 +17,7 @@ import pytest
 
 import utils.exercises
 from tests import hostile
+from tests.hostile import PATIENT
 from tests.wrong_answers import lab03 as wrong_answers
 from utils import labgen
 from utils.commands import grade as command
@@ -656,7 +657,9 @@ def test_lab_03_scores_full_marks_and_none(tmp_path: Path, monkeypatch: pytest.M
     hostile.hand_in(tmp_path / "inbox" / "wrong", made)
     untouched = json.loads(labgen.learner_version(json.loads(solution.read_text()), "lab03"))
     hostile.hand_in(tmp_path / "inbox" / "untouched", untouched)
-    rows = batch.grade(tmp_path / "inbox", tmp_path / "out", root, "lab03", seed="s")
+    rows = batch.grade(
+        tmp_path / "inbox", tmp_path / "out", root, "lab03", seed="s", limits=PATIENT
+    )
     found = {row.student: row for row in rows}
     assert found["solution"].total == 40
     assert found["untouched"].total == 0

@@ -1,5 +1,6 @@
 """The contract of every lab: generated from its solution, and wrong answers are refused by name."""
 
+import contextlib
 import importlib
 import subprocess
 import sys
@@ -45,7 +46,8 @@ def prepared(lab: str) -> dict[str, tuple[dict, str]]:
             continue
         if part == "code":
             found[name] = dict(names), catalog.text(cell)
-        run_cell(catalog.text(cell), f"<{cell['id']}>", names)
+        with contextlib.chdir(path.parent):  # as Jupyter does
+            run_cell(catalog.text(cell), f"<{cell['id']}>", names)
     return found
 
 

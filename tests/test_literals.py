@@ -10,6 +10,7 @@ import json
 import operator
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,7 @@ def digits(number: float) -> str:
 SI = {"TFLOPS": "FLOPS", "PFLOPS": "FLOPS", "TB/s": "B/s", "GB/s": "B/s", "GHz": "Hz"}
 
 
+@cache
 def telling() -> set[float]:
     """Numbers that are hardly anything but a quoted fact: rates and prices of three digits and
     more, from 100 on or with a fraction of two digits, no multiple of 10 or 32, prices also in

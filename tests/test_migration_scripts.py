@@ -42,7 +42,6 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
     env.set_defaults()
     settings = {**os.environ, "PJRT_DEVICE": "CPU", "CUDA_VISIBLE_DEVICES": ""}
     settings["OMP_NUM_THREADS"] = "1"  # threads gain nothing for so small a model
-    settings["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # compiles in a third of the time
     arguments = [sys.executable, *map(str, command)]
     return subprocess.run(arguments, env=settings, capture_output=True, text=True, timeout=240)
 

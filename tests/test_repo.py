@@ -36,16 +36,16 @@ LAYERS = (
     (
         "audit and models",
         "accumulate audit buckets collectives corpus decision fleet formats hardware manifest "
-        "kernels mx nki_validation planner roofline simulator sparsity tco topology "
-        "training_memory",
+        "kernels launch mx nki_validation planner roofline serving simulator sparsity tco timeline "
+        "topology training_memory",
     ),
     (
         "instruments",
-        "checkpoint coldstart doctor env fresh graph hlo lesson loading meter networks parity "
-        "precision spmd traces",
+        "bench checkpoint coldstart device_cells devices doctor env finetune fresh graph hlo "
+        "lesson loading meter networks neuron_stub parity precision spmd traces",
     ),
     ("drawing and widgets", "dashboard draw report widgets"),
-    ("checks and exercises", "exercises check labgen progress quiz quizzes readme runner"),
+    ("checks and exercises", "earlier exercises check labgen progress quiz quizzes readme runner"),
     ("grading", "grading"),
     ("command line", "commands"),
 )
@@ -137,7 +137,7 @@ def test_links_between_files_lead_somewhere(path: Path) -> None:
 
 @every_executed
 def test_outputs_are_kept_and_counted_from_one(path: Path) -> None:
-    skipped = {"nbval-skip", "device-only"}
+    skipped = {"nbval-skip"}
     ran = [cell for cell in code_cells(path) if not skipped & set(catalog.tags(cell))]
     assert [cell["execution_count"] for cell in ran] == list(range(1, len(ran) + 1))
     assert outputs(path), "no output at all: store them with: course.py run --save"

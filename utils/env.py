@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # torch-xla does not pin torch, and any other pair fails at import; pyproject.toml pins the same
 # two.
 PAIR = {"torch": "2.9.1", "torch-xla": "2.9.0"}
+LAST_ON_XLA = (2, 9)  # torch-neuronx up to this version is built on PyTorch/XLA, later is native
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,31 @@ def set_defaults() -> None:
 
     A value that is set already is kept, so that the same notebook runs on a Trainium instance.
     """
-    neuron = Path("/dev/neuron0").exists() and importlib.util.find_spec("torch_neuronx")
+    neuron = Path("/dev/neuron0").exists() and neuron_through() == "xla"
     os.environ.setdefault("PJRT_DEVICE", "NEURON" if neuron else "CPU")
     # The C++ side logs to stderr at level INFO what a learner cannot act on; warnings and errors
     # stay.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     _preload_libpython()
+
+
+def neuron_through() -> str:
+    """How this Python reaches a Neuron device: "xla", "native" (TorchNeuron), or "" for not at all.
+
+    Both come in a package called torch-neuronx; its version tells them apart.
+    """
+    found = _version("torch-neuronx")
+    if not found:
+        return ""
+    return "xla" if tuple(map(int, found.split(".")[:2])) <= LAST_ON_XLA else "native"
+
+
+def _version(package: str) -> str:
+    """The installed version, without what follows a plus sign; "" if it is not installed."""
+    try:
+        return importlib.metadata.version(package).partition("+")[0]
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def _preload_libpython() -> None:
@@ -87,7 +107,21 @@ def _preload_libpython() -> None:
 
 def check(devices: int | None = None) -> list[Component]:
     """The state of every component, in the order in which they depend on each other."""
+    if neuron_through() == "native" and not importlib.util.find_spec("torch_xla"):
+        return [_torchneuron(), _progress()]
     return [_python(), *map(_package, PAIR), _device(devices), _progress()]
+
+
+def _torchneuron() -> Component:
+    """A kernel with TorchNeuron is sound, and cannot run the notebooks: say which one can."""
+    versions = f"torch {_version('torch')} and torch-neuronx {_version('torch-neuronx')}"
+    return Component(
+        "TorchNeuron",
+        False,
+        f"this Python has {versions}, and the notebooks need torch {PAIR['torch']} with torch-xla"
+        f" {PAIR['torch-xla']}, which no Python can hold besides: {_ADVICE}. Device cells run from"
+        f" there in this Python; if they do not find it, set COURSE_NEURON_PYTHON={sys.executable}",
+    )
 
 
 def _python() -> Component:
@@ -105,12 +139,14 @@ _ADVICE = (
 
 
 def _package(name: str) -> Component:
-    try:
-        found = importlib.metadata.version(name).partition("+")[0]
-    except importlib.metadata.PackageNotFoundError:
+    found, needed = _version(name), PAIR[name]
+    if not found:
         return Component(name, False, f"not installed in {sys.executable}: {_ADVICE}")
-    if found != PAIR[name]:
-        return Component(name, False, f"{found}, but the course needs {PAIR[name]}: {_ADVICE}")
+    # AWS's last environment on PyTorch/XLA pairs torch and torch-xla itself, as torch 2.9.0.
+    if neuron_through() == "xla" and found.split(".")[:2] == needed.split(".")[:2]:
+        return Component(name, True, f"{found}, of AWS's environment with PyTorch/XLA")
+    if found != needed:
+        return Component(name, False, f"{found}, but the course needs {needed}: {_ADVICE}")
     return Component(name, True, found)
 
 

@@ -5,7 +5,8 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 from utils.facts import Figure, Unknown, figure, figures
 
@@ -61,6 +62,12 @@ def machine(key: str, level: str | None = None) -> Machine:
         Unknown: a figure that is needed is published nowhere.
         ValueError: no such key or level.
     """
+    found = _machine(key, level)
+    return replace(found, flops=dict(found.flops))  # who changes it changes nobody else's
+
+
+@cache
+def _machine(key: str, level: str | None) -> Machine:
     if not _keys(key):
         known = [k.split(".")[0] for k in figures() if k.endswith(".hbm.capacity")]
         raise ValueError(f"no chip or instance {key!r} in the facts; chips are {', '.join(known)}")

@@ -66,6 +66,17 @@ def kernel_environment(base: dict[str, str] | None = None) -> Iterator[dict[str,
         yield environment
 
 
+def side_by_side(programs: int) -> dict[str, str]:
+    """Environment variables for programs that run at the same time, so that they share the cores.
+
+    NumPy and torch take a thread for each core. With more threads than cores each waits for one
+    that does not run: a matrix product of two programs on two cores then takes five times as long.
+    """
+    threads = str(max(1, len(os.sched_getaffinity(0)) // programs))
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    return {name: os.environ.get(name, threads) for name in names}
+
+
 def execute(source: Path, target: Path) -> Run:
     """Execute one notebook here, in a kernel that is a child of this process."""
     import papermill
@@ -128,7 +139,7 @@ def execute_all(
     Returns the runs in the order of `jobs`. Without `environment` the present one is used, but the
     learner's progress file never is.
     """
-    base = dict(os.environ if environment is None else environment)
+    base = dict(os.environ if environment is None else environment) | side_by_side(workers)
     with ThreadPoolExecutor(workers) as pool:
         running = [pool.submit(_execute_apart, *job, base) for job in jobs]
         for finished in as_completed(running):

@@ -1,8 +1,7 @@
 """Submissions to lab 99 that a grader must survive, and a course to grade them in.
 
 Each maker takes the folder of a student and writes what that student hands in. All of them but the
-unreadable ones
-answer exercise 2 rightly: its 8 points show whether trouble in exercise 1 spreads.
+unreadable ones answer exercise 2 rightly: its 8 points show whether trouble in exercise 1 spreads.
 """
 
 import copy
@@ -13,8 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab99 import course as lab99
+from utils.grading.confine import Limits
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+PATIENT = Limits(seconds=180)
+"""For tests of what real labs are given, which are no tests of how fast a busy machine is."""
+
 Notebook = dict[str, Any]
 
 MEAN = """

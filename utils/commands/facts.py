@@ -1,6 +1,6 @@
 """List the quoted facts to look up again; show figures by key, claims of articles by text.
 
-Figures come from utils/data/chips.yaml, instances.yaml and costs.yaml, statements from
+Figures come from utils/data: chips, instances, costs and launch (.yaml), statements from
 software.yaml, claims from claims.csv. Limits: prices {price} days, statements about software
 {software}, documentation and estimates {documentation}.
 """

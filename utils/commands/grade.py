@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", help="private; drawn and kept in OUT/seed.txt if not given")
     parser.add_argument("--jobs", type=_count, default=2, help="submissions at a time (default 2)")
     parser.add_argument(
-        "--seconds", type=_positive, default=30, help="time for one exercise (default 30)"
+        "--seconds", type=_positive, default=60, help="time for one exercise (default 60)"
     )
     given = parser.parse_args(argv)
     try:

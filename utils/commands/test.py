@@ -8,13 +8,15 @@ import sys
 
 from utils.catalog import ROOT
 from utils.install import system_packages
-from utils.runner import kernel_environment
+from utils.runner import kernel_environment, side_by_side
 
 PROGRAMS = {"chromium": "chromium", "bubblewrap": "bwrap"}
 """What the tests start beside Python: Debian package to program."""
 
 LIBRARIES = {"libatomic1": "libatomic.so.1"}
 """What those programs load and a minimal system lacks: Debian package to library."""
+
+WORKERS = 2
 
 EVERYTHING = (
     "tests",
@@ -24,7 +26,7 @@ EVERYTHING = (
     "--doctest-modules",
     "--nbval",
     # A notebook's cells share one kernel, so a notebook must not be split among workers.
-    *("-n", "2", "--dist", "loadfile"),
+    *("-n", str(WORKERS), "--dist", "loadfile"),
 )
 NBVAL = (
     "--nbval-current-env",
@@ -57,6 +59,7 @@ def main(argv: list[str]) -> int:
     if missing := system_packages(wanted):
         _announce_missing(missing)
     base = {key: value for key, value in os.environ.items() if key != "COURSE_PROGRESS"}
-    with kernel_environment({**base, "COURSE_STRICT": "1"}) as environment:
+    base |= side_by_side(WORKERS) | {"COURSE_STRICT": "1"}
+    with kernel_environment(base) as environment:
         command = [sys.executable, "-m", "pytest", *NBVAL, *(argv or EVERYTHING)]
         return subprocess.run(command, cwd=ROOT, env=environment).returncode

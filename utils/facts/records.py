@@ -1,6 +1,6 @@
 """Figures of chips and instances: `figure("trainium2.hbm.bandwidth")`.
 
-An entry in `utils/data/chips.yaml`, `instances.yaml` or `costs.yaml` is
+An entry in `utils/data/chips.yaml`, `instances.yaml`, `costs.yaml` or `launch.yaml` is
 
     {value: 2.9, unit: TB/s, source: trainium2, status: ..., date: ..., note: ..., also: [...],
      history: [...]}
@@ -25,7 +25,7 @@ from typing import Any
 from utils.facts import units
 
 DATA = Path(__file__).parent.parent / "data"
-FILES = ("chips.yaml", "instances.yaml", "costs.yaml")
+FILES = ("chips.yaml", "instances.yaml", "costs.yaml", "launch.yaml")
 NEVER = datetime.date.max
 FIELDS = frozenset("value formula unit source status date note also history".split())
 STATUSES = ("primary", "vendor-claim", "third-party-estimate", "derived", "local-check")
@@ -198,7 +198,12 @@ def figure(key: str) -> Figure:
 
 def figures(prefix: str = "") -> dict[str, Figure]:
     """All figures whose key begins with `prefix`, such as "trainium2.rate."."""
-    return {key: figure(key) for key in _all() if key.startswith(prefix)}
+    return {key: figure(key) for key in _keys(prefix)}
+
+
+@cache
+def _keys(prefix: str) -> tuple[str, ...]:
+    return tuple(key for key in _all() if key.startswith(prefix))
 
 
 _OPERATORS = {

@@ -1,6 +1,6 @@
 """Units of the facts, through pint: conversion, and arithmetic that checks them."""
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def _short(number: float) -> float:
     return float(f"{number:.15g}")
 
 
+@lru_cache(4096)
 def convert(value: float, unit: str, to: str) -> float:
     """`value` in another unit.
 

@@ -9,13 +9,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from utils import catalog
+from utils.earlier import Wanted
 from utils.exercises import Facts
-from utils.grading import choose, folders, inbox, lab, marking, pour, report, sandbox, scan
+from utils.grading import beside, choose, folders, inbox, lab, marking, pour, report, sandbox, scan
 from utils.grading.attempts import Attempt, attempts_of
+from utils.grading.beside import Beside
 from utils.grading.confine import Host, Limits
 from utils.grading.gradebook import Book, Score
 from utils.grading.inbox import Submission
-from utils.grading.lab import Lab
+from utils.grading.lab import Cell, Lab
 from utils.grading.marking import Mark
 from utils.grading.notebook import NotANotebook
 from utils.grading.pour import Poured
@@ -31,7 +33,7 @@ class Run:
     """One submission after its sandboxes.
 
     problem: why it could not be graded, if so. doubt: why a person should look at which of its
-    notebooks counts.
+    notebooks counts. earlier: the cells of earlier labs that it uses.
     """
 
     submission: Submission
@@ -42,6 +44,7 @@ class Run:
     seconds: float
     noise: str = ""
     doubt: str = ""
+    earlier: tuple[Cell, ...] = ()
 
 
 def grade(
@@ -70,12 +73,13 @@ def grade(
         chosen = lab.load(root, lab_name or _guess(submissions, root))
         seed = folders.keep_seed(out, seed)
         hidden = {e.id: marking.cases(e.id, seed) for e in chosen.exercises}
+        used = beside.used_by(chosen, root)
         book = Book(chosen, root, out)
         slots = Slots(jobs)
 
         def one(submission: Submission) -> Run:
             with slots.take() as slot:
-                return _run(submission, chosen, hidden, root, host, limits, slot)
+                return _run(submission, chosen, used, hidden, root, host, limits, slot)
 
         rows, log = [], []
         pool = ThreadPoolExecutor(slots.jobs)
@@ -104,6 +108,7 @@ def _guess(submissions: list[Submission], root: Path) -> str:
 def _run(
     submission: Submission,
     chosen: Lab,
+    used: list[tuple[Wanted, Lab]],
     hidden: dict[str, list[Facts]],
     root: Path,
     host: Host,
@@ -118,15 +123,19 @@ def _run(
     except NotANotebook as error:
         return Run(submission, pour.untouched(chosen), tuple(notes), str(error), {}, 0.0)
     poured = pour.pour(choice.cells, chosen)
-    attempts, noise = _attempts(poured, chosen, hidden, root, host, limits, slot)
-    notes = (*notes, *filter(None, [choice.doubt]), *choice.notes, *poured.notes)
+    others = beside.find(files, used)
+    attempts, noise = _attempts(poured, chosen, others, hidden, root, host, limits, slot)
+    doubts = filter(None, [choice.doubt])
+    notes = (*notes, *doubts, *choice.notes, *poured.notes, *others.notes)
     seconds = time.monotonic() - started
-    return Run(submission, poured, notes, "", attempts, seconds, noise, choice.doubt)
+    doubt = choice.doubt
+    return Run(submission, poured, notes, "", attempts, seconds, noise, doubt, others.cells)
 
 
 def _attempts(
     poured: Poured,
     chosen: Lab,
+    others: Beside,
     hidden: dict[str, list[Facts]],
     root: Path,
     host: Host,
@@ -139,7 +148,7 @@ def _attempts(
     noise = ""
     while todo:
         request = {"lab": chosen.name, "modules": chosen.modules, "exercises": todo}
-        outcome = sandbox.run(host, chosen, root, request, limits, slot)
+        outcome = sandbox.run(host, chosen, root, request, limits, slot, others)
         noise += outcome.noise
         found = attempts_of(outcome.messages)
         _trust(outcome, found)
@@ -219,7 +228,7 @@ def _row(run: Run, marks: list[Mark], scores: dict[str, Score]) -> Row:
 
 
 def _signs(run: Run) -> tuple[str, ...]:
-    found = scan.signs(run.poured.cells)
+    found = scan.signs((*run.poured.cells, *run.earlier))
     return (f"looks into the check: {', '.join(found)}",) if found else ()
 
 

@@ -27,20 +27,24 @@ def choose(files: list[Found], lab: Lab) -> Choice:
     The best has the most answers that differ from the released ones, then the most of the lab's
     exercises, of its cell names and answer functions, then the released file name; the first by
     name of several equal ones. Which of two with equally many, but other answers was meant is in
-    doubt.
+    doubt. Notebooks with the checks of another lab are passed over.
     """
     if not files:
         raise NotANotebook("no notebook was found (no file ends in .ipynb)")
-    readable, reasons = [], []
+    readable, reasons, others = [], [], []
     for file in files:
         try:
             cells = parse(file.content)
+            if _of_another_lab(cells, lab):
+                others.append(f"{file.name} is of another lab")
+                continue
             readable.append((_fit(cells, file, lab), file, cells, _answers(cells, lab)))
         except NotANotebook as error:
             reasons.append(f"{file.name}: {error}")
     readable = [each for each in readable if each[0] > (0, 0, False)]
     if not readable:
-        raise NotANotebook("; ".join(reasons[:3]) or f"{files[0].name} holds nothing of {lab.name}")
+        nothing = f"{files[0].name} holds nothing of {lab.name}"
+        raise NotANotebook("; ".join([*reasons, *others][:3]) or nothing)
     readable.sort(key=lambda each: (-len(each[3]), [-int(n) for n in each[0]], each[1].name))
     _, file, cells, answers = readable[0]
     equal = [f.name for _, f, _, a in readable[1:] if len(a) == len(answers) and a != answers]
@@ -48,11 +52,21 @@ def choose(files: list[Found], lab: Lab) -> Choice:
     if equal:
         count = f"{len(equal) + 1} notebooks with different answers"
         doubt = f"{count}; took {file.name}, not {', '.join(equal)}"
-    elif len(files) > 1:
-        notes.append(f"took {file.name}, the best fit of {len(files)} notebooks")
+    elif len(files) - len(others) > 1:
+        count = len(files) - len(others)
+        notes.append(f"took {file.name}, the best fit of {count} notebooks")
     if encoding := decoded(file.content)[1]:
         notes.append(f"{file.name} is written in {encoding}, not in UTF-8")
     return Choice(cells, tuple(notes), doubt)
+
+
+def _of_another_lab(cells: list[dict[str, Any]], lab: Lab) -> bool:
+    """Whether the checks in a notebook are another lab's: all labs name their cells alike."""
+    checked = {n for cell in cells for n in _CHECK.findall(cell["source"])}
+    return bool(checked) and lab.name not in checked
+
+
+_CHECK = re.compile(r"""^check\(["'](lab\d+)\.ex\d+["']""", re.MULTILINE)
 
 
 def _answers(cells: list[dict[str, Any]], lab: Lab) -> dict[str, str]:

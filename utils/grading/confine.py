@@ -19,7 +19,7 @@ COURSE = Path("/course")
 class Limits:
     """What one submission may use. seconds: for one attempt at one exercise, cells included."""
 
-    seconds: float = 30.0
+    seconds: float = 60.0
     memory_bytes: int = 4 << 30
     processes: int = 256
     files_bytes: int = 256 << 20
@@ -128,26 +128,27 @@ def _system() -> list[str]:
     return words
 
 
-def mounts(lab: Lab, root: Path) -> list[str]:
+def mounts(lab: Lab, root: Path, modules: tuple[str, ...] = ()) -> list[str]:
     """The part of the course that a submission sees: `utils`, and of the exercises what observing
-    this lab's answers and running its cells needs.
+    this lab's answers and running its cells needs. modules: what else its cells import.
     """
     utils, inside = root / "utils", COURSE / "utils"
     words = _read_only(utils, inside)
     for hidden in ("exercises", "grading"):
         words += ["--tmpfs", str(inside / hidden)]
     shown = [Path("grading", name) for name in ("__init__.py", "runner.py", "child.py")]
-    shown += exercise_modules(lab, utils)
+    shown += exercise_modules(lab, utils, modules)
     for path in shown:
         words += _read_only(utils / path, inside / path)
     return words
 
 
-def exercise_modules(lab: Lab, utils: Path) -> list[Path]:
-    """The files below `utils/exercises` that the lab's observers and cells and the runner import,
-    by their paths in `utils`.
+def exercise_modules(lab: Lab, utils: Path, modules: tuple[str, ...] = ()) -> list[Path]:
+    """The files below `utils/exercises` that the lab's observers and cells, `modules` and the
+    runner import, by their paths in `utils`.
     """
-    waiting = ["utils.exercises.guard", f"utils.exercises.{lab.name}.observe", *lab.modules]
+    observing = f"utils.exercises.{lab.name}.observe"
+    waiting = ["utils.exercises.guard", observing, *lab.modules, *modules]
     found: set[Path] = set()
     while waiting:
         names = waiting.pop().split(".")
@@ -160,6 +161,19 @@ def exercise_modules(lab: Lab, utils: Path) -> list[Path]:
                         found.add(path)
                         waiting += _imports((utils / path).read_text(encoding="utf-8"))
     return sorted(found)
+
+
+def files(contents: dict[Path, int]) -> list[str]:
+    """Files below the course's folder that everybody in the sandbox can read and nobody can write.
+
+    contents: by the place of a file, the descriptor to read it from.
+    """
+    words = []
+    for place, descriptor in contents.items():
+        inside = COURSE / place
+        words += ["--dir", str(inside.parent.parent), "--dir", str(inside.parent)]
+        words += ["--perms", "0444", "--ro-bind-data", str(descriptor), str(inside)]
+    return words
 
 
 def _imports(source: str) -> Iterator[str]:

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utils.grading import seccomp
+from utils.grading import confine, seccomp
+from utils.grading.beside import Beside
 from utils.grading.confine import COURSE, Host, Limits, command, mounts, rlimits, spare_uid
 from utils.grading.lab import Lab
 
@@ -89,10 +90,16 @@ def prepare() -> Host:
 
 
 def run(
-    host: Host, lab: Lab, root: Path, request: dict[str, Any], limits: Limits, slot: int
+    host: Host,
+    lab: Lab,
+    root: Path,
+    request: dict[str, Any],
+    limits: Limits,
+    slot: int,
+    beside: Beside,
 ) -> Outcome:
     """Run a request of `runner` in a sandbox of its own. `slot` tells sandboxes that run at the
-    same time apart.
+    same time apart; `beside` is what lies beside the lab in there.
     """
     cwd = COURSE / "labs" / lab.path.parent.name
     writable = ["/tmp", "/dev/shm", str(cwd)]
@@ -106,11 +113,18 @@ def run(
         "limits": rlimits(limits),
     }
     results, results_in = os.pipe()
-    with _filter() as program, _memory(json.dumps(request).encode()) as task:
+    with contextlib.ExitStack() as stack:
+        program = stack.enter_context(_filter())
+        task = stack.enter_context(_memory(json.dumps(request).encode()))
+        contents = {
+            Path("labs", place): stack.enter_context(_memory(content))
+            for place, content in beside.files.items()
+        }
+        shown = [*mounts(lab, root, beside.modules), *confine.files(contents)]
         words = [
             host.bwrap,
             *("--seccomp", str(program)),
-            *command(host, mounts(lab, root), str(cwd), limits),
+            *command(host, shown, str(cwd), limits),
             *(sys.executable, "-B", "-P", "-s", "-m", "utils.grading.runner", str(results_in)),
         ]
         process = subprocess.Popen(
@@ -118,7 +132,7 @@ def run(
             stdin=task,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            pass_fds=[program, results_in],
+            pass_fds=[program, results_in, *contents.values()],
         )
         os.close(results_in)
         try:

@@ -19,11 +19,13 @@ _NAMES = frozenset(
     # What leads from a function to its caller.
     " _current_frames tb_frame gi_frame settrace setprofile _getframe f_locals f_back"
     " __code__ __closure__ __self__ _forward_pre_hooks OBSERVERS"
-    " get_objects get_referrers currentframe __globals__".split()
+    " _journal _kill_at get_objects get_referrers currentframe __globals__".split()
 )
 _CALLS = frozenset({("inspect", "stack"), ("inspect", "trace"), ("sys", "modules")})
 _GUARDED = frozenset({"utils", "torch_xla", "json", "builtins", "multiprocessing", "cloudpickle"})
-_CHECK_MODULE = re.compile(r"utils\.exercises(\.\w+)?\.(observe|training|watch)\b")
+_CHECK_MODULE = re.compile(
+    r"utils\.exercises(\.\w+)?\.(observe|training|watch|judge|capstone|finishing|launches|lives|looks|marks)\b"
+)
 _MOST = 10
 _MAGIC = re.compile(r"^[ \t]*[%!?].*$", re.MULTILINE)
 

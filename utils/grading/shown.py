@@ -15,21 +15,23 @@ MOST_NUMBERS = 6
 """In one text."""
 
 _WORDS = frozenset(
-    "a all an and another array at aten audit automatic baseline begun best bfloat bincount bit"
-    " bool bound broadcast bucketable bucketize by bytes call calls capacity central changed"
-    " checked claim clock collective columns compile compiles complex cpu credits cuda currency"
-    " data dependent dict dimensions done each either equal every execution executions failed"
-    " false far few finding findings fine first float floats for forward function gate gather"
-    " generator given gpu graph graphs hand hang histc idle in inf int item items judged kernels"
-    " kind larger last least left list long loud machine many map mean measure median method min"
-    " minimum mismatch more most ms named nan ndarray neither no nodes none nonetype nonzero not"
-    " number numbers object of off old on one only open order other others parameter parity part"
-    " parts peak permute pipelines port price products purchase quality range read reads reduce"
-    " refused region replacements right round rounding rounds row rows run runs s sample samples"
-    " scatter searchsorted second seconds seeds set shapes share sign silent size slow sorted"
-    " sparse static step steps str string sum survived sync syncs tensor tensors than the this"
-    " times to token tokens too trainium true tuple unit up value values vendor waiting waits"
-    " warmup weight without work xla yes".split()
+    "a adapter adapters all an and another array at aten audit automatic baseline batches begun"
+    " best bfloat bincount bit bool bound broadcast bucketable bucketize by bytes call calls"
+    " capacity central changed checked claim clock collective columns compile compiles complex cpu"
+    " credits cuda currency data dependent dict dimensions done drop each either elsewhere end"
+    " equal evaluations every execution executions failed false far few finding findings fine"
+    " first float floats for forward found function gate gather generator given gpu graph graphs"
+    " hand hang histc idle in inf int item items judged kernels kind larger last least left life"
+    " list long losses loud machine many map marked mean measure median method min minimum"
+    " mismatch more most ms name named names nan ndarray neither no nodes none nonetype nonzero"
+    " not number numbers object of off old on one only open or order other others parameter"
+    " parameters parity part parts peak permute pipelines places port price products purchase"
+    " quality range read reads reduce refused region replace replacements resumed right round"
+    " rounding rounds row rows run runs s sample samples scatter searchsorted second seconds seeds"
+    " set shapes share sign silent size slow sorted sparse static step steps str string sum"
+    " survived sync syncs tensor tensors than the this times to token tokens too train trained"
+    " trainium true tuple unchanged unit up value values vendor waiting waits warmup weight with"
+    " without work xla yes".split()
 )
 _NUMBER = re.compile(r"\d[\d.]*(?:e[+-]?\d+)?")
 _TOKEN = re.compile(r"[^\W\d_]+|[^\x00-\x7f×²µ–]|[_<>&\"'`{}=\\]")

@@ -45,7 +45,7 @@ def _audit(answer: Answer) -> Facts:
     return {"read": bool(source) and not report.broken, "findings": found[:_MOST_FINDINGS]}
 
 
-class _Places:
+class Places:
     """Counts the forward passes of a model by where it and its input are."""
 
     def __init__(self, model: Any, steps: Steps) -> None:
@@ -73,10 +73,10 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
     model, _ = training.draw(other_weights(case), spare)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = os.path.join(folder, "weights.pt")
-        _save_as_on_cuda(trained.state_dict(), checkpoint)
+        save_as_on_cuda(trained.state_dict(), checkpoint)
         with Meter() as meter:
             seen = Steps()
-            places = _Places(model, seen)
+            places = Places(model, seen)
             returned = answered(answer, model, batches, case["lr"], checkpoint)
             facts = seen.facts()
     return {
@@ -88,7 +88,7 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
     }
 
 
-def _save_as_on_cuda(state: Any, path: str) -> None:
+def save_as_on_cuda(state: Any, path: str) -> None:
     """Save tensors of the CPU marked as a CUDA machine marks its own: whoever loads them has to
     say where they go."""
     import torch
@@ -209,7 +209,7 @@ def _steps_on(device: Any, answer: Answer, case: Facts) -> Facts:
     with Meter() as meter:
         before = launches()
         seen = Steps()
-        places = _Places(model, seen)
+        places = Places(model, seen)
         step = answer(model, case["lr"], device)
         if callable(step):
             try:

@@ -3,9 +3,6 @@ happens is written to a journal, because this process may not live to tell.
 """
 
 import hashlib
-import hmac
-import itertools
-import json
 import os
 import random
 import sys
@@ -17,6 +14,7 @@ from typing import Any
 from utils.checkpoint.kills import die, killed_at_byte
 from utils.exercises import Answer, Facts
 from utils.exercises.closed import closed
+from utils.exercises.journal import Journal
 from utils.exercises.plain import describe
 
 SHUT = tuple(
@@ -25,7 +23,8 @@ SHUT = tuple(
 """What the course has for this already; `kills` stays open, because the check kills by it."""
 
 
-def _digest(*values: Any) -> str:
+def digest(*values: Any) -> str:
+    """A short text that is the same for equal values, and tensors equal to the bit."""
     found = hashlib.sha256()
     for each in values:
         content = each.detach().cpu().numpy().tobytes() if hasattr(each, "detach") else repr(each)
@@ -45,17 +44,17 @@ def parts(run: Any) -> Facts:
     groups = [each["lr"] for each in run.optimizer.param_groups]
     name, keys, *rest = np.random.get_state()
     return {
-        "weights": _digest(*run.model.state_dict().values()),
-        "moments": _digest(*(s.get(n) for s in slots for n in ("exp_avg", "exp_avg_sq"))),
-        "updates": _digest(*(float(s.get("step", 0)) for s in slots)),
-        "rate": _digest(groups, run.scheduler.last_epoch),
+        "weights": digest(*run.model.state_dict().values()),
+        "moments": digest(*(s.get(n) for s in slots for n in ("exp_avg", "exp_avg_sq"))),
+        "updates": digest(*(float(s.get("step", 0)) for s in slots)),
+        "rate": digest(groups, run.scheduler.last_epoch),
         "step": run.step,
-        "order": _digest([int(row) for row in run.batches.order]),
-        "position": _digest(int(run.batches.position)),
-        "generator": _digest(run.batches.generator.get_state()),
-        "python": _digest(random.getstate()),
-        "numpy": _digest(name, keys.tolist(), rest),
-        "torch": _digest(torch.get_rng_state()),
+        "order": digest([int(row) for row in run.batches.order]),
+        "position": digest(int(run.batches.position)),
+        "generator": digest(run.batches.generator.get_state()),
+        "python": digest(random.getstate()),
+        "numpy": digest(name, keys.tolist(), rest),
+        "torch": digest(torch.get_rng_state()),
         "device": xm.get_rng_state(),
     }
 
@@ -67,20 +66,6 @@ def _arm(kill: Facts, folder: Path) -> None:
     else:
         sizes = [each.stat().st_size for each in folder.rglob("*") if each.is_file()]
         killed_at_byte(int(kill["share"] * max(sizes, default=0)))
-
-
-def _seal(key: bytes, place: int, content: str) -> str:
-    return hmac.new(key, f"{place} {content}".encode(), "sha256").hexdigest()
-
-
-def lines_of(journal: Path, key: bytes) -> list[Facts]:
-    """What a life has noted; lines that somebody else wrote into its journal are passed over."""
-    found: list[Facts] = []
-    for line in journal.read_bytes().splitlines() if journal.exists() else []:
-        seal, _, content = line.decode(errors="replace").partition(" ")
-        if hmac.compare_digest(seal.encode(), _seal(key, len(found), content).encode()):
-            found.append(json.loads(content))
-    return found
 
 
 def _begin(run: Any, number: int) -> None:
@@ -116,8 +101,7 @@ def segment(
 ) -> None:
     """One life of the training process: from resuming to the end, or until it is killed.
 
-    The journal gets a line of JSON for each thing that happened, sealed with `key`. kill: where to
-    die, or None. The first life, without a kill, saves nothing.
+    kill: where to die, or None. The first life, without a kill, saves nothing.
     """
     import torch
 
@@ -125,13 +109,10 @@ def segment(
 
     torch.set_num_threads(1)
     os.chdir(tempfile.mkdtemp(dir=journal.parent))  # a file outside of `path` is gone after a kill
-    lines = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-
-    places = itertools.count()
+    noted = Journal(journal, key)
 
     def note(**what: Any) -> None:
-        content = json.dumps(what)
-        os.write(lines, f"{_seal(key, next(places), content)} {content}\n".encode())
+        noted.note(what)
 
     trained, train_step = [0], Run.train_step
     Run.train_step = _counting(train_step, trained)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from utils import fresh
-from utils.exercises import Answer, Facts, Observer, apart, called
+from utils.exercises import Answer, Facts, Observer, apart, called, journal
 from utils.exercises.lab08 import killing, storing, writing
 from utils.exercises.lab08.tensors import index_of, region, wanted_by, whole
 from utils.exercises.plain import describe, listed, number, text
@@ -31,14 +31,6 @@ def partner(answer: Answer, name: str) -> Answer:
     return found
 
 
-def _dying(*arguments: Any, **options: Any) -> Any:
-    """`fresh.run` for an answer that is to be killed: what it died of is returned."""
-    try:
-        return fresh.run(*arguments, **options)
-    except fresh.Died as death:
-        return {"returned": death.cause}
-
-
 def observe_kills(resume: Answer, case: Facts) -> Facts:
     """One life without a kill and a save, then as many as there are kills, and one to the end."""
     save = partner(resume, "save")
@@ -49,10 +41,10 @@ def observe_kills(resume: Answer, case: Facts) -> Facts:
         for number, kill in enumerate([None, *case["kills"], None]):
             plan = {**case, "saves": number > 0}
             path = folder / "training.ckpt" if number else Path(scratch, "nothing.ckpt")
-            journal, key, raised = Path(scratch, f"journal{number}"), secrets.token_bytes(16), ""
+            notes, key, raised = Path(scratch, f"journal{number}"), secrets.token_bytes(16), ""
             try:
                 cause = apart.observed(
-                    *(_dying, killing.segment, resume, save, plan, path, journal, key, kill),
+                    *(journal.dying, killing.segment, resume, save, plan, path, notes, key, kill),
                     seconds=SECONDS,
                     environment=ENVIRONMENT,
                 )
@@ -61,7 +53,7 @@ def observe_kills(resume: Answer, case: Facts) -> Facts:
                     raise
                 cause, raised = "raised", f"{type(error).__name__}: {error}"[:200]
             lives.append(
-                {"ended": cause, "raised": raised, "journal": killing.lines_of(journal, key)}
+                {"ended": cause, "raised": raised, "journal": journal.lines_of(notes, key)}
             )
             if number < 2 and not any(wanted in line for line in lives[-1]["journal"]
                                       for wanted in (("end",), ("saved",))[number]):  # fmt: skip

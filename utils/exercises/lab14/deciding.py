@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from utils.decision import VERDICTS, AnswerError, Answers, Decision, Saving, decide
+from utils.decision import VERDICTS, AnswerError, Answers, Decision, Saving, decide, judged
+from utils.decision.findings import NOTHING
+from utils.decision.flips import decided
 from utils.decision.questions import QUESTIONS
 from utils.decision.rules import ROWS
 from utils.exercises import Criterion, Facts
@@ -176,13 +178,13 @@ def _about_form(name: str, said: Facts | None, wrong: list[str], extra: list[str
     return f'{field}: you answer {given[field]!r}, the text says "{FORMS[name][field][1]}"{more}'
 
 
-def _decided(name: str, said: Facts) -> Decision | None:
-    """The decision on the learner's answers; None if they are none."""
+def _verdict(name: str, said: Facts) -> str | None:
+    """The rule's verdict on the learner's answers; None if they are none."""
     try:
-        answers = {field: said["answers"].get(field) for field in ASKED}
-        return decide(Answers(**GIVEN[name], **answers), comparison=saving(name))
+        answers = Answers(**GIVEN[name], **{each: said["answers"].get(each) for each in ASKED})
     except AnswerError:
         return None
+    return decided(answers, saving(name), NOTHING, judged())
 
 
 def _judge_verdicts(said: Facts) -> Criterion:
@@ -198,10 +200,10 @@ def _judge_verdicts(said: Facts) -> Criterion:
 def _about_verdict(name: str, verdict: str, said: Facts | None) -> str:
     if verdict not in VERDICTS:
         return f"{name}: {verdict} is no verdict; there are {', '.join(VERDICTS)}"
-    own = _decided(name, said) if said else None
+    own = _verdict(name, said) if said else None
     if own is None:
         return f"{name}: the form is not complete, so nothing can be decided on it"
-    if own.verdict != verdict:
+    if own != verdict:
         return f"{name}: you say {verdict}; on your own answers the rule says otherwise"
     if decision(name).verdict != verdict:
         return f"{name}: the rule says {verdict} on your answers, but one of them is not the text's"
