@@ -15,11 +15,9 @@ _folder = tempfile.TemporaryDirectory(prefix="course-tests-")  # removed when th
 os.environ.setdefault("COURSE_PROGRESS", str(Path(_folder.name, "progress.json")))
 
 from tests.lab99 import course as lab99  # noqa: E402
+from utils import fresh  # noqa: E402
 
-COMPILE_FAST = (
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-    " --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_enable_fast_math=false"
-)
+COMPILE_FAST = fresh.FAST["XLA_FLAGS"]
 """XLA's flags for the tests of this folder, which compile thousands of graphs to count them: in a
 seventh of the time. Notebooks run with XLA's own, as for learners. XLA reads them once, when a
 process first asks for a device.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from utils import checkpoint, fresh
-from utils.checkpoint import FAST, MOMENTS, PARTS, Kill, Plan
+from utils.checkpoint import MOMENTS, PARTS, Kill, Plan
 
 KILLS = 20
 PLAN = Plan()
@@ -21,7 +21,7 @@ def life(run: Path, kill: Kill | None, plan: Plan, background: bool, without: tu
 def train(run, kill=None, plan=PLAN, background=False, without=()):
     """The outcome, or None if the run was killed."""
     try:
-        return fresh.run(life, run, kill, plan, background, without, environment=FAST)
+        return fresh.run(life, run, kill, plan, background, without, environment=fresh.FAST)
     except fresh.Died as died:
         assert died.cause == "SIGKILL" and kill is not None
         return None

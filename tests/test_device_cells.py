@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from utils import device_cells, env, fresh
-from utils.checkpoint import FAST
 from utils.device_cells import Place, on_device, place
 from utils.facts import fact
 
@@ -275,7 +274,7 @@ def compiles_between_waits(source: str, folder: str) -> list[int]:
 )
 def test_a_cell_that_times_a_warm_call_compiles_nothing_in_it(tmp_path, name, expected) -> None:
     (source,) = (each.values[1] for each in cells_of_the_lessons() if each.values[0] == name)
-    settings = {**FAST, "PJRT_DEVICE": "CPU"}
+    settings = {**fresh.FAST, "PJRT_DEVICE": "CPU"}
     counts = fresh.run(compiles_between_waits, source, str(tmp_path), environment=settings)
     assert counts == expected
 

@@ -15,7 +15,7 @@ from torch import nn
 from utils import fresh
 from utils.catalog import ROOT
 from utils.finetune import arithmetic, decoding, lora, outside, weekly
-from utils.finetune.weekly import FAST, Week
+from utils.finetune.weekly import Week
 from utils.hardware import machine
 from utils.networks import TinyGPT
 from utils.planner import architecture, architectures
@@ -200,7 +200,7 @@ def graphs_of_decoding() -> list[int]:
 
 
 def test_64_tokens_take_one_graph_and_each_bucket_one() -> None:
-    assert fresh.run(graphs_of_decoding, environment=FAST, seconds=300) == [2, 0, 1]
+    assert fresh.run(graphs_of_decoding, environment=fresh.FAST, seconds=300) == [2, 0, 1]
 
 
 # Weeks
@@ -210,13 +210,13 @@ def test_two_weeks_ask_for_the_same_graphs_in_processes_of_their_own(tmp_path: P
     week = Week(steps=2)
     weeks = (week, replace(week, base=5, start=6, data=7, lr=0.011), replace(week, rank=2))
     one, two, other = (
-        fresh.run(weekly.run, each, tmp_path / str(i), environment=FAST, seconds=300)
+        fresh.run(weekly.run, each, tmp_path / str(i), environment=fresh.FAST, seconds=300)
         for i, each in enumerate(weeks)
     )
     assert one.compiles == two.compiles == (1, 1)
     assert one.keys == two.keys and len(one.keys) == 2 and one.adapter != two.adapter
     assert not set(one.keys) & set(other.keys)
-    later = fresh.run(weekly.run, weeks[1], tmp_path / "0", environment=FAST, seconds=300)
+    later = fresh.run(weekly.run, weeks[1], tmp_path / "0", environment=fresh.FAST, seconds=300)
     assert later.misses == 0 and later.hits + later.failures == 2
 
 
@@ -227,7 +227,7 @@ def test_data_is_free_and_shapes_are_not() -> None:
         "rank": (week, replace(week, rank=3, alpha=6.0)),
         "scale 1": (week, replace(week, alpha=4.0)),
     }
-    found = fresh.run(weekly.changes, pairs, environment=FAST, seconds=300)
+    found = fresh.run(weekly.changes, pairs, environment=fresh.FAST, seconds=300)
     assert found == {"text": 0, "rank": 2, "scale 1": 2}
 
 

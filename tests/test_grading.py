@@ -17,7 +17,6 @@ import pytest
 
 import utils.exercises
 from tests import hostile
-from tests.hostile import PATIENT
 from tests.wrong_answers import lab03 as wrong_answers
 from utils import labgen
 from utils.commands import grade as command
@@ -498,6 +497,9 @@ def test_a_sandbox_sees_no_judgement() -> None:
         ("print(OBSERVERS)", "OBSERVERS"),
         ("import utils.exercises.lab03.observe", "imports utils.exercises.lab03.observe"),
         ("from utils.exercises import training", "imports utils.exercises.training"),
+        ("from utils.exercises.lab15 import lives", "imports utils.exercises.lab15.lives"),
+        ("watch._kill_at = None", "_kill_at"),
+        ("watch._journal.note({})", "_journal"),
         ("import json; json.dumps = print", "sets json.dumps"),
         ("import torch_xla as t; t.a.b = 1", "sets t.a.b"),
         ("import builtins; setattr(builtins, 'sum', max)", "sets attributes of builtins"),
@@ -518,6 +520,13 @@ def test_what_a_given_cell_imports_is_the_courses_in_the_cells_below() -> None:
     cell = lab.Cell("ex1-code", "answer", "Meter.compiles = 0")
     assert scan.signs([given, cell]) == ("ex1-code line 1 (sets Meter.compiles)",)
     assert scan.signs([cell]) == ()
+
+
+def test_what_a_given_cell_imports_of_the_exercises_may_be_imported_again() -> None:
+    line = "from utils.exercises.lab11 import decoder"
+    given, cell = lab.Cell("imports", "given", line), lab.Cell("ex1-code", "answer", line)
+    assert scan.signs([given, cell]) == ()
+    assert scan.signs([cell]) == ("ex1-code line 1 (imports utils.exercises.lab11.decoder)",)
 
 
 def test_signs_are_found_where_only_ipython_can_read() -> None:
@@ -658,7 +667,7 @@ def test_lab_03_scores_full_marks_and_none(tmp_path: Path, monkeypatch: pytest.M
     untouched = json.loads(labgen.learner_version(json.loads(solution.read_text()), "lab03"))
     hostile.hand_in(tmp_path / "inbox" / "untouched", untouched)
     rows = batch.grade(
-        tmp_path / "inbox", tmp_path / "out", root, "lab03", seed="s", limits=PATIENT
+        tmp_path / "inbox", tmp_path / "out", root, "lab03", seed="s", limits=hostile.PATIENT
     )
     found = {row.student: row for row in rows}
     assert found["solution"].total == 40

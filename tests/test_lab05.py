@@ -62,7 +62,6 @@ def test_right_answers_pass_with_many_seeds(exercise_id: str, names: dict) -> No
     for seed in range(30):
         verdict = verdict_of(exercise_id, answer, seed)
         assert verdict.state == "passed", (seed, verdict)
-        assert all(shown.known(each.measured) for each in verdict.criteria), verdict
 
 
 OTHER_WAYS = {

@@ -573,8 +573,7 @@ def records_of(names: list[str]) -> dict[str, list[dict]]:
 @pytest.fixture(scope="module")
 def left_records() -> dict[str, list[dict]]:
     """What all programs leave behind in one process, with the counters of those before."""
-    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-    return fresh.run(records_of, list(programs.PROGRAMS), environment={"XLA_FLAGS": flags})
+    return fresh.run(records_of, list(programs.PROGRAMS), environment=fresh.FAST)
 
 
 @pytest.mark.parametrize("name", programs.PROGRAMS)

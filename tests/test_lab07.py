@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from tests import hostile
 from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.hostile import PATIENT
 from tests.wrong_answers.lab07 import RIGHT, WRONG
 from utils import catalog, collectives, fresh, training_memory
 from utils.catalog import ROOT
@@ -632,7 +631,7 @@ def test_the_lab_is_graded_in_a_sandbox(tmp_path: Path, monkeypatch: pytest.Monk
         hostile.cell(made, f"{name}-code")["source"] = wrong[2]
     hostile.hand_in(tmp_path / "inbox" / "wrong", made)
     rows = batch.grade(
-        tmp_path / "inbox", tmp_path / "out", ROOT, "lab07", seed="s", limits=PATIENT
+        tmp_path / "inbox", tmp_path / "out", ROOT, "lab07", seed="s", limits=hostile.PATIENT
     )
     found = {row.student: row for row in rows}
     assert found["solution"].total == 40, found["solution"]

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests import hostile
 from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.hostile import PATIENT
 from tests.wrong_answers.lab08 import COMPARED, CONTENT, HOURS, PART, RIGHT, STORED, WRONG
 from utils import labgen
 from utils.catalog import ROOT
@@ -564,7 +563,7 @@ def test_lab_08_scores_full_marks_and_none_in_the_sandbox(tmp_path) -> None:
     untouched = json.loads(labgen.learner_version(made, "lab08"))
     hostile.hand_in(tmp_path / "inbox" / "untouched", untouched)
     rows = batch.grade(
-        tmp_path / "inbox", tmp_path / "out", ROOT, "lab08", seed="s", limits=PATIENT
+        tmp_path / "inbox", tmp_path / "out", ROOT, "lab08", seed="s", limits=hostile.PATIENT
     )
     found = {row.student: row for row in rows}
     assert found["solution"].total == 40, found["solution"]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tests import hostile
 from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.hostile import PATIENT
 from tests.wrong_answers.lab11 import RIGHT, WRONG
 from utils import catalog, labgen
 from utils.catalog import ROOT
@@ -618,7 +617,7 @@ def test_lab_11_scores_full_marks_and_none_in_the_sandbox(tmp_path) -> None:
     untouched = json.loads(labgen.learner_version(made, "lab11"))
     hostile.hand_in(tmp_path / "inbox" / "untouched", untouched)
     inbox, out = tmp_path / "inbox", tmp_path / "out"
-    rows = batch.grade(inbox, out, ROOT, "lab11", seed="s", limits=PATIENT)
+    rows = batch.grade(inbox, out, ROOT, "lab11", seed="s", limits=hostile.PATIENT)
     found = {row.student: row for row in rows}
     assert found["solution"].total == 40, found["solution"]
     assert found["untouched"].total == 0

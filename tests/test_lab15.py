@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests import hostile
 from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.hostile import PATIENT
 from tests.wrong_answers.lab15 import RIGHT, with_part
 from utils import earlier, facts, labgen, launch
 from utils.catalog import ROOT, lab_notebooks
@@ -313,7 +312,7 @@ def test_lab_15_is_graded_with_and_without_earlier_notebooks(tmp_path: Path) -> 
     hostile.cell(evil, "ex3-code")["source"] += HOSTILE
     hand_in(inbox / "hostile", ("lab15", lab15), earlier_ones[0], ("lab06", evil),
             *earlier_ones[2:])  # fmt: skip
-    rows = batch.grade(inbox, tmp_path / "out", ROOT, "lab15", seed="s", limits=PATIENT)
+    rows = batch.grade(inbox, tmp_path / "out", ROOT, "lab15", seed="s", limits=hostile.PATIENT)
     found = {row.student: row for row in rows}
     assert found["whole"].total == 40, found["whole"]
     assert found["whole"].notes == ()

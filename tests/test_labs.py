@@ -17,6 +17,7 @@ from utils import catalog, labgen, quiz
 from utils.catalog import ROOT
 from utils.check import check
 from utils.exercises import judge, observer
+from utils.grading import shown
 
 LABS = catalog.labs(ROOT)
 EXERCISES = [each for lab in LABS for each in lab.exercises]
@@ -87,7 +88,9 @@ def answer_to(exercise_id: str, source: str | None = None) -> Callable[..., Any]
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.id)
 def test_the_solution_passes_for_any_seed(exercise: catalog.Exercise, seed: str) -> None:
-    assert verdict_of(exercise.id, answer_to(exercise.id), seed).points == 10.0
+    verdict = verdict_of(exercise.id, answer_to(exercise.id), seed)
+    assert verdict.points == 10.0
+    assert [each.measured for each in verdict.criteria if not shown.known(each.measured)] == []
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.id)

@@ -16,7 +16,6 @@ import torch
 from utils import devices, env, fresh, neuron_stub
 from utils.audit import audit
 from utils.catalog import ROOT
-from utils.checkpoint import FAST
 from utils.meter import Meter
 
 SCRIPT = ROOT / "notebooks" / "scripts" / "train_anywhere.py"
@@ -31,7 +30,7 @@ def train(*options: object) -> list[float]:
 
 
 def train_apart(*options: object) -> list[float]:
-    return fresh.run(train, *options, environment={**FAST, "PJRT_DEVICE": "CPU"})
+    return fresh.run(train, *options, environment={**fresh.FAST, "PJRT_DEVICE": "CPU"})
 
 
 def counted(*options: object) -> tuple[int, int, tuple]:
@@ -51,7 +50,7 @@ def test_cpu_and_xla_train_to_the_same_losses(on_the_cpu) -> None:
 
 
 def test_on_xla_a_step_is_one_execution_and_a_log_is_one_read() -> None:
-    found = fresh.run(counted, "--device", "xla", "--steps", "8", environment=FAST)
+    found = fresh.run(counted, "--device", "xla", "--steps", "8", environment=fresh.FAST)
     # Eight steps, and two times the four losses put side by side to be read at once.
     assert found == (10, 2, ())
 
@@ -81,7 +80,7 @@ def again(folder: Path) -> tuple[list[float], str, bool]:
 
 
 def test_a_run_that_is_done_says_so_and_saves_nothing(tmp_path: Path) -> None:
-    losses, printed, unchanged = fresh.run(again, tmp_path, environment=FAST)
+    losses, printed, unchanged = fresh.run(again, tmp_path, environment=fresh.FAST)
     assert losses == [] and unchanged
     assert printed == f"{tmp_path} holds 2 steps already: give more as --steps\n"
 

@@ -10,10 +10,9 @@ from utils.checkpoint.files import CheckpointError, Damaged, NotSaved, Torn
 from utils.checkpoint.folder import Found, NoneGood, latest, load, path_of, save, set_aside, steps
 from utils.checkpoint.kills import MOMENTS, Kill
 from utils.checkpoint.states import on_host, random_states, set_random_states
-from utils.checkpoint.training import FAST, PARTS, Outcome, Plan, train
+from utils.checkpoint.training import PARTS, Outcome, Plan, train
 
 __all__ = [
-    "FAST",
     "MOMENTS",
     "PARTS",
     "Background",

@@ -18,11 +18,6 @@ from utils.checkpoint.background import Background
 from utils.checkpoint.states import KINDS, random_states, set_random_states
 
 PARTS = ("weights", "optimizer", "schedule", "step", "data", *KINDS)
-FAST = {
-    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false",
-    "TF_CPP_MIN_LOG_LEVEL": "2",
-}
-"""Environment for `utils.fresh`: compiles fast; the programs compute the same in every process."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,13 @@ def launches() -> int:
     return sum(metrics.counter_value(name) or 0 for name in names)
 
 
+def compiles() -> int:
+    """Graphs that this process has compiled so far."""
+    from torch_xla.debug import metrics
+
+    return metrics.counter_value("UncachedCompile") or 0
+
+
 def _graph_sizes() -> tuple[int, list[float]]:
     """The number of graphs that ran so far, and the nodes of the latest of them."""
     from torch_xla.debug import metrics

@@ -9,7 +9,6 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from utils import fresh
-from utils.finetune.weekly import FAST
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from transformers import LlamaForCausalLM
 
 QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
-ENVIRONMENT = FAST | QUIET
+ENVIRONMENT = fresh.FAST | QUIET
 """For `utils.fresh`: short compiles, no network, no advice on stderr."""
 
 _MODULES = ("transformers.models.llama.modeling_llama", "peft")

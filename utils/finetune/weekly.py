@@ -11,12 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-FAST = {
-    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false",
-    "TF_CPP_MIN_LOG_LEVEL": "2",
-}
-"""Environment for `utils.fresh` where graphs are counted: their compiles are short."""
-
 CONTEXT = 32
 
 

@@ -23,9 +23,7 @@ _NAMES = frozenset(
 )
 _CALLS = frozenset({("inspect", "stack"), ("inspect", "trace"), ("sys", "modules")})
 _GUARDED = frozenset({"utils", "torch_xla", "json", "builtins", "multiprocessing", "cloudpickle"})
-_CHECK_MODULE = re.compile(
-    r"utils\.exercises(\.\w+)?\.(observe|training|watch|judge|capstone|finishing|launches|lives|looks|marks)\b"
-)
+_EXERCISES = "utils.exercises."
 _MOST = 10
 _MAGIC = re.compile(r"^[ \t]*[%!?].*$", re.MULTILINE)
 
@@ -34,20 +32,25 @@ def signs(cells: Iterable[Cell]) -> tuple[str, ...]:
     """What in a submission's own cells looks into the check: "ex1-code line 3 (_getframe)"."""
     found: dict[str, None] = {}
     known: dict[str, str] = {}  # what a cell imports, those below it have
+    given: set[str] = set()  # of the exercises, what the lab itself shows
     for cell in cells:
-        seen = _in(cell.source, known)
+        seen = _in(cell.source, known, given)
+        if cell.kind == "given":
+            given |= {each for each in known.values() if each.startswith(_EXERCISES)}
         if cell.kind in ("answer", "extra"):
             found |= {f"{cell.id} line {line} ({what})": None for line, what in seen}
     return tuple(found)[:_MOST]
 
 
-def _in(source: str, known: dict[str, str]) -> list[tuple[int, str]]:
+def _in(source: str, known: dict[str, str], given: set[str]) -> list[tuple[int, str]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the parser warns of what others wrote
             tree = syntax.parse(_MAGIC.sub("pass", source) if _MAGIC.search(source) else source)
         known |= _modules(tree)
-        found = {(node.lineno, what) for node in ast.walk(tree) for what in _signs(node, known)}
+        found = {
+            (node.lineno, what) for node in ast.walk(tree) for what in _signs(node, known, given)
+        }
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # IPython runs more than Python parses, such as `x = %magic`.
         lines = enumerate(source.split("\n"), 1)
@@ -69,7 +72,7 @@ def _modules(tree: ast.AST) -> Iterator[tuple[str, str]]:
                     yield alias.asname or alias.name, f"{node.module}.{alias.name}"
 
 
-def _signs(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
+def _signs(node: ast.AST, modules: dict[str, str], given: set[str]) -> Iterator[str]:
     if isinstance(node, ast.Attribute):
         if node.attr in _NAMES:
             yield node.attr
@@ -94,7 +97,7 @@ def _signs(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
         module = getattr(node, "module", None)
         for alias in node.names:
             name = f"{module}.{alias.name}" if module else alias.name
-            if match := _CHECK_MODULE.match(name):
-                yield f"imports {match[0]}"
+            if name.startswith(_EXERCISES) and name not in given:
+                yield f"imports {name}"[:80]
             if alias.name in _NAMES or (module, alias.name) in _CALLS:
                 yield alias.name

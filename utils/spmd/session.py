@@ -34,7 +34,7 @@ ENVIRONMENT: Mapping[str, str] = {
 # The partitioner's work is looked at here, not the machine code: without its optimisation a step of
 # training compiles in a quarter of the time, with the same collectives and, but for some hundred
 # bytes, the same memory.
-QUICK = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+QUICK = fresh.FAST["XLA_FLAGS"]
 
 _folder: Path | None = None
 

@@ -12,13 +12,6 @@ from utils.exercises.lab08 import killing, storing, writing
 from utils.exercises.lab08.tensors import index_of, region, wanted_by, whole
 from utils.exercises.plain import describe, listed, number, text
 
-ENVIRONMENT = {
-    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-    " --xla_cpu_parallel_codegen_split_count=1",
-    "TF_CPP_MIN_LOG_LEVEL": "2",
-}
-"""Compiles fast; all processes of a check compute the same."""
-
 SECONDS = 10.0
 """For one process of a check, which takes less than half a second."""
 
@@ -46,7 +39,7 @@ def observe_kills(resume: Answer, case: Facts) -> Facts:
                 cause = apart.observed(
                     *(journal.dying, killing.segment, resume, save, plan, path, notes, key, kill),
                     seconds=SECONDS,
-                    environment=ENVIRONMENT,
+                    environment=fresh.FAST,
                 )
             except Exception as error:
                 if number < 2:

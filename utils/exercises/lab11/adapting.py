@@ -65,8 +65,8 @@ def _kinds(model: Any, layer: Any) -> dict[str, str]:
     from torch import nn
 
     kinds = {}
-    parts = ("query", "query_gate", "value", "out")
-    for place in [f"blocks.{k}.{part}" for k in range(2) for part in parts] + ["head"]:
+    inside = [f"blocks.{k}.{name}" for k in range(2) for name in nested.IN_BLOCKS]
+    for place in [*inside, "head"]:
         found = _at(model, place)
         is_lora = isinstance(layer, type) and isinstance(found, layer)
         kinds[place] = "lora" if is_lora else "linear" if type(found) is nn.Linear else "other"

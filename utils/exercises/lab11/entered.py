@@ -8,7 +8,7 @@ from utils.exercises import Answer, Facts
 from utils.exercises.closed import closed
 from utils.exercises.lab11.settings import SHUT
 from utils.exercises.plain import numbers
-from utils.exercises.watch import Grown, Steps, counts
+from utils.exercises.watch import Grown, Steps, compiles, counts
 from utils.meter import Meter
 
 MOST_SHAPES = 200
@@ -58,12 +58,6 @@ class Entered:
             handle.remove()
 
 
-def _compiles() -> int:
-    from torch_xla.debug import metrics
-
-    return metrics.counter_value("UncachedCompile") or 0
-
-
 def measured(
     exercise_id: str, answer: Answer, model: Any, watched: Any, *inputs: Any, waits: bool = False
 ) -> tuple[Facts, Any, list[Any]]:
@@ -76,12 +70,12 @@ def measured(
 
     torch.set_num_threads(1)  # the process is the answer's own
     with Meter() as meter:
-        seen, before = Steps(), _compiles()
+        seen, before = Steps(), compiles()
 
         def begin() -> None:
             seen.begin()
             waiting = 0 if waits else seen.facts()["waiting"]
-            if _compiles() - before > MOST_COMPILES or waiting > MOST_WAITING:
+            if compiles() - before > MOST_COMPILES or waiting > MOST_WAITING:
                 raise Storm
 
         entered = Entered(watched, begin)

@@ -5,6 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+IN_BLOCKS = ("query", "query_gate", "value", "out")
+"""The linear layers of each block."""
+
 
 class Block(nn.Module):
     """float32 [rows, width] to the same shape. out: may be shared with other blocks."""
@@ -47,16 +50,18 @@ def draw(case: dict[str, Any]) -> tuple[Nested, Tensor]:
 
 
 def places(case: dict[str, Any]) -> list[list[str]]:
-    """The full names of the named layers; those that share a layer stand together. No layer is
-    called "gate".
+    """The full names of the named layers; those that share a layer stand together.
+
+    A case may name what no layer is called, and an adapter has to leave alone.
 
     >>> places({"names": ["head", "out", "gate"]})
     [['head'], ['blocks.0.out', 'blocks.1.out']]
     """
     found = []
     for name in case["names"]:
-        if name == "gate":
-            continue
-        where = [name] if name == "head" else [f"blocks.{k}.{name}" for k in range(2)]
-        found += [where] if name == "out" else [[each] for each in where]
+        if name == "head":
+            found.append([name])
+        elif name in IN_BLOCKS:
+            where = [f"blocks.{k}.{name}" for k in range(2)]
+            found += [where] if name == "out" else [[each] for each in where]
     return found

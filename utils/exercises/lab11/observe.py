@@ -6,7 +6,6 @@ from typing import Any
 from utils import fresh
 from utils.exercises import Answer, Facts, Observer, apart
 from utils.exercises.lab11 import adapting, generating, training
-from utils.exercises.lab11.settings import FAST
 
 SECONDS = 60.0
 """For one case, which takes one or two, or twenty on a machine with a lot else to do."""
@@ -14,7 +13,9 @@ SECONDS = 60.0
 
 def _apart(work: Callable[..., Any], answer: Answer, *arguments: Any) -> Facts:
     """Each case in a process of its own, whose compiler remembers nothing."""
-    return apart.observed(fresh.run, work, answer, *arguments, seconds=SECONDS, environment=FAST)
+    return apart.observed(
+        fresh.run, work, answer, *arguments, seconds=SECONDS, environment=fresh.FAST
+    )
 
 
 def observe_lora(add_lora: Answer, case: Facts) -> Facts:

@@ -21,8 +21,16 @@ ASTRAY = 0.05
 """How far adapters may end from where they are led, as a share of the way there.
 
 Rounding differs between two devices, and AdamW enlarges it where a gradient is nearly zero. Tests
-keep right answers below a tenth of it, and the nearest wrong one, with no schedule, far above.
+keep right answers below a tenth of it, and the nearest wrong one, gradients that add up, far above.
 """
+
+
+_UNLIKE = {
+    "asked": "adapters are asked for with other names, rank or alpha than the task's: call"
+    " mine.add_lora(model, task.names, task.rank, task.alpha)",
+    "model": "`run.model` is not task.model() with adapters from one call of `mine.add_lora` when"
+    " `resume` is called: make both, in this order, and hand that model to `run`",
+}
 
 
 def capstone_cases(rng: random.Random) -> list[Facts]:
@@ -61,6 +69,8 @@ def judge_capstone(case: Facts, facts: Facts) -> list[Criterion]:
     for life in (whole, resumed):
         if raised := life.get("raised"):
             return _nothing_but(0, _raised(raised, life), there, target)
+    if "unlike" in whole:
+        return _nothing_but(1, _UNLIKE[whole["unlike"]])
     if "storm" in whole:
         message = (
             f"a recompile storm, stopped after {whole['storm']} batches: pad each batch to"

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 from utils import earlier
 from utils.exercises import Answer, Facts
@@ -15,7 +15,7 @@ from utils.exercises.journal import Journal
 from utils.exercises.lab06.device import LazyDevice, call_ticks
 from utils.exercises.lab15 import looks
 from utils.exercises.plain import describe, number, numbers
-from utils.exercises.watch import launches
+from utils.exercises.watch import compiles, launches
 
 FAKE = {
     "pending_ticks": 700,
@@ -63,7 +63,7 @@ class Watch:
 
     def compiled(self) -> int:
         """Graphs that the answer compiled since it called `resume`."""
-        return looks.compiles() - self._before
+        return compiles() - self._before
 
     def _call(self, name: str, *given: Any, **named: Any) -> Any:
         # As numbers: a report at grading shows no words that come out of a sandbox.
@@ -79,16 +79,28 @@ class Watch:
             self.facts["raised"] = said
             raise Stopped from error
 
+    def _end_as_unlike(self, what: str) -> NoReturn:
+        """End the life: this is not the task's model with its adapters, and no twin can follow."""
+        self.facts["unlike"] = what
+        raise Enough
+
     def _add_lora(self, model: Any, names: Any, *given: Any, **named: Any) -> Any:
+        task = self._task
+        asked = dict(zip(("rank", "alpha"), given, strict=False)) | named
+        if set(names) != set(task.names) or asked != {"rank": task.rank, "alpha": task.alpha}:
+            self._end_as_unlike("asked")
         return self._call("add_lora", model, set(names), *given, **named)
 
     def _resume(self, path: Any, run: Any) -> Any:
         self.run = run
         self.facts["begun"] = looks.state(run)
         if self._short:
-            self._begun = self._twin(run.model)
+            try:
+                self._begun = self._twin(run.model)
+            except RuntimeError:
+                self._end_as_unlike("model")
         # Adapters that are made on the device compile when this look reads them.
-        self._before = looks.compiles()
+        self._before = compiles()
         result = self._call("resume", path, run)
         self.facts["resumed"] = looks.state(run)
         return result
@@ -151,7 +163,7 @@ class Watch:
                 and self.run.step >= self._kill_at
             ):
                 os.kill(os.getpid(), signal.SIGKILL)
-            if looks.compiles() > STORM:  # each more takes the compiler longer than all the rest
+            if compiles() > STORM:  # each more takes the compiler longer than all the rest
                 self.facts["storm"] = len(self.facts["truths"])
                 raise Enough
             drawn = draw(each)

@@ -6,13 +6,6 @@ from utils.exercises import Facts
 from utils.exercises.lab08.killing import digest, parts
 
 
-def compiles() -> int:
-    """Graphs that this process has compiled so far."""
-    from torch_xla.debug import metrics
-
-    return metrics.counter_value("UncachedCompile") or 0
-
-
 def state(run: Any) -> Facts:
     """All that a training depends on, and what adapters add to it."""
     every = list(run.model.parameters())
