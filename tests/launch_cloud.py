@@ -207,6 +207,10 @@ class SageMaker:
     spaces: dict[str, dict[str, Any]] = field(default_factory=dict)
     apps: dict[str, dict[str, Any]] = field(default_factory=dict)
     quota: float = 1.0
+    idle_of_user: dict[str, Any] = field(default_factory=dict)
+    idle_of_domain: dict[str, Any] = field(
+        default_factory=lambda: {"LifecycleManagement": "ENABLED"}
+    )
     calls: list[str] = field(default_factory=list)
 
     def __call__(self, client: Any, operation: str, request: dict[str, Any]) -> Any:
@@ -251,6 +255,9 @@ class SageMaker:
         return {"SpaceArn": f"arn:space/{space['SpaceName']}"}
 
     def CreateApp(self, **app: Any) -> dict[str, Any]:
+        if self.spaces[app["SpaceName"]].get("Status") != "InService":
+            error = {"Error": {"Code": "ValidationException", "Message": "the space is not ready"}}
+            raise ClientError(error, "CreateApp")
         self.apps[app["SpaceName"]] = app | {"Status": "InService"}
         return {"AppArn": f"arn:app/{app['SpaceName']}"}
 
@@ -264,7 +271,15 @@ class SageMaker:
         }
 
     def DescribeSpace(self, DomainId: str, SpaceName: str) -> dict[str, Any]:
-        return {"SpaceArn": f"arn:space/{SpaceName}"}
+        state = self.spaces[SpaceName].get("Status", "Pending")
+        self.spaces[SpaceName]["Status"] = "InService"  # when it is looked at again
+        return {"SpaceArn": f"arn:space/{SpaceName}", "Status": state}
+
+    def DescribeDomain(self, DomainId: str) -> dict[str, Any]:
+        return {"DefaultUserSettings": _idle(self.idle_of_domain)}
+
+    def DescribeUserProfile(self, DomainId: str, UserProfileName: str) -> dict[str, Any]:
+        return {"UserSettings": _idle(self.idle_of_user)}
 
     def ListApps(self, SpaceNameEquals: str, **_: Any) -> dict[str, Any]:
         app = self.apps.get(SpaceNameEquals)
@@ -287,6 +302,10 @@ class SageMaker:
     def ListTags(self, ResourceArn: str, **_: Any) -> dict[str, Any]:
         kind, name = ResourceArn.removeprefix("arn:").split("/")
         return {"Tags": {"job": self.jobs, "space": self.spaces}[kind][name]["Tags"]}
+
+
+def _idle(settings: dict[str, Any]) -> dict[str, Any]:
+    return {"JupyterLabAppSettings": {"AppLifecycleManagement": {"IdleSettings": settings}}}
 
 
 @contextlib.contextmanager

@@ -165,7 +165,7 @@ def test_bfloat16_answers_are_near_and_not_the_same() -> None:
     ("options", "says"),
     [
         ("--price 1", "--price needs --price-source"),
-        ("--only speed", "no part 'speed': choose cold, rates"),
+        ("--only speed", "no part 'speed': choose arrivals, cold, rates"),
         ("--only none --price 1 --price-source x", "need the throughput"),
         ("--rounds 0", "rounds is 0, but it must be at least 1"),
         ("--out /no/such/folder/file.json", "there is no folder /no/such/folder"),

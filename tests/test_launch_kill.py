@@ -359,6 +359,54 @@ def test_the_hours_on_sagemaker_end(ec2: Any, where: str) -> None:
     assert ledger.unended() == {}
 
 
+ON, OFF = {"LifecycleManagement": "ENABLED"}, {"LifecycleManagement": "DISABLED"}
+
+
+@pytest.mark.parametrize(
+    "user, domain", [({}, {}), ({}, OFF), (OFF, ON), ({}, {"IdleTimeoutInMinutes": 60})]
+)
+def test_studio_starts_nothing_where_idle_apps_are_not_shut_down(
+    ec2: Any, user: dict, domain: dict
+) -> None:
+    fake = SageMaker(idle_of_user=user, idle_of_domain=domain)
+    with pytest.raises(Refused, match="idle shut-down of JupyterLab is not switched on"):
+        on_sagemaker(fake, "studio")
+    assert "CreateSpace" not in fake.calls
+    assert ledger.unended() == {}
+
+
+def test_the_user_profile_can_switch_idle_shut_down_on(ec2: Any) -> None:
+    fake = SageMaker(idle_of_user=ON, idle_of_domain=OFF)
+    assert on_sagemaker(fake, "studio").why == "its hours are over"
+    nothing_is_left(fake)
+
+
+def test_a_space_that_fails_is_deleted_and_has_no_app(ec2: Any) -> None:
+    fake = SageMaker()
+    make = fake.CreateSpace
+    fake.CreateSpace = lambda **space: make(**space, Status="Failed")
+    assert "it is Failed" in on_sagemaker(fake, "studio").why
+    assert "CreateApp" not in fake.calls
+    nothing_is_left(fake)
+
+
+@pytest.mark.parametrize("where", ["training-job", "studio"])
+def test_a_disk_that_fills_up_while_it_is_watched_ends_no_run_early(ec2: Any, where: str) -> None:
+    fake = SageMaker()
+    look = "ListTrainingJobs" if where == "training-job" else "ListSpaces"
+    act, looks = getattr(fake, look), []
+
+    def full(**request: object) -> dict:
+        looks.append(request)
+        if 3 < len(looks) < 9:  # as where credentials are refreshed into a file
+            raise OSError(28, "No space left on device")
+        return act(**request)
+
+    setattr(fake, look, full)
+    assert on_sagemaker(fake, where).why == "its hours are over"
+    nothing_is_left(fake)
+
+
 def on_sagemaker(fake: SageMaker, where: str) -> starting.Outcome:
     planned = plan(
         where, hours=0.5, usd_per_hour=1.6, run="testrun", owner="ada", domain="d-abc",

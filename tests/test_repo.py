@@ -41,8 +41,9 @@ LAYERS = (
     ),
     (
         "instruments",
-        "bench checkpoint coldstart device_cells devices doctor env finetune fresh graph hlo "
-        "lesson loading meter networks neuron_stub parity precision spmd traces",
+        "bench checkpoint children coldstart device_cells devices doctor env finetune "
+        "fresh graph hlo lesson loading meter networks neuron_stub parity precision spmd "
+        "traces",
     ),
     ("drawing and widgets", "dashboard draw report widgets"),
     ("checks and exercises", "earlier exercises check labgen progress quiz quizzes readme runner"),

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from utils import env
+from utils import children, env
 
 if TYPE_CHECKING:
     from utils.devices import Device
@@ -158,15 +158,8 @@ def _apart(function: Callable[..., Any], python: Path) -> tuple[str, Any]:
         ]
     )
     try:
-        done = subprocess.run(
-            [str(python), "-c", program],
-            env=settings(python),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SECONDS,
-            check=False,
-        )
+        command = [str(python), "-c", program]
+        done = children.run(command, SECONDS, env=settings(python), text=True, errors="replace")
     except subprocess.TimeoutExpired:
         raise TimeoutError(f"it was stopped after {SECONDS} s; run the cell again") from None
     said = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]

@@ -12,7 +12,6 @@ not there is asked for by lab and exercise, when it is used.
 import ast
 import json
 import linecache
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 from utils import catalog
 from utils.catalog import CatalogError
+from utils.notebooks import without_magics
 
 IMPORTS = "imports"
 """The id of the cell with a lab's imports."""
@@ -159,8 +159,10 @@ def _of(wanted: Wanted, here: Path) -> dict[str, Callable[..., Any]] | Problem:
         place = f"{here.parent.name}/{wanted.lab}_*"
         advice = "this notebook has to run in its own folder of labs/, beside the other labs"
         return Problem(wanted, "missing", f"looked for {place}; {advice}")
+    # Jupyter's copies lie beside a notebook, which is called as its folder.
+    path = next((each for each in paths if each.stem == each.parent.name), paths[0])
     try:
-        cells = [c for c in catalog.read_notebook(paths[0])["cells"] if c["cell_type"] == "code"]
+        cells = [c for c in catalog.read_notebook(path)["cells"] if c["cell_type"] == "code"]
     except (CatalogError, KeyError, TypeError) as error:
         return Problem(wanted, "broken", str(error)[:200])
     return functions_of(wanted, [(_name(cell), catalog.text(cell)) for cell in cells])
@@ -194,7 +196,7 @@ def functions_of(
     for place, (name, source) in enumerate(cells[: at[-1] + 1]):
         whole = place == at[-1] or name == IMPORTS
         try:
-            tree = ast.parse(_MAGIC.sub("pass", source))
+            tree = _parsed(source)
         except (SyntaxError, ValueError, RecursionError) as error:
             if not whole:
                 continue
@@ -215,7 +217,11 @@ def functions_of(
     return found
 
 
-_MAGIC = re.compile(r"^[ \t]*[%!?].*$", re.MULTILINE)
+def _parsed(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return ast.parse(without_magics(source))
 
 
 def _definitions(tree: ast.Module) -> Iterator[ast.stmt]:

@@ -107,7 +107,11 @@ def installed() -> Iterator[Calls]:
 def _main(script: str, *arguments: str) -> None:
     sys.argv = [script, *arguments]
     with installed() as calls:
-        runpy.run_path(script, run_name="__main__")
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as left:
+            if left.code:
+                raise
     print(f"\n#calls {json.dumps(asdict(calls))}")
 
 

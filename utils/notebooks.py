@@ -1,6 +1,7 @@
 """The one canonical form of a notebook file: stable JSON, no traces of the run that made it."""
 
 import json
+import re
 from typing import Any
 
 Notebook = dict[str, Any]
@@ -10,6 +11,20 @@ METADATA_KEPT = ("course", "kernelspec", "language_info")
 CELL_METADATA_KEPT = ("deletable", "editable", "exercise", "nbgrader", "tags")
 # As JupyterLab itself writes it, so that saving a notebook there changes nothing.
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+
+
+_MAGIC = re.compile(r"^([ \t]*)[%!?].*$", re.MULTILINE)
+
+
+def without_magics(source: str) -> str:
+    """A cell's source with `pass` for each line that is for IPython and not for Python.
+
+    Only for what does not parse as it is: a formatter may put an operator at the begin of a line.
+
+    >>> without_magics("if True:\\n    %matplotlib inline")
+    'if True:\\n    pass'
+    """
+    return _MAGIC.sub(r"\1pass", source)
 
 
 def _outputs(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:

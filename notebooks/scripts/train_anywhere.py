@@ -37,6 +37,10 @@ def parse(arguments=None):
     return parser.parse_args(arguments)
 
 
+SAME = ("batch", "width", "context", "rate", "seed")
+"""Options that a run keeps when it goes on; device, format and compiling may be others."""
+
+
 def count(text):
     """A whole number from 1 on, as argparse reads it."""
     number = int(text)
@@ -67,7 +71,7 @@ def train(options):
     torch.manual_seed(options.seed)
     model = TinyGPT(len(vocabulary), options.width, context=options.context).to(device.torch)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate)
-    done = resume(options.save, model, optimizer)
+    done = resume(options, model, optimizer)
     if done >= options.steps:
         print(f"{options.save} holds {done} steps already: give more as --steps")
         return []
@@ -98,8 +102,11 @@ def train(options):
     print(f"{rate:.0f} sequences/s, compiling included, on {device.kind}")
 
     if options.save:
-        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-        checkpoint.save(options.save, options.steps, checkpoint.on_host(state))
+        state = checkpoint.on_host(
+            {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        )
+        state["options"] = {name: getattr(options, name) for name in SAME}
+        checkpoint.save(options.save, options.steps, state)
     return losses
 
 
@@ -108,11 +115,16 @@ def read(pending):
     return torch.stack(pending).tolist()
 
 
-def resume(folder, model, optimizer):
+def resume(options, model, optimizer):
     """Put the newest good checkpoint of the folder back; how many steps are done, 0 if none is."""
-    found = checkpoint.latest(folder) if folder else None
+    found = checkpoint.latest(options.save) if options.save else None
     if found is None:
         return 0
+    for name, before in found.state["options"].items():
+        if (now := getattr(options, name)) != before:
+            sys.exit(
+                f"{options.save} holds a run with --{name} {before}, not {now}: name a new folder"
+            )
     model.load_state_dict(found.state["model"])
     optimizer.load_state_dict(found.state["optimizer"])
     return found.step

@@ -3,18 +3,20 @@
     samples = measure(step, devices.get("xla"))     # times of calls, the first apart
     print(samples.summary)                          # p50, p95, p99 with intervals
 
-`cold_and_warm`, `throughput`, `tokens`, `fidelity` and `recovery` measure the rest,
-`usd_per_million` and `joules_per_query` turn a throughput into money and energy. A `Record` keeps
-all of it as JSON, and `compare` tests one against an earlier one. Nothing here imports torch before
-it measures. `python3 course.py bench` does it all for a model of the course.
+`open_loop` sends requests when they are due. `cold_and_warm`, `throughput`, `tokens`, `fidelity`
+and `recovery` measure the rest, `usd_per_million` and `joules_per_query` turn a throughput into
+money and energy. A `Record` keeps all of it as JSON, and `compare` tests one against an earlier
+one. Nothing here imports torch before it measures. `python3 course.py bench` does it all for a
+model of the course.
 
-Where to look: `timing`, `quantiles` (percentiles, intervals), `cold`, `rates` (throughput),
-`streams` (tokens), `agreement` (fidelity), `killing` and `workers` (recovery), `money` (and
-energy); `environment`, `records` and `typed` (JSON), `comparison`; `workloads`, `runs` and `report`
-are what the command adds.
+Where to look: `timing`, `quantiles` (percentiles, intervals), `arrivals` (open loop), `cold`,
+`rates` (throughput), `streams` (tokens), `agreement` (fidelity), `killing` and `workers`
+(recovery), `money` (and energy); `environment`, `records` and `typed` (JSON), `comparison`;
+`workloads`, `runs` and `report` are what the command adds.
 """
 
 from utils.bench.agreement import Fidelity, fidelity
+from utils.bench.arrivals import Arrivals, open_loop
 from utils.bench.cold import ColdStart, cold_and_warm
 from utils.bench.comparison import Comparison, Unlike, compare
 from utils.bench.environment import Environment
@@ -36,6 +38,7 @@ from utils.bench.timing import CLOCK, Samples, measure, timed
 
 __all__ = [
     "CLOCK",
+    "Arrivals",
     "ColdStart",
     "Comparison",
     "Environment",
@@ -58,6 +61,7 @@ __all__ = [
     "joules_per_query",
     "load",
     "measure",
+    "open_loop",
     "percentile",
     "ranks",
     "recovery",

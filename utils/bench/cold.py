@@ -19,6 +19,7 @@ from typing import Any
 
 import cloudpickle
 
+from utils import children
 from utils.bench.timing import CLOCK, Clock, Samples, Waited, measure
 from utils.bench.typed import from_plain
 from utils.catalog import ROOT
@@ -85,9 +86,7 @@ def cold_and_warm(
         # -P: the folder of the script would come before the standard library.
         command = [sys.executable, "-P", str(CHILD), *settings]
         try:
-            done = subprocess.run(
-                command, input=payload, env=variables, capture_output=True, timeout=timeout_s
-            )
+            done = children.run(command, timeout_s, payload, env=variables)
         except subprocess.TimeoutExpired:
             raise TimeoutError(
                 f"the cold start was not done after {timeout_s:g} s and was ended: give it a larger"

@@ -122,6 +122,7 @@ def compare(before: Record, after: Record, p: float = 50.0) -> Comparison:
     p_value = float(stats.mannwhitneyu(*units, alternative="two-sided").pvalue)
     low, high = ratio_interval(*units)
     ratio = float(np.median(units[1]) / np.median(units[0]))
+    cautions = {"before": before.environment.caution, "after": after.environment.caution}
     shown = p_value < ALPHA and not low <= 1 <= high and not notes
     return Comparison(
         before_s=float(np.median(units[0])),
@@ -133,7 +134,7 @@ def compare(before: Record, after: Record, p: float = 50.0) -> Comparison:
         verdict=(FASTER if ratio < 1 else SLOWER) if shown else NOT_SHOWN,
         unit=unit,
         units=(len(units[0]), len(units[1])),
-        notes=tuple(notes),
+        notes=(*notes, *(f"{name}: {said}" for name, said in cautions.items() if said)),
         changed=_changed(before, after),
         p=p,
     )

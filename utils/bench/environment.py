@@ -44,6 +44,18 @@ class Environment:
     load: float
     revision: str | None
 
+    @property
+    def caution(self) -> str:
+        """A warning if other programs were at work, else empty. The load before is theirs; at most
+        one of it is of an earlier run.
+        """
+        if self.load <= self.cores:
+            return ""
+        return (
+            f"CAUTION: other programs were at work (load {self.load:.1f} before, on {self.cores}"
+            " cores): these times are theirs, too; measure again when they rest"
+        )
+
     def __str__(self) -> str:
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return (

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from utils.bench.agreement import Fidelity
+from utils.bench.arrivals import Arrivals
 from utils.bench.cold import ColdStart
 from utils.bench.environment import Environment
 from utils.bench.killing import Recovery
@@ -18,7 +19,7 @@ from utils.bench.typed import Malformed, from_plain, to_plain
 
 FORMAT = "trainium-course bench"
 Setting = str | int | float | bool
-VERSION = 1
+VERSION = 2
 """Of the file. A field that is added, removed or means something else makes it one more."""
 
 
@@ -44,6 +45,7 @@ class Record:
     environment: Environment
     rounds: tuple[tuple[float, ...], ...]
     first_s: tuple[float, ...]
+    arrivals: tuple[Arrivals, ...] = ()
     cold: ColdStart | None = None
     rates: tuple[Rate, ...] = ()
     tokens: Tokens | None = None

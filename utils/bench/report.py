@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from utils.bench.environment import Environment
 from utils.bench.quantiles import percentile
 from utils.bench.records import Record
 from utils.shown import columns
@@ -13,12 +12,13 @@ def text(record: Record) -> str:
     settings = ", ".join(f"{name} {value}" for name, value in record.settings.items())
     medians = [percentile(each, 50) for each in record.rounds]
     parts = [
-        [f"{record.what}: {settings}", str(record.environment), *_busy(record.environment)],
+        [f"{record.what}: {settings}", str(record.environment), record.environment.caution],
         [
             f"warm, {len(medians)} processes: {record.summary}",
             "intervals take all calls for independent; the processes tell whether they are:",
             f"median {_range(medians)}, first call {_range(record.first_s)}",
         ],
+        _arrivals(record),
         _cold(record),
         _rates(record),
         _tokens(record),
@@ -27,17 +27,13 @@ def text(record: Record) -> str:
         _bills(record),
         [f"not measured, {part}: {why}" for part, why in record.missing.items()],
     ]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+    return "\n\n".join("\n".join(filter(None, lines)) for lines in parts if lines)
 
 
-def _busy(environment: Environment) -> list[str]:
-    """A warning; the load before is that of other programs, and at most one of an earlier run."""
-    if environment.load <= environment.cores:
+def _arrivals(record: Record) -> list[str]:
+    if not record.arrivals:
         return []
-    return [
-        f"CAUTION: other programs were at work (load {environment.load:.1f} before, on"
-        f" {environment.cores} cores): these times are theirs, too; measure again when they rest"
-    ]
+    return ["one worker, requests on their own time:", *map(str, record.arrivals)]
 
 
 def _cold(record: Record) -> list[str]:

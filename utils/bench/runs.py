@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from utils import fresh
+from utils import fresh, serving
 from utils.bench import workloads
 from utils.bench.agreement import Fidelity, fidelity
+from utils.bench.arrivals import Arrivals, open_loop
 from utils.bench.cold import ColdStart, cold_and_warm
 from utils.bench.comparison import check_alike, check_percentile
 from utils.bench.environment import Environment, here
@@ -19,6 +20,7 @@ from utils.bench.timing import Samples, measure
 from utils.devices import Device, get
 
 PARTS = {
+    "arrivals": "requests when they are due, steady and in bursts, at half of one worker's rate",
     "cold": "a cold start in a new Python, stage by stage",
     "rates": "throughput against batch, calls under way and processes",
     "tokens": "time to first token and per output token (gpt in float32)",
@@ -27,6 +29,7 @@ PARTS = {
 """What may be left out; warm times and fidelity are always measured."""
 
 BATCHES, CONCURRENCY, WORKERS = (1, 4, 16), (1, 4), (1, 2)
+DUE, LOAD, BURST = 200, 0.5, 16
 REQUESTS, KILL_AT, IN_FLIGHT = 12, 4, 3
 FIDELITY_ROWS = 8
 SECONDS = 600.0
@@ -38,7 +41,8 @@ class Plan:
 
     model: of `workloads.WORKLOADS`. device: a kind. batch: items of one request. dtype: of
     `workloads.FORMATS`. rounds: processes; warmup, repeats: calls of each. threads: of torch, on
-    the host.
+    the host. compiled: the model goes through `Device.compiled`, which changes it where the device
+    is eager: cuda and neuron run it one operator at a time without.
     """
 
     model: str
@@ -49,6 +53,7 @@ class Plan:
     warmup: int = 5
     repeats: int = 100
     threads: int = 1
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         for name in ("batch", "rounds", "warmup", "repeats", "threads"):
@@ -65,7 +70,9 @@ class Plan:
         import torch
 
         torch.set_num_threads(self.threads)
-        return workloads.step(self.model, device, batch or self.batch, self.dtype)
+        return workloads.step(
+            self.model, device, batch or self.batch, self.dtype, compiled=self.compiled
+        )
 
 
 def run(
@@ -121,6 +128,7 @@ def run(
         environment=environment,
         rounds=tuple(each.seconds for each in rounds),
         first_s=tuple(each.first_s for each in rounds),
+        arrivals=found.get("arrivals", ()),
         cold=found.get("cold"),
         rates=rates,
         tokens=found.get("tokens"),
@@ -173,6 +181,21 @@ def _round(plan: Plan) -> Samples:
     return measure(plan.step(device), device, plan.warmup, plan.repeats)
 
 
+def _arrivals(plan: Plan) -> tuple[Arrivals, ...]:
+    return _apart(_answered, plan)
+
+
+def _answered(plan: Plan) -> tuple[Arrivals, ...]:
+    device = get(plan.device)
+    step = plan.step(device)
+    rate = LOAD / measure(step, device, plan.warmup, plan.repeats).summary.p50.value_s
+    plans = {
+        "steady": serving.steady(rate, DUE),
+        f"bursts of {BURST}": serving.burst(rate, DUE, seed=0, size=BURST),
+    }
+    return tuple(open_loop(step, device, due.tolist(), name) for name, due in plans.items())
+
+
 def _cold(plan: Plan) -> ColdStart:
     return cold_and_warm(plan.step, plan.device, plan.warmup, plan.repeats, timeout_s=SECONDS)
 
@@ -210,4 +233,10 @@ def _recovery(plan: Plan) -> Recovery:
     return recovery(make, range(REQUESTS), plan.device, KILL_AT, IN_FLIGHT, timeout_s=SECONDS)
 
 
-_MEASURED = {"cold": _cold, "rates": _rates, "tokens": _tokens, "recovery": _recovery}
+_MEASURED = {
+    "arrivals": _arrivals,
+    "cold": _cold,
+    "rates": _rates,
+    "tokens": _tokens,
+    "recovery": _recovery,
+}

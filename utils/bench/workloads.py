@@ -50,21 +50,23 @@ def inputs(name: str, batch: int) -> "Tensor":
 
 
 def step(
-    name: str, device: Device, batch: int = 1, dtype: str = "float32"
+    name: str, device: Device, batch: int = 1, dtype: str = "float32", compiled: bool = False
 ) -> "Callable[[], Tensor]":
     """One request of `batch` items: its inputs go to the device, logits [..., 96] stay there.
 
     dtype: "float32", or "bfloat16" for products of matrices in it, by autocast.
+    compiled: as of `runs.Plan`.
     """
     import torch
 
     if dtype not in FORMATS:
         raise ValueError(f"there is no format {dtype!r} here: choose {' or '.join(FORMATS)}")
     there, here = model(name).to(device.torch), inputs(name, batch)
+    network = device.compiled(there) if compiled else there
 
     def call() -> "Tensor":
         with torch.no_grad(), device.autocast(dtype == "bfloat16"):
-            return there(here.to(device.torch))
+            return network(here.to(device.torch))
 
     return call
 

@@ -1,7 +1,8 @@
 """Benchmark a model of the course on a device, record it, and compare it with an earlier record.
 
 Measured are: warm times, in several processes, and whether the answers are those of eager CPU; then
-the parts cold, rates, tokens and recovery. Seconds are of this machine and stand for no other.
+the parts arrivals, cold, rates, tokens and recovery. Seconds are of this machine and stand for no
+other.
 """
 
 import argparse
@@ -32,7 +33,7 @@ def main(argv: list[str]) -> int:
         _check_out(arguments.out)
         price = _given(arguments.price, "USD/h", "--price", arguments.price_source)
         power = _given(arguments.power, "W", "--power", arguments.power_source)
-        fields = "model device batch dtype rounds warmup repeats threads".split()
+        fields = "model device batch dtype rounds warmup repeats threads compiled".split()
         plan = runs.Plan(**{name: getattr(arguments, name) for name in fields})
         p = 50.0 if arguments.percentile is None else arguments.percentile
         if arguments.percentile is not None and earlier is None:
@@ -83,6 +84,8 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     for name, words in whole.items():
         words = f"{words} (default {default[name]})"
         add(f"--{name}", type=int, default=default[name], metavar="N", help=words)
+    words = "the model through torch.compile where the device is eager: cuda and neuron"
+    add("--compile", dest="compiled", action="store_true", help=words)
     words = "; ".join(f"{name}: {what}" for name, what in runs.PARTS.items())
     add("--only", metavar="PART,...", help=f"beside warm times and answers; or none. {words}")
     add("--out", type=Path, metavar="FILE", help="where to record it, as JSON; a new file")

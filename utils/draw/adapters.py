@@ -101,7 +101,7 @@ def graph_keys(rows: Mapping[str, Sequence[str]], caption: str) -> Picture:
                 hatch=HATCHES[number % len(HATCHES)], edgecolor="white",
             )  # fmt: skip
             axes.text(
-                place + 0.47, row, f"{letter}  {key[:10]}", ha="center", va="center", fontsize=9,
+                place + 0.47, row, letter, ha="center", va="center", fontsize=9,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
             )  # fmt: skip
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from utils.grading import syntax
 from utils.grading.lab import Cell
+from utils.notebooks import without_magics
 
 _NAMES = frozenset(
     # What is sent to another process, and what that process begins with.
@@ -25,7 +26,6 @@ _CALLS = frozenset({("inspect", "stack"), ("inspect", "trace"), ("sys", "modules
 _GUARDED = frozenset({"utils", "torch_xla", "json", "builtins", "multiprocessing", "cloudpickle"})
 _EXERCISES = "utils.exercises."
 _MOST = 10
-_MAGIC = re.compile(r"^[ \t]*[%!?].*$", re.MULTILINE)
 
 
 def signs(cells: Iterable[Cell]) -> tuple[str, ...]:
@@ -46,7 +46,10 @@ def _in(source: str, known: dict[str, str], given: set[str]) -> list[tuple[int, 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the parser warns of what others wrote
-            tree = syntax.parse(_MAGIC.sub("pass", source) if _MAGIC.search(source) else source)
+            try:
+                tree = syntax.parse(source)
+            except SyntaxError:
+                tree = syntax.parse(without_magics(source))
         known |= _modules(tree)
         found = {
             (node.lineno, what) for node in ast.walk(tree) for what in _signs(node, known, given)

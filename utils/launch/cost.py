@@ -12,6 +12,7 @@ class Cost:
     """The parts of a bill, in USD.
 
     hours: that are paid for; more than asked where nothing ends the machine at the minute.
+    disk_usd: outside of EC2 in us-east-1 an allowance, see `DISK_ELSEWHERE`.
     usd_per_hour, total_usd: None if no source gives the price.
     said: which price it is; source: its address, empty if the learner gave it.
     """
@@ -38,9 +39,19 @@ def dollars(amount: float | None) -> str:
 LEFT_OUT = "not in it: tax, traffic, a public IPv4 address, S3, logs"
 
 
-def disk_usd(gigabytes: float, hours: float) -> float:
-    """The price of a gp3 disk that lives for some hours."""
-    return gigabytes * hours * figure("launch.disk.price").to("USD/GB/hour")
+DISK_ELSEWHERE = 4
+"""The course has the price of a disk on EC2 in us-east-1 alone. In other regions and on SageMaker
+so many times that price is counted: an allowance of ours and no price, so that "at most" holds.
+"""
+
+
+def disk_usd(gigabytes: float, hours: float, elsewhere: bool = False) -> float:
+    """What is counted for a gp3 disk that lives for some hours.
+
+    elsewhere: than on EC2 in us-east-1.
+    """
+    times = DISK_ELSEWHERE if elsewhere else 1
+    return times * gigabytes * hours * figure("launch.disk.price").to("USD/GB/hour")
 
 
 def cost(
@@ -66,7 +77,8 @@ def cost(
     known = price(instance, region)
     if usd_per_hour is not None:
         known = _given(known, usd_per_hour, instance, region)
-    hourly, disk = known.usd_per_hour, instances * disk_usd(disk_gb, hours)
+    elsewhere = region != "us-east-1" or instance != ec2_type(instance)
+    hourly, disk = known.usd_per_hour, instances * disk_usd(disk_gb, hours, elsewhere)
     total = None if hourly is None else instances * hours * hourly + disk
     return Cost(hours, instances, hourly, disk_gb, disk, total, known.said, known.source)
 

@@ -108,7 +108,9 @@ def studio_guide(region: str, idle_minutes: int) -> Guide:
     named = f"--region {region} --domain-id DOMAIN --space-name SPACE"
     return Guide(
         steps=(
-            "once: a Studio domain with a user profile of yours",
+            "once: a Studio domain with a user profile of yours, with idle shut-down of JupyterLab"
+            " switched on in one of the two: a space can set its time and not switch it on, and a"
+            " start looks for it",
             "after the start: open the space in Studio; first look whether there is a device, with"
             " `ls /dev/neuron0`",
         ),
@@ -119,7 +121,8 @@ def studio_guide(region: str, idle_minutes: int) -> Guide:
         not_promised=(
             "Studio has no clock of its own: if this program is killed outright while a notebook"
             " computes, the app runs until it is idle or you stop it, past the hours and the limit",
-            "idle shut-down needs a Studio image that knows it",
+            "idle shut-down needs a Studio image that knows it; an open terminal counts as work",
+            "the space's disk costs on after the app is gone, until the space is deleted too",
             BUDGET,
         ),
         tear_down=(

@@ -107,12 +107,6 @@ def image(name: str, region: str) -> Image:
     )
 
 
-def rule(name: str) -> tuple[str, str]:
-    """A rule of AWS that the launcher relies on, with the address where it is written."""
-    entry = _all()["rules"][name]
-    return entry["text"], _address(entry["source"])
-
-
 def ec2_type(instance: str) -> str:
     """The EC2 type behind a SageMaker type.
 
@@ -166,7 +160,7 @@ def quota(where: str, instance: str, count: int = 1) -> Quota:
     (8, 1)
     """
     on_ec2 = not instance.startswith("ml.")
-    name = ("inf2" if family(instance) == "inf2" else "trn") if on_ec2 else where
+    name = "trn" if on_ec2 else where
     entry = _all()["quotas"][name]
     return Quota(
         service=entry["service"],

@@ -169,7 +169,12 @@ def studio(instance: str, region: str) -> Document:
     tagged, ours = {f"aws:RequestTag/{TAG}": OWN}, {f"aws:ResourceTag/{TAG}": OWN}
     return _document(
         _look(
-            region, "sagemaker:ListSpaces", "sagemaker:ListApps", "servicequotas:ListServiceQuotas"
+            region,
+            "sagemaker:DescribeDomain",
+            "sagemaker:DescribeUserProfile",
+            "sagemaker:ListSpaces",
+            "sagemaker:ListApps",
+            "servicequotas:ListServiceQuotas",
         ),
         _allow(
             "StartOnlyThisType",

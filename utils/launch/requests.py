@@ -62,7 +62,10 @@ echo "trainium-course: this machine ends at $end; Python of the image: {python}"
 def run_instances(
     instance: str, hours: float, disk_gb: int, python: str, run: str, tags: Mapping[str, str]
 ) -> Request:
-    """RunInstances without what is looked up at the start: image, root device, subnet, group."""
+    """RunInstances without what is looked up at the start: image, root device, security group.
+
+    The subnet is the region's default.
+    """
     marked = listed({"Name": name(run), **tags})
     return {
         "InstanceType": instance,

@@ -7,7 +7,7 @@ from typing import Any
 
 from utils.launch import known, policy
 from utils.launch.names import EXPIRES_TAG, OWN, OWNER_TAG, RUN_TAG, TAG, unlisted
-from utils.launch.requests import IDLE_MINUTES, minutes
+from utils.launch.requests import IDLE_MINUTES, minutes, user_data
 
 PlanDict = dict[str, Any]
 
@@ -28,7 +28,8 @@ def review(plan: PlanDict, limit_usd: float | None = None) -> tuple[str, ...]:
     found = [*_cost(plan, limit_usd), *_image(plan), *_quota(plan)]
     found += [f"permissions: {each}" for each in policy.too_wide(plan["policy"])]
     for name, request in plan["requests"].items():
-        found += [f"{name}: {each}" for each in _CALLS[name](plan, request)]
+        looked = _CALLS.get(name, _strange)(plan, request)
+        found += [f"{name}: {each}" for each in looked]
     return tuple(found)
 
 
@@ -78,8 +79,9 @@ def _run_instances(plan: PlanDict, request: dict[str, Any]) -> list[str]:
     found = []
     if request.get("InstanceInitiatedShutdownBehavior") != "terminate":
         found.append("a shut-down would only stop the instance, and its disk would go on costing")
-    found += _clock(plan["hours"], request.get("UserData", ""))
-    if not all(d["Ebs"].get("DeleteOnTermination") for d in request["BlockDeviceMappings"]):
+    found += _clock(plan, request.get("UserData", ""))
+    disks = request.get("BlockDeviceMappings", ())
+    if not disks or not all(each["Ebs"].get("DeleteOnTermination") for each in disks):
         found.append("a disk would stay when the instance is gone")
     if not request.get("ClientToken"):
         found.append("no client token: a repeated call would start a second instance")
@@ -95,17 +97,26 @@ def _run_instances(plan: PlanDict, request: dict[str, Any]) -> list[str]:
     return found + [e for kind in ("instance", "volume") for e in _marks(marked.get(kind, []))]
 
 
-def _clock(hours: float, script: str) -> list[str]:
-    """Whether the first command of the script sets a clock, and one that is early enough."""
+def _clock(plan: PlanDict, script: str) -> list[str]:
+    """Whether the first command of the script sets a clock, one that is early enough, and whether
+    what follows is what the course would send: it could take the clock back.
+    """
+    hours = plan["hours"]
     commands = [line for line in script.splitlines() if line.strip() and line[0] != "#"]
     words = commands[0].split() if commands else []
-    if words[:2] != ["shutdown", "-P"] or not words[2].removeprefix("+").isdigit():
+    if words[:2] != ["shutdown", "-P"] or not words[2:] or not words[2].lstrip("+").isdigit():
         return ["the first command does not set the clock that ends the instance"]
     if int(words[2]) > minutes(hours):
         return [
             f"its clock rings after {int(words[2])} minutes, past the {hours:g} h that are paid for"
         ]
+    if script != user_data(hours, plan["image"]["python"]):
+        return ["its script is not the course's: what follows the clock may take it back"]
     return []
+
+
+def _strange(plan: PlanDict, request: dict[str, Any]) -> list[str]:
+    return [f"no call of the course: it makes {', '.join(_CALLS)}"]
 
 
 def _training_job(plan: PlanDict, request: dict[str, Any]) -> list[str]:

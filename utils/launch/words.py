@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from utils.facts import figure
-from utils.launch.cost import LEFT_OUT, dollars
+from utils.launch.cost import DISK_ELSEWHERE, LEFT_OUT, dollars
 from utils.launch.policy import READS
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ def money(plan: "Plan", source: "_Sources") -> list[str]:
     hours = f"{bill.hours:g} h"
     if bill.hours != plan.hours:
         hours += f" ({plan.hours:g} asked for and {bill.hours - plan.hours:g} until idle ends it)"
-    disk = f"disk: {bill.disk_gb} GB for {hours}: {bill.disk_usd:.2f} USD (gp3 in us-east-1)"
+    there = "gp3 in us-east-1"
+    if plan.region != "us-east-1" or plan.where != "ec2":
+        there = f"{DISK_ELSEWHERE} times {there}, an allowance: the course has no other price"
+    disk = f"disk: {bill.disk_gb} GB for {hours}: {bill.disk_usd:.2f} USD ({there})"
     disk += source(figure("launch.disk.price").source)
     if bill.usd_per_hour is None or bill.total_usd is None:
         return [f"not known: {bill.said}", disk]

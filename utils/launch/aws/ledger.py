@@ -7,7 +7,7 @@ with what AWS said, "ended" when nothing of it runs any more.
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,14 @@ def write(event: str, run: str, **what: Any) -> None:
         file.write(line)
         file.flush()
         os.fsync(file.fileno())
+
+
+def note(say: Callable[[str], None], event: str, run: str, **what: Any) -> None:
+    """Append an event after the start: a full disk is no reason to leave something running."""
+    try:
+        write(event, run, **what)
+    except OSError as error:
+        say(f"could not record '{event}' of run {run}: {error}")
 
 
 def events() -> Iterator[Event]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from utils.launch.aws.session import Denied, Refused, Session, code_of
 from utils.launch.aws.things import ON_EC2
-from utils.launch.known import Quota, family, vcpus
+from utils.launch.known import Quota, vcpus
 from utils.launch.names import OWN, TAG
 from utils.launch.plans import Plan
 
@@ -55,6 +55,30 @@ def quota(aws: Session, planned: Plan) -> None:
         )
 
 
+def idle_shutdown(aws: Session, space: dict[str, Any]) -> None:
+    """Refuses unless Studio shuts idle apps of this user down: a space can set the time of it, but
+    only its domain or its user profile can switch it on, and the profile overrides the domain.
+
+    space: the request CreateSpace.
+    """
+    domain = {"DomainId": space["DomainId"]}
+    user = {"UserProfileName": space["OwnershipSettings"]["OwnerUserProfileName"]}
+    profile = aws.call("sagemaker", "describe_user_profile", **domain, **user)
+    whole = aws.call("sagemaker", "describe_domain", **domain)
+    for settings in (profile.get("UserSettings", {}), whole.get("DefaultUserSettings", {})):
+        lab = settings.get("JupyterLabAppSettings", {})
+        idle = lab.get("AppLifecycleManagement", {}).get("IdleSettings", {})
+        if "LifecycleManagement" in idle:
+            if idle["LifecycleManagement"] == "ENABLED":
+                return
+            break
+    raise Refused(
+        "idle shut-down of JupyterLab is not switched on in this domain or user profile: nothing "
+        "would end the app without this program. Whoever manages the domain can switch it on: "
+        "App configurations, JupyterLab, idle shutdown"
+    )
+
+
 def _allowed(aws: Session, needed: Quota) -> float:
     if needed.code:
         found = aws.call(
@@ -73,17 +97,24 @@ def _allowed(aws: Session, needed: Quota) -> float:
 
 
 def _used(aws: Session, planned: Plan) -> int:
-    """vCPUs of the family's instances that run; SageMaker does not say what its quota holds."""
+    """vCPUs of the instances that run on demand; SageMaker does not say what its quota holds."""
     if planned.where != "ec2":
         return 0
-    wanted = "inf" if family(planned.instance).startswith("inf") else "trn"
     filters = [
-        {"Name": "instance-type", "Values": [f"{wanted}*"]},
+        {"Name": "instance-type", "Values": ["trn*"]},
         {"Name": "instance-state-name", "Values": list(ON_EC2[:3])},
     ]
     pages = aws.pages("ec2", "describe_instances", Filters=filters)
     each = [i for page in pages for r in page["Reservations"] for i in r["Instances"]]
-    return sum(vcpus(instance["InstanceType"]) for instance in each)
+    # What is bought another way, such as spot, says so and has quotas of its own.
+    on_demand = [i["InstanceType"] for i in each if "InstanceLifecycle" not in i]
+    try:
+        return sum(map(vcpus, on_demand))
+    except LookupError as error:
+        raise Refused(
+            f"of {', '.join(sorted(set(on_demand)))}, which run in {aws.region}, the course does "
+            f"not know all vCPUs: {error}"
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ def plainly(what: str, region: str) -> Iterator[None]:
             f"AWS could not be reached for {what} in {region}: {error}. Look at the network, and "
             "whether there is such a region"
         ) from None
-    except (exceptions.BotoCoreError, parsers.ResponseParserError) as error:
+    except (exceptions.BotoCoreError, parsers.ResponseParserError, OSError) as error:
+        # An OSError: credentials are refreshed into a file, and the disk may be full.
         raise Refused(f"{what} in {region} could not be asked: {error}") from None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from utils.launch.aws import ledger, preflight, signals, things
 from utils.launch.aws.session import Refused, Say, Session
-from utils.launch.aws.stopping import Sleep, end_all
+from utils.launch.aws.stopping import PAUSE_SECONDS, ROUNDS, Sleep, end_all
 from utils.launch.aws.things import Thing
 from utils.launch.cost import dollars
 from utils.launch.names import OWNER_TAG, tags
@@ -86,6 +86,8 @@ def check(
     if planned.where == "ec2":
         return {"RunInstances": preflight.ready(aws, planned, requests["RunInstances"])}
     preflight.quota(aws, planned)
+    if planned.where == "studio":
+        preflight.idle_shutdown(aws, requests["CreateSpace"])
     return requests
 
 
@@ -144,8 +146,8 @@ def _run(
                     at_most_usd=planned.cost.total_usd,
                 )
                 begun = True
-                answers = _send(aws, requests)
-                _note(say, "started", planned.run, what=answers)
+                answers = _send(aws, requests, sleep)
+                ledger.note(say, "started", planned.run, what=answers)
                 say(f"started {', '.join(answers)}; it ends at {until:%Y-%m-%d %H:%M} UTC.")
                 say("Ctrl-C ends it sooner. Keep this program running: it is what ends it in time.")
                 why = _watch(aws, planned, until, say, now, sleep)
@@ -164,16 +166,8 @@ def _run(
             if left:
                 say("STILL RUNNING: " + "; ".join(map(str, left)))
             else:
-                _note(say, "ended", planned.run, why=why)
+                ledger.note(say, "ended", planned.run, why=why)
     return Outcome(planned.run, why, tuple(left))
-
-
-def _note(say: Say, event: str, run: str, **what: Any) -> None:
-    """Record an event after the start: a full disk is no reason to leave something running."""
-    try:
-        ledger.write(event, run, **what)
-    except OSError as error:
-        say(f"could not record '{event}' of run {run}: {error}")
 
 
 def _of_run(aws: Session, planned: Plan) -> list[Thing]:
@@ -188,14 +182,29 @@ _SEND = {
 }
 
 
-def _send(aws: Session, requests: dict[str, Request]) -> list[str]:
+def _send(aws: Session, requests: dict[str, Request], sleep: Sleep) -> list[str]:
     """Make the calls; returns the names of what was started."""
     started = []
     for name, request in requests.items():
+        if name == "CreateApp":
+            _wait_for_space(aws, request, sleep)
         answer = aws.call(*_SEND[name], **request)
         started += [each["InstanceId"] for each in answer.get("Instances", ())]
         started += [arn for key, arn in answer.items() if key.endswith("Arn")]
     return started
+
+
+def _wait_for_space(aws: Session, request: Request, sleep: Sleep) -> None:
+    """An app can be made when its space is in service."""
+    named = {key: request[key] for key in ("DomainId", "SpaceName")}
+    for _ in range(ROUNDS):
+        state = aws.call("sagemaker", "describe_space", **named)["Status"]
+        if state == "InService":
+            return
+        if state not in ("Pending", "Updating"):
+            raise Refused(f"the space was not made: it is {state}")
+        sleep(PAUSE_SECONDS)
+    raise Refused(f"the space is {state} still: try again later")
 
 
 def _watch(

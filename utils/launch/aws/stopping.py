@@ -1,7 +1,7 @@
 """Ending what runs, until AWS says that it is ended."""
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 
 from utils.launch.aws import ledger, things
 from utils.launch.aws.session import Denied, Refused, Say, Session
@@ -17,16 +17,14 @@ that there is none."""
 Sleep = Callable[[float], None]
 
 
-def running(
-    aws: Session, places: Iterable[str] = tuple(things.FIND), say: Say = lambda text: None
-) -> list[Thing]:
+def running(aws: Session, say: Say = lambda text: None) -> list[Thing]:
     """Everything of the course in the region. A place that the credentials may not look at is said
     and left out.
     """
     found: list[Thing] = []
-    for place in places:
+    for place, find in things.FIND.items():
         try:
-            found += things.FIND[place](aws)
+            found += find(aws)
         except Denied as error:
             say(f"{place}: not looked at, {error}")
     return found
@@ -105,7 +103,7 @@ def stop(
         left += end_all(aws, look, say, sleep, unseen=waited_for)
     if not left:
         for run in begun:
-            ledger.write("ended", run, why="--stop finds nothing more of it")
+            ledger.note(say, "ended", run, why="--stop finds nothing more of it")
     return left
 
 
