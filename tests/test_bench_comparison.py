@@ -211,6 +211,16 @@ def test_unlike_records_are_refused_by_what_differs(changes, says) -> None:
         bench.compare(record(), other)
 
 
+def test_a_record_of_a_busy_machine_is_told_and_forbids_no_verdict() -> None:
+    busy = dataclasses.replace(record().environment, load=9.0, cores=2)
+    calm = dataclasses.replace(record().environment, load=0.5, cores=2)
+    pair = record(environment=busy), record(environment=calm)
+    found = bench.compare(*pair)
+    told = [each for each in found.notes if "CAUTION" in each]
+    assert len(told) == 1 and told[0].startswith("before: CAUTION: other programs were at work")
+    assert found.verdict == bench.compare(record(), record()).verdict
+
+
 def test_versions_and_variables_may_differ_and_are_told() -> None:
     where = dataclasses.replace(
         record().environment,

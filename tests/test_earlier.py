@@ -68,6 +68,23 @@ def test_what_is_wrong_is_said_with_lab_and_exercise(cells: list, kind: str, sai
     assert str(problem).startswith("lab 99, exercise 2 (half, quarter): ") and said in str(problem)
 
 
+def test_an_operator_at_the_begin_of_a_line_is_no_magic() -> None:
+    odd = "\n\ndef told(x):\n    return (\n        'half of %s'\n        % x\n    )\n"
+    found = of(("imports", "TWO = 2"), ("ex2-code", RIGHT + odd))
+    assert found["half"].__globals__["told"](3) == "half of 3"
+    inside = "%timeit 1\nif True:\n    %matplotlib inline\n" + RIGHT
+    assert of(("imports", "TWO = 2"), ("ex2-code", inside))["half"](3) == 1.5
+
+
+def test_a_copy_beside_the_notebook_is_not_read(tmp_path: Path) -> None:
+    here = tmp_path / "labs" / "lab15_torchneuron"
+    here.mkdir(parents=True)
+    hand_in(tmp_path / "labs", "lab06", ("ex3-code", "def bench(): return 6"))
+    copy = tmp_path / "labs" / "lab06_topic" / "lab06_topic-Copy1.ipynb"
+    copy.write_bytes(earlier.notebook([("ex3-code", "def bench(): return 'old'")]))
+    assert earlier.answers(folder=here).bench() == 6
+
+
 def test_a_cell_without_its_id_is_found_by_the_function() -> None:
     assert of(("", "TWO = 2"), ("cell-7", RIGHT))["half"](1) == 0.5
 

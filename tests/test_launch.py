@@ -20,7 +20,7 @@ from tests.launch_cloud import KEYS, REGION, Clock, account, at_call, living
 from utils.commands import launch as command
 from utils.facts import figure
 from utils.launch import known, plan, policy, review
-from utils.launch.aws import ledger, session, starting
+from utils.launch.aws import ledger, preflight, session, starting
 from utils.launch.aws.session import Refused, Session
 from utils.launch.names import OWN
 
@@ -181,6 +181,10 @@ MISTAKES = [
     (RUN + "InstanceInitiatedShutdownBehavior", "stop", "would only stop"),
     (RUN + "UserData", "#!/bin/bash\necho hello\n", "does not set the clock"),
     (RUN + "UserData", "#!/bin/bash\nshutdown -P +600\n", "rings after 600 minutes"),
+    (RUN + "UserData", "shutdown -P", "does not set the clock"),
+    (RUN + "UserData", "shutdown -P +100\nshutdown -c\n", "may take it back"),
+    (RUN + "BlockDeviceMappings", None, "a disk would stay"),
+    ("requests/RunTask", {}, "RunTask: no call of the course"),
     (RUN + "BlockDeviceMappings/0/Ebs/DeleteOnTermination", False, "a disk would stay"),
     (RUN + "ClientToken", None, "no client token"),
     (RUN + "TagSpecifications", None, "--stop cannot find it"),
@@ -278,6 +282,26 @@ def refused(ec2: Any, **what: Any) -> str:
 def test_a_small_quota_refuses() -> None:
     with account(vcpus=4) as ec2:
         assert "is 4 vCPU, of which 0 are in use; this needs 8 more" in refused(ec2)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"InstanceType": "trn1.2xlarge"}, "of which 8 are in use"),
+        ({"InstanceType": "trn1.2xlarge", "InstanceMarketOptions": {"MarketType": "spot"}}, ""),
+        ({"InstanceType": "trn1n.32xlarge"}, "the course does not know all vCPUs"),
+    ],
+)
+def test_what_others_run_counts_where_it_is_on_demand(more: dict, said: str) -> None:
+    with account(vcpus=8) as ec2:
+        image = ec2.describe_images()["Images"][0]["ImageId"]
+        ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1, **more)
+        aws, planned = Session(REGION), plan("ec2", hours=0.5)
+        if said:
+            with pytest.raises(Refused, match=said):
+                preflight.quota(aws, planned)
+        else:
+            preflight.quota(aws, planned)
 
 
 def test_what_is_missing_in_the_account_is_named() -> None:

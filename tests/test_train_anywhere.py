@@ -85,6 +85,12 @@ def test_a_run_that_is_done_says_so_and_saves_nothing(tmp_path: Path) -> None:
     assert printed == f"{tmp_path} holds 2 steps already: give more as --steps\n"
 
 
+def test_a_run_goes_on_with_the_options_it_began_with(tmp_path: Path) -> None:
+    train_apart("--device", "cpu", "--steps", "2", "--save", tmp_path)
+    with pytest.raises(fresh.Raised, match="holds a run with --rate 0.003, not 0.0001"):
+        train_apart("--device", "cpu", "--steps", "4", "--rate", "1e-4", "--save", tmp_path)
+
+
 @pytest.mark.parametrize("option", ["--steps", "--batch", "--context", "--log-every"])
 def test_a_count_below_one_is_refused(option: str, capsys) -> None:
     with pytest.raises(SystemExit):
@@ -166,6 +172,17 @@ def test_a_script_that_fails_under_the_stub_says_why(tmp_path: Path) -> None:
     script.write_text("import torch\ntorch.ones(2).to('neuron') @ torch.ones(3)\n")
     with pytest.raises(RuntimeError, match="fails.py failed under the stub.*size"):
         neuron_stub.run(script)
+
+
+@pytest.mark.parametrize(("code", "fails"), [("0", False), ("", False), ("3", True)])
+def test_a_script_may_leave(code: str, fails: bool, tmp_path: Path) -> None:
+    script = tmp_path / "leaves.py"
+    script.write_text(f"import sys\nprint('bye')\nsys.exit({code})\n")
+    if fails:
+        with pytest.raises(RuntimeError, match="leaves.py failed under the stub"):
+            neuron_stub.run(script)
+    else:
+        assert neuron_stub.run(script).printed == "bye\n"
 
 
 BLOCKED = "torch_xla cloudpickle yaml scipy pandas matplotlib IPython ipywidgets networkx".split()

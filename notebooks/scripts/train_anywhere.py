@@ -122,7 +122,7 @@ def resume(options, model, optimizer):
         return 0
     for name, before in found.state["options"].items():
         if (now := getattr(options, name)) != before:
-            sys.exit(
+            raise ValueError(
                 f"{options.save} holds a run with --{name} {before}, not {now}: name a new folder"
             )
     model.load_state_dict(found.state["model"])

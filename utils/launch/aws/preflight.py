@@ -100,14 +100,12 @@ def _used(aws: Session, planned: Plan) -> int:
     """vCPUs of the instances that run on demand; SageMaker does not say what its quota holds."""
     if planned.where != "ec2":
         return 0
-    filters = [
-        {"Name": "instance-type", "Values": ["trn*"]},
-        {"Name": "instance-state-name", "Values": list(ON_EC2[:3])},
-    ]
-    pages = aws.pages("ec2", "describe_instances", Filters=filters)
+    states = [{"Name": "instance-state-name", "Values": list(ON_EC2[:3])}]
+    pages = aws.pages("ec2", "describe_instances", Filters=states)
     each = [i for page in pages for r in page["Reservations"] for i in r["Instances"]]
+    trainium = [i for i in each if i["InstanceType"].startswith("trn")]
     # What is bought another way, such as spot, says so and has quotas of its own.
-    on_demand = [i["InstanceType"] for i in each if "InstanceLifecycle" not in i]
+    on_demand = [i["InstanceType"] for i in trainium if "InstanceLifecycle" not in i]
     try:
         return sum(map(vcpus, on_demand))
     except LookupError as error:
