@@ -289,7 +289,7 @@ def test_a_small_quota_refuses() -> None:
     [
         ({"InstanceType": "trn1.2xlarge"}, "of which 8 are in use"),
         ({"InstanceType": "trn1.2xlarge", "InstanceMarketOptions": {"MarketType": "spot"}}, ""),
-        ({"InstanceType": "trn1n.32xlarge"}, "the course does not know all vCPUs"),
+        ({"InstanceType": "trn3.48xlarge"}, "the course does not know all vCPUs"),
     ],
 )
 def test_what_others_run_counts_where_it_is_on_demand(more: dict, said: str) -> None:
