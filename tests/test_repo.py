@@ -35,9 +35,9 @@ LAYERS = (
     ("set-up", "home builds platforms programs standins install"),
     (
         "audit and models",
-        "accumulate audit buckets collectives corpus decision fleet formats hardware manifest "
-        "kernels launch mx nki_validation planner roofline serving simulator sparsity tco timeline "
-        "topology training_memory",
+        "accumulate audit buckets collectives corpus decision fleet formats hardware interrupt "
+        "kernels launch manifest mx nki_validation planner roofline serving simulator sparsity "
+        "tco timeline topology training_memory",
     ),
     (
         "instruments",

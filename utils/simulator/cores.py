@@ -6,11 +6,11 @@ the turn runs: it keeps it until its kernel ends or it waits for the other (`cor
 """
 
 import contextvars
-import ctypes
 import threading
 from collections.abc import Callable
 from typing import Any
 
+from utils.interrupt import interrupt, settle
 from utils.simulator.errors import Line, learner_line, refuse, shown
 from utils.simulator.program import Core, Program, activate, activated
 
@@ -60,6 +60,7 @@ class _Turns:
             for thread in threads:
                 self._join(thread)
         if self.failed:
+            settle()
             raise self.failed[0]
         return self.returned[0]
 
@@ -78,9 +79,7 @@ class _Turns:
 
     def _stop(self, thread: threading.Thread) -> None:
         """End a core that is running, or wake it if it waits for its turn."""
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_OtherFailed)
-        )
+        interrupt(thread, _OtherFailed)
         with self.changed:
             self.changed.notify_all()
 

@@ -3,11 +3,12 @@ processes.
 """
 
 import concurrent.futures.thread as pool
-import ctypes
 import multiprocessing
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from utils.interrupt import interrupt, settle
 
 SLICE_S = 0.02
 PATIENCE = 15
@@ -35,6 +36,7 @@ class Started:
         for thread in alive:
             _dismiss(thread)
         if alive:
+            settle()
             self._patience = LESS
         self.threads.clear()
         return len(alive)
@@ -72,6 +74,4 @@ def _dismiss(thread: threading.Thread) -> None:
     """Nobody waits for the thread any more; it ends as soon as it runs a line of Python."""
     pool._threads_queues.pop(thread, None)  # type: ignore[attr-defined]
     if thread.ident is not None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
-        )
+        interrupt(thread, SystemExit)
