@@ -2,8 +2,8 @@
 """The course's launcher: makes its environment beside this file, then runs one of its commands.
 
 It needs Python 3.11 to 3.13 with pip on Linux x86-64, and nothing else; any Python from 3.6 on
-can read it and say what is missing. A command is a file in utils/commands/: its first line is the
-help line, and NEEDS says what must be installed before it runs: "nothing", "learner", or (the
+can read it and say what is missing. A command is a file in utils/cli/commands/: its first line is
+the help line, and NEEDS says what must be installed before it runs: "nothing", "learner", or (the
 default) "everything".
 """
 
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = os.path.dirname(os.path.abspath(__file__))
-COMMANDS = os.path.join(ROOT, "utils", "commands")
+COMMANDS = os.path.join(ROOT, "utils", "cli", "commands")
 # Handed from the launching Python to that of the environment, which then runs the command.
 INSIDE = "--inside"
 
@@ -59,7 +59,7 @@ def usage(commands):
 
 def launch(verb, arguments, needs):
     """Check the machine, prepare what the command needs, and run it."""
-    from utils import platforms
+    from utils.cli import platforms
 
     machine = platforms.this_machine()
     uv = os.path.join(ROOT, ".tools", "bin", "uv")
@@ -72,7 +72,7 @@ def launch(verb, arguments, needs):
             os.execv(other, [other, os.path.abspath(__file__), verb] + arguments)
         return complain(problem, 1)
 
-    from utils import install
+    from utils.cli import install
 
     try:
         if needs == "nothing":
@@ -90,7 +90,7 @@ def launch(verb, arguments, needs):
 
 
 def run(verb, arguments):
-    module = importlib.import_module("utils.commands." + verb.replace("-", "_"))
+    module = importlib.import_module("utils.cli.commands." + verb.replace("-", "_"))
     return module.main(arguments)
 
 

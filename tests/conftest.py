@@ -14,8 +14,8 @@ sys.path.insert(0, str(ROOT))
 _folder = tempfile.TemporaryDirectory(prefix="course-tests-")  # removed when the process ends
 os.environ.setdefault("COURSE_PROGRESS", str(Path(_folder.name, "progress.json")))
 
-from tests.lab99 import course as lab99  # noqa: E402
-from utils import fresh  # noqa: E402
+from tests.labs.lab99 import course as lab99  # noqa: E402
+from utils.xla import fresh  # noqa: E402
 
 COMPILE_FAST = fresh.FAST["XLA_FLAGS"]
 """XLA's flags for the tests of this folder, which compile thousands of graphs to count them: in a
@@ -76,7 +76,7 @@ def interruptible() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def xla_device() -> None:
     """A first backward on the CPU before XLA's device is there breaks all later ones on it."""
-    from utils import env
+    from utils.xla import env
 
     env.set_defaults()
     import torch_xla
@@ -93,15 +93,17 @@ def relaxed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress_file: Path) -> Path:
     """A course with one lesson and lab 99, whose exercises can be imported. Returns its root."""
-    import utils.exercises
-    import utils.quizzes
+    import utils.course.quizzes
+    import utils.labs
 
     root = tmp_path / "course"
     lab99.build(root)
     monkeypatch.setattr(
-        utils.exercises, "__path__", [*utils.exercises.__path__, str(ROOT / "tests")]
+        utils.labs, "__path__", [*utils.labs.__path__, str(ROOT / "tests" / "labs")]
     )
-    monkeypatch.setattr(utils.quizzes, "__path__", [str(ROOT / "tests" / "lab99" / "quizzes")])
+    monkeypatch.setattr(
+        utils.course.quizzes, "__path__", [str(ROOT / "tests" / "labs" / "lab99" / "quizzes")]
+    )
     yield root
-    for name in [each for each in sys.modules if each.startswith("utils.exercises.lab99")]:
+    for name in [each for each in sys.modules if each.startswith("utils.labs.lab99")]:
         del sys.modules[name]

@@ -16,8 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
-from utils.corpus import Vocabulary, text
-from utils.networks import TinyGPT, next_token_loss
+from utils.xla.corpus import Vocabulary, text
+from utils.xla.networks import TinyGPT, next_token_loss
 
 
 def parse(arguments=None):

@@ -3,7 +3,7 @@
     python nki_gelu.py             in the simulator that `import nki` finds
     python nki_gelu.py --device    compiled and run on the chip of this machine
 
-The course's simulator is found with PYTHONPATH=utils/simulator/package.
+The course's simulator is found with PYTHONPATH=utils/nki/package.
 """
 
 import sys

@@ -4,7 +4,7 @@ python train_anywhere.py                        the fastest device of this machi
 python train_anywhere.py --device cpu --steps 60 --save run
 python train_anywhere.py --device neuron --bf16 --compile --save run    goes on from there
 
-All that differs between devices is asked of `utils.devices`; no backend is named here.
+All that differs between devices is asked of `utils.xla.devices`; no backend is named here.
 """
 
 import argparse
@@ -16,9 +16,10 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from utils import checkpoint, devices
-from utils.corpus import Vocabulary, text
-from utils.networks import TinyGPT, next_token_loss
+from utils.training import checkpoint
+from utils.xla import devices
+from utils.xla.corpus import Vocabulary, text
+from utils.xla.networks import TinyGPT, next_token_loss
 
 
 def parse(arguments=None):

@@ -14,14 +14,14 @@ import torch
 import torch.distributed as dist
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
-from utils import env
+from utils.xla import env
 
 env.set_defaults()
 import torch_xla  # noqa: E402
 import torch_xla.core.xla_model as xm  # noqa: E402
 import torch_xla.runtime as xr  # noqa: E402
 
-from utils.networks import mlp  # noqa: E402
+from utils.xla.networks import mlp  # noqa: E402
 
 STEPS = 3
 

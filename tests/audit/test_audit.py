@@ -18,7 +18,7 @@ from utils.audit.formats import table, to_json, to_sarif
 from utils.audit.rules import KINDS, SEVERITIES
 from utils.audit.source import parse, read
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def found(source: str, name: str = "source.py") -> list[tuple[int, str]]:

@@ -15,10 +15,10 @@ from unittest import mock
 import pytest
 import torch
 
-from utils import env
 from utils.audit import audit
-from utils.catalog import ROOT
-from utils.meter import Meter
+from utils.course.catalog import ROOT
+from utils.xla import env
+from utils.xla.meter import Meter
 
 CUDA = ROOT / "notebooks" / "scripts" / "char_gpt_cuda.py"
 XLA = ROOT / "notebooks" / "scripts" / "char_gpt_xla.py"

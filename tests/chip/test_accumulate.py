@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.accumulate import ORDERS, dot, exact_dot, sum_in
-from utils.formats import FORMATS
+from utils.chip.accumulate import ORDERS, dot, exact_dot, sum_in
+from utils.chip.formats import FORMATS
 
 NUMBERS = st.lists(st.floats(-(2.0**20), 2.0**20, width=32), min_size=1, max_size=40)
 

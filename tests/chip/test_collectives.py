@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.collectives import (
+from utils.chip.collectives import (
     ALGORITHMS,
     KINDS,
     NAMES,
@@ -23,8 +23,8 @@ from utils.collectives import (
     spread,
     terms,
 )
-from utils.collectives.moving import Wire, all_reduce, tree_all_reduce
-from utils.collectives.terms import WIRINGS, rounds
+from utils.chip.collectives.moving import Wire, all_reduce, tree_all_reduce
+from utils.chip.collectives.terms import WIRINGS, rounds
 
 BYTES = st.floats(1, 1e12)
 RATE = st.floats(1e8, 1e12)

@@ -5,8 +5,8 @@ import statistics
 
 import pytest
 
-from utils.collectives import KINDS, fabric, lines, published, seconds
-from utils.collectives.published import compared, error, quality, series
+from utils.chip.collectives import KINDS, fabric, lines, published, seconds
+from utils.chip.collectives.published import compared, error, quality, series
 from utils.facts import claim, figure
 from utils.facts.records import content
 

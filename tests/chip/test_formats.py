@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from utils.formats import FORMATS, Format, format_of, round_to
+from utils.chip.formats import FORMATS, Format, format_of, round_to
 
 # The same formats in the libraries that are the reference here.
 LIBRARY = {

@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
+from utils.chip.hardware import core_sum, machine
 from utils.facts import Unknown, figure
-from utils.hardware import core_sum, machine
 
 TRAINIUM = ("trainium1", "trainium2", "trainium3")
 CHIPS = (*TRAINIUM, "inferentia2", "a100", "h100", "h200", "b200", "b300")

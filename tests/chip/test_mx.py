@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from utils.formats import FORMATS
-from utils.mx import ELEMENTS, MX, NAN_SCALE, quantise, quantise_tile
-from utils.sparsity import relative_error
+from utils.chip.formats import FORMATS
+from utils.chip.mx import ELEMENTS, MX, NAN_SCALE, quantise, quantise_tile
+from utils.chip.sparsity import relative_error
 
 LIBRARY = {
     "e4m3fn": ml_dtypes.float8_e4m3fn,

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.facts import Unknown, figure
-from utils.hardware import machine
-from utils.roofline import (
+from utils.chip.hardware import machine
+from utils.chip.roofline import (
     BYTES,
     Work,
     attention,
@@ -17,6 +16,7 @@ from utils.roofline import (
     gemm,
     ridge,
 )
+from utils.facts import Unknown, figure
 
 SIZE = st.integers(1, 5000)
 CORE = machine("trainium2", "core")

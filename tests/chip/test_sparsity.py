@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from utils.sparsity import follows, kept_share, prune, relative_error
+from utils.chip.sparsity import follows, kept_share, prune, relative_error
 
 ROWS = arrays.arrays(np.float64, (3, 8), elements=st.floats(-9, 9, width=16))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.topology import Topology, all_reduce_seconds, ring, switched, torus
+from utils.chip.topology import Topology, all_reduce_seconds, ring, switched, torus
 
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=3)
 RATE = st.floats(1e6, 1e12)

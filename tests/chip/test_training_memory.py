@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.training_memory import RECIPES, activation_bytes, training_bytes
+from utils.chip.training_memory import RECIPES, activation_bytes, training_bytes
 
 DEGREE = st.integers(1, 512)
 PARAMETERS = st.integers(10**6, 10**12)

@@ -12,11 +12,12 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from utils import builds, env
-from utils.commands.lock import constrained
-from utils.home import LOCKS
+from utils.cli import builds
+from utils.cli.commands.lock import constrained
+from utils.cli.home import LOCKS
+from utils.xla import env
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
 LEARNER = PROJECT["project"]["dependencies"]

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 import course
-from utils import builds, install, platforms, programs, standins
-from utils.commands import clean, kernel, setup, start
-from utils.commands import torch as torch_command
-from utils.home import Home, Record, SetupError, environment, read_record, write_record
+from utils.cli import builds, install, platforms, programs, standins
+from utils.cli.commands import clean, kernel, setup, start
+from utils.cli.commands import torch as torch_command
+from utils.cli.home import Home, Record, SetupError, environment, read_record, write_record
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # --- which machine
 
@@ -61,7 +61,7 @@ def test_this_machine_may():
     assert machine.python == sys.version_info[:2] and machine.glibc > (2, 27)
 
 
-@pytest.mark.parametrize("path", ["course.py", "utils/platforms.py", "utils/__init__.py"])
+@pytest.mark.parametrize("path", ["course.py", "utils/cli/platforms.py", "utils/__init__.py"])
 def test_any_python_from_3_6_can_read_it(path):
     ast.parse((ROOT / path).read_text(), feature_version=(3, 6))
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils import elf, standins
+from utils.cli import elf, standins
 
 SITE = Path(distribution("torch").locate_file(""))
 NAMES = st.text(string.ascii_letters + string.digits + "_.", min_size=1, max_size=40)
@@ -144,6 +144,8 @@ def test_libpython_is_empty_and_written_once(tmp_path):
 def test_standard_library_only():
     """They run before anything is installed: with an isolated Python that sees no site-packages."""
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); "
-    code += "import utils.install, utils.standins, utils.elf, utils.builds, utils.platforms, "
-    code += "utils.commands.clean, utils.commands.lock, utils.commands.setup, utils.commands.torch"
+    names = "install standins elf builds platforms commands.clean commands.lock commands.setup"
+    code += "import " + ", ".join(
+        f"utils.cli.{name}" for name in [*names.split(), "commands.torch"]
+    )
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)

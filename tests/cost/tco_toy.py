@@ -3,8 +3,8 @@
 import datetime
 from typing import Any
 
-from utils import tco
-from utils.tco.scenario import read
+from utils.cost import tco
+from utils.cost.tco.scenario import read
 
 TODAY = datetime.date(2026, 7, 1)
 NOTHING = (

@@ -13,9 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.audit.cases import CASES as AUDITED
-from tests.tco_toy import toy
+from tests.cost.tco_toy import toy
 from utils.audit import Report, audit, audit_source
-from utils.decision import (
+from utils.cost.decision import (
     JUDGEMENTS,
     QUESTIONS,
     VERDICTS,
@@ -26,18 +26,18 @@ from utils.decision import (
     decide,
     judged,
 )
-from utils.decision.case import Case
-from utils.decision.effort import pilot_weeks, port_effort, port_weeks
-from utils.decision.evidence import evidence
-from utils.decision.findings import DYNAMIC, NOTHING, OWN, PACKAGED, corrected, seen
-from utils.decision.flips import MONEY, decided
-from utils.decision.questions import KERNELS, SHAPES, UNSURE, offers
-from utils.decision.risks import KINDS
-from utils.decision.rule import CONFIDENCES
-from utils.decision.rules import ROWS, outcome
-from utils.decision.words import WORK, markdown
+from utils.cost.decision.case import Case
+from utils.cost.decision.effort import pilot_weeks, port_effort, port_weeks
+from utils.cost.decision.evidence import evidence
+from utils.cost.decision.findings import DYNAMIC, NOTHING, OWN, PACKAGED, corrected, seen
+from utils.cost.decision.flips import MONEY, decided
+from utils.cost.decision.questions import KERNELS, SHAPES, UNSURE, offers
+from utils.cost.decision.risks import KINDS
+from utils.cost.decision.rule import CONFIDENCES
+from utils.cost.decision.rules import ROWS, outcome
+from utils.cost.decision.words import WORK, markdown
+from utils.cost.tco import compare
 from utils.facts.records import content
-from utils.tco import compare
 
 _READ = content("decision_cases.yaml")
 CASES: dict[str, dict[str, Any]] = _READ["cases"]
@@ -392,7 +392,9 @@ def test_the_cost_models_comparison_is_a_saving_of_trainium_only() -> None:
     assert decide(PLAIN, comparison=compared).saving == found
     with pytest.raises(ValueError, match="'b' runs on 'gpu'"):
         Saving.of(compare(compared.scenario, "b", "a"))
-    with pytest.raises(TypeError, match="comparison: dict is not allowed; allowed: what utils.tco"):
+    with pytest.raises(
+        TypeError, match="comparison: dict is not allowed; allowed: what utils.cost.tco"
+    ):
         decide(PLAIN, comparison={"low": 0.1})
 
 

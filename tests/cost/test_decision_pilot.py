@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.test_decision import GOOD, PLAIN, decision, report
+from tests.cost.test_decision import GOOD, PLAIN, decision, report
 from utils.audit import audit_source
-from utils.catalog import exercise
-from utils.decision import Saving, Throughput, checklist, decide, pilot_of, steps
-from utils.decision.effort import pilot_weeks
-from utils.decision.pilot import DONE, FAILED, OPEN
-from utils.decision.plan import LISTS
-from utils.decision.results import WARNED
-from utils.tco.comparison import warned
-from utils.tco.scenario import scenarios
+from utils.cost.decision import Saving, Throughput, checklist, decide, pilot_of, steps
+from utils.cost.decision.effort import pilot_weeks
+from utils.cost.decision.pilot import DONE, FAILED, OPEN
+from utils.cost.decision.plan import LISTS
+from utils.cost.decision.results import WARNED
+from utils.cost.tco.comparison import warned
+from utils.cost.tco.scenario import scenarios
+from utils.course.catalog import exercise
 
 CLEAN = audit_source("import torch\n", "clean.py")
 YES = decide(PLAIN, audit=CLEAN, comparison=GOOD)

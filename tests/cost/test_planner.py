@@ -7,19 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils import planner, training_memory
-from utils.collectives import NAMES, seconds
+from utils.chip import training_memory
+from utils.chip.collectives import NAMES, seconds
+from utils.chip.hardware import machine
+from utils.cost import planner
+from utils.cost.planner import Layout, architecture, cluster, plans
+from utils.cost.planner.compiled import tiny_gpt
+from utils.cost.planner.goodput import failures_per_chip_hour, goodput, scaling
+from utils.cost.planner.layouts import Layouts, possible
+from utils.cost.planner.memory import activations_per_token
+from utils.cost.planner.published import published_runs
+from utils.cost.planner.reasons import why
 from utils.facts import figure
 from utils.facts.records import content
-from utils.hardware import machine
-from utils.networks import TinyGPT
-from utils.planner import Layout, architecture, cluster, plans
-from utils.planner.compiled import tiny_gpt
-from utils.planner.goodput import failures_per_chip_hour, goodput, scaling
-from utils.planner.layouts import Layouts, possible
-from utils.planner.memory import activations_per_token
-from utils.planner.published import published_runs
-from utils.planner.reasons import why
+from utils.xla.networks import TinyGPT
 
 TRN2 = "trn2.48xlarge"
 LLAMA = architecture("llama-3.1-8b")
@@ -374,7 +375,7 @@ def test_activations_are_those_that_korthikanti_printed() -> None:
 
 
 def test_an_implied_efficiency_reproduces_the_published_time() -> None:
-    from utils.planner.published import run
+    from utils.cost.planner.published import run
 
     for name in ("narayanan-1t", "korthikanti-1t", "trn1-llama31-70b"):
         first = run(name)

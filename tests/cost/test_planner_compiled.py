@@ -4,8 +4,8 @@ from statistics import median
 
 import pytest
 
-from utils import spmd
-from utils.planner.compiled import compiled_step, tiny_gpt
+from utils.cost.planner.compiled import compiled_step, tiny_gpt
+from utils.xla import spmd
 
 # The speed of the code is not looked at; what is placed in memory is decided before it is made.
 FLAGS = "--xla_backend_optimization_level=0"
@@ -55,7 +55,7 @@ def measured(layout: str, devices: int, sizes: dict[str, int], batch: int) -> sp
     import torch_xla.distributed.spmd as xs
     from torch_xla.distributed.spmd.xla_sharding import mark_sharding_with_gradients
 
-    from utils.networks import TinyGPT, next_token_loss
+    from utils.xla.networks import TinyGPT, next_token_loss
 
     torch.set_num_threads(1)
     device = torch_xla.device()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from utils import tco
+from utils.cost import tco
 
 ENOUGH = settings(max_examples=60, deadline=None)
 RANGES_OF_BOTH = {

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tests.tco_toy import toy
-from utils import tco
+from tests.cost.tco_toy import toy
+from utils.cost import tco
 from utils.facts import claim, figure
 
 

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from tests.tco_toy import toy
-from tests.test_costs_facts import COMPUTED, DISAGREES
-from utils import tco
+from tests.cost.tco_toy import toy
+from tests.facts.test_costs_facts import COMPUTED, DISAGREES
+from utils.cost import tco
+from utils.cost.tco import cases
 from utils.facts import figure
-from utils.tco import cases
 
 CHECKED = {name: cases.check(each) for name, each in cases.cases().items()}
 COMPARED = {name: each for name, each in CHECKED.items() if each.comparison}

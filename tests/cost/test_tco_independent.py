@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from utils import tco
+from utils.cost import tco
 
 HOURS_OF_A_YEAR = 8766.0
 HOURS_OF_A_MONTH = 730.5

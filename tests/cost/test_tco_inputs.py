@@ -10,12 +10,13 @@ from hypothesis import given as with_drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tests.tco_toy import TODAY, entry, given, toy
-from tests.test_tco_independent import random_job, random_service
-from utils import facts, tco
+from tests.cost.tco_toy import TODAY, entry, given, toy
+from tests.cost.test_tco_independent import random_job, random_service
+from utils import facts
+from utils.cost import tco
+from utils.cost.tco.inputs import parsed
+from utils.cost.tco.scenario import read
 from utils.facts.records import content
-from utils.tco.inputs import parsed
-from utils.tco.scenario import read
 
 MODELS = {"job": (tco.job, random_job(1)), "service": (tco.service, random_service(1))}
 

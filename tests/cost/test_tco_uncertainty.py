@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from tests.tco_toy import toy
-from utils import tco
+from tests.cost.tco_toy import toy
+from utils.cost import tco
 
 WORKED = list(tco.scenarios())
 worked = pytest.mark.parametrize("name", WORKED)

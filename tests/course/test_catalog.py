@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab99 import course as lab99
-from utils import catalog
-from utils.catalog import CatalogError
+from tests.labs.lab99 import course as lab99
+from utils.course import catalog
+from utils.course.catalog import CatalogError
 
 
 def test_lesson_is_read_from_its_notebook(course: Path) -> None:

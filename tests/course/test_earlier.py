@@ -7,9 +7,9 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from utils import catalog, earlier, labgen
-from utils.catalog import ROOT
-from utils.earlier import Earlier, Problem, Wanted
+from utils.course import catalog, earlier, labgen
+from utils.course.catalog import ROOT
+from utils.course.earlier import Earlier, Problem, Wanted
 
 HALF = Wanted("lab99", "ex2", ("half", "quarter"))
 RIGHT = "def half(x):\n    return x / TWO\n\n\ndef quarter(x):\n    return half(half(x))\n"

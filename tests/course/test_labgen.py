@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab99 import course as lab99
-from utils import catalog, labgen
-from utils.catalog import CatalogError
+from tests.labs.lab99 import course as lab99
+from utils.course import catalog, labgen
+from utils.course.catalog import CatalogError
 
 LAB = Path("labs", "lab99_sums", "lab99_sums.ipynb")
 

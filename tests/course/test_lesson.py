@@ -2,11 +2,12 @@
 
 import pytest
 
-from utils import facts, lesson
-from utils.draw import Picture
+from utils import facts
+from utils.course import lesson
+from utils.course.shown import Shown
 from utils.facts import statements
-from utils.shown import Shown
-from utils.widgets import explore
+from utils.show.draw import Picture
+from utils.show.widgets import explore
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from utils import progress
-from utils.progress import board, entries, record, reset, undo_reset
+from utils.course import progress
+from utils.course.progress import board, entries, record, reset, undo_reset
 
 
 def test_the_best_points_and_the_last_state_are_kept(course: Path, progress_file: Path) -> None:
@@ -28,14 +28,14 @@ def test_without_the_variable_the_file_lies_in_the_course_root(tmp_path: Path, m
 
 
 def test_progress_survives_the_process(course: Path, progress_file: Path) -> None:
-    code = "from utils.progress import record; record('lab99.ex1', 'passed', 4.0)"
+    code = "from utils.course.progress import record; record('lab99.ex1', 'passed', 4.0)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
     assert entries(course)["lab99.ex1"]["points"] == 4.0
 
 
 def test_two_processes_at_once_lose_nothing(course: Path, progress_file: Path) -> None:
     code = (
-        "import sys; from utils.progress import record\n"
+        "import sys; from utils.course.progress import record\n"
         "for i in range(25): record('lab99.ex1', 'tried', 1.0); record(sys.argv[1], 'tried', i)"
     )
     running = [
@@ -106,7 +106,7 @@ def test_reset_forgets_what_it_names_and_can_be_undone(course: Path, target: str
     for each in ("lab98.ex1", "lab99.ex1", "lab99.ex2"):
         record(each, "tried", 2.0, course)
     said = repr(reset(target, course))
-    assert "forgotten: " in said and "to undo: from utils.progress import undo_reset" in said
+    assert "forgotten: " in said and "to undo: from utils.course.progress import undo_reset" in said
     assert sorted(entries(course)) == left
     record("lab99.ex1", "tried", 3.0, course)
     undo_reset(course)

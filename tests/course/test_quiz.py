@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from utils.quiz import quiz
+from utils.course.quiz import quiz
 
 
 def test_unanswered_questions_show_their_options(course: Path) -> None:

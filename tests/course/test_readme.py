@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from utils import readme
-from utils.catalog import ROOT, CatalogError
+from utils.course import readme
+from utils.course.catalog import ROOT, CatalogError
 
 
 def test_the_table_names_lessons_and_labs_in_order(course: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab99 import course as lab99
-from utils import runner
-from utils.commands import run
-from utils.notebooks import canonical, to_text
+from tests.labs.lab99 import course as lab99
+from utils.cli.commands import run
+from utils.course import runner
+from utils.course.notebooks import canonical, to_text
 
 
 @pytest.fixture

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from utils.course.quiz import ClaimQuestion
+from utils.course.quiz import claims as ask
 from utils.facts import VERDICTS, claim, claims
 from utils.facts.ledger import ARTICLES, DATA
-from utils.quiz import ClaimQuestion
-from utils.quiz import claims as ask
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted(path.stem for path in (ROOT / "utils" / "quizzes").glob("lesson*.py"))
 
 
 def lesson_claims(name: str) -> dict[str, ClaimQuestion]:
-    return getattr(importlib.import_module(f"utils.quizzes.{name}"), "CLAIMS", {})
+    return getattr(importlib.import_module(f"utils.course.quizzes.{name}"), "CLAIMS", {})
 
 
 def test_every_claim_has_a_verdict_a_statement_and_a_number_of_its_own() -> None:
@@ -93,7 +93,7 @@ def test_what_cannot_be_judged_is_said(course: Path) -> None:
 
 
 def test_the_table_to_search_is_a_widget_that_needs_no_network(monkeypatch) -> None:
-    from utils.widgets import searchable
+    from utils.show.widgets import searchable
 
     shown: list = []
     monkeypatch.setattr("IPython.display.display", shown.append)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from utils.cost.tco import FIELDS
 from utils.facts import STATUSES, figure
 from utils.facts.records import content
-from utils.tco import FIELDS
 
 FILE = content("tco_cases.yaml")
 CASES: Mapping[str, Mapping[str, Any]] = FILE["cases"]

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.commands import facts as command
+from utils.cli.commands import facts as command
 from utils.facts import STATUSES, Unknown, fact, figure, figures, stale, table, units
 from utils.facts.ages import LIMITS, PRICE_DAYS, age
 from utils.facts.records import DATA, FILES, Figure, _computed, _figure, _leaves
@@ -286,4 +286,4 @@ def test_the_readme_of_the_data_is_the_module_that_reads_it() -> None:
     for name in FILES:
         first = (DATA / name).read_text(encoding="utf-8").splitlines()[0]
         assert "utils/facts/records.py" in first
-        assert Path(__file__).parent.parent.joinpath("utils/facts/records.py").is_file()
+        assert Path(__file__).parents[2].joinpath("utils/facts/records.py").is_file()

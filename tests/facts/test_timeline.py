@@ -4,9 +4,8 @@ import itertools
 
 import pytest
 
-from utils import timeline
-from utils.draw import software
-from utils.facts import fact
+from utils.facts import fact, timeline
+from utils.show.draw import software
 
 
 def test_releases_are_in_order_and_before_the_day_they_were_looked_at() -> None:

@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from utils import catalog
-from utils.catalog import ROOT
-from utils.exercises import Facts, Verdict, decide, judge, observe_case, observer
+from utils.course import catalog
+from utils.course.catalog import ROOT
+from utils.labs import Facts, Verdict, decide, judge, observe_case, observer
 
 NOT_RUN = ("setup", "quiz", "board")
 

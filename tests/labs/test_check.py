@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from utils import progress
-from utils.check import CheckFailed, check
-from utils.shown import html_table
+from utils.course import progress
+from utils.labs.check import CheckFailed, check
+from utils.course.shown import html_table
 
 pytestmark = pytest.mark.usefixtures("relaxed")
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-import utils.exercises
-from tests import hostile
-from tests.wrong_answers import lab03 as wrong_answers
-from utils import labgen
-from utils.commands import grade as command
-from utils.exercises import Criterion, Verdict
-from utils.grading import (
+import utils.labs
+from tests.labs import hostile
+from tests.labs.wrong_answers import lab03 as wrong_answers
+from utils.course import labgen
+from utils.cli.commands import grade as command
+from utils.labs import Criterion, Verdict
+from utils.labs.grading import (
     batch,
     choose,
     confine,
@@ -37,10 +37,10 @@ from utils.grading import (
     shown,
     syntax,
 )
-from utils.grading.attempts import Attempt, attempts_of
-from utils.grading.confine import Limits
-from utils.grading.inbox import Found
-from utils.grading.notebook import NotANotebook
+from utils.labs.grading.attempts import Attempt, attempts_of
+from utils.labs.grading.confine import Limits
+from utils.labs.grading.inbox import Found
+from utils.labs.grading.notebook import NotANotebook
 
 WRONG = "def double(number):\n    return number"
 
@@ -53,8 +53,8 @@ def course_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def root(course_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A course with lab 99, whose cases and judges can be imported."""
-    exercises = [*utils.exercises.__path__, str(hostile.REPOSITORY / "tests")]
-    monkeypatch.setattr(utils.exercises, "__path__", exercises)
+    exercises = [*utils.labs.__path__, str(hostile.REPOSITORY / "tests")]
+    monkeypatch.setattr(utils.labs, "__path__", exercises)
     return course_folder
 
 
@@ -353,11 +353,11 @@ def test_a_judge_that_raises_costs_only_its_exercise(lab99: lab.Lab) -> None:
 def test_a_judge_that_gives_too_much_is_not_believed(
     lab99: lab.Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.lab99 import judge
+    from tests.labs.lab99 import judge
 
     generous = [Criterion("value", 3, True), Criterion("other", -1, False)]
-    table = {"ex1": utils.exercises.Judge(judge.double_cases, lambda case, facts: generous)}
-    monkeypatch.setattr("utils.exercises.lab99.judge.JUDGES", table)
+    table = {"ex1": utils.labs.Judge(judge.double_cases, lambda case, facts: generous)}
+    monkeypatch.setattr("utils.labs.lab99.judge.JUDGES", table)
     facts = {"facts": {}}
     mark = marked(lab99, attempt_of(facts, facts))
     assert (mark.state, mark.points) == ("error", 0.0)
@@ -444,7 +444,7 @@ def test_a_long_text_of_an_observation_is_not_shown_in_part(
 
 def test_what_lab_03_measures_is_shown() -> None:
     """Of the benchmark; the other exercises are graded below."""
-    from utils.exercises.lab03 import bench
+    from utils.labs.lab03 import bench
 
     rng = random.Random(1)
     facts = {"log": "fscsc", "returned": {"kind": "a list of 2", "items": [0.002, 0.1]}}
@@ -495,9 +495,9 @@ def test_a_sandbox_sees_no_judgement() -> None:
         ("gc.get_objects()", "get_objects"),
         ("inspect.stack()", "inspect.stack"),
         ("print(OBSERVERS)", "OBSERVERS"),
-        ("import utils.exercises.lab03.observe", "imports utils.exercises.lab03.observe"),
-        ("from utils.exercises import training", "imports utils.exercises.training"),
-        ("from utils.exercises.lab15 import lives", "imports utils.exercises.lab15.lives"),
+        ("import utils.labs.lab03.observe", "imports utils.labs.lab03.observe"),
+        ("from utils.labs import training", "imports utils.labs.training"),
+        ("from utils.labs.lab15 import lives", "imports utils.labs.lab15.lives"),
         ("watch._kill_at = None", "_kill_at"),
         ("watch._journal.note({})", "_journal"),
         ("import json; json.dumps = print", "sets json.dumps"),
@@ -507,7 +507,7 @@ def test_a_sandbox_sees_no_judgement() -> None:
         ("os.environ['PYTHONPATH'] = 'here'", "PYTHONPATH"),
         ("context.set_forkserver_preload(['mine'])", "set_forkserver_preload"),
         ("import cloudpickle; cloudpickle.dumps = print", "sets cloudpickle.dumps"),
-        ("sys.modules['utils.spmd']", "sys.modules"),
+        ("sys.modules['utils.xla.spmd']", "sys.modules"),
     ],
 )
 def test_signs_of_looking_into_the_check(line: str, sign: str) -> None:
@@ -516,17 +516,17 @@ def test_signs_of_looking_into_the_check(line: str, sign: str) -> None:
 
 
 def test_what_a_given_cell_imports_is_the_courses_in_the_cells_below() -> None:
-    given = lab.Cell("imports", "given", "from utils.meter import Meter\nMeter.own = 1")
+    given = lab.Cell("imports", "given", "from utils.xla.meter import Meter\nMeter.own = 1")
     cell = lab.Cell("ex1-code", "answer", "Meter.compiles = 0")
     assert scan.signs([given, cell]) == ("ex1-code line 1 (sets Meter.compiles)",)
     assert scan.signs([cell]) == ()
 
 
 def test_what_a_given_cell_imports_of_the_exercises_may_be_imported_again() -> None:
-    line = "from utils.exercises.lab11 import decoder"
+    line = "from utils.labs.lab11 import decoder"
     given, cell = lab.Cell("imports", "given", line), lab.Cell("ex1-code", "answer", line)
     assert scan.signs([given, cell]) == ()
-    assert scan.signs([cell]) == ("ex1-code line 1 (imports utils.exercises.lab11.decoder)",)
+    assert scan.signs([cell]) == ("ex1-code line 1 (imports utils.labs.lab11.decoder)",)
 
 
 def test_signs_are_found_where_only_ipython_can_read() -> None:
@@ -535,7 +535,7 @@ def test_signs_are_found_where_only_ipython_can_read() -> None:
 
 
 def test_honest_code_shows_no_sign() -> None:
-    source = "import torch_xla\nx.grad = None\nfrom utils.meter import Meter\nself.code = 1"
+    source = "import torch_xla\nx.grad = None\nfrom utils.xla.meter import Meter\nself.code = 1"
     assert scan.signs([lab.Cell("a", "answer", source), lab.Cell("b", "extra", "f(")]) == ()
     assert scan.signs(lab.load(hostile.REPOSITORY, "lab03").cells) == ()
 
@@ -698,7 +698,6 @@ def test_without_a_sandbox_nothing_is_graded(
     root: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    monkeypatch.setattr("utils.install.system_packages", list)
     with pytest.raises(sandbox.SandboxError, match="apt-get install bubblewrap"):
         batch.grade(folder, tmp_path / "out", root)
     assert not (tmp_path / "out").exists()

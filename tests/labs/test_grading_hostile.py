@@ -18,10 +18,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-import utils.exercises
-from tests import hostile
-from utils.grading import batch, confine, sandbox
-from utils.grading.report import Row
+import utils.labs
+from tests.labs import hostile
+from utils.labs.grading import batch, confine, sandbox
+from utils.labs.grading.report import Row
 
 SECONDS = 15  # what the honest ones take on a busy machine, and more
 LIMITS = confine.Limits(seconds=SECONDS, memory_bytes=1 << 30, processes=64, files_bytes=32 << 20)
@@ -75,7 +75,7 @@ EXPECTED = {
         ["0", "8"],
         "graded",
         "ex1, ex2: its cells replaced parts of the course's own code; put back: 4.*"
-        "; looks into the check: ex1-code line 2 .imports utils.exercises.lab99.observe.",
+        "; looks into the check: ex1-code line 2 .imports utils.labs.lab99.observe.",
     ),
     "reader": (["0", "8"], "graded", ""),
     "writer": (["0", "8"], "graded", ""),
@@ -204,8 +204,8 @@ def grade_all(makers: dict, base: Path, monkeypatch: pytest.MonkeyPatch) -> Grad
     temporary.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    exercises = [*utils.exercises.__path__, str(hostile.REPOSITORY / "tests")]
-    monkeypatch.setattr(utils.exercises, "__path__", exercises)
+    exercises = [*utils.labs.__path__, str(hostile.REPOSITORY / "tests")]
+    monkeypatch.setattr(utils.labs, "__path__", exercises)
     with socket.create_server(("127.0.0.1", 0)) as server:
         fill(makers, inbox, root, out, server.getsockname()[1])
         before = tree(base, out)

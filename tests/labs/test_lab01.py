@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cells import cases_of, names_of
-from tests.wrong_answers.lab01 import RIGHT
-from utils import catalog
-from utils.catalog import ROOT
-from utils.exercises import closed, decide, observe_case
-from utils.exercises.lab01 import fabrics, fitting, gemms, offers, ridges, sheets, tables
-from utils.exercises.lab01.observe import OBSERVERS
-from utils.exercises.values import TOLERANCE
-from utils.roofline import bound, gemm
-from utils.topology import ring, torus
-from utils.training_memory import RECIPES
+from tests.labs.cells import cases_of, names_of
+from tests.labs.wrong_answers.lab01 import RIGHT
+from utils.course import catalog
+from utils.course.catalog import ROOT
+from utils.labs import closed, decide, observe_case
+from utils.labs.lab01 import fabrics, fitting, gemms, offers, ridges, sheets, tables
+from utils.labs.lab01.observe import OBSERVERS
+from utils.labs.values import TOLERANCE
+from utils.chip.roofline import bound, gemm
+from utils.chip.topology import ring, torus
+from utils.chip.training_memory import RECIPES
 
 EXERCISES = [f"lab01.{name}" for name in OBSERVERS]
 SEEDS = ["public", "a private one", *map(str, range(4))]
@@ -172,19 +172,19 @@ def test_the_course_is_open_again_after_an_answer_was_called() -> None:
 
 def test_what_cannot_be_closed_is_named() -> None:
     with pytest.raises(ValueError, match="no module, function or class"):
-        with closed.closed("lab01.ex1", "utils.roofline.nothing"):
+        with closed.closed("lab01.ex1", "utils.chip.roofline.nothing"):
             pass
 
 
 def test_classes_that_refer_to_each_other_are_closed_without_end() -> None:
     # torch gives every autograd function a class for its backward, and that one the way back.
-    with closed.closed("lab05.ex4", "utils.precision"):
+    with closed.closed("lab05.ex4", "utils.training.precision"):
         pass
 
 
 def test_a_block_that_raises_opens_what_it_closed() -> None:
     with pytest.raises(KeyError):
-        with closed.closed("lab01.ex1", "utils.topology.Topology", "utils.topology.ring"):
+        with closed.closed("lab01.ex1", "utils.chip.topology.Topology", "utils.chip.topology.ring"):
             with pytest.raises(RuntimeError, match="write this one yourself"):
                 _ = torus(4, 4).diameter
             raise KeyError

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cells import answer_from, code_of, names_of, verdict_of
-from tests.wrong_answers.lab02 import RIGHT, WRONG
-from utils import catalog
+from tests.labs.cells import answer_from, code_of, names_of, verdict_of
+from tests.labs.wrong_answers.lab02 import RIGHT, WRONG
+from utils.course import catalog
 from utils.audit import audit, audit_source
-from utils.catalog import ROOT
-from utils.exercises import criteria, decide, judge, observe_case, training
-from utils.exercises.lab02 import classify, findings, problems, train_cuda, truth
-from utils.exercises.lab02 import judge as judging
-from utils.exercises.lab02.observe import OBSERVERS, source_of
-from utils.grading import confine, lab, shown
+from utils.course.catalog import ROOT
+from utils.labs import criteria, decide, judge, observe_case, training
+from utils.labs.lab02 import classify, findings, problems, train_cuda, truth
+from utils.labs.lab02 import judge as judging
+from utils.labs.lab02.observe import OBSERVERS, source_of
+from utils.labs.grading import confine, lab, shown
 
 EXERCISES = [f"lab02.{name}" for name in OBSERVERS]
 
@@ -327,7 +327,7 @@ def test_the_audit_reads_the_cell_as_a_kernel_runs_it() -> None:
     command = (
         "import sys\n"
         "from IPython.core.interactiveshell import InteractiveShell\n"
-        "from utils.exercises.lab02.observe import source_of\n"
+        "from utils.labs.lab02.observe import source_of\n"
         "shell = InteractiveShell.instance()\n"
         "shell.run_cell('import functools\\n\\ndef inner():\\n    pass\\n\\n'\n"
         "    '@functools.wraps(inner)\\ndef train():\\n    pass  # the cell')\n"
@@ -456,7 +456,7 @@ def outcome(letter: str, device) -> str:
     import torch
     from torch.nn import functional
 
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     torch.manual_seed(3)
     model = torch.nn.Linear(6, 3).to(device)
@@ -642,11 +642,11 @@ def test_the_given_step_for_the_cpu_has_the_true_losses(names: dict) -> None:
 def test_judging_needs_no_device() -> None:
     command = (
         "import random, sys\n"
-        "from utils.exercises import judge\n"
+        "from utils.labs import judge\n"
         "for name in ('ex1', 'ex2', 'ex3', 'ex4', 'ex5'):\n"
         "    judge(f'lab02.{name}').cases(random.Random(1))\n"
         "assert 'torch' not in sys.modules\n"
-        "from utils.exercises.lab02 import truth\n"
+        "from utils.labs.lab02 import truth\n"
         "truth.clipped_losses(judge('lab02.ex2').cases(random.Random(1))[0])\n"
         "truth.histograms(judge('lab02.ex3').cases(random.Random(1))[0])\n"
         "truth.masked_losses(judge('lab02.ex4').cases(random.Random(1))[0])\n"
@@ -657,7 +657,7 @@ def test_judging_needs_no_device() -> None:
 
 def test_observing_does_not_import_the_judgement() -> None:
     command = (
-        "import sys, utils.exercises.lab02.observe\n"
+        "import sys, utils.labs.lab02.observe\n"
         "hidden = {'judge', 'classify', 'rewrites', 'truth', 'criteria'}\n"
         "bad = hidden & {name.rpartition('.')[2] for name in sys.modules}\n"
         "assert not bad and 'torch' not in sys.modules, bad\n"

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cells import answer_from, names_of, verdict_of
-from tests.wrong_answers.lab03 import WRONG
-from utils import catalog
-from utils.catalog import ROOT
-from utils.exercises import criteria, decide, judge, observe_case, training, truth
-from utils.exercises.lab03 import bench, fake
-from utils.exercises.lab03.judge import EXPECTED, MOST_COMPILES
-from utils.exercises.lab03.observe import OBSERVERS, measure_snippets
+from tests.labs.cells import answer_from, names_of, verdict_of
+from tests.labs.wrong_answers.lab03 import WRONG
+from utils.course import catalog
+from utils.course.catalog import ROOT
+from utils.labs import criteria, decide, judge, observe_case, training, truth
+from utils.labs.lab03 import bench, fake
+from utils.labs.lab03.judge import EXPECTED, MOST_COMPILES
+from utils.labs.lab03.observe import OBSERVERS, measure_snippets
 
 EXERCISES = [f"lab03.{name}" for name in OBSERVERS]
 
@@ -456,12 +456,12 @@ def test_the_fake_device_is_asynchronous_and_exact() -> None:
 def test_judging_needs_no_device() -> None:
     command = (
         "import random, sys\n"
-        "from utils.exercises import judge\n"
+        "from utils.labs import judge\n"
         "for name in ('ex1', 'ex2', 'ex3', 'ex4', 'ex5'):\n"
         "    judge(f'lab03.{name}').cases(random.Random(1))\n"
         "assert 'torch' not in sys.modules\n"
-        "from utils.exercises.training import training_case\n"
-        "from utils.exercises.truth import true_losses\n"
+        "from utils.labs.training import training_case\n"
+        "from utils.labs.truth import true_losses\n"
         "true_losses(training_case(random.Random(1), 4))\n"
         "assert 'torch_xla' not in sys.modules\n"
     )
@@ -470,7 +470,7 @@ def test_judging_needs_no_device() -> None:
 
 def test_observing_does_not_import_the_judgement() -> None:
     command = (
-        "import sys, utils.exercises.lab03.observe\n"
+        "import sys, utils.labs.lab03.observe\n"
         "bad = {'judge', 'bench', 'criteria'} & {name.rpartition('.')[2] for name in sys.modules}\n"
         "assert not bad and 'torch' not in sys.modules, bad\n"
     )

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cells import answer_from, cases_of, names_of, verdict_of
-from tests.wrong_answers.lab04 import RIGHT, WRONG
-from utils import catalog
-from utils.buckets import best_buckets
-from utils.catalog import ROOT
-from utils.exercises import decide, judge, limit, observe_case
-from utils.exercises.criteria import distance
-from utils.exercises.lab04 import histograms, loops, plans, texts, training, truth
-from utils.exercises.lab04.judge import EXPECTED
-from utils.exercises.lab04.observe import OBSERVERS, measure_edits
-from utils.grading import shown
+from tests.labs.cells import answer_from, cases_of, names_of, verdict_of
+from tests.labs.wrong_answers.lab04 import RIGHT, WRONG
+from utils.course import catalog
+from utils.xla.buckets import best_buckets
+from utils.course.catalog import ROOT
+from utils.labs import decide, judge, limit, observe_case
+from utils.labs.criteria import distance
+from utils.labs.lab04 import histograms, loops, plans, texts, training, truth
+from utils.labs.lab04.judge import EXPECTED
+from utils.labs.lab04.observe import OBSERVERS, measure_edits
+from utils.labs.grading import shown
 
 EXERCISES = [f"lab04.{name}" for name in OBSERVERS]
 SEEDS = ["public", "a private one", "another"]
@@ -43,7 +43,7 @@ def formulas_for_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def compiles(values: list[float]) -> dict[str, int]:
         return {name: rule(values) for name, rule in EXPECTED.items()}
 
-    monkeypatch.setattr("utils.exercises.lab04.observe.measure_edits", compiles)
+    monkeypatch.setattr("utils.labs.lab04.observe.measure_edits", compiles)
 
 
 def wrong(name: str, exercise_id: str, names: dict):
@@ -113,7 +113,7 @@ def bucketed_losses(model, sequences):
         "lab04.ex3",
         """
 def bucketed_losses(model, sequences):
-    from utils.buckets import best_buckets, bucket_of
+    from utils.xla.buckets import best_buckets, bucket_of
 
     lengths = [len(ids) - 1 for ids in sequences]
     buckets = best_buckets(lengths, 3)
@@ -533,11 +533,11 @@ def test_what_lab_04_measures_is_shown_by_a_report(names: dict) -> None:
 def test_judging_needs_no_device() -> None:
     command = (
         "import random, sys\n"
-        "from utils.exercises import judge\n"
+        "from utils.labs import judge\n"
         "cases = {n: judge(f'lab04.{n}').cases(random.Random(1)) for n in"
         " ('ex1', 'ex2', 'ex4', 'ex5')}\n"
         "assert 'torch' not in sys.modules or 'torch_xla' not in sys.modules\n"
-        "from utils.exercises.lab04.truth import batch_losses, sentence_losses\n"
+        "from utils.labs.lab04.truth import batch_losses, sentence_losses\n"
         "batch_losses(cases['ex2'][0])\n"
         "sentence_losses(judge('lab04.ex3').cases(random.Random(1))[0])\n"
         "assert 'torch_xla' not in sys.modules\n"
@@ -560,4 +560,4 @@ def test_the_notebook_says_the_numbers_that_are_judged() -> None:
     assert f"within {histograms.NEAR - 1:.0%} of" in text["ex4-task"]
     assert f"after {limit.SECONDS:g} seconds" in text["ex4-task"]
     assert f"at most {plans.MOST_TIMES_BOUND:.2f} times" in text["ex5-task"]
-    assert "utils.buckets" not in "".join(text[c] for c in text if not c.endswith("-why"))
+    assert "utils.xla.buckets" not in "".join(text[c] for c in text if not c.endswith("-why"))

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cells import answer_from, cases_of, names_of, verdict_of
-from tests.wrong_answers.lab05 import BY_CHANCE, MASTER, RIGHT, WRONG
-from utils import catalog
-from utils.catalog import ROOT
-from utils.exercises import decide, judge, observe_case
-from utils.exercises.lab05 import (
+from tests.labs.cells import answer_from, cases_of, names_of, verdict_of
+from tests.labs.wrong_answers.lab05 import BY_CHANCE, MASTER, RIGHT, WRONG
+from utils.course import catalog
+from utils.course.catalog import ROOT
+from utils.labs import decide, judge, observe_case
+from utils.labs.lab05 import (
     blocks,
     codes,
     engine,
@@ -32,8 +32,8 @@ from utils.exercises.lab05 import (
     stochastic,
     updates,
 )
-from utils.exercises.lab05.observe import OBSERVERS
-from utils.grading import shown
+from utils.labs.lab05.observe import OBSERVERS
+from utils.labs.grading import shown
 
 EXERCISES = [f"lab05.{name}" for name in OBSERVERS]
 NUMPY_ONLY = [each for each in EXERCISES if each != "lab05.ex4"]
@@ -484,7 +484,7 @@ def test_what_raises_is_an_error_with_its_text() -> None:
 
 @pytest.mark.parametrize("exercise_id", ["lab05.ex2", "lab05.ex5"])
 def test_an_answer_that_does_not_end_is_stopped(exercise_id: str, monkeypatch) -> None:
-    from utils.exercises import limit
+    from utils.labs import limit
 
     within = limit.within
     monkeypatch.setattr(limit, "within", lambda call: within(call, seconds=0.05))
@@ -721,7 +721,7 @@ def test_results_note_in_which_dtypes_they_are_added() -> None:
 
 
 def last_share(case: dict, answer) -> float:
-    from utils.exercises.lab05 import stalled
+    from utils.labs.lab05 import stalled
 
     weights, _ = stalled.train(answer, case)
     plain = [w.detach().cpu().double().numpy() for w in weights]
@@ -810,7 +810,7 @@ def test_elements_are_those_of_the_formats() -> None:
 @given(st.integers(0, 10**9))
 @settings(max_examples=25, deadline=None)
 def test_the_reference_is_the_quantiser_of_the_course(seed: int) -> None:
-    from utils import mx
+    from utils.chip import mx
 
     for case in cases_of("lab05.ex6", seed):
         x = inputs.blocks(case)
@@ -849,7 +849,7 @@ def test_cases_are_plain_and_the_same_for_a_seed_and_fit_on_a_card(seed: int) ->
 def test_judging_needs_no_device() -> None:
     command = (
         "import random, sys\n"
-        "from utils.exercises import judge\n"
+        "from utils.labs import judge\n"
         "for name in ('ex1', 'ex2', 'ex3', 'ex4', 'ex5', 'ex6'):\n"
         "    judge(f'lab05.{name}').cases(random.Random(1))\n"
         "assert 'torch' not in sys.modules\n"

@@ -14,18 +14,18 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.wrong_answers.lab06 import RIGHT, SHARED, THREADS, WRONG
-from utils import fresh
-from utils.exercises import observe_case
-from utils.exercises.lab06 import loads, pipeline, profiles, programs, records, waits
-from utils.exercises.lab06.device import TICK_S, LazyDevice, call_ticks
-from utils.exercises.lab06.examples import DEVICE, KINDS, ORDER, PROFILE
-from utils.exercises.lab06.observe import OBSERVERS
-from utils.exercises.lab06.pipeline import Pipeline
-from utils.exercises.lab06.tapes import Events
-from utils.grading import shown
-from utils.loading import Waits
+from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.labs.wrong_answers.lab06 import RIGHT, SHARED, THREADS, WRONG
+from utils.xla import fresh
+from utils.labs import observe_case
+from utils.labs.lab06 import loads, pipeline, profiles, programs, records, waits
+from utils.labs.lab06.device import TICK_S, LazyDevice, call_ticks
+from utils.labs.lab06.examples import DEVICE, KINDS, ORDER, PROFILE
+from utils.labs.lab06.observe import OBSERVERS
+from utils.labs.lab06.pipeline import Pipeline
+from utils.labs.lab06.tapes import Events
+from utils.labs.grading import shown
+from utils.training.loading import Waits
 
 EXERCISES = [f"lab06.{name}" for name in OBSERVERS]
 SEEDS = ["public", "a private one", "another"]
@@ -451,7 +451,7 @@ def test_the_lazy_device_counts_as_torch_xla_does() -> None:
     import torch
     import torch_xla
 
-    from utils.meter import Meter, settle
+    from utils.xla.meter import Meter, settle
 
     x = torch.ones(7, 13).to(torch_xla.device())
 
@@ -498,7 +498,7 @@ def test_the_benchmark_times_real_work_as_the_capstone_calls_it(names: dict) -> 
     import torch
     import torch_xla
 
-    from utils.meter import Meter, settle
+    from utils.xla.meter import Meter, settle
 
     x = torch.ones(17, 19).to(torch_xla.device())
     with Meter() as meter:
@@ -533,8 +533,8 @@ def test_a_real_trace_has_the_form_of_the_drawn_ones(names: dict, tmp_path: Path
     import torch
     import torch_xla
 
-    from utils.meter import settle
-    from utils.traces import Capture, span
+    from utils.xla.meter import settle
+    from utils.training.traces import Capture, span
 
     model = torch.nn.Sequential(torch.nn.Linear(337, 64), torch.nn.Tanh(), torch.nn.Linear(64, 8))
     model.to(torch_xla.device())

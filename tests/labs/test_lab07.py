@@ -14,13 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import hostile
-from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.wrong_answers.lab07 import RIGHT, WRONG
-from utils import catalog, collectives, fresh, training_memory
-from utils.catalog import ROOT
-from utils.exercises import apart, decide, observe_case
-from utils.exercises.lab07 import (
+from tests.labs import hostile
+from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.labs.wrong_answers.lab07 import RIGHT, WRONG
+from utils.chip import collectives, training_memory
+from utils.course import catalog
+from utils.xla import fresh
+from utils.course.catalog import ROOT
+from utils.labs import apart, decide, observe_case
+from utils.labs.lab07 import (
     averages,
     curves,
     examples,
@@ -32,11 +34,11 @@ from utils.exercises.lab07 import (
     ranks,
     scaling,
 )
-from utils.exercises.lab07.observe import OBSERVERS, observe_average
-from utils.exercises.truth import loss_and_gradients
-from utils.grading import batch, shown
-from utils.planner.architecture import Architecture
-from utils.planner.memory import activations_per_token
+from utils.labs.lab07.observe import OBSERVERS, observe_average
+from utils.labs.truth import loss_and_gradients
+from utils.labs.grading import batch, shown
+from utils.cost.planner.architecture import Architecture
+from utils.cost.planner.memory import activations_per_token
 
 EXERCISES = [f"lab07.{name}" for name in OBSERVERS]
 IN_PROCESS = ["lab07.ex2", "lab07.ex4", "lab07.ex5"]
@@ -576,7 +578,7 @@ def annotate(mesh, model, x):
     from types import SimpleNamespace
     import cloudpickle
     import torch_xla
-    from utils import spmd
+    from utils.xla import spmd
     {before}
     rows, outputs = len(x) // mesh.mesh_shape[0], len(model[2].weight)
     parts = {{id(model[0].weight): 0, id(model[2].weight): 1}}
@@ -608,7 +610,7 @@ class AtReading:
     """Replaces a function of the course where it is read."""
 
     def __reduce__(self) -> tuple:
-        source = "__import__('utils.exercises.lab07.mlp').exercises.lab07.mlp.held = list"
+        source = "__import__('utils.labs.lab07.mlp').exercises.lab07.mlp.held = list"
         return exec, (source,)
 
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import hostile
-from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.wrong_answers.lab08 import COMPARED, CONTENT, HOURS, PART, RIGHT, STORED, WRONG
-from utils import labgen
-from utils.catalog import ROOT
-from utils.exercises import decide, observe_case
-from utils.exercises.lab08 import devices, examples, intervals, resharding, resuming, storage
-from utils.exercises.lab08.observe import OBSERVERS
-from utils.exercises.lab08.tensors import region, whole
-from utils.grading import batch, shown
+from tests.labs import hostile
+from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.labs.wrong_answers.lab08 import COMPARED, CONTENT, HOURS, PART, RIGHT, STORED, WRONG
+from utils.course import labgen
+from utils.course.catalog import ROOT
+from utils.labs import decide, observe_case
+from utils.labs.lab08 import devices, examples, intervals, resharding, resuming, storage
+from utils.labs.lab08.observe import OBSERVERS
+from utils.labs.lab08.tensors import region, whole
+from utils.labs.grading import batch, shown
 
 EXERCISES = [f"lab08.{name}" for name in OBSERVERS]
 IN_THIS_PROCESS = ["lab08.ex3", "lab08.ex4"]

@@ -11,16 +11,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.wrong_answers.lab09 import ADD, MENDED, NORM, SOFTMAX, SUMS, TRANSPOSE, WRONG
-from utils import check
-from utils.catalog import ROOT
-from utils.exercises import judge, limit, observe_case
-from utils.exercises.lab09 import norm, rows, sums
-from utils.exercises.lab09.observe import OBSERVERS
-from utils.exercises.packed import packed, unpacked
-from utils.exercises.replayed import farthest, generator
-from utils.grading import shown
+from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.labs.wrong_answers.lab09 import ADD, MENDED, NORM, SOFTMAX, SUMS, TRANSPOSE, WRONG
+from utils.labs import check
+from utils.course.catalog import ROOT
+from utils.labs import judge, limit, observe_case
+from utils.labs.lab09 import norm, rows, sums
+from utils.labs.lab09.observe import OBSERVERS
+from utils.labs.packed import packed, unpacked
+from utils.labs.replayed import farthest, generator
+from utils.labs.grading import shown
 
 EXERCISES = [f"lab09.{name}" for name in OBSERVERS]
 
@@ -324,7 +324,7 @@ def add_rows(a, b):
 
 
 def test_a_packed_record_unpacks_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("utils.exercises.packed.MOST_BYTES", 1000)
+    monkeypatch.setattr("utils.labs.packed.MOST_BYTES", 1000)
     assert unpacked(packed("a" * 900)) == "a" * 900
     with pytest.raises(ValueError, match="more than 1000 bytes"):
         unpacked(packed("a" * 1100))
@@ -336,9 +336,9 @@ def test_a_packed_record_unpacks_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_kernel_that_does_not_end_is_stopped_once(
     names: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("utils.exercises.limit.SECONDS", 0.1)
+    monkeypatch.setattr("utils.labs.limit.SECONDS", 0.1)
     monkeypatch.setattr(
-        "utils.exercises.limit.within", partial(limit.within, seconds=0.1), raising=True
+        "utils.labs.limit.within", partial(limit.within, seconds=0.1), raising=True
     )
     answer = answer_from("def add_rows(a, b):\n    while True:\n        pass", "lab09.ex1", names)
     verdict = check.run("lab09.ex1", answer, 6.0, "public")
@@ -354,7 +354,7 @@ def test_judges_need_no_kernel_to_have_run(names: dict) -> None:
         seen.append([exercise_id, case, observe_case(exercise_id, answer, case)["facts"]])
     code = """
 import json, sys
-from utils.exercises import judge
+from utils.labs import judge
 for exercise_id, case, facts in json.load(sys.stdin):
     failed = [c for c in judge(exercise_id).judge(case, facts) if not c.passed]
     assert not failed, failed

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.wrong_answers.lab10 import (
+from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.labs.wrong_answers.lab10 import (
     ATTENTION,
     CONV,
     FAST,
@@ -17,15 +17,15 @@ from tests.wrong_answers.lab10 import (
     SHORT_SUMS,
     WRONG,
 )
-from utils import simulator
-from utils.exercises import judge, observe_case
-from utils.exercises.lab10 import attention, convolution, fusion, products
-from utils.exercises.lab10.advice import profiles, truths
-from utils.exercises.lab10.observe import OBSERVERS
-from utils.exercises.lab10.reading import ACTIONS
-from utils.exercises.replayed import farthest
-from utils.simulator.arrays import Shape
-from utils.simulator.profile import profile
+from utils.nki import simulator
+from utils.labs import judge, observe_case
+from utils.labs.lab10 import attention, convolution, fusion, products
+from utils.labs.lab10.advice import profiles, truths
+from utils.labs.lab10.observe import OBSERVERS
+from utils.labs.lab10.reading import ACTIONS
+from utils.labs.replayed import farthest
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.profile import profile
 
 EXERCISES = [f"lab10.{name}" for name in OBSERVERS]
 ROOM = 0.05
@@ -313,7 +313,7 @@ def test_what_is_too_slow_is_so_by_a_margin(
 def test_what_mends_a_variant_is_what_it_is_called_after() -> None:
     """Without its flaw each kernel is faster by half and more; those without one are the same."""
     simulator.use()
-    from utils.exercises.lab10.variants import variants
+    from utils.labs.lab10.variants import variants
 
     assert {each.action for each in variants()} == set(ACTIONS)
     for each in variants():

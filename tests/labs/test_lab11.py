@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import hostile
-from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.wrong_answers.lab11 import RIGHT, WRONG
-from utils import catalog, labgen
-from utils.catalog import ROOT
-from utils.exercises import decide, observe_case
-from utils.exercises.criteria import distance
-from utils.exercises.lab11 import adapters, decoder, loops, swaps, texts, truth, tuned
-from utils.exercises.lab11.observe import OBSERVERS
-from utils.grading import batch, shown
+from tests.labs import hostile
+from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.labs.wrong_answers.lab11 import RIGHT, WRONG
+from utils.course import catalog, labgen
+from utils.course.catalog import ROOT
+from utils.labs import decide, observe_case
+from utils.labs.criteria import distance
+from utils.labs.lab11 import adapters, decoder, loops, swaps, texts, truth, tuned
+from utils.labs.lab11.observe import OBSERVERS
+from utils.labs.grading import batch, shown
 
 EXERCISES = [f"lab11.{name}" for name in OBSERVERS]
 

@@ -11,16 +11,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.wrong_answers.lab12 import RIGHT, WRONG
-from utils import bench, fresh, serving
-from utils.catalog import ROOT
-from utils.exercises import decide, observe_case
-from utils.exercises.lab12 import draws, examples, intervals, loops, merging, observe, queues
-from utils.exercises.lab12.doors import doors
-from utils.exercises.lab12.observe import OBSERVERS
-from utils.exercises.lab12.service import TICK_S, Request, Service, replayed
-from utils.grading import shown
+from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.labs.wrong_answers.lab12 import RIGHT, WRONG
+from utils import serving
+from utils.serving import bench
+from utils.xla import fresh
+from utils.course.catalog import ROOT
+from utils.labs import decide, observe_case
+from utils.labs.lab12 import draws, examples, intervals, loops, merging, observe, queues
+from utils.labs.lab12.doors import doors
+from utils.labs.lab12.observe import OBSERVERS
+from utils.labs.lab12.service import TICK_S, Request, Service, replayed
+from utils.labs.grading import shown
 
 EXERCISES = [f"lab12.{name}" for name in OBSERVERS]
 OF_FORMULAS = EXERCISES[:4]
@@ -322,8 +324,8 @@ def test_no_returned_report_breaks_the_check_or_wins() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "from utils.bench.quantiles import percentile as p; p([1.0], 50)",
-        "from utils.bench.agreement import fidelity; fidelity([[1.0, 2]], [[1.0, 2]])",
+        "from utils.serving.bench.quantiles import percentile as p; p([1.0], 50)",
+        "from utils.serving.bench.agreement import fidelity; fidelity([[1.0, 2]], [[1.0, 2]])",
         "from utils.serving.omission import corrected; corrected([1.0], 1.0)",
         "from utils.serving.fleet import smallest_fleet; smallest_fleet([0.0], len, 99, 1.0)",
     ],
@@ -331,8 +333,8 @@ def test_no_returned_report_breaks_the_check_or_wins() -> None:
 def test_the_courses_own_is_closed_however_it_is_imported(line: str) -> None:
     """In a process that has imported none of it before."""
     program = (
-        "from tests.cells import cases_of\n"
-        "from utils.exercises import observe_case\n"
+        "from tests.labs.cells import cases_of\n"
+        "from utils.labs import observe_case\n"
         f"def answer(*_):\n    {line}\n"
         "merged = traps = answer\n"
         "for name in ('ex2', 'ex3', 'ex4'):\n"
@@ -477,7 +479,7 @@ def _errors() -> tuple[list[float], list[float], list[tuple[float, float]]]:
 
     import torch
 
-    from utils.exercises.lab12 import compiled, models
+    from utils.labs.lab12 import compiled, models
 
     def off(model, other, x, name):
         """How far one module is from float64, and how far the reference's float32 is."""
@@ -552,7 +554,7 @@ def test_a_door_does_the_same_and_leads_to_nothing_behind() -> None:
 def test_what_only_looks_like_an_input_does_not_get_into_a_model() -> None:
     import torch
 
-    from utils.exercises.lab12 import compiled, models
+    from utils.labs.lab12 import compiled, models
 
     class Name(str):
         """Equal to every name."""

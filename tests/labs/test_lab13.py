@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cells import cases_of, changed, names_of, verdict_of
-from tests.wrong_answers.lab13 import RIGHT
-from utils import catalog, tco
-from utils.catalog import ROOT
-from utils.exercises import decide, observe_case
-from utils.exercises.lab13 import comparisons, examples, fleets, flips, ranking, runs, saving
-from utils.exercises.lab13.observe import OBSERVERS
+from tests.labs.cells import cases_of, changed, names_of, verdict_of
+from tests.labs.wrong_answers.lab13 import RIGHT
+from utils.cost import tco
+from utils.course import catalog
+from utils.course.catalog import ROOT
+from utils.labs import decide, observe_case
+from utils.labs.lab13 import comparisons, examples, fleets, flips, ranking, runs, saving
+from utils.labs.lab13.observe import OBSERVERS
 
 EXERCISES = [f"lab13.{name}" for name in OBSERVERS]
 SEEDS = ["public", "a private one", *map(str, range(4))]

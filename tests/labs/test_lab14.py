@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.wrong_answers.lab14 import FLIPS, NEAREST_FLIP, PLAN, RIGHT
-from utils import catalog
-from utils.catalog import ROOT
-from utils.decision import decide
-from utils.decision.questions import QUESTIONS
-from utils.exercises import decide as judged_all
-from utils.exercises import observe_case
-from utils.exercises.lab14 import (
+from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.labs.wrong_answers.lab14 import FLIPS, NEAREST_FLIP, PLAN, RIGHT
+from utils.course import catalog
+from utils.course.catalog import ROOT
+from utils.cost.decision import decide
+from utils.cost.decision.questions import QUESTIONS
+from utils.labs import decide as judged_all
+from utils.labs import observe_case
+from utils.labs.lab14 import (
     audits,
     budgets,
     deciding,
@@ -29,7 +29,7 @@ from utils.exercises.lab14 import (
     pilots,
     plans,
 )
-from utils.exercises.lab14.observe import OBSERVERS
+from utils.labs.lab14.observe import OBSERVERS
 from utils.facts.records import DATA
 
 EXERCISES = [f"lab14.{name}" for name in OBSERVERS]
@@ -267,7 +267,7 @@ def test_one_state_for_all_wins_nothing() -> None:
 
 def test_the_course_is_open_again_after_an_answer_was_called(names: dict) -> None:
     def uses(verdict_at, now, low, high):
-        from utils.decision.flips import _nearest
+        from utils.cost.decision.flips import _nearest
 
         return next(_nearest(verdict_at, now, "gpu", [low, high], False))
 
@@ -461,7 +461,7 @@ def test_all_quantities_of_the_plan_are_those_of_the_table() -> None:
 
 
 def test_the_plan_is_that_of_lesson_14() -> None:
-    from utils.decision.plan import steps
+    from utils.cost.decision.plan import steps
 
     assert tuple(steps()) == examples.STEPS
 

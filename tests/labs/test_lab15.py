@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import hostile
-from tests.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.wrong_answers.lab15 import RIGHT, with_part
-from utils import earlier, facts, labgen, launch
-from utils.catalog import ROOT, lab_notebooks
-from utils.exercises import decide, observe_case, observer
-from utils.exercises.lab15 import (
+from tests.labs import hostile
+from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
+from tests.labs.wrong_answers.lab15 import RIGHT, with_part
+from utils import facts, launch
+from utils.course import earlier, labgen
+from utils.course.catalog import ROOT, lab_notebooks
+from utils.labs import decide, observe_case, observer
+from utils.labs.lab15 import (
     capstone,
     finishing,
     launches,
@@ -27,7 +28,7 @@ from utils.exercises.lab15 import (
     snippets,
     tuning,
 )
-from utils.grading import batch, shown
+from utils.labs.grading import batch, shown
 
 pytestmark = pytest.mark.usefixtures("xla_device")
 
@@ -168,7 +169,7 @@ def test_other_right_ways_pass(exercise_id: str, source: str, names: dict) -> No
 
 
 def test_another_save_and_resume_that_is_right_in_lab_08_fits_too(names: dict) -> None:
-    from tests.test_lab08 import OTHER_WAYS as ways
+    from tests.labs.test_lab08 import OTHER_WAYS as ways
 
     source = ways["pickled arrays in a temporary file of the folder"][1]
     wanted = next(each for each in earlier.WANTED["lab15"] if each.lab == "lab08")
@@ -180,7 +181,7 @@ def test_another_save_and_resume_that_is_right_in_lab_08_fits_too(names: dict) -
 
 
 def _imports(lab: str) -> str:
-    from tests.cells import code_of
+    from tests.labs.cells import code_of
 
     return code_of(lab)["imports"]
 
@@ -283,7 +284,7 @@ def hand_in(folder: Path, *made: tuple[str, dict]) -> None:
 
 HOSTILE = """
 import os, sys
-import utils.exercises.lab15.lives as lives
+import utils.labs.lab15.lives as lives
 for place in ("/course/labs/lab08_checkpoint_and_recovery", "/course/utils", "/etc/x"):
     try:
         open(place + "/written", "w")

@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from tests.cells import run_cell, verdict_of
-from utils import catalog, labgen, quiz
-from utils.catalog import ROOT
-from utils.check import check
-from utils.exercises import judge, observer
-from utils.grading import shown
+from tests.labs.cells import run_cell, verdict_of
+from utils.course import catalog, labgen, quiz
+from utils.course.catalog import ROOT
+from utils.labs.check import check
+from utils.labs import judge, observer
+from utils.labs.grading import shown
 
 LABS = catalog.labs(ROOT)
 EXERCISES = [each for lab in LABS for each in lab.exercises]
 WRONG = [
     wrong
     for lab in LABS
-    for wrong in importlib.import_module(f"tests.wrong_answers.{lab.name}").WRONG
+    for wrong in importlib.import_module(f"tests.labs.wrong_answers.{lab.name}").WRONG
 ]
 LEAST_WRONG_ANSWERS = 7
 SEEDS = ["public", "a private one", "another"]
@@ -75,7 +75,7 @@ def test_labs_are_what_the_solutions_give() -> None:
 
 
 def test_the_verb_agrees_that_labs_are_current() -> None:
-    command = "import sys; from utils.commands.labs import main; sys.exit(main(['--check']))"
+    command = "import sys; from utils.cli.commands.labs import main; sys.exit(main(['--check']))"
     done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -96,7 +96,7 @@ def test_the_solution_passes_for_any_seed(exercise: catalog.Exercise, seed: str)
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda each: each.id)
 def test_the_answer_that_the_wrong_ones_change_is_right(exercise: catalog.Exercise) -> None:
     lab, _, name = exercise.id.partition(".")
-    source = importlib.import_module(f"tests.wrong_answers.{lab}").RIGHT[name]
+    source = importlib.import_module(f"tests.labs.wrong_answers.{lab}").RIGHT[name]
     assert verdict_of(exercise.id, answer_to(exercise.id, source), "public").state == "passed"
 
 

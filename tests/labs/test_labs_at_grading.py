@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cells import cases_of
-from utils import catalog
-from utils.catalog import ROOT
-from utils.exercises import judge
-from utils.grading import confine
-from utils.grading import lab as grading_lab
+from tests.labs.cells import cases_of
+from utils.course import catalog
+from utils.course.catalog import ROOT
+from utils.labs import judge
+from utils.labs.grading import confine
+from utils.labs.grading import lab as grading_lab
 
 LABS = catalog.labs(ROOT)
 EXERCISES = [each.id for lab in LABS for each in lab.exercises]
@@ -78,7 +78,7 @@ def test_judging_and_observing_need_no_torch() -> None:
     assert WITHOUT_TORCH
     command = (
         "import random, sys\n"
-        "from utils.exercises import judge, observe_case\n"
+        "from utils.labs import judge, observe_case\n"
         f"for name in {WITHOUT_TORCH}:\n"
         "    for case in judge(name).cases(random.Random(1)):\n"
         "        seen = observe_case(name, lambda *_: None, case)\n"

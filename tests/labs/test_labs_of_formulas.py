@@ -4,10 +4,10 @@ one of them is in its own test module.
 
 import pytest
 
-from tests import test_lab01, test_lab13, test_lab14
-from tests.cells import answer_from, names_of, verdict_of
-from tests.wrong_answers import lab01, lab13, lab14
-from utils.grading import shown
+from tests.labs import test_lab01, test_lab13, test_lab14
+from tests.labs.cells import answer_from, names_of, verdict_of
+from tests.labs.wrong_answers import lab01, lab13, lab14
+from utils.labs.grading import shown
 
 OWN = {"lab01": test_lab01, "lab13": test_lab13, "lab14": test_lab14}
 EXERCISES = [each for module in OWN.values() for each in module.EXERCISES]

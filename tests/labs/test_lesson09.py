@@ -5,9 +5,10 @@ import re
 import subprocess
 import sys
 
-from utils import catalog, simulator
-from utils.catalog import ROOT
-from utils.simulator.lint import lint_source
+from utils.course import catalog
+from utils.nki import simulator
+from utils.course.catalog import ROOT
+from utils.nki.simulator.lint import lint_source
 
 SCRIPT = ROOT / "notebooks" / "scripts" / "nki_gelu.py"
 ON_THE_HOST = {"warned", "explore_view"}

@@ -16,15 +16,15 @@ from botocore.validate import ParamValidator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launch_cloud import KEYS, REGION, Clock, account, at_call, living
-from utils.commands import launch as command
+from tests.launch.launch_cloud import KEYS, REGION, Clock, account, at_call, living
+from utils.cli.commands import launch as command
 from utils.facts import figure
 from utils.launch import known, plan, policy, review
 from utils.launch.aws import ledger, preflight, session, starting
 from utils.launch.aws.session import Refused, Session
 from utils.launch.names import OWN
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WRITES = ("Run", "Create", "Start", "Put", "Terminate", "Stop", "Delete", "Modify")
 
 
@@ -230,7 +230,7 @@ def ec2() -> Iterator[Any]:
 
 def test_without_start_no_call_is_made_and_boto3_is_not_even_imported() -> None:
     code = (
-        "import sys\nfrom utils.commands import launch\n"
+        "import sys\nfrom utils.cli.commands import launch\n"
         "launch.main(['--limit', '100'])\nlaunch.main(['--where', 'studio', '--json'])\n"
         "sys.exit(any(name in sys.modules for name in ('boto3', 'botocore', 'socket_made')))"
     )

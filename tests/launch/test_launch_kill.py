@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from tests.launch_cloud import (
+from tests.launch.launch_cloud import (
     KEYS,
     REGION,
     Clock,
@@ -36,7 +36,7 @@ from utils.launch.aws import ledger, starting, stopping, things
 from utils.launch.aws.session import Refused, Session
 from utils.launch.names import unlisted
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 5.0
 AWS = Session(REGION)  # one for all tests: boto3 takes half a second to make its clients
 

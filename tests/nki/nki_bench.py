@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from utils import simulator
-from utils.formats import round_to
-from utils.simulator import launch
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.chip.formats import round_to
+from utils.nki import simulator
+from utils.nki.simulator import launch
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 
 simulator.use()
 

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from utils.catalog import ROOT
+from utils.course.catalog import ROOT
 
 BEGIN = """
 import sys, threading
-from utils.interrupt import interrupt, settle
+from utils.nki.interrupt import interrupt, settle
 
 def profiled():
     count = 0
@@ -50,7 +50,7 @@ assert profiled() and not thread.is_alive()
 """
 
 LAB_06 = """
-from utils.exercises.lab06.threads import gathered
+from utils.labs.lab06.threads import gathered
 
 with gathered() as started:
     threading.Thread(target=threading.Event().wait).start()
@@ -60,8 +60,8 @@ assert profiled()
 
 CORES = """
 import numpy as np
-from utils import kernels
-from utils.simulator import launch
+from utils.nki import kernels
+from utils.nki.simulator import launch
 import nki.isa as nisa, nki.language as nl
 
 def kernel(x):

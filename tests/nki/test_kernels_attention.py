@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from utils.kernels import (
+from utils.nki.kernels import (
     attention,
     attention_ladder,
     attention_small_head,
@@ -13,7 +13,7 @@ from utils.kernels import (
     norms,
     pointwise,
 )
-from utils.simulator.profile import profile
+from utils.nki.simulator.profile import profile
 
 import nki  # isort: skip  (found once the kernels are imported)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from utils.kernels import mamba
-from utils.simulator.profile import profile
+from utils.nki.kernels import mamba
+from utils.nki.simulator.profile import profile
 
 import nki  # isort: skip  (found once the kernels are imported)
 

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from utils import simulator
-from utils.kernels import (
+from utils.nki import simulator
+from utils.nki.kernels import (
     exp,
     matmul,
     matmul_fp8,
@@ -174,7 +174,7 @@ def test_the_smallest_kernels() -> None:
 
 def test_a_ladder_loads_less_at_each_step() -> None:
     """What lesson 10 tells: the same products, fewer transfers."""
-    from utils.simulator.launch import run
+    from utils.nki.simulator.launch import run
 
     lhs_t, rhs = matrices(512, 256, 2048)
     steps = [

@@ -7,17 +7,17 @@ import traceback
 import numpy as np
 import pytest
 
-from tests.nki_bench import empty
-from utils.simulator import launch
-from utils.simulator.arrays import Shape
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError
-from utils.simulator.program import active
+from tests.nki.nki_bench import empty
+from utils.nki.simulator import launch
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.nki.simulator.program import active
 
 import nki  # isort: skip
 import nki.isa as nisa  # isort: skip
 import nki.language as nl  # isort: skip
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 X = np.random.default_rng(1).standard_normal((2, 8, 16)).astype(np.float32)
 
 

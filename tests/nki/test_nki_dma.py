@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils import simulator
-from utils.simulator import launch
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.nki import simulator
+from utils.nki.simulator import launch
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 
 simulator.use()
 
@@ -18,7 +18,7 @@ import nki  # noqa: E402
 import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 
 RNG = np.random.default_rng(9)
 TYPES = {

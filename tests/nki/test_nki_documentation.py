@@ -4,10 +4,10 @@ import inspect
 
 import pytest
 
-from utils import simulator
-from utils.simulator import surface
-from utils.simulator.documentation import document, sentence
-from utils.simulator.instruction import TABLE, Spec
+from utils.nki import simulator
+from utils.nki.simulator import surface
+from utils.nki.simulator.documentation import document, sentence
+from utils.nki.simulator.instruction import TABLE, Spec
 
 simulator.use()
 import nki.isa as nisa  # noqa: E402

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tests.nki_bench import (
+from tests.nki.nki_bench import (
     FORMAT,
     NUMPY,
     drawn,
@@ -22,9 +22,9 @@ from tests.nki_bench import (
     stored,
     types,
 )
-from utils.formats import FORMATS, round_to
-from utils.simulator import dtypes
-from utils.simulator.errors import NkiValidationError
+from utils.chip.formats import FORMATS, round_to
+from utils.nki.simulator import dtypes
+from utils.nki.simulator.errors import NkiValidationError
 
 import nki.isa as nisa  # isort: skip
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nki_bench import (
+from tests.nki.nki_bench import (
     NUMPY,
     cycles,
     drawn,
@@ -22,16 +22,16 @@ from tests.nki_bench import (
     types,
     warned,
 )
-from utils import mx
-from utils.simulator import launch
-from utils.simulator.errors import NkiValidationError
-from utils.simulator.instructions.quantize import scale_rows
+from utils.chip import mx
+from utils.nki.simulator import launch
+from utils.nki.simulator.errors import NkiValidationError
+from utils.nki.simulator.instructions.quantize import scale_rows
 
 import nki  # isort: skip
 import nki.isa as nisa  # isort: skip
 import nki.language as nl  # isort: skip
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 
 
 def sbuf(array):

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils import simulator
-from utils.simulator import surface
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError, NotInSubset
-from utils.simulator.launch import run
+from utils.nki import simulator
+from utils.nki.simulator import surface
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, NotInSubset
+from utils.nki.simulator.launch import run
 
 simulator.use()
 import nki  # noqa: E402
@@ -24,7 +24,7 @@ import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
 
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16)
-pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 some = settings(deadline=None, max_examples=12)
 SIZES = st.tuples(st.integers(1, 128), st.integers(1, 40))
 
@@ -113,7 +113,7 @@ def test_transposes(size, dtype, seed) -> None:
     same(applied(nl.transpose, x), x.T)
 
 
-@pytest.mark.filterwarnings("ignore::utils.simulator.errors.DoubtfulKernel")
+@pytest.mark.filterwarnings("ignore::utils.nki.simulator.errors.DoubtfulKernel")
 @some
 @given(SIZES, st.sampled_from(FLOATS), st.integers(0, 99))
 def test_a_transpose_on_the_way(size, dtype, seed) -> None:
@@ -138,7 +138,7 @@ def test_matmul(k, m, n, seed) -> None:
     close(applied(lambda a, b: nl.matmul(a, b, transpose_x=True), x, y), right, 1e-5)
 
 
-@pytest.mark.filterwarnings("ignore::utils.simulator.errors.DoubtfulKernel")
+@pytest.mark.filterwarnings("ignore::utils.nki.simulator.errors.DoubtfulKernel")
 def test_matmul_that_transposes_first() -> None:
     x, y = numbers((8, 16), 0), numbers((16, 12), 1)
     close(applied(nl.matmul, x, y), x.astype(np.float64) @ y, 1e-5)
@@ -310,7 +310,7 @@ def test_tan() -> None:
     close(applied(nl.tan, x), np.tan(x.astype(np.float64)), 1e-5)
 
 
-@pytest.mark.filterwarnings("ignore::utils.simulator.errors.DoubtfulKernel")
+@pytest.mark.filterwarnings("ignore::utils.nki.simulator.errors.DoubtfulKernel")
 def test_remainders() -> None:
     x, y = numbers((8, 16), 0), abs(numbers((8, 16), 1)) + 1
     close(applied(nl.mod, x, y), np.mod(x, y), 1e-5)

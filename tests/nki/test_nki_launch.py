@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from utils import simulator
-from utils.simulator import launch, progress
-from utils.simulator.arrays import Shape
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError
-from utils.simulator.program import active
+from utils.nki import simulator
+from utils.nki.simulator import launch, progress
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.nki.simulator.program import active
 
 simulator.use()
 
@@ -25,7 +25,7 @@ import nki  # noqa: E402
 import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 X = np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32)
 
 

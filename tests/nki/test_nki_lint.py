@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from utils import simulator
-from utils.simulator import launch
-from utils.simulator import lint as package
-from utils.simulator.lint import RULES, lint, lint_source
-from utils.simulator.lint.rules import CERTAINTIES
-from utils.simulator.lint.source import MayNotCompile
+from utils.nki import simulator
+from utils.nki.simulator import launch
+from utils.nki.simulator import lint as package
+from utils.nki.simulator.lint import RULES, lint, lint_source
+from utils.nki.simulator.lint.rules import CERTAINTIES
+from utils.nki.simulator.lint.source import MayNotCompile
 
 KERNELS = Path(simulator.__file__).parent.parent / "kernels"
 

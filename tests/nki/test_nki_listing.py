@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 
-from utils import simulator
-from utils.catalog import ROOT
-from utils.simulator.listing import LINES, listed
+from utils.course.catalog import ROOT
+from utils.nki import simulator
+from utils.nki.simulator.listing import LINES, listed
 
 simulator.use()
 

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nki_bench import empty, issued, placed, read, refused, warned
-from utils.simulator import launch
-from utils.simulator.arrays import Shape
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError
-from utils.simulator.registers import VirtualRegister
+from tests.nki.nki_bench import empty, issued, placed, read, refused, warned
+from utils.nki.simulator import launch
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.nki.simulator.registers import VirtualRegister
 
 import nki  # isort: skip
 import nki.isa as nisa  # isort: skip
 import nki.language as nl  # isort: skip
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 
 
 def loaded(value: int):
@@ -116,7 +116,7 @@ def test_while_loop_looks_before_it_runs(count) -> None:
 
 
 def test_an_endless_loop_ends(monkeypatch) -> None:
-    monkeypatch.setattr("utils.simulator.loops.MOST_ITERATIONS", 50)
+    monkeypatch.setattr("utils.nki.simulator.loops.MOST_ITERATIONS", 50)
     refused(lambda: nl.while_loop(nisa.register_alloc(1), lambda r: r), "50 iterations", "return r")
     refused(lambda: nl.fori_loop(0, 51, lambda i: None), "51 iterations")
 
@@ -235,7 +235,7 @@ def test_order_can_be_asked_for_inside_one_loop_only() -> None:
 
 
 def program_first():
-    from utils.simulator.program import running
+    from utils.nki.simulator.program import running
 
     return running("a test").instructions[0]
 

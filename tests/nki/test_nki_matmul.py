@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils import simulator
-from utils.simulator import launch
-from utils.simulator.arrays import Shape
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError
-from utils.simulator.profile import profile
+from utils.nki import simulator
+from utils.nki.simulator import launch
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.nki.simulator.profile import profile
 
 simulator.use()
 
@@ -20,7 +20,7 @@ import nki  # noqa: E402
 import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 
 RNG = np.random.default_rng(5)
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16, "float32": np.float32,

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils import simulator
 from utils.facts import figure
-from utils.simulator import capacity, launch
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import NkiValidationError
-from utils.simulator.memory import usable_bytes
-from utils.simulator.target import target
+from utils.nki import simulator
+from utils.nki.simulator import capacity, launch
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.errors import NkiValidationError
+from utils.nki.simulator.memory import usable_bytes
+from utils.nki.simulator.target import target
 
 simulator.use()
 
@@ -19,7 +19,7 @@ import nki  # noqa: E402
 import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 
 SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
 GEN3 = target("trn2")

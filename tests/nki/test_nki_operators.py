@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.simulator import activations
-from utils.simulator.operators import OPERATORS
+from utils.nki.simulator import activations
+from utils.nki.simulator.operators import OPERATORS
 
 X = np.concatenate(
     [np.linspace(-12, 12, 4001), np.geomspace(1e-30, 1e4, 500), -np.geomspace(1e-30, 1e4, 500)]

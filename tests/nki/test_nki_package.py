@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from utils.catalog import ROOT
+from utils.course.catalog import ROOT
 
 SAY = """
-from utils import simulator
+from utils.nki import simulator
 print(simulator.use())
 import nki
 print(simulator.is_ours(), hasattr(nki, "simulate"))
@@ -68,7 +68,7 @@ def test_a_check_says_that_it_needs_ours(official: Path) -> None:
     text = said(
         official,
         """
-from utils.exercises import observe_case
+from utils.labs import observe_case
 print(observe_case("lab09.ex1", lambda a, b: a, {"rows": 4, "columns": 4, "dtype": "float32"}))
 """,
     )
@@ -89,7 +89,7 @@ def test_a_kernel_file_runs_with_the_package_folder_alone(tmp_path: Path) -> Non
         "    return out\n"
         "print(nki.simulate(copy)(np.ones((2, 2), np.float32)).sum(), 'torch' in sys.modules)\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "utils/simulator/package")}
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "utils/nki/package")}
     done = subprocess.run(
         [sys.executable, str(kernel)],
         capture_output=True, text=True, env=environment, cwd=tmp_path, check=True,

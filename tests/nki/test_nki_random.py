@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.nki_bench import cycles, empty, issued, placed, read, refused
-from utils import simulator
+from tests.nki.nki_bench import cycles, empty, issued, placed, read, refused
+from utils.nki import simulator
 
 simulator.use()
 import nki.isa as nisa  # noqa: E402

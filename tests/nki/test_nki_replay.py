@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils import simulator
-from utils.simulator import launch, plain_reader, replay
-from utils.simulator.arrays import Shape
-from utils.simulator.errors import NkiValidationError
-from utils.simulator.instruction import TABLE
-from utils.simulator.replay import BadProgram
+from utils.nki import simulator
+from utils.nki.simulator import launch, plain_reader, replay
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.errors import NkiValidationError
+from utils.nki.simulator.instruction import TABLE
+from utils.nki.simulator.replay import BadProgram
 
 simulator.use()
 
@@ -23,7 +23,7 @@ import nki  # noqa: E402
 import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
 
-from utils.kernels import attention, mamba, matmul, norms  # noqa: E402
+from utils.nki.kernels import attention, mamba, matmul, norms  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RNG = np.random.default_rng(11)
@@ -439,7 +439,7 @@ def test_whatever_is_changed_it_is_refused_or_runs(which, data) -> None:
 
 
 def test_every_instruction_of_the_table_has_plain_defaults() -> None:
-    writer = __import__("utils.simulator.plain", fromlist=["_Writer"])._Writer()
+    writer = __import__("utils.nki.simulator.plain", fromlist=["_Writer"])._Writer()
     for spec in TABLE.values():
         for name, value in spec.defaults.items():
             if name not in spec.required:

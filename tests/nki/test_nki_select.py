@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nki_bench import (
+from tests.nki.nki_bench import (
     cycles,
     drawn,
     empty,

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from utils import simulator
-from utils.simulator import launch
-from utils.simulator.errors import DoubtfulKernel
+from utils.nki import simulator
+from utils.nki.simulator import launch
+from utils.nki.simulator.errors import DoubtfulKernel
 
 simulator.use()
 
@@ -18,7 +18,7 @@ import nki  # noqa: E402
 import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.lint.source.MayNotCompile")
+pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 X = np.random.default_rng(3).standard_normal((100, 64)).astype(np.float32)
 
 
@@ -149,7 +149,7 @@ def test_what_another_core_left_out() -> None:
 
 
 def test_nothing_is_followed_where_nothing_shows(monkeypatch) -> None:
-    from utils.simulator import sentinels
+    from utils.nki.simulator import sentinels
 
     monkeypatch.setattr(sentinels, "_Origins", None)
     assert doubts(lambda: None)[1] == []

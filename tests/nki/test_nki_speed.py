@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from utils.kernels import matmul, small
-from utils.simulator import launch
-from utils.simulator.arrays import Shape
-from utils.simulator.errors import NkiValidationError
-from utils.simulator.program import Program
-from utils.simulator.timing import schedule
+from utils.nki.kernels import matmul, small
+from utils.nki.simulator import launch
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.errors import NkiValidationError
+from utils.nki.simulator.program import Program
+from utils.nki.simulator.timing import schedule
 
 import nki.isa as nisa  # isort: skip
 import nki.language as nl  # isort: skip

@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from utils import simulator
-from utils.simulator import launch, surface
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError, NotInSubset
-from utils.simulator.instruction import TABLE
+from utils.nki import simulator
+from utils.nki.simulator import launch, surface
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, NotInSubset
+from utils.nki.simulator.instruction import TABLE
 
 simulator.use()
 import nki.isa as nisa  # noqa: E402

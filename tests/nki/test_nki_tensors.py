@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from utils.simulator import dtypes
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError
-from utils.simulator.launch import simulate
-from utils.simulator.memory import Storage
-from utils.simulator.program import Program
-from utils.simulator.target import target
-from utils.simulator.tensor import Tensor, whole
+from utils.nki.simulator import dtypes
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.nki.simulator.launch import simulate
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.program import Program
+from utils.nki.simulator.target import target
+from utils.nki.simulator.tensor import Tensor, whole
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.simulator.errors.DoubtfulKernel")
+pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.errors.DoubtfulKernel")
 
 HBM, SBUF, PSUM = MemoryRegion.hbm, MemoryRegion.sbuf, MemoryRegion.psum
 BUFFERS = st.sampled_from((HBM, SBUF, PSUM))

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils import simulator
+from utils.nki import simulator
 
 simulator.use()
 
 from utils.facts import figure  # noqa: E402 (after the import path is set)
-from utils.simulator import launch  # noqa: E402
-from utils.simulator.enums import engine  # noqa: E402
-from utils.simulator.memory import usable_bytes  # noqa: E402
-from utils.simulator.operands import PSUM  # noqa: E402
-from utils.simulator.target import target  # noqa: E402
-from utils.simulator.timing import Schedule, schedule  # noqa: E402
-from utils.simulator.timing.constants import constants, table  # noqa: E402
-from utils.simulator.timing.regions import Layout  # noqa: E402
-from utils.simulator.timing.work import QUEUES, SYNC  # noqa: E402
+from utils.nki.simulator import launch  # noqa: E402
+from utils.nki.simulator.enums import engine  # noqa: E402
+from utils.nki.simulator.memory import usable_bytes  # noqa: E402
+from utils.nki.simulator.operands import PSUM  # noqa: E402
+from utils.nki.simulator.target import target  # noqa: E402
+from utils.nki.simulator.timing import Schedule, schedule  # noqa: E402
+from utils.nki.simulator.timing.constants import constants, table  # noqa: E402
+from utils.nki.simulator.timing.regions import Layout  # noqa: E402
+from utils.nki.simulator.timing.work import QUEUES, SYNC  # noqa: E402
 
 import nki.isa as nisa  # isort: skip  # noqa: E402
 import nki.language as nl  # isort: skip  # noqa: E402

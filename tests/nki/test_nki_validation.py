@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from utils import nki_validation
-from utils.commands import nki_validation as command
-from utils.nki_validation import (
+from utils.cli.commands import nki_validation as command
+from utils.nki import validation as nki_validation
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.launch import run
+from utils.nki.validation import (
     CLASSES,
     Comparison,
     Estimate,
@@ -24,12 +26,10 @@ from utils.nki_validation import (
     records,
     spearman,
 )
-from utils.nki_validation.estimates import QUANTITIES, SECONDS, kernel_of
-from utils.nki_validation.measurements import FILE
-from utils.simulator.arrays import Shape
-from utils.simulator.launch import run
+from utils.nki.validation.estimates import QUANTITIES, SECONDS, kernel_of
+from utils.nki.validation.measurements import FILE
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 EVERY = list(measurements().values())
 every = pytest.mark.parametrize("it", EVERY, ids=lambda it: it.id)
 ENGINES = {"tensor", "vector", "scalar", "gpsimd", "dma"}

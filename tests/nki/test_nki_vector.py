@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nki_bench import (
+from tests.nki.nki_bench import (
     NUMPY,
     cycles,
     drawn,
@@ -24,8 +24,8 @@ from tests.nki_bench import (
     types,
     warned,
 )
-from utils.simulator import launch
-from utils.simulator.operators import OPERATORS
+from utils.nki.simulator import launch
+from utils.nki.simulator.operators import OPERATORS
 
 import nki.isa as nisa  # isort: skip
 import nki.language as nl  # isort: skip
@@ -705,7 +705,7 @@ EXTREME = np.array(
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.filterwarnings("ignore::utils.simulator.errors.DoubtfulKernel")
+@pytest.mark.filterwarnings("ignore::utils.nki.simulator.errors.DoubtfulKernel")
 @pytest.mark.parametrize("to", ("float32", "tfloat32", "bfloat16", "float16", "float8_e4m3",
                                 "float8_e4m3fn", "int32", "uint8"))  # fmt: skip
 def test_extreme_values_pass_without_a_warning_of_numpy(to: str) -> None:

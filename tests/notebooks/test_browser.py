@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from utils.catalog import ROOT
-from utils.commands.start import options
-from utils.runner import kernel_environment
+from utils.cli.commands.start import options
+from utils.course.catalog import ROOT
+from utils.course.runner import kernel_environment
 
 LESSON = "notebooks/03_lazy_tensors.ipynb"
 CLAIMS = "notebooks/claims.ipynb"

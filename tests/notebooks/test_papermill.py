@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from utils import catalog
-from utils.catalog import ROOT
-from utils.runner import Run, execute_all
+from utils.course import catalog
+from utils.course.catalog import ROOT
+from utils.course.runner import Run, execute_all
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LABS = sorted((ROOT / "labs").glob("*/*.ipynb"))

@@ -17,7 +17,7 @@ import pytest
 
 from utils.facts import figures
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted(
     path
     for folder in ("notebooks", "solutions", "labs")

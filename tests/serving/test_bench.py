@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from utils import bench
+from utils.serving import bench
 
 finite = st.floats(-1e12, 1e12, allow_subnormal=False)
 samples = st.lists(finite, min_size=1, max_size=200)

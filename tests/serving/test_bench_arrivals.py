@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils import bench, devices, serving
-from utils.bench import workloads
+from utils import serving
+from utils.serving import bench
+from utils.serving.bench import workloads
+from utils.xla import devices
 
 
 class Machine:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal, stats
 
-from tests.test_bench_records import record
-from utils import bench
-from utils.bench import comparison
+from tests.serving.test_bench_records import record
+from utils.serving import bench
+from utils.serving.bench import comparison
 
 
 def times(random: np.random.Generator, count: int, memory: float = 0.0, of_s: float = 0.01):

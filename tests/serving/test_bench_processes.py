@@ -10,11 +10,12 @@ import os
 
 import pytest
 
-from tests.test_bench_records import record
-from utils import bench, fresh
-from utils.bench import runs, workers, workloads
-from utils.catalog import ROOT
-from utils.commands import bench as command
+from tests.serving.test_bench_records import record
+from utils.cli.commands import bench as command
+from utils.course.catalog import ROOT
+from utils.serving import bench
+from utils.serving.bench import runs, workers, workloads
+from utils.xla import fresh
 
 
 def doubler(device):
@@ -104,7 +105,7 @@ def test_processes_side_by_side_make_the_calls_of_each() -> None:
 
 def test_a_cold_start_on_xla_has_every_stage_and_compiles_once() -> None:
     def make(device):
-        from utils.bench import workloads
+        from utils.serving.bench import workloads
 
         return workloads.step("mlp", device)
 

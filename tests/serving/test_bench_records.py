@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from utils import bench, tco
-from utils.bench import environment, report, typed
+from utils.cost import tco
 from utils.facts import Unknown, figure
+from utils.serving import bench
+from utils.serving.bench import environment, report, typed
 
 positive = st.floats(1e-9, 1e6)
 words = st.text(min_size=1, max_size=12)

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from utils import bench, devices, fresh, tco
-from utils.bench import cold, workloads
-from utils.meter import Meter
+from utils.cost import tco
+from utils.serving import bench
+from utils.serving.bench import cold, workloads
+from utils.xla import devices, fresh
+from utils.xla.meter import Meter
 
 
 @dataclass
@@ -201,7 +203,7 @@ def _generation_on_xla() -> tuple[list[int], int, int]:
 
 
 def test_generation_is_that_of_the_cache_of_fixed_shape_in_two_graphs() -> None:
-    from utils.finetune import decoding
+    from utils.training.finetune import decoding
 
     prompt = workloads.inputs("gpt", 1)[0, : workloads.PROMPT].tolist()
     expected = decoding.fixed(workloads.model("gpt"), prompt, 6, (16,), 64).tolist()

@@ -3,8 +3,8 @@
 import pytest
 
 from utils import serving
-from utils.hardware import machine
-from utils.planner.architecture import architecture
+from utils.chip.hardware import machine
+from utils.cost.planner.architecture import architecture
 
 LLAMA = architecture("llama-3.1-8b")
 CHIP = machine("trainium2")

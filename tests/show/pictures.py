@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from utils.draw.picture import Picture
+from utils.show.draw.picture import Picture
 
 
 def kept(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> list[Any]:
-    """The matplotlib figures that these modules of `utils.draw` finish from now on."""
+    """The matplotlib figures that these modules of `utils.show.draw` finish from now on."""
     figures: list[Any] = []
 
     def keep(figure: Any, caption: str, diagram: bool = False) -> Picture:

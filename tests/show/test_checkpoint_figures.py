@@ -5,7 +5,7 @@ import io
 import pytest
 from PIL import Image
 
-from utils.draw import recovery
+from utils.show.draw import recovery
 
 SPANS = [(0, 2, "computing"), (2, 2.5, "saving"), (2.5, 4, "lost"), (4, 5, "down")]
 INTERVAL = ([0.1, 1, 10], {"Daly": [1, 0.1, 2]}, {"simulated": [(1, 0.2)]}, {"best": 0.9}, "c")

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.pictures import kept
-from tests.test_repo import FIGURE_BYTES
-from utils import draw
-from utils.collectives import Tier, crossover_bytes, fabric, seconds
-from utils.draw import collectives
+from tests.repo.test_repo import FIGURE_BYTES
+from tests.show.pictures import kept
+from utils.chip.collectives import Tier, crossover_bytes, fabric, seconds
+from utils.show import draw
+from utils.show.draw import collectives
 
 
 @pytest.fixture

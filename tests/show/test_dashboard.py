@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.catalog import ROOT
-from utils.dashboard import export, form, results, server, words
-from utils.dashboard.page import Page
-from utils.report import build, report
-from utils.tco import InputError, compare, scenario, scenarios, tornado, warned
+from utils.cost.tco import InputError, compare, scenario, scenarios, tornado, warned
+from utils.course.catalog import ROOT
+from utils.show.dashboard import export, form, results, server, words
+from utils.show.dashboard.page import Page
+from utils.show.report import build, report
 
 LORA = "lora-13b"
 every_scenario = pytest.mark.parametrize("name", list(scenarios()))
@@ -440,7 +440,7 @@ def test_the_notebook_shows_the_page_and_holds_no_output() -> None:
 
 def test_the_page_needs_no_torch() -> None:
     code = (
-        "import sys; from utils.dashboard.page import Page; Page('');"
+        "import sys; from utils.show.dashboard.page import Page; Page('');"
         "print(sorted({'torch', 'torch_xla', 'pandas', 'networkx'} & set(sys.modules)))"
     )
     done = subprocess.run(

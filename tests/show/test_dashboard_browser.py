@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from tests.test_browser import answers, chromium, free_port, note_foreign
-from utils.catalog import ROOT
-from utils.runner import kernel_environment
-from utils.tco.fields import FIELDS
+from tests.notebooks.test_browser import answers, chromium, free_port, note_foreign
+from utils.cost.tco.fields import FIELDS
+from utils.course.catalog import ROOT
+from utils.course.runner import kernel_environment
 
 START_S, WAIT_MS = 30, 30_000
 PHONE = {"width": 360, "height": 740}

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.pictures import kept
-from tests.test_repo import FIGURE_BYTES
-from utils import draw, tco
-from utils.draw import costs as drawing
+from tests.repo.test_repo import FIGURE_BYTES
+from tests.show.pictures import kept
+from utils.cost import tco
+from utils.show import draw
+from utils.show.draw import costs as drawing
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from matplotlib.text import Text
 
-from tests.pictures import kept
-from tests.test_repo import FIGURE_BYTES
-from utils import draw
-from utils.draw import chips, hardware, rooflines
-from utils.draw.picture import Picture
+from tests.repo.test_repo import FIGURE_BYTES
+from tests.show.pictures import kept
 from utils.facts import figure
-from utils.widgets import explore
+from utils.show import draw
+from utils.show.draw import chips, hardware, rooflines
+from utils.show.draw.picture import Picture
+from utils.show.widgets import explore
 
 Drawn = list[Any]
 

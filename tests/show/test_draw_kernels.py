@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.pictures import kept
-from tests.test_repo import FIGURE_BYTES
-from utils import draw, simulator
-from utils.draw import kernels as drawing
-from utils.simulator.traffic import moved
+from tests.repo.test_repo import FIGURE_BYTES
+from tests.show.pictures import kept
+from utils.nki import simulator
+from utils.nki.simulator.traffic import moved
+from utils.show import draw
+from utils.show.draw import kernels as drawing
 
 simulator.use()
 
@@ -18,7 +19,7 @@ import nki  # noqa: E402
 import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
 
-from utils.kernels import matmul, norms  # noqa: E402
+from utils.nki.kernels import matmul, norms  # noqa: E402
 
 SQUARE = nki.Shape((1024, 1024), "bfloat16")
 OTHER = nki.Shape((1024, 1024), "bfloat16")

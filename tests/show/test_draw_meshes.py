@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.test_repo import FIGURE_BYTES
-from utils import draw
-from utils.draw.meshes import holders
+from tests.repo.test_repo import FIGURE_BYTES
+from utils.show import draw
+from utils.show.draw.meshes import holders
 
 GRID = {"data": 2, "model": 2}
 

@@ -5,9 +5,9 @@ import io
 import numpy as np
 import pytest
 
-from utils import draw
-from utils.draw.numbers import _apart
-from utils.formats import FORMATS, round_to
+from utils.chip.formats import FORMATS, round_to
+from utils.show import draw
+from utils.show.draw.numbers import _apart
 
 LIMIT_BYTES = 40_000
 

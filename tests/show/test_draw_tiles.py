@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.pictures import kept
-from tests.test_repo import FIGURE_BYTES
-from utils import draw
-from utils.draw import tiles
+from tests.repo.test_repo import FIGURE_BYTES
+from tests.show.pictures import kept
 from utils.facts import figure
+from utils.show import draw
+from utils.show.draw import tiles
 
 WINDOWS = [[8, 2], [2, 2], [4, 2], [1, 2]]
 

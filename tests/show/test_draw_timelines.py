@@ -5,9 +5,9 @@ import io
 import pytest
 from PIL import Image
 
-from tests.test_traces import event, made
-from utils import draw
-from utils.loading import Uploader, predict
+from tests.training.test_traces import event, made
+from utils.show import draw
+from utils.training.loading import Uploader, predict
 
 
 def size(picture) -> tuple[int, int]:

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from utils import draw
-from utils.draw.verdicts import zones
+from utils.show import draw
+from utils.show.draw.verdicts import zones
 
 LIMIT_BYTES = 40_000
 

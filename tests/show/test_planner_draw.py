@@ -1,7 +1,7 @@
 """Figures of plans: small, captioned, and with what does not fit said in words."""
 
-from utils import draw
-from utils.planner import Layout, architecture, cluster, plans, scaling
+from utils.cost.planner import Layout, architecture, cluster, plans, scaling
+from utils.show import draw
 
 
 def test_plans_are_drawn_with_those_that_do_not_fit() -> None:

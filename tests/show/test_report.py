@@ -11,16 +11,16 @@ from functools import cache
 
 import pytest
 
-from utils import tco
-from utils.decision import Answers, Decision, decide, pilot_of
-from utils.decision.flips import Flip
+from utils.cost import tco
+from utils.cost.decision import Answers, Decision, decide, pilot_of
+from utils.cost.decision.flips import Flip
+from utils.cost.tco.scenario import Context, Option, Scenario
 from utils.facts.records import content
-from utils.report import Report, report, to_csv, to_html, to_pdf
-from utils.report.build import verdict_of
-from utils.report.decided import sections, warnings
-from utils.report.spreadsheet import COLUMNS
-from utils.report.words import believed, quantity, sentence, unbroken
-from utils.tco.scenario import Context, Option, Scenario
+from utils.show.report import Report, report, to_csv, to_html, to_pdf
+from utils.show.report.build import verdict_of
+from utils.show.report.decided import sections, warnings
+from utils.show.report.spreadsheet import COLUMNS
+from utils.show.report.words import believed, quantity, sentence, unbroken
 
 TODAY = datetime.date(2026, 11, 21)
 NAMES = tuple(tco.scenarios())

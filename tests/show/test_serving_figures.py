@@ -3,7 +3,7 @@
 import pytest
 
 from utils import serving
-from utils.draw import latencies
+from utils.show.draw import latencies
 
 RUN = serving.open_loop(serving.poisson(60, 400, seed=1), serving.Linear(0.010, 0.0))
 POINTS = [(50, 0.02, ""), (100, 0.05, "knee")]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Stands in for the training process of utils.coldstart, and takes no time: "compiled" graphs are
-files whose content follows from the settings, so a damaged one is noticed, or ends the process."""
+"""Stands in for the training process of utils.training.coldstart, and takes no time: "compiled"
+graphs are files whose content follows from the settings, so a damaged one is noticed, or ends the
+process."""
 
 import hashlib
 import json

@@ -14,12 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from utils import builds, coldstart, facts
-from utils.coldstart import Recording, environment, experiments, recording
-from utils.commands import cache_lab
-from utils.home import Record, SetupError, write_record
+from utils import facts
+from utils.cli import builds
+from utils.cli import cache_lab as environment
+from utils.cli.commands import cache_lab
+from utils.cli.home import Record, SetupError, write_record
+from utils.training import coldstart
+from utils.training.coldstart import Recording, experiments, recording
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FAKE = Path(__file__).with_name("fake_training.py")
 
 

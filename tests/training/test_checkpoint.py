@@ -14,8 +14,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from utils import checkpoint, fresh
-from utils.checkpoint import files, folder, kills
+from utils.training import checkpoint
+from utils.training.checkpoint import files, folder, kills
+from utils.xla import fresh
 
 CONTENT = bytes(range(40))
 quick = settings(

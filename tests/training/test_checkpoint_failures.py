@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils import tco
-from utils.checkpoint import fleet, powercut
-from utils.checkpoint.powercut import Call, after_kill, after_power_cut, saving, worst
+from utils.cost import tco
+from utils.training.checkpoint import fleet, powercut
+from utils.training.checkpoint.powercut import Call, after_kill, after_power_cut, saving, worst
 
 OLD, NEW = "old old", "new new"
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from utils import checkpoint, fresh
-from utils.checkpoint import MOMENTS, PARTS, Kill, Plan
+from utils.training import checkpoint
+from utils.training.checkpoint import MOMENTS, PARTS, Kill, Plan
+from utils.xla import fresh
 
 KILLS = 20
 PLAN = Plan()

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from utils import checkpoint, fresh
-from utils.checkpoint import sharded
+from utils.training import checkpoint
+from utils.training.checkpoint import sharded
+from utils.xla import fresh
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 ROWS, COLUMNS = 12, 4

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from utils import coldstart, manifest
-from utils.coldstart import Start
+from utils.training import coldstart
+from utils.training.coldstart import Start
+from utils.xla import manifest
 
 SMALL = {"steps": 2, "batch": 2, "length": 16, "width": 16, "optimizer": "sgd"}
 

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from utils import fresh
-from utils.catalog import ROOT
-from utils.finetune import arithmetic, decoding, lora, outside, weekly
-from utils.finetune.weekly import Week
-from utils.hardware import machine
-from utils.networks import TinyGPT
-from utils.planner import architecture, architectures
-from utils.training_memory import activation_bytes, training_bytes
+from utils.chip.hardware import machine
+from utils.chip.training_memory import activation_bytes, training_bytes
+from utils.cost.planner import architecture, architectures
+from utils.course.catalog import ROOT
+from utils.training.finetune import arithmetic, decoding, lora, outside, weekly
+from utils.training.finetune.weekly import Week
+from utils.xla import fresh
+from utils.xla.networks import TinyGPT
 
 TARGETS = ("q_proj", "v_proj")
 
@@ -121,7 +121,7 @@ def test_peft_computes_trains_and_merges_the_same() -> None:
 def test_libraries_imported_before_the_fork_leave_the_devices_alone() -> None:
     """In a process of its own: this one's server runs already, and has not imported them."""
     code = (
-        "import sys; from utils import fresh; from utils.finetune import outside\n"
+        "import sys; from utils import fresh; from utils.training.finetune import outside\n"
         "def found():\n"
         "    import torch_xla.runtime as xr\n"
         "    return 'peft' in sys.modules, xr.global_runtime_device_count()\n"
@@ -189,7 +189,7 @@ def test_what_does_not_fit_is_said() -> None:
 def graphs_of_decoding() -> list[int]:
     import torch_xla
 
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     model, counts = gpt(96).to(torch_xla.device()), []
     for prompt, count in (([1, 2], 5), ([3, 4, 5], 64), ([1] * 6, 5)):
@@ -254,7 +254,7 @@ def test_published_counts_of_trainable_parameters() -> None:
 
 
 def test_the_arithmetic_of_adapters_is_that_of_a_real_llama() -> None:
-    from utils.planner import Architecture
+    from utils.cost.planner import Architecture
 
     model = outside.tiny_llama(layers=2)
     a = Architecture("tiny", 2, 32, 4, 2, 64, 64)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils import fleet
+from utils.training import fleet
 
 GRAPHS = st.lists(st.integers(1, 50).map(float), min_size=1, max_size=5)
 FEW = st.integers(1, 6)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.loading import (
+from utils.training.loading import (
     FakeClock,
     RealClock,
     Stored,

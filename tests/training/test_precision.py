@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from utils import env, fresh
-from utils.formats import FORMATS, round_to
+from utils.chip.formats import FORMATS, round_to
+from utils.xla import env, fresh
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -19,7 +19,7 @@ def _device_before_any_backward() -> None:
 
 @cache
 def curve(name: str, steps: int = 60, seed: int = 0):
-    from utils.precision import RECIPES, train
+    from utils.training.precision import RECIPES, train
 
     return train(RECIPES[name], steps=steps, seed=seed)
 
@@ -34,7 +34,7 @@ def test_stochastic_rounding_goes_to_neighbours_only_and_is_unbiased() -> None:
     import torch
     import torch_xla
 
-    from utils.precision import stochastic_bf16
+    from utils.training.precision import stochastic_bf16
 
     random = torch.Generator().manual_seed(0)
     wide = torch.randn(20_000, generator=random)
@@ -57,7 +57,7 @@ def test_stochastic_rounding_is_exact_at_powers_of_two_and_runs_on_the_device() 
     import torch_xla
     import torch_xla.debug.metrics as metrics
 
-    from utils.precision import stochastic_bf16
+    from utils.training.precision import stochastic_bf16
 
     powers = 2.0 ** torch.arange(-60.0, 60.0)
     below, above = (torch.nextafter(powers, torch.tensor(end)) for end in (0.0, 1e38))
@@ -90,7 +90,7 @@ def _quantised(kind: str) -> tuple[np.ndarray, np.ndarray]:
     """What the device makes of random values, and what the format makes of them."""
     import torch
 
-    from utils.precision import quantise_fp8
+    from utils.training.precision import quantise_fp8
 
     values = torch.randn(4096, generator=torch.Generator().manual_seed(1)) * 100
     found = quantise_fp8(values.to("xla"), torch.tensor(0.5).to("xla"), kind)
@@ -129,7 +129,7 @@ def test_stored_weights_are_bf16_values() -> None:
 
 
 def test_fp16_loses_small_gradients_and_a_scaled_loss_keeps_them() -> None:
-    from utils.precision.recipes import mean
+    from utils.training.precision.recipes import mean
 
     exact = mean(curve("FP32").zero_gradients)
     assert mean(curve("FP16").zero_gradients) > exact + 0.1
@@ -144,7 +144,7 @@ def test_fp8_learns_and_only_past_scales_saturate() -> None:
 
 
 def test_a_training_can_be_repeated() -> None:
-    from utils.precision import RECIPES, train
+    from utils.training.precision import RECIPES, train
 
     again = train(RECIPES["BF16, stochastic"], steps=60)
     assert again.losses == curve("BF16, stochastic").losses

@@ -3,8 +3,8 @@
 import json
 import re
 
-from utils import symptoms
-from utils.catalog import ROOT
+from utils.course.catalog import ROOT
+from utils.training import symptoms
 
 
 def test_every_row_is_filled_and_has_sources() -> None:

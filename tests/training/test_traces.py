@@ -7,8 +7,8 @@ import time
 import pytest
 import torch
 
-from utils import traces
-from utils.loading import Stored
+from utils.training import traces
+from utils.training.loading import Stored
 
 
 def event(name, begin_ms, duration_ms, tid=1, **arguments) -> dict:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from utils import devices, env, fresh, neuron_stub
 from utils.audit import audit
-from utils.catalog import ROOT
-from utils.meter import Meter
+from utils.course.catalog import ROOT
+from utils.xla import devices, env, fresh, neuron_stub
+from utils.xla.meter import Meter
 
 SCRIPT = ROOT / "notebooks" / "scripts" / "train_anywhere.py"
 CUDA = SCRIPT.with_name("char_gpt_cuda.py")

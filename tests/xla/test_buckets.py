@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.buckets import best_buckets, bucket_of, padded_tokens, powers_of_two
+from utils.xla.buckets import best_buckets, bucket_of, padded_tokens, powers_of_two
 
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=9)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from utils import children
+from utils.xla import children
 
 
 def gone(pid: int) -> bool:

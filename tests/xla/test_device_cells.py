@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from utils import device_cells, env, fresh
-from utils.device_cells import Place, on_device, place
 from utils.facts import fact
+from utils.xla import device_cells, env, fresh
+from utils.xla.device_cells import Place, on_device, place
 
 NOTEBOOKS = env.ROOT / "notebooks"
 
@@ -254,7 +254,7 @@ def compiles_between_waits(source: str, folder: str) -> list[int]:
     """Run a cell on XLA's CPU in place of the device: what is compiled between its waits."""
     import torch_xla.debug.metrics as metrics
 
-    from utils import devices
+    from utils.xla import devices
 
     counts, wait = [], devices.Device.wait
 
@@ -281,7 +281,7 @@ def test_a_cell_that_times_a_warm_call_compiles_nothing_in_it(tmp_path, name, ex
 
 def test_the_simulator_is_not_taken_for_a_chip(tmp_path, monkeypatch, capsys) -> None:
     """A kernel that has the device itself may have loaded the course's `nki`."""
-    from utils import simulator
+    from utils.nki import simulator
 
     monkeypatch.setattr(device_cells, "place", Place)
     monkeypatch.setattr(env, "neuron_through", lambda: "xla")

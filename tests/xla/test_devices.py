@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from utils import devices, fresh, networks
-from utils.meter import Meter
+from utils.xla import devices, fresh, networks
+from utils.xla.meter import Meter
 
 
 @pytest.fixture(autouse=True)

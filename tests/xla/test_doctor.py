@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from utils.lesson import fresh_size
+from utils.course.lesson import fresh_size
 
 pytestmark = pytest.mark.usefixtures("xla_device")
 
@@ -26,7 +26,7 @@ def on_device(value):
 
 
 def diagnose(step, batches, **more):
-    from utils.doctor import diagnose
+    from utils.xla.doctor import diagnose
 
     return diagnose(step, batches, **more)
 
@@ -506,7 +506,7 @@ def test_numbers_and_graphs_are_those_of_a_run_without_the_doctor(marker: bool) 
     import torch
     import torch_xla
 
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     n = fresh_size()
     batches = [data(16, n) for _ in range(4)]
@@ -608,7 +608,7 @@ def test_an_error_of_the_step_is_passed_on_and_leaves_nothing_switched_on() -> N
     import torch_xla
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     marker = torch_xla._XLAC._xla_step_marker
     x = data(fresh_size(), 8)
@@ -629,7 +629,7 @@ def test_an_error_of_the_step_is_passed_on_and_leaves_nothing_switched_on() -> N
 
 
 def test_it_is_not_used_inside_a_meter_or_inside_itself() -> None:
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     x = data(fresh_size(), 8)
     with Meter(), pytest.raises(RuntimeError, match="open already"):

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from utils import env, fresh
+from utils.xla import env, fresh
 
 
 def test_the_pair_is_the_one_of_pyproject():

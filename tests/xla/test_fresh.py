@@ -11,8 +11,8 @@ import cloudpickle
 import psutil
 import pytest
 
-from utils import fresh
-from utils.catalog import ROOT
+from utils.course.catalog import ROOT
+from utils.xla import fresh
 
 
 def devices() -> int:

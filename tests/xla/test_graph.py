@@ -4,8 +4,9 @@ import pytest
 import torch
 import torch_xla
 
-from utils import draw, graph
-from utils.meter import Meter
+from utils.show import draw
+from utils.xla import graph
+from utils.xla.meter import Meter
 
 DEVICE = torch_xla.device()
 

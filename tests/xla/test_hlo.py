@@ -9,7 +9,8 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from utils import graph, hlo, networks, roofline
+from utils.chip import roofline
+from utils.xla import graph, hlo, networks
 
 DEVICE = torch_xla.device()
 FEW = settings(max_examples=30, deadline=None)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils import manifest
-from utils.manifest import Difference
+from utils.xla import manifest
+from utils.xla.manifest import Difference
 
 CONTENTS = st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=4)
 

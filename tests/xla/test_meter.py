@@ -7,7 +7,7 @@ import torch_xla.core.xla_model as xm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.meter import Meter, Reading, settle
+from utils.xla.meter import Meter, Reading, settle
 
 DEVICE = torch_xla.device()
 
@@ -152,7 +152,7 @@ def test_an_interrupt_at_the_start_does_not_lock_the_meter(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("utils.meter._Snapshot.__init__", interrupted)
+        patch.setattr("utils.xla.meter._Snapshot.__init__", interrupted)
         with pytest.raises(KeyboardInterrupt):
             with Meter():
                 pass

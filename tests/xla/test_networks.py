@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from utils import corpus, env
+from utils.xla import corpus, env
 
 DIGEST = "efc6f64a23ef6729"
 
@@ -39,7 +39,7 @@ def _device_before_any_backward() -> None:
 def test_shapes_of_the_networks() -> None:
     import torch
 
-    from utils.networks import TinyGPT, cnn, mlp, next_token_loss
+    from utils.xla.networks import TinyGPT, cnn, mlp, next_token_loss
 
     assert mlp()(torch.zeros(5, 32)).shape == (5, 10)
     assert cnn()(torch.zeros(5, 3, 8, 8)).shape == (5, 10)
@@ -54,7 +54,7 @@ def test_shapes_of_the_networks() -> None:
 def test_a_gpt_does_not_see_the_future() -> None:
     import torch
 
-    from utils.networks import TinyGPT
+    from utils.xla.networks import TinyGPT
 
     torch.manual_seed(0)
     gpt = TinyGPT(25, width=32, heads=2, layers=2, context=16)

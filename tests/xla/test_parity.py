@@ -5,9 +5,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from utils import env
-from utils.networks import TinyGPT, cnn, mlp, next_token_loss
-from utils.parity import ROOM, Compared, Parity, compare
+from utils.xla import env
+from utils.xla.networks import TinyGPT, cnn, mlp, next_token_loss
+from utils.xla.parity import ROOM, Compared, Parity, compare
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from utils import fresh, spmd
+from utils.xla import fresh, spmd
 
 HEADER = "HloModule m, is_scheduled=true, num_partitions=8\n\n"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from utils import fresh, spmd
-from utils.spmd import layouts, predicted
+from utils.xla import fresh, spmd
+from utils.xla.spmd import layouts, predicted
 
 BATCH, LENGTH, WIDTH, LAYERS, VOCABULARY = 8, 32, 32, 2, 96
 MESHES = {
@@ -26,7 +26,7 @@ def step(layout: str, norms: str) -> dict[str, Any]:
     import torch
     import torch_xla
 
-    from utils.networks import TinyGPT, next_token_loss
+    from utils.xla.networks import TinyGPT, next_token_loss
 
     torch.manual_seed(0)
     model = TinyGPT(VOCABULARY, WIDTH, layers=LAYERS, context=LENGTH)

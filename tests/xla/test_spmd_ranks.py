@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from utils.catalog import ROOT
-from utils.spmd import predicted, ranks
+from utils.course.catalog import ROOT
+from utils.xla.spmd import predicted, ranks
 
 SCRIPT = ROOT / "notebooks" / "scripts" / "two_ranks.py"
 

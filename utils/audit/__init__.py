@@ -7,6 +7,9 @@ line, `# audit: ignore[cuda-move]` one rule there.
 It reads each file by itself. It does not see a device name that is put together at run time, one
 that comes from a configuration file or from another module, nor what an installed package does.
 
+May import: facts, course. Used by: cost (decision), labs, lesson 02, and engineers without the
+course.
+
 >>> [each.rule for each in audit_source("import torch\\nx = torch.ones(2).cuda()").findings]
 ['cuda-move']
 """

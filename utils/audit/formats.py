@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from utils.audit.model import Finding, Report
 from utils.audit.rules import RULES
-from utils.shown import html_table
+from utils.course.shown import html_table
 
 WIDTH = 100
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -1,4 +1,4 @@
-"""The rules of the audit, read once from `utils/data/porting.yaml`."""
+"""The rules of the audit, read once from `utils/facts/data/porting.yaml`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import yaml
 
-DATA = Path(__file__).parent.parent / "data" / "porting.yaml"
+DATA = Path(__file__).parent.parent / "facts" / "data" / "porting.yaml"
 SEVERITIES = ("note", "warning", "error")
 KINDS = ("loud", "silent", "slow")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from utils.formats import Format, format_of, round_to
+from utils.chip.formats import Format, format_of, round_to
 
 ORDERS = ("forward", "backward", "pairwise")
 

@@ -7,7 +7,7 @@ faster, and how much slower it runs is not said.
 
 from dataclasses import dataclass
 
-from utils.hardware import Machine
+from utils.chip.hardware import Machine
 
 BYTES = {
     "fp32": 4.0,

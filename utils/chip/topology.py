@@ -1,7 +1,7 @@
 """How chips are wired, and how long an all-reduce takes on that wiring by the alpha-beta model.
 
-The formulas are those of `utils.collectives.terms`; other collectives, and tiers of several
-wirings, are in `utils.collectives`.
+The formulas are those of `utils.chip.collectives.terms`; other collectives, and tiers of several
+wirings, are in `utils.chip.collectives`.
 """
 
 import itertools
@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from utils.collectives.terms import degree, neighbours, terms
+from utils.chip.collectives.terms import degree, neighbours, terms
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from os import W_OK, access
 
-from utils import builds, standins
-from utils.home import Home, Record, SetupError, environment, read_record, works, write_record
-from utils.programs import Say, Uv, system_packages
+from utils.cli import builds, standins
+from utils.cli.home import Home, Record, SetupError, environment, read_record, works, write_record
+from utils.cli.programs import Say, Uv, system_packages
 
 __all__ = ["Home", "SetupError", "ensure", "environment", "system_packages"]
 

@@ -103,7 +103,7 @@ def other_python():
     versions = range(NEWEST[1], OLDEST[1] - 1, -1)
     below_this = os.path.join(sys.base_prefix, "bin", "python3")
     names = ["python3.%d" % minor for minor in versions] + [below_this, "/usr/bin/python3"]
-    test = "import sys, utils.platforms as p; sys.exit(p.problem(p.this_machine()) != '')"
+    test = "import sys, utils.cli.platforms as p; sys.exit(p.problem(p.this_machine()) != '')"
     for path in filter(None, map(shutil.which, names)):
         if not os.path.samefile(path, sys.executable) and _succeeds([path, "-c", test]):
             return path
@@ -127,6 +127,6 @@ def _glibc():
 
 
 def _succeeds(command):
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     return subprocess.call(command, cwd=root, **quiet) == 0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.home import Home, SetupError, environment
+from utils.cli.home import Home, SetupError, environment
 
 Say = Callable[[str], None]
 

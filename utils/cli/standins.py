@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.elf import Ask, asks, shared_object
+from utils.cli.elf import Ask, asks, shared_object
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from utils import catalog
-from utils.catalog import CatalogError
-from utils.notebooks import without_magics
+from utils.course import catalog
+from utils.course.catalog import CatalogError
+from utils.course.notebooks import without_magics
 
 IMPORTS = "imports"
 """The id of the cell with a lab's imports."""

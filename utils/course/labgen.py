@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from utils import catalog
-from utils.catalog import ROOT, CatalogError, read_notebook, tags, text
-from utils.notebooks import Notebook, canonical, to_text
+from utils.course import catalog
+from utils.course.catalog import ROOT, CatalogError, read_notebook, tags, text
+from utils.course.notebooks import Notebook, canonical, to_text
 
 TAGS = frozenset(
     "setup predict exercise check hint solution-only widget device-only"

@@ -15,9 +15,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from utils import catalog
-from utils.catalog import ROOT, Exercise, Lab
-from utils.shown import Shown, columns, html_table, in_html
+from utils.course import catalog
+from utils.course.catalog import ROOT, Exercise, Lab
+from utils.course.shown import Shown, columns, html_table, in_html
 
 FORMAT = 1
 Entries = dict[str, dict[str, Any]]
@@ -199,7 +199,7 @@ def reset(target: str = "", root: Path = ROOT) -> Shown:
         return {each: entry for each, entry in old.items() if not _matches(target, each)}
 
     note = _update(root, change)
-    undo = "to undo: from utils.progress import undo_reset; undo_reset()"
+    undo = "to undo: from utils.course.progress import undo_reset; undo_reset()"
     return Shown("\n".join(filter(None, (f"forgotten: {', '.join(sorted(gone))}", undo, note))))
 
 

@@ -1,7 +1,7 @@
 """Multiple-choice questions at the end of a notebook: unscored, without the right letter in sight.
 
-The questions of "lesson03" or "lab03" are `QUIZ` in `utils/quizzes/`, question name to `Question`.
-The claims that a lesson has checked are `CLAIMS` there, name to `ClaimQuestion`.
+The questions of "lesson03" or "lab03" are `QUIZ` in `utils/course/quizzes/`, question name to
+`Question`. The claims that a lesson has checked are `CLAIMS` there, name to `ClaimQuestion`.
 """
 
 import hashlib
@@ -9,8 +9,8 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from utils.course.shown import Shown, in_html
 from utils.facts import VERDICTS, claim
-from utils.shown import Shown, in_html
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ def questions(notebook: str, kind: str = "QUIZ") -> dict[str, Any]:
         ValueError: if there are none.
     """
     try:
-        module = importlib.import_module(f"utils.quizzes.{notebook}")
+        module = importlib.import_module(f"utils.course.quizzes.{notebook}")
         if not hasattr(module, kind):
             raise ValueError(f"{notebook} has no claims to check")
         return getattr(module, kind)
     except ModuleNotFoundError as missing:
-        if missing.name and missing.name.startswith("utils.quizzes"):
+        if missing.name and missing.name.startswith("utils.course.quizzes"):
             raise ValueError(
                 f"there is no quiz for {notebook!r}; quizzes are called 'lesson03' or 'lab03'"
             ) from None

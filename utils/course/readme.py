@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from utils import catalog
-from utils.catalog import ROOT, CatalogError, Lab, Lesson
+from utils.course import catalog
+from utils.course.catalog import ROOT, CatalogError, Lab, Lesson
 
 BEGIN = "<!-- lessons and labs: made by `python3 course.py labs`, do not edit -->"
 END = "<!-- end of lessons and labs -->"

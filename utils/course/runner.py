@@ -1,7 +1,7 @@
 """Execute notebooks with papermill, each in a process of its own, and measure seconds and memory.
 
-As a program (`python -m utils.runner SOURCE TARGET`) it executes one notebook and prints its Run as
-JSON in the last line; `execute_all` starts those programs.
+As a program (`python -m utils.course.runner SOURCE TARGET`) it executes one notebook and prints
+its Run as JSON in the last line; `execute_all` starts those programs.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from utils.catalog import ROOT
+from utils.course.catalog import ROOT
 
 CELL_TIMEOUT_S = 600
 
@@ -114,7 +114,7 @@ def _execute_apart(source: Path, target: Path, environment: dict[str, str]) -> R
         # The working directory makes `utils` importable here, but not in the kernel: a notebook has
         # to find it by its own set-up cell.
         done = subprocess.run(
-            [sys.executable, "-m", "utils.runner", str(source), str(target)],
+            [sys.executable, "-m", "utils.course.runner", str(source), str(target)],
             cwd=ROOT,
             env=inner,
             capture_output=True,

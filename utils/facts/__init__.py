@@ -1,8 +1,11 @@
 """What the course quotes: every figure and statement with its source, status and date.
 
-Each is written once, in `utils/data/`, and named by key everywhere else. `figure(key)` is a number
-of a chip or an instance, `fact(key)` a statement about software, `claim(id)` what a popular article
-says and what is known about it. `table(keys)` shows figures with their sources.
+Each is written once, in `utils/facts/data/`, and named by key everywhere else. `figure(key)` is a
+number of a chip or an instance, `fact(key)` a statement about software, `claim(id)` what a popular
+article says and what is known about it. `table(keys)` shows figures with their sources;
+`timeline` is the history of the SDK.
+
+May import: nothing of the course. Used by: every other room.
 """
 
 from utils.facts.ages import LIMITS, stale

@@ -1,7 +1,8 @@
 """The claims ledger: what popular articles say about Trainium, and what a check finds.
 
-Every row of `utils/data/claims.csv` is one statement of an article, in our words, with a verdict
-and the correct statement. The ledger is as of `AS_OF`; a verdict may change when its source does.
+Every row of `utils/facts/data/claims.csv` is one statement of an article, in our words, with a
+verdict and the correct statement. The ledger is as of `AS_OF`; a verdict may change when its
+source does.
 """
 
 import csv

@@ -1,6 +1,6 @@
 """Figures of chips and instances: `figure("trainium2.hbm.bandwidth")`.
 
-An entry in `utils/data/chips.yaml`, `instances.yaml`, `costs.yaml` or `launch.yaml` is
+An entry in `utils/facts/data/chips.yaml`, `instances.yaml`, `costs.yaml` or `launch.yaml` is
 
     {value: 2.9, unit: TB/s, source: trainium2, status: ..., date: ..., note: ..., also: [...],
      history: [...]}
@@ -24,7 +24,7 @@ from typing import Any
 
 from utils.facts import units
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parent / "data"
 FILES = ("chips.yaml", "instances.yaml", "costs.yaml", "launch.yaml")
 NEVER = datetime.date.max
 FIELDS = frozenset("value formula unit source status date note also history".split())
@@ -97,7 +97,8 @@ class Figure:
                 )
             raise Unknown(
                 f"{self.key} [{self.unit}] is not known{note}: as of {self.date} it is not in"
-                f" {self.source}. If you know a source, add it to utils/data; nothing is guessed"
+                f" {self.source}. If you know a source, add it to utils/facts/data;"
+                " nothing is guessed"
             )
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise TypeError(f"{self.key} is {self.value!r}, not a number")
@@ -115,7 +116,7 @@ class Figure:
 
 
 def content(name: str) -> Any:
-    """What a YAML file of `utils/data` holds."""
+    """What a YAML file of `utils/facts/data` holds."""
     import yaml
 
     # The loader in C takes a seventh of the time, and is not built everywhere.
@@ -182,7 +183,9 @@ def figure(key: str) -> Figure:
     if key not in _all():
         near = sorted(k for k in _all() if k.rpartition(".")[0] == key.rpartition(".")[0])
         near = near or sorted({k.partition(".")[0] for k in _all()})
-        raise KeyError(f"no figure {key!r} in utils/data; near it there are {', '.join(near)}")
+        raise KeyError(
+            f"no figure {key!r} in utils/facts/data; near it there are {', '.join(near)}"
+        )
     found = _all()[key]
     if not found.formula:
         return found

@@ -1,7 +1,7 @@
 """Statements that the course quotes, most of them on software, each with source, status and date.
 
-They are written once, in `utils/data/software.yaml`; lessons name them by key, and the list of
-sources at the end of a lesson is made from the same keys.
+They are written once, in `utils/facts/data/software.yaml`; lessons name them by key, and the list
+of sources at the end of a lesson is made from the same keys.
 """
 
 import datetime
@@ -36,7 +36,9 @@ def fact(key: str) -> Fact:
     'primary'
     """
     if key not in facts():
-        raise KeyError(f"no fact {key!r} in utils/data; there are {', '.join(sorted(facts()))}")
+        raise KeyError(
+            f"no fact {key!r} in utils/facts/data; there are {', '.join(sorted(facts()))}"
+        )
     return facts()[key]
 
 

@@ -1,5 +1,5 @@
 """Since when, and until when, each way to use PyTorch on Neuron has existed: spans between releases
-of the SDK, from `utils/data/neuron_timeline.yaml`.
+of the SDK, from `utils/facts/data/neuron_timeline.yaml`.
 """
 
 import datetime

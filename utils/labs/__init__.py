@@ -1,14 +1,18 @@
 """What an exercise is: cases, an observation of the learner's answer, and a judgement.
 
-The three parts are apart so that the same exercise serves two places. In a notebook, `utils.check`
-runs all three in one process. At grading, cases and judgement stay in the grader's process and only
+The three parts are apart so that the same exercise serves two places. In a notebook,
+`utils.labs.check` runs all three in one process. At grading, cases and judgement stay in the grader's process and only
 the observation runs beside the learner's code, in a sandbox: hidden inputs and verdicts are never
 in reach of a submission.
 
-A lab is a package `utils.exercises.labNN` with two modules:
+A lab is a package `utils.labs.labNN` with two modules:
 
 - `observe.py`: `OBSERVERS`, exercise name to `Observer`. The only one that a sandbox can see.
 - `judge.py`: `JUDGES`, exercise name to `Judge`.
+
+`grading` runs folders of submissions in sandboxes.
+
+May import: every room below. Used by: cli, the notebooks of labs.
 """
 
 import importlib
@@ -113,9 +117,9 @@ def split_id(exercise_id: str) -> tuple[str, str]:
 def _member(exercise_id: str, module: str, table: str) -> Any:
     lab, name = split_id(exercise_id)
     try:
-        members = getattr(importlib.import_module(f"utils.exercises.{lab}.{module}"), table)
+        members = getattr(importlib.import_module(f"utils.labs.{lab}.{module}"), table)
     except ModuleNotFoundError as missing:
-        if missing.name and missing.name.startswith("utils.exercises"):
+        if missing.name and missing.name.startswith("utils.labs"):
             raise ValueError(f"there is no {lab}: exercise id {exercise_id!r} names it") from None
         raise
     if name not in members:

@@ -13,9 +13,9 @@ from typing import Any
 
 import cloudpickle
 
-from utils import fresh
-from utils.exercises import Answer
-from utils.exercises.guard import Originals
+from utils.xla import fresh
+from utils.labs import Answer
+from utils.labs.guard import Originals
 
 SECONDS = 10.0
 """Ten times and more what an answer takes."""
@@ -25,7 +25,7 @@ _ENDLESS = (
 )
 
 Run = Callable[..., Any]
-"""Runs a function in another process, such as `utils.fresh.run` or `utils.spmd.run`."""
+"""Runs a function in another process, such as `utils.xla.fresh.run` or `utils.xla.spmd.run`."""
 
 
 def observed(

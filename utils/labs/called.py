@@ -5,8 +5,8 @@ course's own models, and not for ever.
 import copy
 from typing import Any
 
-from utils.exercises import Answer, limit
-from utils.exercises.closed import closed
+from utils.labs import Answer, limit
+from utils.labs.closed import closed
 
 SECONDS = 4.0
 """A thousand times what these formulas take, with what an answer may import."""

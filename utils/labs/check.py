@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utils import catalog, progress
-from utils.catalog import ROOT, Exercise
-from utils.exercises import Facts, Verdict, decide, judge, observe_case, observer, where
-from utils.shown import Shown, columns, html_table, in_html
+from utils.course import catalog, progress
+from utils.course.catalog import ROOT, Exercise
+from utils.labs import Facts, Verdict, decide, judge, observe_case, observer, where
+from utils.course.shown import Shown, columns, html_table, in_html
 
 PUBLIC_SEED = "public"
 """Learners see the same cases at every run; grading draws others from a private seed."""

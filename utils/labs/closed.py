@@ -20,12 +20,12 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
     oneself.
 
     exercise_id: such as "lab01.ex1", for the message.
-    names: a module or package with all of its functions and methods ("utils.roofline"), or one
-        function, class or method ("utils.hardware.core_sum", "utils.formats.Format.encode").
+    names: a module or package with all of its functions and methods ("utils.chip.roofline"), or one
+        function, class or method ("utils.chip.hardware.core_sum", "utils.chip.formats.Format.encode").
         Raises ValueError if there is no such thing.
 
-    >>> from utils.topology import ring
-    >>> with closed("lab01.ex6", "utils.topology"):
+    >>> from utils.chip.topology import ring
+    >>> with closed("lab01.ex6", "utils.chip.topology"):
     ...     ring(4)
     Traceback (most recent call last):
     RuntimeError: ring belongs to the course: write this one yourself, it is lab 01, exercise 6

@@ -1,6 +1,6 @@
 """What training loops are judged by: right losses, executions, the size of the graph, reads."""
 
-from utils.exercises import Criterion, Facts
+from utils.labs import Criterion, Facts
 
 TOLERANCE = 2e-5
 """How far a loss, or a mean of losses, may lie from the one computed in float64.

@@ -7,12 +7,12 @@ judge replays them with numbers of its own (`replayed`).
 from collections.abc import Callable
 from typing import Any
 
-from utils.exercises import Facts, limit
-from utils.exercises.closed import closed
-from utils.exercises.packed import MOST_CHARS, packed
-from utils.exercises.plain import describe
+from utils.labs import Facts, limit
+from utils.labs.closed import closed
+from utils.labs.packed import MOST_CHARS, packed
+from utils.labs.plain import describe
 
-OURS = ("utils.kernels",)
+OURS = ("utils.nki.kernels",)
 """The course's own kernels refuse to be called while an answer runs."""
 
 Sizes = tuple[tuple[int, ...], str]
@@ -32,12 +32,12 @@ def recorded(
     raises, a broken hardware rule above all; TimeoutError if it does not end, and ValueError if the
     record is too long to be judged.
     """
-    from utils import simulator
+    from utils.nki import simulator
 
     if not simulator.is_ours():
         raise RuntimeError(simulator.use())
-    from utils.simulator import launch, replay
-    from utils.simulator.arrays import Shape
+    from utils.nki.simulator import launch, replay
+    from utils.nki.simulator.arrays import Shape
 
     taken = [Shape(*each) if isinstance(each, tuple) else each for each in arguments]
     with closed(exercise_id, *OURS, *also_closed):

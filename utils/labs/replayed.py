@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.packed import unpacked
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.packed import unpacked
 
 MOST_BYTES = 2**28
 """That a program may keep in HBM, or that an operand may read: a record that somebody made up must
@@ -37,7 +37,7 @@ class Replayed:
     @cached_property
     def profile(self) -> Any:
         """The estimate of its time, and its traffic."""
-        from utils.simulator.profile import profile_of
+        from utils.nki.simulator.profile import profile_of
 
         return profile_of(self.program)
 
@@ -70,7 +70,7 @@ class Replayed:
     def shortest_run(self) -> int:
         """Bytes of the shortest contiguous run that a transfer reads or writes, in HBM or within
         a partition: what one descriptor can move."""
-        from utils.simulator.timing.transfers import run_length
+        from utils.nki.simulator.timing.transfers import run_length
 
         views = [view for side in (True, False) for view in self._transferred(side)]
         runs = (run_length(v, 1 if v.storage.on_chip else 0) * v.itemsize for v in views)
@@ -78,8 +78,8 @@ class Replayed:
 
     def _transferred(self, inputs: bool) -> Iterator[Any]:
         """The views that DMA instructions read, or those that they write."""
-        from utils.simulator.enums import engine
-        from utils.simulator.uses import tensors_of
+        from utils.nki.simulator.enums import engine
+        from utils.nki.simulator.uses import tensors_of
 
         for each in self.program.instructions:
             if each.engine is engine.dma:
@@ -97,8 +97,8 @@ def generator(facts: Facts) -> np.random.Generator:
 
 def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Replayed:
     """Run a record with numbers. `answer` is the name of the learner's function, for messages."""
-    from utils.simulator import replay
-    from utils.simulator.errors import DoubtfulKernel, NkiValidationError
+    from utils.nki.simulator import replay
+    from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 
     if facts["kind"] == "None":
         return Replayed(
@@ -123,7 +123,7 @@ def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Repla
 
 def _largest(program: Any) -> int:
     """Bytes of all tensors in HBM, or of the largest operand of an instruction."""
-    from utils.simulator.uses import tensors_of
+    from utils.nki.simulator.uses import tensors_of
 
     kept = sum(each.size_bytes for each in program.storages if not each.on_chip)
     operands = (
@@ -198,8 +198,8 @@ def right_values(
 
 def _wrong_place(program: Any) -> str:
     """What is wrong with where the one result lies, or nothing."""
-    from utils.simulator.enums import MemoryRegion
-    from utils.simulator.uses import returned_tensors
+    from utils.nki.simulator.enums import MemoryRegion
+    from utils.nki.simulator.uses import returned_tensors
 
     storage = returned_tensors(program)[0].storage
     if storage.argument:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from utils.exercises.training import MOMENTUM, Case, draw
+from utils.labs.training import MOMENTUM, Case, draw
 
 
 def true_losses(case: Case) -> list[float]:

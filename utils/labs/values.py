@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from utils.exercises import Criterion
-from utils.exercises.criteria import criterion
+from utils.labs import Criterion
+from utils.labs.criteria import criterion
 
 TOLERANCE = 1e-3
 """How far a number may lie from the right one, relative to it, where a judge gives no other limit.

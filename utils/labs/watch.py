@@ -3,8 +3,8 @@
 import itertools
 from typing import Any
 
-from utils.exercises import Answer, Facts
-from utils.exercises.plain import numbers
+from utils.labs import Answer, Facts
+from utils.labs.plain import numbers
 
 # The compiler remembers every graph of this process, and a shape is part of a graph. A shape that
 # no earlier check used makes compiles count as they do in a fresh process.

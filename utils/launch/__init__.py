@@ -8,6 +8,8 @@ Pure, without boto3 and network: `plans` puts a plan together from `known` (what
 Talking to AWS, and only when asked to: `aws.session` (calls, errors in plain words),
 `aws.preflight` (what must hold before a start), `aws.starting` (start, watch, end; `aws.signals`),
 `aws.things` (what runs, by its tags), `aws.stopping` (end it) and `aws.ledger` (the record here).
+
+May import: facts, course, cost. Used by: cli, labs, lesson 15.
 """
 
 from utils.launch.plans import Plan, plan

@@ -1,4 +1,5 @@
-"""What `utils/data/launch.yaml` and the prices of the facts say: places, images, quotas, prices."""
+"""What `utils/facts/data/launch.yaml` and the prices of the facts say: places, images, quotas,
+prices."""
 
 from dataclasses import dataclass
 from functools import cache

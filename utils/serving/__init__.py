@@ -6,7 +6,10 @@
     run.latencies_s, run.throughput_per_s, run.utilisation
 
 The seconds that go in may be measured or stated; those that come out are modelled, and the same on
-every machine. Standard library and NumPy only.
+every machine. Standard library and NumPy only. `bench` measures a model that really runs: on cpu,
+xla, cuda or neuron.
+
+May import: facts, course, chip, cost, xla, training. Used by: cli, show, labs, lesson 12.
 """
 
 from utils.serving.arrivals import burst, poisson, steady

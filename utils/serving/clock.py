@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.buckets import bucket_of
 from utils.serving.runs import Request, Run
 from utils.serving.services import Service
+from utils.xla.buckets import bucket_of
 
 NEVER = math.inf
 """A `max_wait_s` for batches that start only when they are full."""

@@ -1,15 +1,16 @@
 """Least times of generating text on a machine: the first token and each one after it.
 
-A roofline of one forward pass, on `utils.roofline`: weights are read once for the whole batch, keys
-and values once for each sequence. Perfect overlap, no communication between chips, nothing
+A roofline of one forward pass, on `utils.chip.roofline`: weights are read once for the whole
+batch, keys and values once for each sequence. Perfect overlap, no communication between chips,
+nothing
 recomputed: no machine is faster, and how much slower it is only a measurement says.
 """
 
 import math
 
-from utils.hardware import Machine
-from utils.planner.architecture import Architecture
-from utils.roofline import Estimate, Work, bound, width_bytes
+from utils.chip.hardware import Machine
+from utils.chip.roofline import Estimate, Work, bound, width_bytes
+from utils.cost.planner.architecture import Architecture
 
 
 def weight_bytes(model: Architecture, dtype: str = "bf16") -> float:

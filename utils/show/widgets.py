@@ -9,8 +9,8 @@ import html
 from collections.abc import Callable
 from typing import Any
 
-from utils.draw import Picture
-from utils.shown import Shown
+from utils.course.shown import Shown
+from utils.show.draw import Picture
 
 
 def explore(

@@ -1,5 +1,5 @@
 """The table of symptoms: what is seen, why, where to look, what to write, and which tool of AWS
-Neuron should show it. Written once, in `utils/data/symptoms.yaml`.
+Neuron should show it. Written once, in `utils/facts/data/symptoms.yaml`.
 """
 
 from dataclasses import dataclass

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from utils import children, env
+from utils.xla import children, env
 
 if TYPE_CHECKING:
-    from utils.devices import Device
     from utils.facts import Fact
+    from utils.xla.devices import Device
 
 DEVICE_FILE = Path("/dev/neuron0")  # what the driver makes for the first device
 IMAGES = (  # where AWS's images keep TorchNeuron, and before it PyTorch/XLA
@@ -92,7 +92,7 @@ def _newest(images: Path) -> Path | None:
 
 
 def kind() -> str:
-    """The kind of device, for `utils.devices`, by which this Python reaches a Neuron device."""
+    """The kind of device, for `utils.xla.devices`, by which this Python reaches a Neuron device."""
     return "xla" if env.neuron_through() == "xla" else "neuron"
 
 
@@ -139,7 +139,7 @@ def _lines(function: Callable[..., Any], would: str, quoted: str) -> list[str]:
 
 
 def _here(function: "Callable[[Device], Any]") -> tuple[str, Any]:
-    from utils import devices
+    from utils.xla import devices
 
     return kind(), function(devices.get(kind()))
 

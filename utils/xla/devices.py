@@ -84,7 +84,7 @@ class Device:
 
 def _torch_xla() -> ModuleType:
     """torch_xla, with its defaults chosen before its first import."""
-    from utils import env
+    from utils.xla import env
 
     env.set_defaults()
     import torch_xla

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # torch-xla does not pin torch, and any other pair fails at import; pyproject.toml pins the same
 # two.
@@ -50,8 +50,8 @@ def report(devices: int | None = None) -> None:
     """Set the defaults, print the report, and stop the notebook with `NotReady` if a component does
     not work.
 
-    devices: a number of virtual CPU devices for this kernel, see `utils.spmd.start`; XLA reads it
-        once, before it first uses a device.
+    devices: a number of virtual CPU devices for this kernel, see `utils.xla.spmd.start`; XLA reads
+        it once, before it first uses a device.
     """
     set_defaults()
     components = check(devices)
@@ -161,7 +161,7 @@ def _device(devices: int | None) -> Component:
         import torch_xla
 
         if devices is not None:
-            from utils import spmd
+            from utils.xla import spmd
 
             try:
                 spmd.start(devices)

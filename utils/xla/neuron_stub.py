@@ -3,7 +3,7 @@ the CPU. A simulation, and a thin one.
 
 It shows which way a program takes on a machine with TorchNeuron, and what it calls there. It shows
 nothing of TorchNeuron itself: no compile, no missing operator, no tensor left on the host, no
-value, no second. On the command line: python -m utils.neuron_stub SCRIPT ARGUMENTS.
+value, no second. On the command line: python -m utils.xla.neuron_stub SCRIPT ARGUMENTS.
 """
 
 import json
@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass

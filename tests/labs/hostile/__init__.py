@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.lab99 import course as lab99
-from utils.grading.confine import Limits
+from tests.labs.lab99 import course as lab99
+from utils.labs.grading.confine import Limits
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 PATIENT = Limits(seconds=180)
 """For tests of what real labs are given, which are no tests of how fast a busy machine is."""
 
@@ -125,27 +125,27 @@ def double(number):
     return 2 * number""",
     "fake-utils": """
 import os, sys
-os.makedirs("utils/exercises", exist_ok=True)
+os.makedirs("utils/labs", exist_ok=True)
 open("utils/__init__.py", "w").close()
-with open("utils/exercises/__init__.py", "w") as file:
+with open("utils/labs/__init__.py", "w") as file:
     file.write("def observe_case(*a): return {'facts': {'value': 0}}")
 for name in [n for n in sys.modules if n.startswith("utils")]:
     del sys.modules[name]
 sys.path.insert(0, os.getcwd())
-import utils.exercises
-utils.exercises.observe_case({})
+import utils.labs
+utils.labs.observe_case({})
 def double(number):
     return -1""",
     "patched-utils": """
-import utils.exercises
-from utils.exercises.lab99 import observe
-utils.exercises.observe_case = lambda *a: {"facts": {"value": 0}}
+import utils.labs
+from utils.labs.lab99 import observe
+utils.labs.observe_case = lambda *a: {"facts": {"value": 0}}
 observe.observe_double = lambda *a: {"value": 0}
 def double(number):
     return -1""",
     "patched-code": """
 import json
-from utils.exercises.lab99 import observe
+from utils.labs.lab99 import observe
 def forged(answer, case):
     return {"value": 2 * case["number"]}
 observe.observe_double.__code__ = forged.__code__
@@ -166,11 +166,11 @@ def double(number):
             names = [*folders, *files]
             found += [n for n in names if n.startswith(("judge.", "solutions", "seed"))]
             # What lessons quote, and the page of costs, are open to everybody.
-            if not top.endswith(("utils/data", "utils/dashboard")):
+            if not top.endswith(("utils/facts/data", "utils/show/dashboard")):
                 found += [n for n in files if n.endswith((".ipynb", ".csv", ".db"))]
-    for name in ("solutions", "tests", "utils/exercises/lab99/judge.py", "notebooks"):
+    for name in ("solutions", "tests", "utils/labs/lab99/judge.py", "notebooks"):
         found += glob.glob(os.path.join(ROOT, name)) + glob.glob(os.path.join("/course", name))
-    for line in ("import utils.exercises.lab99.judge", "import utils.grading.marking"):
+    for line in ("import utils.labs.lab99.judge", "import utils.labs.grading.marking"):
         try:
             exec(line)
             found.append(line)

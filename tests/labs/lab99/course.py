@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-SETUP = "import sys; sys.path[:0] = ['..', '../..']\nfrom utils.check import check"
+SETUP = "import sys; sys.path[:0] = ['..', '../..']\nfrom utils.labs.check import check"
 DOUBLE = """def double(number):
     \"\"\"Twice the number.\"\"\"
     ### BEGIN SOLUTION

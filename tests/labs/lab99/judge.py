@@ -2,7 +2,7 @@
 
 import random
 
-from utils.exercises import Criterion, Facts, Judge
+from utils.labs import Criterion, Facts, Judge
 
 
 def double_cases(rng: random.Random) -> list[Facts]:

@@ -1,6 +1,6 @@
 """What the answers to lab 99 do."""
 
-from utils.exercises import Facts, Observer
+from utils.labs import Facts, Observer
 
 
 def observe_double(answer, case: Facts) -> Facts:

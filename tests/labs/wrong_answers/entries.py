@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 
-from tests.cells import changed
-from utils.exercises import observer
+from tests.labs.cells import changed
+from utils.labs import observer
 
 Entry = tuple[str, str, str, str]
 """Exercise id, what is wrong, source of the answer cell, text that the card must contain."""

@@ -4,7 +4,7 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
-from tests.wrong_answers import entries
+from tests.labs.wrong_answers import entries
 
 GEMM_TIMES = """
 def gemm_times(sheet, gemms):
@@ -272,7 +272,7 @@ WRONG = [
         "lab01.ex1",
         "the roofline of the course",
         """
-from utils.roofline import gemm
+from utils.chip.roofline import gemm
 
 def gemm_times(sheet, gemms):
     return [gemm(each["m"], each["k"], each["n"]) for each in gemms]
@@ -593,7 +593,7 @@ def gemm_times(sheet, gemms):
         "looked up",
         """
 def wrong_row(tables):
-    from utils.hardware import core_sum
+    from utils.chip.hardware import core_sum
 
     return "trn2.48xlarge", core_sum("trainium2", "bf16")
 """,
@@ -831,7 +831,7 @@ def wrong_row(tables):
         "the topology of the course",
         """
 def all_reduce_seconds(elements, dtype, fabric):
-    from utils import topology
+    from utils.chip import topology
 
     return topology.all_reduce_seconds(elements, topology.ring(4), 1e9, 1e-6)
 """,

@@ -4,7 +4,7 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed
+from tests.labs.cells import changed
 
 CLASSIFY = """
 def classify():
@@ -134,7 +134,7 @@ WRONG = [
     (
         "lab02.ex2",
         "the script as it is",
-        "from utils.exercises.lab02.train_cuda import train\n",
+        "from utils.labs.lab02.train_cuda import train\n",
         "Error",
     ),
     (

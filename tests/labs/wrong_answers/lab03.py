@@ -4,7 +4,7 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed
+from tests.labs.cells import changed
 
 PREDICT = """
 def predict(steps):

@@ -4,7 +4,7 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed
+from tests.labs.cells import changed
 
 NEW_GRAPHS = """
 def new_graphs(values):
@@ -822,7 +822,7 @@ def plan(job, seconds):
         "lab04.ex4",
         "the search of the course",
         """
-from utils.buckets import best_buckets
+from utils.xla.buckets import best_buckets
 
 def choose_buckets(histogram, most):
     return best_buckets([length for length in histogram for _ in range(histogram[length])], most)

@@ -4,7 +4,7 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed
+from tests.labs.cells import changed
 
 BY_HAND = """
 def round_by_hand(numbers, exponent_bits, mantissa_bits):
@@ -306,7 +306,7 @@ def round_by_hand(numbers, exponent_bits, mantissa_bits):
         "the course's own rounding",
         """
 def round_by_hand(numbers, exponent_bits, mantissa_bits):
-    from utils.formats import Format
+    from utils.chip.formats import Format
 
     bias = 2 ** (exponent_bits - 1) - 1
     return Format("mine", exponent_bits, mantissa_bits, bias).encode(numbers).tolist()
@@ -663,7 +663,7 @@ def tiled_product(a, b, engine):
         "the course's own sums",
         """
 def tiled_product(a, b, engine):
-    from utils.accumulate import dot
+    from utils.chip.accumulate import dot
 
     return dot(a.astype(np.float32), b.astype(np.float32), partial="fp32")
 """,
@@ -872,7 +872,7 @@ def update(weights, gradients, state, lr):
         "the course's own random rounding",
         """
 def update(weights, gradients, state, lr):
-    from utils.precision import stochastic_bf16
+    from utils.training.precision import stochastic_bf16
 
     for w, gradient in zip(weights, gradients, strict=True):
         new = w.float() - lr * gradient.float()
@@ -1028,7 +1028,7 @@ def choose_scales(tensors):
         "the course's own scale",
         """
 def choose_scales(tensors):
-    from utils.precision.rounding import fp8_scale
+    from utils.training.precision.rounding import fp8_scale
 
     return [float(1 / fp8_scale(torch.tensor(abs(x).max()), "e4m3")) for x in tensors]
 """,
@@ -1234,7 +1234,7 @@ def choose_scales(tensors):
         "the course's own blocks",
         """
 def mx_quantise(x, element):
-    from utils.mx import quantise
+    from utils.chip.mx import quantise
 
     found = quantise(x, element)
     return found.scale_codes, found.elements

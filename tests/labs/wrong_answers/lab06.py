@@ -4,9 +4,9 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are the solution with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed, code_of
-from tests.wrong_answers import entries
-from utils.exercises.lab06.observe import OBSERVERS
+from tests.labs.cells import changed, code_of
+from tests.labs.wrong_answers import entries
+from utils.labs.lab06.observe import OBSERVERS
 
 RIGHT = {name: code_of("lab06")[f"{name}-code"] for name in OBSERVERS}
 _changed, _ = entries.of("lab06", RIGHT)
@@ -191,7 +191,7 @@ BEGIN = "begin = max(ordered, free)"
 WRONG += [
     *_hostile("ex2", "`predict_waits` returned None: return a list of numbers"),
     _written("ex2", "the course's own", "belongs to the course: write this one yourself",
-             "from utils.loading import predict\n"
+             "from utils.training.loading import predict\n"
              "return predict(load_ms, work_ms, workers=workers, prefetch=prefetch).waits.waits_s"),
     _written("ex2", "nothing is waited for", "no batch is waited for, it says",
              "return [0] * len(load_ms)"),

@@ -4,9 +4,9 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are the solution with one change, so that the change shows what is tested.
 """
 
-from tests.cells import code_of
-from tests.wrong_answers import entries
-from utils.exercises.lab07.observe import OBSERVERS
+from tests.labs.cells import code_of
+from tests.labs.wrong_answers import entries
+from utils.labs.lab07.observe import OBSERVERS
 
 RIGHT = {name: code_of("lab07")[f"{name}-code"] for name in OBSERVERS}
 _changed, _written = entries.of("lab07", RIGHT)
@@ -260,7 +260,7 @@ WRONG = [
         "ex2",
         "compiles",
         "belongs to the course: write this one yourself, it is lab 07, exercise 2",
-        "from utils.exercises.lab07 import layouts, mlp\n"
+        "from utils.labs.lab07 import layouts, mlp\n"
         "    return mlp.compiled([(layouts.a, (4, 1))], {})",
     ),
     _written("ex2", "for ever", "the check stopped the answer", "while True:\n        pass"),

@@ -4,9 +4,9 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are the solution with one change, so that the change shows what is tested.
 """
 
-from tests.cells import code_of
-from tests.wrong_answers import entries
-from utils.exercises.lab08.observe import OBSERVERS
+from tests.labs.cells import code_of
+from tests.labs.wrong_answers import entries
+from utils.labs.lab08.observe import OBSERVERS
 
 RIGHT = {name: code_of("lab08")[f"{name}-code"] for name in OBSERVERS}
 _changed, _ = entries.of("lab08", RIGHT)
@@ -141,8 +141,8 @@ WRONG = [
               '    while run.step < state["step"]:\n        run.train_step()\n')),
     _written("ex1", "does nothing", "left the run as it starts, at step 0", "pass"),
     _written("ex1", "the course's own", "belongs to the course: write this one yourself",
-             "from utils.checkpoint import latest\n    return latest(it[0].parent)",
-             "from utils.checkpoint import save\n    save(it[0].parent, 1, {})"),
+             "from utils.training.checkpoint import latest\n    return latest(it[0].parent)",
+             "from utils.training.checkpoint import save\n    save(it[0].parent, 1, {})"),
     _written("ex1", "for ever", "the check stopped the answer", "while True:\n        pass"),
     # ex2
     _changed("ex2", "in place", "of the bytes when written once more",
@@ -201,8 +201,8 @@ WRONG = [
     _written("ex2", "does nothing", "`latest` returned None: return (step, data) of step",
              "return None"),
     _written("ex2", "the course's own", "belongs to the course: write this one yourself",
-             "from utils.checkpoint import latest\n    return latest(it[0])",
-             "from utils.checkpoint import files\n    files.write(it[0] / 'a', it[2])"),
+             "from utils.training.checkpoint import latest\n    return latest(it[0])",
+             "from utils.training.checkpoint import files\n    files.write(it[0] / 'a', it[2])"),
     _written("ex2", "for ever", "the check stopped the answer", "while True:\n        pass"),
     # ex3
     _interval("Young", "that is Young's formula", "math.sqrt(2 * write / rate)"),
@@ -244,7 +244,7 @@ WRONG = [
     _written("ex3", "does nothing", "`choose_interval` returned None", "return None"),
     _written("ex3", "raises", "ZeroDivisionError: division by zero", "return 1 / 0"),
     _written("ex3", "the course's own", "belongs to the course: write this one yourself",
-             "from utils.tco import failures\n    return failures.best_interval(1.0, 1.0)"),
+             "from utils.cost.tco import failures\n    return failures.best_interval(1.0, 1.0)"),
     _written("ex3", "for ever", "the check stopped the answer", "while True:\n        pass"),
     # ex4
     _resharded("joined in the order of the list", "`start` says where a piece lies",

@@ -4,7 +4,7 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed
+from tests.labs.cells import changed
 
 ADD = """
 @nki.jit
@@ -266,7 +266,7 @@ def add_rows(a, b):
         "lab09.ex1",
         "the course's own kernel",
         """
-from utils.kernels import pointwise
+from utils.nki.kernels import pointwise
 
 @nki.jit
 def add_rows(a, b):

@@ -4,7 +4,7 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed
+from tests.labs.cells import changed
 
 MATMUL = """
 @nki.jit
@@ -644,7 +644,7 @@ WRONG = [
         "lab10.ex1",
         "the course's own kernel",
         """
-from utils.kernels import matmul as ours
+from utils.nki.kernels import matmul as ours
 
 @nki.jit
 def matmul(lhs_t, rhs):
@@ -722,7 +722,7 @@ def matmul(lhs_t, rhs):
         "lab10.ex3",
         "the given kernel",
         """
-from utils.exercises.lab10 import given
+from utils.labs.lab10 import given
 
 def fused_norm(x, gate, weight, epsilon):
     return given.gated_norm(x, gate, weight, epsilon)
@@ -981,7 +981,7 @@ def advise(profiles):
         "lab10.ex5",
         "what the judge takes for right",
         """
-from utils.exercises.lab10 import advice
+from utils.labs.lab10 import advice
 
 def advise(profiles):
     return advice.truths({"profiles": profiles})
@@ -1097,7 +1097,7 @@ def advise(profiles):
         "lab10.ex6",
         "the course's own kernel",
         """
-from utils.kernels.attention import flash_attention
+from utils.nki.kernels.attention import flash_attention
 
 def attention(q, k, v):
     return flash_attention(q, k, v)

@@ -4,9 +4,9 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are the solution with one change, so that the change shows what is tested.
 """
 
-from tests.cells import code_of
-from tests.wrong_answers import entries
-from utils.exercises.lab11.observe import OBSERVERS
+from tests.labs.cells import code_of
+from tests.labs.wrong_answers import entries
+from utils.labs.lab11.observe import OBSERVERS
 
 RIGHT = {name: code_of("lab11")[f"{name}-code"] for name in OBSERVERS}
 _changed, _entry = entries.of("lab11", RIGHT)
@@ -240,7 +240,7 @@ WRONG = [
     _written("ex1", "does nothing", "is no LoRALinear after add_lora", NOTHING),
     ("lab11.ex1", "peft", PEFT, "layers of peft are in the model"),
     _written("ex1", "the course's own", "belongs to the course: write this one yourself",
-             "from utils.finetune import lora\n    lora.add(*it)"),
+             "from utils.training.finetune import lora\n    lora.add(*it)"),
     ("lab11.ex1", "one of three", "def add_lora(*it):\n    pass", "`LoRALinear` is not defined"),
     # ex2
     _changed("ex2", "each its own length", "one number of sentences and one length for all",
@@ -306,7 +306,7 @@ WRONG = [
     _written("ex2", "a twin on the host", "every step belongs on torch_xla.device()", TWIN),
     _written("ex2", "does nothing", "`fine_tune` returned None: return a list of", NOTHING),
     _written("ex2", "the course's own", "belongs to the course: write this one yourself",
-             "from utils.finetune import weekly\n    weekly.run(it)"),
+             "from utils.training.finetune import weekly\n    weekly.run(it)"),
     # ex3
     _changed("ex3", "mean of means", "this is the mean of the means of the micro-batches",
              (LOSS3, 'loss = F.cross_entropy(logits, targets.to(device), reduction="sum")'
@@ -417,7 +417,7 @@ WRONG = [
              ("device = torch_xla.device()", 'device = "cpu"\n    model.to("cpu")')),
     _written("ex4", "does nothing", "`generate` returned None: return a list of 2 lists", NOTHING),
     _written("ex4", "the course's own", "belongs to the course: write this one yourself",
-             "from utils.finetune import decoding\n    decoding.fixed(it[0], it[1][0], it[2])"),
+             "from utils.training.finetune import decoding\n    decoding.fixed(it[0], it[1][0], it[2])"),
     # ex5
     _changed("ex5", "no factor", "the factor alpha / rank of each adapter is missing",
              (FACTOR, "")),
@@ -473,5 +473,5 @@ WRONG = [
              (LOSS5, "losses.append(F.cross_entropy(logits, ids[:, :-1]).item())")),
     _written("ex5", "does nothing", "`serve` returned None: return a list of 3 floats", NOTHING),
     _written("ex5", "the course's own", "belongs to the course: write this one yourself",
-             "from utils.finetune import lora\n    return lora.load(it[0], {})"),
+             "from utils.training.finetune import lora\n    return lora.load(it[0], {})"),
 ]  # fmt: skip

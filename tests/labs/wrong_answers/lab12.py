@@ -4,9 +4,9 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are the solution with one change, so that the change shows what is tested.
 """
 
-from tests.cells import code_of
-from tests.wrong_answers import entries
-from utils.exercises.lab12.observe import OBSERVERS
+from tests.labs.cells import code_of
+from tests.labs.wrong_answers import entries
+from utils.labs.lab12.observe import OBSERVERS
 
 RIGHT = {name: code_of("lab12")[f"{name}-code"] for name in OBSERVERS}
 GIVEN = code_of("lab12")["ex1-given"].split("\n\n\n")[0].replace("bench_given", "bench")
@@ -184,7 +184,7 @@ WRONG += [
              ('worker["requests"] / len(worker["samples"])', 'worker["requests"]'),
              ('sum(worker["requests"] for worker in workers)', "sum(w for _, w in weighed)")),
     _changed("ex2", "the course's own", "belongs to the course: write this one yourself",
-             ("    ordered, miss", "    from utils.bench.quantiles import interval\n"
+             ("    ordered, miss", "    from utils.serving.bench.quantiles import interval\n"
               "    low, high = interval(samples, p, level)\n    ordered, miss")),
 ]  # fmt: skip
 
@@ -366,6 +366,6 @@ WRONG += [
              ("    wrong = None\n", "    candidate.alone('head', torch.nn.Parameter(x))\n"
               "    wrong = None\n")),
     _changed("ex5", "the course's own", "belongs to the course: write this one yourself",
-             ("    wrong = None\n", "    from utils.bench.agreement import fidelity\n"
+             ("    wrong = None\n", "    from utils.serving.bench.agreement import fidelity\n"
               "    fidelity(first, second)\n    wrong = None\n")),
 ]  # fmt: skip

@@ -4,9 +4,9 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are the solution with one change, so that the change shows what is tested.
 """
 
-from tests.cells import code_of
-from tests.wrong_answers import entries
-from utils.exercises.lab13.observe import OBSERVERS
+from tests.labs.cells import code_of
+from tests.labs.wrong_answers import entries
+from utils.labs.lab13.observe import OBSERVERS
 
 RIGHT = {name: code_of("lab13")[f"{name}-code"] for name in OBSERVERS}
 _changed, _written = entries.of("lab13", RIGHT)

@@ -4,7 +4,7 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 Most are a right answer with one change, so that the change shows what is tested.
 """
 
-from tests.cells import changed
+from tests.labs.cells import changed
 
 DECISIONS = """
 def decisions():
@@ -462,7 +462,7 @@ def nearest_flip(verdict_at, now, low, high):
 """, "has no attribute '_rule'"),
     ("lab14.ex3", "the course's own", """
 def nearest_flip(verdict_at, now, low, high):
-    from utils.decision.flips import _nearest
+    from utils.cost.decision.flips import _nearest
 
     points = [low + k * (high - low) / 100 for k in range(101)]
     return next(_nearest(verdict_at, now, verdict_at(now), points, False), None)

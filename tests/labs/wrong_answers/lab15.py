@@ -4,11 +4,11 @@ WRONG: (exercise id, what is wrong, source of the answer cell, text that the car
 For the capstone some are right glue with a part of an earlier lab that is wrong.
 """
 
-from tests.cells import changed, code_of
-from tests.wrong_answers import entries
-from utils import earlier
-from utils.earlier import Earlier, Problem
-from utils.exercises.lab15.observe import OBSERVERS
+from tests.labs.cells import changed, code_of
+from tests.labs.wrong_answers import entries
+from utils.course import earlier
+from utils.course.earlier import Earlier, Problem
+from utils.labs.lab15.observe import OBSERVERS
 
 RIGHT = {name: code_of("lab15")[f"{name}-code"] for name in OBSERVERS}
 _changed, _written = entries.of("lab15", RIGHT)
@@ -28,7 +28,7 @@ def with_part(mine: Earlier, exercise_id: str, *changes: tuple[str, str]) -> Ear
 def _part(name: str, said: str, exercise_id: str, *changes: tuple[str, str]) -> tuple:
     """Right glue, and an earlier answer that is wrong."""
     source = (
-        f"{RIGHT['ex4']}\n\nfrom tests.wrong_answers import lab15 as wrong\n"
+        f"{RIGHT['ex4']}\n\nfrom tests.labs.wrong_answers import lab15 as wrong\n"
         f"mine = wrong.with_part(mine, {exercise_id!r}, *{list(changes)!r})\n"
     )
     return "lab15.ex4", name, source, said

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from utils.collectives.fabric import Fabric, Tier
-from utils.collectives.lines import Line, lines
+from utils.chip.collectives.fabric import Fabric, Tier
+from utils.chip.collectives.lines import Line, lines
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def seconds(
         stride: of the numbers of a group's members: 1 for neighbours, the size of a tensor-parallel
             group for the data-parallel groups across it. All groups are at work at once.
 
-    >>> from utils.collectives import Tier
+    >>> from utils.chip.collectives import Tier
     >>> seconds("all-reduce", 1e9, Tier("ring", 4, 0.0, 1e9, "ring"), algorithm="ring").seconds
     1.5
 
@@ -125,7 +125,7 @@ def crossover_bytes(
     it is where the time is twice that which the bandwidth of very large messages would take; the
     first line to come down to that counts. 0 for a single rank.
 
-    >>> from utils.collectives import Tier
+    >>> from utils.chip.collectives import Tier
     >>> crossover_bytes("all-reduce", Tier("ring", 4, 1e-6, 1e9, "ring"), algorithm="ring")
     4000.0
     """

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from utils.collectives.terms import WIRINGS, neighbours
+from utils.chip.collectives.terms import WIRINGS, neighbours
 from utils.facts import figure
 
 

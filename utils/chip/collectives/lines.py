@@ -5,8 +5,8 @@ import math
 from dataclasses import dataclass
 from functools import cache, reduce
 
-from utils.collectives.fabric import Fabric, Tier
-from utils.collectives.terms import ALGORITHMS, KINDS, terms
+from utils.chip.collectives.fabric import Fabric, Tier
+from utils.chip.collectives.terms import ALGORITHMS, KINDS, terms
 
 FLAT = "flat ring"
 HIERARCHICAL = "hierarchical"
@@ -49,7 +49,7 @@ def spread(fabric: Fabric, ranks: int, stride: int = 1) -> tuple[int, ...]:
     Args:
         ranks: members, the first of them rank 0. stride: of their numbers.
 
-    >>> from utils.collectives import fabric
+    >>> from utils.chip.collectives import fabric
     >>> spread(fabric("trn2.48xlarge", nodes=8), ranks=16, stride=32)
     (1, 2, 8)
 

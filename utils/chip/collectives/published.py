@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from utils.collectives.cost import seconds
-from utils.collectives.fabric import Fabric, Tier, fabric
+from utils.chip.collectives.cost import seconds
+from utils.chip.collectives.fabric import Fabric, Tier, fabric
 from utils.facts.records import content
 
 STATUSES = ("primary", "third-party")
@@ -25,7 +25,7 @@ SMALL_BYTES = 2**20
 
 @dataclass(frozen=True)
 class Series:
-    """One measured collective on one group of ranks; see `utils/data/collectives.yaml`.
+    """One measured collective on one group of ranks; see `utils/facts/data/collectives.yaml`.
 
     points: (bytes, seconds), ascending. members: of the group in each tier of the fabric.
     value: (bytes, number as published) of each point, in `quantity`. calibrates: a fact of the

@@ -3,7 +3,7 @@
 Everything about a format is computed from four things: exponent bits, mantissa bits, bias, and what
 the highest codes mean. NumPy only; held bit for bit to ml_dtypes by tests.
 
-    from utils.formats import FORMATS, round_to
+    from utils.chip.formats import FORMATS, round_to
     FORMATS["bf16"].spacing(1.0)
     round_to(x, "e4m3", saturate=True)
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from utils.formats.layout import Format
-from utils.formats.rounding import MODES, rounded, widened
+from utils.chip.formats.layout import Format
+from utils.chip.formats.rounding import MODES, rounded, widened
 
 __all__ = ["FORMATS", "MODES", "Format", "format_of", "round_to"]
 

@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from utils.formats.rounding import quantum, rounded, widened
+from utils.chip.formats.rounding import quantum, rounded, widened
 
 Specials = Literal["ieee", "fn", "none", "scale"]
 

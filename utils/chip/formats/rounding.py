@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from utils.formats.layout import Format
+    from utils.chip.formats.layout import Format
 
 MODES = ("nearest", "stochastic", "toward-zero")
 

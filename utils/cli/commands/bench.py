@@ -24,8 +24,8 @@ Exit status: 0; 1 if --against says slower; 2 if something cannot be measured, r
 
 
 def main(argv: list[str]) -> int:
-    from utils import bench
-    from utils.bench import report, runs
+    from utils.serving import bench
+    from utils.serving.bench import report, runs
 
     arguments = _parse(argv)
     try:
@@ -56,8 +56,8 @@ def main(argv: list[str]) -> int:
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
-    from utils import devices
-    from utils.bench import runs, workloads
+    from utils.serving.bench import runs, workloads
+    from utils.xla import devices
 
     default = {name: field.default for name, field in runs.Plan.__dataclass_fields__.items()}
     parser = argparse.ArgumentParser(
@@ -115,7 +115,7 @@ def _parts(only: str | None) -> tuple[str, ...] | None:
 
 
 def _given(value: float | None, unit: str, option: str, source: str | None):
-    from utils.bench import Given
+    from utils.serving.bench import Given
 
     if value is None and source:
         raise ValueError(f"{option}-source is of no {option}: give that too")

@@ -3,7 +3,8 @@
 The course's own pair writes a persistent cache on a CPU and cannot load it. torch 2.7.1 with
 torch-xla 2.7.0 can: this command makes an environment with them beside the course's own, asks the
 questions of lesson 04 there, prints a table and records it. The course's recording is in
-utils/data/cache_lab.json; yours goes to .tools/cache_lab.json, or to the file that --out names.
+utils/facts/data/cache_lab.json; yours goes to .tools/cache_lab.json, or to the file that --out
+names.
 """
 
 import argparse
@@ -11,12 +12,13 @@ import os
 import sys
 from pathlib import Path
 
-from utils import install
-from utils.coldstart import environment, experiments, recording
-from utils.programs import Uv
+from utils.cli import cache_lab as environment
+from utils.cli import install
+from utils.cli.programs import Uv
+from utils.training.coldstart import experiments, recording
 
 NEEDS = "nothing"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def main(arguments: list[str]) -> int:

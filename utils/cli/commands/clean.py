@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from utils.commands import kernel
-from utils.home import Home, read_record
+from utils.cli.commands import kernel
+from utils.cli.home import Home, read_record
 
 NEEDS = "nothing"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CACHES = ("__pycache__", ".hypothesis", ".pytest_cache", ".ruff_cache")
 
 

@@ -1,6 +1,6 @@
 """List the quoted facts to look up again; show figures by key, claims of articles by text.
 
-Figures come from utils/data: chips, instances, costs and launch (.yaml), statements from
+Figures come from utils/facts/data: chips, instances, costs and launch (.yaml), statements from
 software.yaml, claims from claims.csv. Limits: prices {price} days, statements about software
 {software}, documentation and estimates {documentation}.
 """
@@ -95,5 +95,5 @@ def _stale(today: datetime.date) -> str:
         keys = ", ".join(each.key for each in group)
         lines.append(f"{days:4} days  {kind:13}  {source}")
         lines.append(textwrap.fill(keys, 96, initial_indent=" " * 11, subsequent_indent=" " * 11))
-    lines.append("After a look at the page, write value and date into utils/data/.")
+    lines.append("After a look at the page, write value and date into utils/facts/data/.")
     return "\n".join(lines)

@@ -2,13 +2,15 @@
 
 import argparse
 import math
+import shutil
 import sys
 from pathlib import Path
 
-from utils.grading.batch import grade
-from utils.grading.confine import Limits
-from utils.grading.gradebook import GradebookError
-from utils.grading.sandbox import SandboxError
+from utils.cli.install import system_packages
+from utils.labs.grading.batch import grade
+from utils.labs.grading.confine import Limits
+from utils.labs.grading.gradebook import GradebookError
+from utils.labs.grading.sandbox import SandboxError
 
 
 def _positive(text: str) -> float:
@@ -35,6 +37,8 @@ def main(argv: list[str]) -> int:
         "--seconds", type=_positive, default=60, help="time for one exercise (default 60)"
     )
     given = parser.parse_args(argv)
+    if not shutil.which("bwrap"):
+        system_packages(["bubblewrap"])  # where apt can; otherwise the sandbox says what to do
     try:
         rows = grade(
             given.folder,

@@ -10,10 +10,10 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from utils.home import Home
+from utils.cli.home import Home
 
 NEEDS = "learner"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 NAME = "trainium-course"
 
 

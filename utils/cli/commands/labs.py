@@ -3,8 +3,8 @@
 import argparse
 import sys
 
-from utils import labgen, readme
-from utils.catalog import ROOT, CatalogError
+from utils.course import labgen, readme
+from utils.course.catalog import ROOT, CatalogError
 
 
 def _check() -> int:

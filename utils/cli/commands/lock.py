@@ -11,12 +11,12 @@ import tomllib
 from collections.abc import Collection
 from pathlib import Path
 
-from utils import builds, install
-from utils.home import LOCKS, Home
-from utils.programs import Uv
+from utils.cli import builds, install
+from utils.cli.home import LOCKS, Home
+from utils.cli.programs import Uv
 
 NEEDS = "nothing"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HEADER = "# Written by `python3 course.py lock` from pyproject.toml; do not edit.\n"
 
 

@@ -2,13 +2,13 @@
 
 Prints a table and one line for each criterion; the exit status is 1 if one is not met. Kernels are
 traced at their full size, which takes some minutes for all of them. What was measured, by whom and
-where, is in utils/data/nki_measurements.yaml.
+where, is in utils/facts/data/nki_measurements.yaml.
 """
 
 import argparse
 import sys
 
-from utils import nki_validation
+from utils.nki import validation as nki_validation
 
 NEEDS = "learner"
 
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--record",
         action="store_true",
-        help="for maintainers: keep the estimates in utils/data/nki_validation.json",
+        help="for maintainers: keep the estimates in utils/facts/data/nki_validation.json",
     )
     given = parser.parse_args(arguments)
     try:

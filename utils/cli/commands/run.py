@@ -7,10 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from utils.catalog import ROOT
-from utils.notebooks import canonical, to_text
-from utils.runner import Run, execute_all
-from utils.shown import columns
+from utils.course.catalog import ROOT
+from utils.course.notebooks import canonical, to_text
+from utils.course.runner import Run, execute_all
+from utils.course.shown import columns
 
 NEEDS = "learner"
 FOLDERS = ("notebooks", "labs", "solutions")

@@ -6,10 +6,10 @@ Unlike the other commands it tries torch again even if nothing seems to have cha
 import argparse
 from pathlib import Path
 
-from utils import install
+from utils.cli import install
 
 NEEDS = "nothing"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def main(arguments: list[str]) -> int:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 NEEDS = "learner"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FIRST_PAGE = "/lab/tree/notebooks/00_start_here.ipynb"
 
 # Nothing in the course may fetch anything while it runs.

@@ -8,8 +8,8 @@ NEEDS = "learner"
 
 def main(arguments: list[str]) -> int:
     # Voila is not installed where commands are only listed.
-    from utils.commands.start import write_settings
-    from utils.dashboard import server
+    from utils.cli.commands.start import write_settings
+    from utils.show.dashboard import server
 
     write_settings(Path(sys.prefix))
     return server.serve(arguments)

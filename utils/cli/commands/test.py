@@ -6,9 +6,9 @@ import shutil
 import subprocess
 import sys
 
-from utils.catalog import ROOT
-from utils.install import system_packages
-from utils.runner import kernel_environment, side_by_side
+from utils.cli.install import system_packages
+from utils.course.catalog import ROOT
+from utils.course.runner import kernel_environment, side_by_side
 
 PROGRAMS = {"chromium": "chromium", "bubblewrap": "bwrap"}
 """What the tests start beside Python: Debian package to program."""

@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from utils import builds, install
-from utils.home import Home, SetupError, read_record
+from utils.cli import builds, install
+from utils.cli.home import Home, SetupError, read_record
 
 NEEDS = "nothing"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def main(arguments: list[str]) -> int:

@@ -4,13 +4,13 @@
 `pilot_of(decision, ...)` plans the six steps that follow a yes, filled with what was found so far.
 """
 
-from utils.decision.judgements import JUDGEMENTS, judged
-from utils.decision.pilot import Pilot, pilot_of
-from utils.decision.plan import checklist, steps
-from utils.decision.questions import QUESTIONS, AnswerError, Answers
-from utils.decision.results import Throughput
-from utils.decision.rule import VERDICTS, Decision, decide
-from utils.decision.saving import Saving
+from utils.cost.decision.judgements import JUDGEMENTS, judged
+from utils.cost.decision.pilot import Pilot, pilot_of
+from utils.cost.decision.plan import checklist, steps
+from utils.cost.decision.questions import QUESTIONS, AnswerError, Answers
+from utils.cost.decision.results import Throughput
+from utils.cost.decision.rule import VERDICTS, Decision, decide
+from utils.cost.decision.saving import Saving
 
 __all__ = [
     "JUDGEMENTS",

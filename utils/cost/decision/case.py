@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from utils.decision.effort import price_of_trying, roughly, weeks_needed
-from utils.decision.findings import NOTHING, Seen
-from utils.decision.judgements import Values
-from utils.decision.questions import Answers
-from utils.decision.saving import Saving
+from utils.cost.decision.effort import price_of_trying, roughly, weeks_needed
+from utils.cost.decision.findings import NOTHING, Seen
+from utils.cost.decision.judgements import Values
+from utils.cost.decision.questions import Answers
+from utils.cost.decision.saving import Saving
 
 TRAINIUM, GPU = "trainium", "gpu"
 BOTH = frozenset({TRAINIUM, GPU})

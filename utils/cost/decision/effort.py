@@ -1,9 +1,9 @@
 """How long a port may take: a guess, made of `JUDGEMENTS`, until a pilot has been timed."""
 
-from utils.decision.findings import NOTHING, Seen
-from utils.decision.judgements import Values
-from utils.decision.plan import steps
-from utils.decision.questions import Answers
+from utils.cost.decision.findings import NOTHING, Seen
+from utils.cost.decision.judgements import Values
+from utils.cost.decision.plan import steps
+from utils.cost.decision.questions import Answers
 
 
 def roughly(estimate: float) -> str:

@@ -4,7 +4,7 @@ import datetime
 import re
 from dataclasses import dataclass
 
-from utils.decision.judgements import JUDGEMENTS
+from utils.cost.decision.judgements import JUDGEMENTS
 from utils.facts import claim, fact, figure
 from utils.facts.ledger import AS_OF
 

@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from utils.audit import Report
-from utils.decision.judgements import Values
-from utils.decision.questions import KERNELS, SHAPES, Answers
+from utils.cost.decision.judgements import Values
+from utils.cost.decision.questions import KERNELS, SHAPES, Answers
 
 OWN = ("cuda-extension", "triton")
 PACKAGED = ("flash-attn", "xformers", "bitsandbytes", "apex", "deepspeed", "cuda-package")

@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from utils.decision.case import Case
-from utils.decision.findings import Seen, corrected
-from utils.decision.judgements import Values
-from utils.decision.questions import QUESTIONS, AnswerError, Answers
-from utils.decision.rules import outcome
-from utils.decision.saving import Saving
+from utils.cost.decision.case import Case
+from utils.cost.decision.findings import Seen, corrected
+from utils.cost.decision.judgements import Values
+from utils.cost.decision.questions import QUESTIONS, AnswerError, Answers
+from utils.cost.decision.rules import outcome
+from utils.cost.decision.saving import Saving
 
 MONEY = "saving"
 _STEPS = 90

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from utils.decision.case import Case
-from utils.decision.findings import NOTHING, Seen, contradictions
-from utils.decision.flips import decided
-from utils.decision.judgements import Values
-from utils.decision.questions import ANY, KERNELS, QUESTIONS, SHAPES, UNSURE, Answers
-from utils.decision.saving import Saving
+from utils.cost.decision.case import Case
+from utils.cost.decision.findings import NOTHING, Seen, contradictions
+from utils.cost.decision.flips import decided
+from utils.cost.decision.judgements import Values
+from utils.cost.decision.questions import ANY, KERNELS, QUESTIONS, SHAPES, UNSURE, Answers
+from utils.cost.decision.saving import Saving
 
 _FOR = Saving(0.2, 0.3, 0.4, 0.99, 1e9)
 _AGAINST = Saving(-0.4, -0.3, -0.2, 0.01, -1e9)

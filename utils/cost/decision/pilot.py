@@ -1,7 +1,7 @@
 """A pilot that fills itself: what earlier results say about each of its steps and checks.
 
 `pilot_of(decision, progress=..., audit=..., parity=...)` takes whatever there is already; what is
-not given stays open. The progress record is that of `utils.progress.entries()`.
+not given stays open. The progress record is that of `utils.course.progress.entries()`.
 """
 
 import math
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from utils.audit import Report
-from utils.catalog import CatalogError, exercise
-from utils.decision.findings import OWN
-from utils.decision.plan import LISTS, Check, Step, checklist, steps
-from utils.decision.results import SILENT, Parities, Throughput, doubts
-from utils.decision.rule import Decision
+from utils.cost.decision.findings import OWN
+from utils.cost.decision.plan import LISTS, Check, Step, checklist, steps
+from utils.cost.decision.results import SILENT, Parities, Throughput, doubts
+from utils.cost.decision.rule import Decision
+from utils.cost.tco.comparison import Warned
+from utils.course.catalog import CatalogError, exercise
 from utils.facts.tables import markdown as table
-from utils.tco.comparison import Warned
 
 OPEN, DONE, FAILED = "open", "done", "failed"
 SYMBOLS = {OPEN: "○", DONE: "●", FAILED: "✕"}
@@ -125,8 +125,8 @@ def pilot_of(
     Args:
         progress: the learner's record: exercise id to {"points", "state", ...}.
         audit, parity, throughput: results of the instruments; parity is that of XLA on the CPU.
-        warnings: those of `utils.tco.comparison.warned`, for a comparison that was looked at: the
-            checks that they are about fail, the others of `SILENT` are done.
+        warnings: those of `utils.cost.tco.comparison.warned`, for a comparison that was looked at:
+            the checks that they are about fail, the others of `SILENT` are done.
         measured: key of a step to its number, measured where the step says.
         notes: key of a check to what was found, which makes it done. failures: the same, failed.
 
@@ -181,8 +181,8 @@ def _said_of(item: Item) -> str:
 
 def _kinds(decision: object, progress: object, audit: object) -> None:
     for name, value, kind, says in (
-        ("decision", decision, Decision, "what utils.decision.decide(answers, ...) returns"),
-        ("progress", progress, Mapping | None, "utils.progress.entries(), or None"),
+        ("decision", decision, Decision, "what utils.cost.decision.decide(answers, ...) returns"),
+        ("progress", progress, Mapping | None, "utils.course.progress.entries(), or None"),
         ("audit", audit, Report | None, "the report of utils.audit.audit(path), or None"),
     ):
         if not isinstance(value, kind):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from utils.decision.evidence import Evidence, evidence
+from utils.cost.decision.evidence import Evidence, evidence
 from utils.facts.records import content
 
 LISTS = ("benchmark", "contract")

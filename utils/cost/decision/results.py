@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from utils.tco.comparison import Warned
+from utils.cost.tco.comparison import Warned
 
 WARNED = {
     "work": "same-work",
@@ -20,7 +20,8 @@ WARNED = {
     "throughput of others": "measured",
     "vendor claim": "vendor",
 }
-"""Kind of a warning of `utils.tco.comparison` -> the check of the benchmark list that it fails."""
+"""Kind of a warning of `utils.cost.tco.comparison` -> the check of the benchmark list that it
+fails."""
 
 SILENT = frozenset(WARNED.values()) - {"same-quality"}
 """Checks that are done where no warning speaks against them. That both are held to one score, which
@@ -29,7 +30,7 @@ a scenario says, is an intention: only somebody who compared the scores can say 
 
 
 class Parities(Protocol):
-    """What is read of a result of `utils.parity.compare`: the quantities outside tolerance."""
+    """What is read of a result of `utils.xla.parity.compare`: the quantities outside tolerance."""
 
     @property
     def outside(self) -> tuple[str, ...]: ...

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from utils.decision.case import Case
-from utils.decision.evidence import Evidence, evidence
+from utils.cost.decision.case import Case
+from utils.cost.decision.evidence import Evidence, evidence
 from utils.facts import figure
 
 KINDS = ("capacity", "lock-in", "support", "skills", "price drift")

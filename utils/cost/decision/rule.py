@@ -3,18 +3,25 @@
 from dataclasses import dataclass, field
 
 from utils.audit import Report
-from utils.decision.case import GPU, TRAINIUM, Case, Row
-from utils.decision.effort import pilot_weeks, port_weeks
-from utils.decision.evidence import Evidence, evidence
-from utils.decision.findings import NOTHING, Contradiction, Seen, contradictions, corrected, seen
-from utils.decision.flips import Flip, flips
-from utils.decision.judgements import JUDGEMENTS, Values, judged
-from utils.decision.missing import Missing, missing
-from utils.decision.questions import Answers
-from utils.decision.risks import Risk, risks
-from utils.decision.rules import ROWS, Outcome, outcome
-from utils.decision.saving import Saving
-from utils.tco.uncertainty import Comparison
+from utils.cost.decision.case import GPU, TRAINIUM, Case, Row
+from utils.cost.decision.effort import pilot_weeks, port_weeks
+from utils.cost.decision.evidence import Evidence, evidence
+from utils.cost.decision.findings import (
+    NOTHING,
+    Contradiction,
+    Seen,
+    contradictions,
+    corrected,
+    seen,
+)
+from utils.cost.decision.flips import Flip, flips
+from utils.cost.decision.judgements import JUDGEMENTS, Values, judged
+from utils.cost.decision.missing import Missing, missing
+from utils.cost.decision.questions import Answers
+from utils.cost.decision.risks import Risk, risks
+from utils.cost.decision.rules import ROWS, Outcome, outcome
+from utils.cost.decision.saving import Saving
+from utils.cost.tco.uncertainty import Comparison
 
 VERDICTS = {
     "trainium": "Trainium: go into the pilot, and let its stop rules end it",
@@ -88,12 +95,12 @@ class Decision:
         )
 
     def __repr__(self) -> str:
-        from utils.decision.words import plain
+        from utils.cost.decision.words import plain
 
         return plain(self)
 
     def _repr_markdown_(self) -> str:
-        from utils.decision.words import markdown
+        from utils.cost.decision.words import markdown
 
         return markdown(self)
 

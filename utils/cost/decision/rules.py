@@ -7,9 +7,9 @@ The votes and the thresholds are judgements: `JUDGEMENTS` explains them, `judged
 
 from dataclasses import dataclass
 
-from utils.decision.case import BOTH, GPU, TRAINIUM, Case, Row
-from utils.decision.vetoes import VETOES
-from utils.decision.votes import VOTES
+from utils.cost.decision.case import BOTH, GPU, TRAINIUM, Case, Row
+from utils.cost.decision.vetoes import VETOES
+from utils.cost.decision.votes import VOTES
 
 ROWS: tuple[Row, ...] = (*VETOES, *VOTES)
 

@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from utils.tco.uncertainty import Comparison
+from utils.cost.tco.uncertainty import Comparison
 
 _NORMAL = NormalDist()
 _Z95 = _NORMAL.inv_cdf(0.95)
@@ -73,7 +73,7 @@ class Saving:
         if not isinstance(given, Comparison):
             raise TypeError(
                 f"comparison: {type(given).__name__} is not allowed; allowed: what"
-                " utils.tco.compare(...) returns, a Saving, or None"
+                " utils.cost.tco.compare(...) returns, a Saving, or None"
             )
         platform = given.scenario.options[given.a].context.platform
         if platform != "trainium":

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from utils.decision.case import BOTH, NO_GPU, NO_PATH, NO_TRAINIUM, TRANSFORMERS, Case, Row
-from utils.decision.questions import INFERENCE
+from utils.cost.decision.case import BOTH, NO_GPU, NO_PATH, NO_TRAINIUM, TRANSFORMERS, Case, Row
+from utils.cost.decision.questions import INFERENCE
 
 
 def _veto(

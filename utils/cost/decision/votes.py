@@ -9,7 +9,7 @@ for Trainium the money is clear by its chance and its size, against it by either
 
 from collections.abc import Callable
 
-from utils.decision.case import NO_PATH, TRANSFORMERS, Case, Row
+from utils.cost.decision.case import NO_PATH, TRANSFORMERS, Case, Row
 
 
 def _votes(

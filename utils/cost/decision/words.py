@@ -1,9 +1,9 @@
 """A decision as text and as Markdown."""
 
-from utils.decision.effort import roughly
-from utils.decision.evidence import Evidence
-from utils.decision.flips import Flip
-from utils.decision.rule import Decision
+from utils.cost.decision.effort import roughly
+from utils.cost.decision.evidence import Evidence
+from utils.cost.decision.flips import Flip
+from utils.cost.decision.rule import Decision
 from utils.facts.tables import markdown as table
 
 WORK = ("task", "architecture", "framework", "kernels", "shapes")

@@ -6,19 +6,19 @@ gives memory of a rank, volume and time of communication, step time and MFU of e
 `published_runs` says how far from published runs.
 """
 
-from utils.planner.architecture import (
+from utils.cost.planner.architecture import (
     Architecture,
     architecture,
     architectures,
     published_parameters,
 )
-from utils.planner.cluster import Cluster, cluster
-from utils.planner.goodput import Goodput, Point, goodput, scaling
-from utils.planner.layouts import Layout
-from utils.planner.plans import Plan, Plans, plans
-from utils.planner.published import Run, published_runs
-from utils.planner.reasons import ranked, table, why
-from utils.planner.settings import Settings, inputs, settings
+from utils.cost.planner.cluster import Cluster, cluster
+from utils.cost.planner.goodput import Goodput, Point, goodput, scaling
+from utils.cost.planner.layouts import Layout
+from utils.cost.planner.plans import Plan, Plans, plans
+from utils.cost.planner.published import Run, published_runs
+from utils.cost.planner.reasons import ranked, table, why
+from utils.cost.planner.settings import Settings, inputs, settings
 
 __all__ = [
     "Architecture",

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from utils.collectives import NAMES, Fabric, fabric
+from utils.chip.collectives import NAMES, Fabric, fabric
+from utils.chip.hardware import machine
 from utils.facts import figure
-from utils.hardware import machine
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Cluster:
 def cluster(instance: str = "trn2.48xlarge", chips: int = 16, dtype: str = "bf16") -> Cluster:
     """A part of an instance or UltraServer, or whole ones joined by EFA, from the facts.
 
-    instance: one that `utils.collectives.fabric` knows. chips: a divisor of its chips, or a
+    instance: one that `utils.chip.collectives.fabric` knows. chips: a divisor of its chips, or a
     multiple. dtype: of the matrix products.
 
     >>> cluster("trn2-ultraserver", 64).ranks

@@ -1,7 +1,7 @@
 """What the ranks send each other in one step: volume, and time if nothing hid it.
 
 Tensor groups sum activations in every layer, data groups sum gradients or gather shards of weights,
-stages of a pipeline hand activations on. Times are those of `utils.collectives`.
+stages of a pipeline hand activations on. Times are those of `utils.chip.collectives`.
 """
 
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.collectives import Fabric, seconds, spread
-from utils.planner.architecture import Architecture
-from utils.planner.layouts import RECOMPUTE, Layouts
-from utils.planner.memory import VALUE, stage_layers
-from utils.planner.settings import Settings
-from utils.training_memory import RECIPES
+from utils.chip.collectives import Fabric, seconds, spread
+from utils.chip.training_memory import RECIPES
+from utils.cost.planner.architecture import Architecture
+from utils.cost.planner.layouts import RECOMPUTE, Layouts
+from utils.cost.planner.memory import VALUE, stage_layers
+from utils.cost.planner.settings import Settings
 
 PARTS = ("tensor", "data", "pipeline")
 

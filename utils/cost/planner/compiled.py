@@ -23,7 +23,7 @@ gathers again what is taken as kept here. With fewer still it fuses more than th
 
 from dataclasses import dataclass
 
-from utils.planner.architecture import Architecture
+from utils.cost.planner.architecture import Architecture
 
 VALUE = 4
 INDEX = 8
@@ -55,7 +55,7 @@ class CompiledStep:
 
 
 def tiny_gpt(vocabulary: int, width: int, heads: int, layers: int, context: int) -> Architecture:
-    """The sizes of `utils.networks.TinyGPT` with these arguments."""
+    """The sizes of `utils.xla.networks.TinyGPT` with these arguments."""
     return Architecture(
         "TinyGPT", layers, width, heads, heads, 4 * width, vocabulary,
         gated=False, biases=True, norm_vectors=2, positions=context,

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from utils.chip.training_memory import RECIPES
+from utils.cost.planner.architecture import Architecture
+from utils.cost.planner.cluster import Cluster, cluster
+from utils.cost.planner.plans import Plan, plans
+from utils.cost.planner.settings import Settings, inputs
+from utils.cost.planner.settings import settings as guesses
+from utils.cost.tco.failures import best_interval, expected_hours
 from utils.facts import figure
-from utils.planner.architecture import Architecture
-from utils.planner.cluster import Cluster, cluster
-from utils.planner.plans import Plan, plans
-from utils.planner.settings import Settings, inputs
-from utils.planner.settings import settings as guesses
-from utils.tco.failures import best_interval, expected_hours
-from utils.training_memory import RECIPES
 
 GPUS_OF_SERVER = 8
 
@@ -58,8 +58,8 @@ def goodput(
     default `inputs()["restart_hours"]`. A checkpoint holds master weights and moments; all nodes
     write at once, each at its share of the network, and together at most what the storage takes.
 
-    Raises ValueError for an unknown rate, `utils.tco.fields.InputError` if the cluster fails so
-    often that the work is never done.
+    Raises ValueError for an unknown rate, `utils.cost.tco.fields.InputError` if the cluster fails
+    so often that the work is never done.
     """
     rates = failures_per_chip_hour()
     if failures not in rates:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.collectives import Fabric, spread
-from utils.planner.architecture import Architecture
+from utils.chip.collectives import Fabric, spread
+from utils.cost.planner.architecture import Architecture
 
 RECOMPUTE = ("none", "selective", "full")
 MICRO_BATCHES = (1, 2, 4, 8)

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from utils.planner.architecture import Architecture
-from utils.planner.layouts import RECOMPUTE, Layouts
-from utils.planner.settings import Settings
-from utils.training_memory import RECIPES
+from utils.chip.training_memory import RECIPES
+from utils.cost.planner.architecture import Architecture
+from utils.cost.planner.layouts import RECOMPUTE, Layouts
+from utils.cost.planner.settings import Settings
 
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
 VALUE = 2

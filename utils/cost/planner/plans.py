@@ -6,19 +6,19 @@ from functools import cached_property
 
 import numpy as np
 
-from utils.planner.architecture import Architecture
-from utils.planner.cluster import Cluster
-from utils.planner.communication import reach, traffic
-from utils.planner.layouts import Layout, Layouts, check, possible
-from utils.planner.memory import memory
-from utils.planner.settings import Settings
-from utils.planner.settings import settings as guesses
-from utils.planner.steps import step_seconds
+from utils.cost.planner.architecture import Architecture
+from utils.cost.planner.cluster import Cluster
+from utils.cost.planner.communication import reach, traffic
+from utils.cost.planner.layouts import Layout, Layouts, check, possible
+from utils.cost.planner.memory import memory
+from utils.cost.planner.settings import Settings
+from utils.cost.planner.settings import settings as guesses
+from utils.cost.planner.steps import step_seconds
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One layout, evaluated. An estimate; see `utils.planner.published` for how good it is.
+    """One layout, evaluated. An estimate; see `utils.cost.planner.published` for how good it is.
 
     memory: bytes of the fullest rank by part; usable_bytes: what a rank has, less the reserve.
     seconds: of a step, by part, as far as nothing hides them. sent_bytes: by one rank in a step.
@@ -141,9 +141,9 @@ def plans(
     Args:
         length: tokens of a sequence. tokens_per_step: of all ranks together, whole sequences.
         layouts: by default all that divide everything without remainder.
-        settings: guesses, by default those of `utils.planner.settings.inputs`.
+        settings: guesses, by default those of `utils.cost.planner.settings.inputs`.
 
-    >>> from utils.planner import architecture, cluster
+    >>> from utils.cost.planner import architecture, cluster
     >>> found = plans(architecture("llama-3.1-8b"), cluster("trn2.48xlarge", 16), 8192, 2**20)
     >>> found.best.fits, found.best.layout.ranks
     (True, 64)

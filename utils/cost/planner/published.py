@@ -1,8 +1,8 @@
 """The planner against published training runs: `published_runs()`.
 
-The layout is the published one; the guesses are those of `utils.planner.settings`, the same for all
-cases, so the error says what the model leaves out. Figures of A100 and H100 clusters are in
-`utils/data/plan_cases.yaml` with their sources.
+The layout is the published one; the guesses are those of `utils.cost.planner.settings`, the same
+for all cases, so the error says what the model leaves out. Figures of A100 and H100 clusters are in
+`utils/facts/data/plan_cases.yaml` with their sources.
 """
 
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from utils.collectives import Fabric, Tier
+from utils.chip.collectives import Fabric, Tier
+from utils.chip.hardware import machine
+from utils.cost.planner.architecture import CASES, Architecture, architecture
+from utils.cost.planner.cluster import Cluster, cluster
+from utils.cost.planner.layouts import Layout
+from utils.cost.planner.plans import Plan, plans
+from utils.cost.planner.settings import Settings, settings
 from utils.facts.records import content
-from utils.hardware import machine
-from utils.planner.architecture import CASES, Architecture, architecture
-from utils.planner.cluster import Cluster, cluster
-from utils.planner.layouts import Layout
-from utils.planner.plans import Plan, plans
-from utils.planner.settings import Settings, settings
 
 VOCABULARY, LENGTH = 51200, 2048
 """Of all models in the tables of Megatron-LM."""

@@ -1,9 +1,9 @@
 """Why a layout loses against the best, or why it does not fit, in a sentence."""
 
-from utils.planner.layouts import Layout
-from utils.planner.plans import Plan, Plans
-from utils.planner.steps import SAID
-from utils.shown import Shown, columns, html_table
+from utils.cost.planner.layouts import Layout
+from utils.cost.planner.plans import Plan, Plans
+from utils.cost.planner.steps import SAID
+from utils.course.shown import Shown, columns, html_table
 
 GIB = 2**30
 

@@ -1,15 +1,15 @@
 """What no architecture or data sheet says: how well kernels run, what is hidden, what is kept free.
 
-Each is an input with a range and a reason, in `utils/data/plan_cases.yaml`.
+Each is an input with a range and a reason, in `utils/facts/data/plan_cases.yaml`.
 """
 
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from utils.chip.training_memory import RECIPES
+from utils.cost.planner.architecture import CASES
 from utils.facts.records import content
-from utils.planner.architecture import CASES
-from utils.training_memory import RECIPES
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def inputs() -> dict[str, Input]:
 class Settings:
     """kernel_efficiency: of the peak rate that matrix products reach. reserve: share of the memory
     that the runtime and fragments take. tensor_overlap, data_overlap: share of those collectives
-    that may run while computing. recipe: of `utils.training_memory.RECIPES`. fused_attention:
+    that may run while computing. recipe: of `utils.chip.training_memory.RECIPES`. fused_attention:
     the scores never go to memory. See `settings`.
     """
 

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from utils.collectives import overlapped
-from utils.planner.architecture import Architecture
-from utils.planner.cluster import Cluster
-from utils.planner.communication import Traffic
-from utils.planner.layouts import RECOMPUTE, Layouts
-from utils.planner.memory import VALUE, stage_layers
-from utils.planner.settings import Settings
-from utils.training_memory import RECIPES
+from utils.chip.collectives import overlapped
+from utils.chip.training_memory import RECIPES
+from utils.cost.planner.architecture import Architecture
+from utils.cost.planner.cluster import Cluster
+from utils.cost.planner.communication import Traffic
+from utils.cost.planner.layouts import RECOMPUTE, Layouts
+from utils.cost.planner.memory import VALUE, stage_layers
+from utils.cost.planner.settings import Settings
 
 PARTS = ("products", "between", "tensor", "data", "pipeline", "bubble", "optimizer")
 SAID = {

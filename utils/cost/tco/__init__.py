@@ -8,14 +8,14 @@ with comparing. `job(values)` and `service(values)` are the models themselves. I
 'trainium'
 """
 
-from utils.tco.comparison import Warned, warned
-from utils.tco.cost import LINES, Cost
-from utils.tco.failures import best_interval, expected_hours
-from utils.tco.fields import FIELDS, NEEDS, Field, InputError
-from utils.tco.inputs import Input, assumed, price_of, quoted
-from utils.tco.job import job, throughput
-from utils.tco.ownership import Owned, owned
-from utils.tco.scenario import (
+from utils.cost.tco.comparison import Warned, warned
+from utils.cost.tco.cost import LINES, Cost
+from utils.cost.tco.failures import best_interval, expected_hours
+from utils.cost.tco.fields import FIELDS, NEEDS, Field, InputError
+from utils.cost.tco.inputs import Input, assumed, price_of, quoted
+from utils.cost.tco.job import job, throughput
+from utils.cost.tco.ownership import Owned, owned
+from utils.cost.tco.scenario import (
     Context,
     Option,
     Scenario,
@@ -24,8 +24,8 @@ from utils.tco.scenario import (
     scenarios,
     to_query,
 )
-from utils.tco.service import Point, fastest_within, per_million_tokens, service
-from utils.tco.uncertainty import (
+from utils.cost.tco.service import Point, fastest_within, per_million_tokens, service
+from utils.cost.tco.uncertainty import (
     BreakEven,
     Comparison,
     Swing,

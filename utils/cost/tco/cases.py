@@ -9,13 +9,13 @@ without people, failures or compiling. What no price list has is lacking, by nam
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from utils.cost.tco.fields import FIELDS, NEEDS, InputError
+from utils.cost.tco.inputs import Input
+from utils.cost.tco.published import Case, Side, case, cases
+from utils.cost.tco.scenario import Context, Option, Scenario
+from utils.cost.tco.uncertainty import Comparison, compare
 from utils.facts import figure, figures
 from utils.facts.tables import markdown
-from utils.tco.fields import FIELDS, NEEDS, InputError
-from utils.tco.inputs import Input
-from utils.tco.published import Case, Side, case, cases
-from utils.tco.scenario import Context, Option, Scenario
-from utils.tco.uncertainty import Comparison, compare
 
 SPREAD = 0.05
 """Share by which a throughput may differ when it is measured again: an assumption."""

@@ -6,9 +6,9 @@ import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from utils.cost.tco.inputs import Input
+from utils.cost.tco.scenario import Scenario
 from utils.facts import LIMITS
-from utils.tco.inputs import Input
-from utils.tco.scenario import Scenario
 
 SAME = {
     "region": ("is in", "prices and capacity differ between regions"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.tco.fields import ENERGY
+from utils.cost.tco.fields import ENERGY
 
 Number = float | np.ndarray
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from utils.tco.cost import Number
-from utils.tco.fields import FIELDS, InputError
+from utils.cost.tco.cost import Number
+from utils.cost.tco.fields import FIELDS, InputError
 
 
 def expected_hours(

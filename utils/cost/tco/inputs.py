@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from utils.cost.tco.fields import Field, InputError, nearest
 from utils.facts import STATUSES, figure, figures
 from utils.facts import units as facts_units
-from utils.tco.fields import Field, InputError, nearest
 
 KINDS = (*STATUSES, "measured", "assumption")
 """Where a value comes from: a quoted figure, a measurement of the reader's own, or nowhere."""

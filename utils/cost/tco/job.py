@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from utils.tco.cost import Cost, Number, energy, whole, with_bills
-from utils.tco.failures import expected_hours
-from utils.tco.fields import HOURS_PER_YEAR, checked
+from utils.cost.tco.cost import Cost, Number, energy, whole, with_bills
+from utils.cost.tco.failures import expected_hours
+from utils.cost.tco.fields import HOURS_PER_YEAR, checked
 
 
 def throughput(values: Mapping[str, Number]) -> Number:
@@ -26,7 +26,7 @@ def job(values: Mapping[str, Number]) -> Cost:
     """The cost of one good run.
 
     Args:
-        values: field name to number, in the units of `utils.tco.fields.FIELDS`; all that
+        values: field name to number, in the units of `utils.cost.tco.fields.FIELDS`; all that
             `NEEDS["job"]` names, and throughput in one of its two ways.
 
     Raises: InputError, which names the field, the value and what is allowed.

@@ -6,7 +6,7 @@ pays them singly, and whether they are used or not.
 
 from dataclasses import dataclass, replace
 
-from utils.tco.fields import FIELDS, HOURS_PER_YEAR, Field
+from utils.cost.tco.fields import FIELDS, HOURS_PER_YEAR, Field
 
 _PURCHASE = Field("purchase", "USD", "ownership", "of one server", least=0.0)
 _YEARS = Field("years", "year", "ownership", "of use", above=0.0)

@@ -7,8 +7,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from utils.cost.tco.fields import InputError, nearest
 from utils.facts.records import content
-from utils.tco.fields import InputError, nearest
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Case:
-    """A published comparison; see `utils/data/tco_cases.yaml` for what each entry means.
+    """A published comparison; see `utils/facts/data/tco_cases.yaml` for what each entry means.
 
     saving: lowest and highest saving stated, as shares of the baseline's cost; None if none is. An
     "up to" is its high end alone. source: an address.

@@ -13,12 +13,12 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from utils.cost.tco.cost import Cost, Number
+from utils.cost.tco.fields import FIELDS, Field, InputError, field_of, nearest
+from utils.cost.tco.inputs import Input, parsed
+from utils.cost.tco.job import job
+from utils.cost.tco.service import service
 from utils.facts.records import content
-from utils.tco.cost import Cost, Number
-from utils.tco.fields import FIELDS, Field, InputError, field_of, nearest
-from utils.tco.inputs import Input, parsed
-from utils.tco.job import job
-from utils.tco.service import service
 
 MODELS = {"job": job, "service": service}
 
@@ -196,7 +196,7 @@ def _named(path: str, function: Any, *arguments: Any) -> Any:
 
 @cache
 def scenarios() -> Mapping[str, Scenario]:
-    """The worked scenarios of the course, by name, from `utils/data/tco_scenarios.yaml`."""
+    """The worked scenarios of the course, by name, from `utils/facts/data/tco_scenarios.yaml`."""
     entries = content("tco_scenarios.yaml")
     return MappingProxyType({name: read(name, entry) for name, entry in entries.items()})
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.tco.cost import Cost, Number, energy, whole, with_bills
-from utils.tco.fields import HOURS_PER_MONTH, InputError, checked
+from utils.cost.tco.cost import Cost, Number, energy, whole, with_bills
+from utils.cost.tco.fields import HOURS_PER_MONTH, InputError, checked
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def service(values: Mapping[str, Number]) -> Cost:
     """The cost of one month.
 
     Args:
-        values: field name to number, in the units of `utils.tco.fields.FIELDS`; all that
+        values: field name to number, in the units of `utils.cost.tco.fields.FIELDS`; all that
             `NEEDS["service"]` names.
 
     Raises: InputError, which names the field, the value and what is allowed.

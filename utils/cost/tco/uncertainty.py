@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from utils.tco.cost import Cost, Number
-from utils.tco.fields import InputError
-from utils.tco.scenario import Scenario
+from utils.cost.tco.cost import Cost, Number
+from utils.cost.tco.fields import InputError
+from utils.cost.tco.scenario import Scenario
 
 DRAWS = 10_000
 POINTS = 1_000

@@ -1,6 +1,6 @@
 """The questions at the end of lab 13. Each feedback names what the option gets right or wrong."""
 
-from utils.quiz import Question
+from utils.course.quiz import Question
 
 QUIZ = {
     "q1": Question(

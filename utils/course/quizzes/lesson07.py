@@ -1,6 +1,6 @@
 """The claims and questions at the end of lesson 07, with what to say to each answer."""
 
-from utils.quiz import ClaimQuestion, Question
+from utils.course.quiz import ClaimQuestion, Question
 
 CLAIMS = {
     "c1": ClaimQuestion(

@@ -3,7 +3,7 @@
 Each feedback says what the option gets right or wrong.
 """
 
-from utils.quiz import ClaimQuestion, Question
+from utils.course.quiz import ClaimQuestion, Question
 
 CLAIMS = {
     "c1": ClaimQuestion(

@@ -1,6 +1,6 @@
 """Questions and claims of lesson 10. Each feedback says what the option gets right or wrong."""
 
-from utils.quiz import ClaimQuestion, Question
+from utils.course.quiz import ClaimQuestion, Question
 
 QUIZ = {
     "q1": Question(

@@ -12,7 +12,7 @@ an answer returned, but for known words.
 What does not hold:
 
 - An answer is observed in the process that it runs in, which for some exercises is one of several
-  that the sandbox starts (utils.exercises.apart). `guard` puts the course's functions, their
+  that the sandbox starts (utils.labs.apart). `guard` puts the course's functions, their
   code and its tables back before an answer is called, and looks again after the last case. What an
   answer does to them while it is called, and to anything else in the process (the counters of
   torch_xla, frames, hooks, other libraries), can forge counts. `scan` names the usual ways to the

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from utils.exercises import Facts
+from utils.labs import Facts
 
 
 @dataclass

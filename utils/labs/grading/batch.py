@@ -8,22 +8,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from utils import catalog
-from utils.earlier import Wanted
-from utils.exercises import Facts
-from utils.grading import beside, choose, folders, inbox, lab, marking, pour, report, sandbox, scan
-from utils.grading.attempts import Attempt, attempts_of
-from utils.grading.beside import Beside
-from utils.grading.confine import Host, Limits
-from utils.grading.gradebook import Book, Score
-from utils.grading.inbox import Submission
-from utils.grading.lab import Cell, Lab
-from utils.grading.marking import Mark
-from utils.grading.notebook import NotANotebook
-from utils.grading.pour import Poured
-from utils.grading.report import Row
-from utils.grading.runner import FAULT
-from utils.grading.sandbox import Outcome, Slots
+from utils.course import catalog
+from utils.course.earlier import Wanted
+from utils.labs import Facts
+from utils.labs.grading import beside, choose, folders, inbox, lab, marking, pour, report, sandbox, scan
+from utils.labs.grading.attempts import Attempt, attempts_of
+from utils.labs.grading.beside import Beside
+from utils.labs.grading.confine import Host, Limits
+from utils.labs.grading.gradebook import Book, Score
+from utils.labs.grading.inbox import Submission
+from utils.labs.grading.lab import Cell, Lab
+from utils.labs.grading.marking import Mark
+from utils.labs.grading.notebook import NotANotebook
+from utils.labs.grading.pour import Poured
+from utils.labs.grading.report import Row
+from utils.labs.grading.runner import FAULT
+from utils.labs.grading.sandbox import Outcome, Slots
 
 FAULT_ENDED = f"exit {FAULT}"
 

@@ -8,12 +8,12 @@ of the answer, with no more rights than it has.
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from utils import earlier
-from utils.grading import choose, pour
-from utils.grading import lab as labs
-from utils.grading.inbox import Found
-from utils.grading.lab import Cell, Lab
-from utils.grading.notebook import NotANotebook
+from utils.course import earlier
+from utils.labs.grading import choose, pour
+from utils.labs.grading import lab as labs
+from utils.labs.grading.inbox import Found
+from utils.labs.grading.lab import Cell, Lab
+from utils.labs.grading.notebook import NotANotebook
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import random
 import sys
 from typing import Any
 
-from utils.exercises.guard import Originals
+from utils.labs.guard import Originals
 
 FACTS_CHARS = 1 << 18
 
@@ -29,7 +29,7 @@ def run(job: dict[str, Any], lines: int) -> None:
         while data:
             data = data[write(lines, data) :]
 
-    protocol = importlib.import_module("utils.exercises")
+    protocol = importlib.import_module("utils.labs")
     observe_case, observer = protocol.observe_case, protocol.observer
     function = observer(job["id"]).answer
     put_back = Originals().put_back

@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from utils.grading.inbox import Found
-from utils.grading.lab import Lab
-from utils.grading.notebook import NotANotebook, decoded, parse
-from utils.grading.pour import defines, pour, untouched
+from utils.labs.grading.inbox import Found
+from utils.labs.grading.lab import Lab
+from utils.labs.grading.notebook import NotANotebook, decoded, parse
+from utils.labs.grading.pour import defines, pour, untouched
 
 
 @dataclass(frozen=True)

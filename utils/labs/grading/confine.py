@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.grading import syntax
-from utils.grading.lab import Lab
+from utils.labs.grading import syntax
+from utils.labs.grading.lab import Lab
 
 COURSE = Path("/course")
 
@@ -134,9 +134,8 @@ def mounts(lab: Lab, root: Path, modules: tuple[str, ...] = ()) -> list[str]:
     """
     utils, inside = root / "utils", COURSE / "utils"
     words = _read_only(utils, inside)
-    for hidden in ("exercises", "grading"):
-        words += ["--tmpfs", str(inside / hidden)]
-    shown = [Path("grading", name) for name in ("__init__.py", "runner.py", "child.py")]
+    words += ["--tmpfs", str(inside / "labs")]
+    shown = [Path("labs", "grading", name) for name in ("__init__.py", "runner.py", "child.py")]
     shown += exercise_modules(lab, utils, modules)
     for path in shown:
         words += _read_only(utils / path, inside / path)
@@ -144,11 +143,11 @@ def mounts(lab: Lab, root: Path, modules: tuple[str, ...] = ()) -> list[str]:
 
 
 def exercise_modules(lab: Lab, utils: Path, modules: tuple[str, ...] = ()) -> list[Path]:
-    """The files below `utils/exercises` that the lab's observers and cells, `modules` and the
+    """The files below `utils/labs` that the lab's observers and cells, `modules` and the
     runner import, by their paths in `utils`.
     """
-    observing = f"utils.exercises.{lab.name}.observe"
-    waiting = ["utils.exercises.guard", observing, *lab.modules, *modules]
+    observing = f"utils.labs.{lab.name}.observe"
+    waiting = ["utils.labs.guard", observing, *lab.modules, *modules]
     found: set[Path] = set()
     while waiting:
         names = waiting.pop().split(".")
@@ -156,7 +155,7 @@ def exercise_modules(lab: Lab, utils: Path, modules: tuple[str, ...] = ()) -> li
         for length in range(2, len(names) + 1):
             stem = Path(*names[1:length])
             for path in (stem / "__init__.py", stem.with_suffix(".py")):
-                if names[:2] == ["utils", "exercises"] and (utils / path).is_file():
+                if names[:2] == ["utils", "labs"] and (utils / path).is_file():
                     if path not in found:
                         found.add(path)
                         waiting += _imports((utils / path).read_text(encoding="utf-8"))

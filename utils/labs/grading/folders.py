@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from utils.grading.confine import shown_folders
+from utils.labs.grading.confine import shown_folders
 
 
 def check(folder: Path, out: Path, root: Path) -> None:

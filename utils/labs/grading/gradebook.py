@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from utils.grading.lab import Lab
-from utils.grading.marking import Mark
-from utils.grading.pour import Poured
-from utils.grading.report import mark_text
+from utils.labs.grading.lab import Lab
+from utils.labs.grading.marking import Mark
+from utils.labs.grading.pour import Poured
+from utils.labs.grading.report import mark_text
 
 
 @dataclass(frozen=True)

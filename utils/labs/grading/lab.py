@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from utils import catalog, labgen
-from utils.grading import syntax
+from utils.course import catalog, labgen
+from utils.labs.grading import syntax
 
 # What a run skips: checks, because the grader judges itself, and cells that only talk to the
 # learner.
@@ -116,8 +116,8 @@ def _imports(cells: list[Cell]) -> tuple[str, ...]:
                 found |= {alias.name: None for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found |= {node.module: None}
-                # "from utils import env" imports a module, "from math import pi" a name.
-                if re.fullmatch(r"utils(\.exercises(\.lab\d+)?)?", node.module):
+                # "from utils.xla import env" imports a module, "from math import pi" a name.
+                if node.module.partition(".")[0] == "utils":
                     found |= {f"{node.module}.{a.name}": None for a in node.names}
     return tuple(found)
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
-from utils.exercises import Criterion, Facts, Verdict, decide, judge
-from utils.grading import shown
-from utils.grading.attempts import Attempt
-from utils.grading.confine import Limits
-from utils.grading.lab import Exercise, same_code
-from utils.grading.pour import Poured
+from utils.labs import Criterion, Facts, Verdict, decide, judge
+from utils.labs.grading import shown
+from utils.labs.grading.attempts import Attempt
+from utils.labs.grading.confine import Limits
+from utils.labs.grading.lab import Exercise, same_code
+from utils.labs.grading.pour import Poured
 
 JUDGE_SECONDS = 20
 TEXT_CHARS = 300

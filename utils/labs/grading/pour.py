@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from utils.grading.lab import Cell, Lab
+from utils.labs.grading.lab import Cell, Lab
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from utils.grading.lab import Lab
-from utils.grading.marking import Mark
+from utils.labs.grading.lab import Lab
+from utils.labs.grading.marking import Mark
 
 TEMPLATES = Path(__file__).with_name("templates")
 STATES = ("passed", "tried", "not attempted", "error")

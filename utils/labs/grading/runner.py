@@ -1,4 +1,4 @@
-"""Run one submission, inside the sandbox: `python -m utils.grading.runner FD` with a request on
+"""Run one submission, inside the sandbox: `python -m utils.labs.grading.runner FD` with a request on
 standard input.
 
 The supervisor imports what the lab needs once, then forks a child for every exercise, so that a
@@ -21,7 +21,7 @@ import time
 import traceback
 from typing import Any
 
-from utils.grading.child import run
+from utils.labs.grading.child import run
 
 Request = dict[str, Any]
 
@@ -43,7 +43,7 @@ def main() -> int:
         report.write(json.dumps(message).encode() + b"\n")
 
     # Imports only: a child that uses the device after its parent has used it hangs.
-    observer_module = f"utils.exercises.{request['lab']}.observe"
+    observer_module = f"utils.labs.{request['lab']}.observe"
     for module in request["modules"]:
         with contextlib.suppress(
             ImportError

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utils.grading import confine, seccomp
-from utils.grading.beside import Beside
-from utils.grading.confine import COURSE, Host, Limits, command, mounts, rlimits, spare_uid
-from utils.grading.lab import Lab
+from utils.labs.grading import confine, seccomp
+from utils.labs.grading.beside import Beside
+from utils.labs.grading.confine import COURSE, Host, Limits, command, mounts, rlimits, spare_uid
+from utils.labs.grading.lab import Lab
 
 STARTUP_SECONDS = 120
 # Beyond the time of an attempt, for cleaning up after it: the runner is heard of at least then.
@@ -51,15 +51,10 @@ class Outcome:
 
 
 def prepare() -> Host:
-    """Find bubblewrap, installing it where apt can, and try it. Raises SandboxError."""
+    """Find bubblewrap and try it. Raises SandboxError."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise SandboxError("grading needs Linux on x86-64: its sandbox is made of kernel features")
     bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        from utils.install import system_packages
-
-        system_packages(["bubblewrap"])
-        bwrap = shutil.which("bwrap")
     if bwrap is None:
         raise SandboxError(
             "bubblewrap is missing, and submissions are never run without a sandbox:"
@@ -125,7 +120,7 @@ def run(
             host.bwrap,
             *("--seccomp", str(program)),
             *command(host, shown, str(cwd), limits),
-            *(sys.executable, "-B", "-P", "-s", "-m", "utils.grading.runner", str(results_in)),
+            *(sys.executable, "-B", "-P", "-s", "-m", "utils.labs.grading.runner", str(results_in)),
         ]
         process = subprocess.Popen(
             words,

@@ -8,9 +8,9 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 
-from utils.grading import syntax
-from utils.grading.lab import Cell
-from utils.notebooks import without_magics
+from utils.labs.grading import syntax
+from utils.labs.grading.lab import Cell
+from utils.course.notebooks import without_magics
 
 _NAMES = frozenset(
     # What is sent to another process, and what that process begins with.
@@ -24,7 +24,7 @@ _NAMES = frozenset(
 )
 _CALLS = frozenset({("inspect", "stack"), ("inspect", "trace"), ("sys", "modules")})
 _GUARDED = frozenset({"utils", "torch_xla", "json", "builtins", "multiprocessing", "cloudpickle"})
-_EXERCISES = "utils.exercises."
+_EXERCISES = "utils.labs."
 _MOST = 10
 
 

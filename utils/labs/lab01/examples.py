@@ -1,6 +1,6 @@
 """Inputs as the exercises of lab 01 get them, to look at in the notebook."""
 
-from utils.exercises.lab01.sheets import RELATED, offer, sheet, table_of
+from utils.labs.lab01.sheets import RELATED, offer, sheet, table_of
 from utils.facts import figure
 
 SHEET = sheet("trainium2")

@@ -3,10 +3,10 @@
 import math
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.values import Ways, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.values import Ways, right_values
 from utils.facts import figure
-from utils.topology import Topology, all_reduce_seconds, ring, switched, torus
+from utils.chip.topology import Topology, all_reduce_seconds, ring, switched, torus
 
 DTYPE_BYTES = {"fp32": 4, "bf16": 2}
 LINKS = (

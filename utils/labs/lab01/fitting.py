@@ -3,12 +3,12 @@
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab01.sheets import INSTANCES, TRAINIUM
-from utils.exercises.values import Ways, right_values
-from utils.hardware import machine
-from utils.training_memory import training_bytes
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab01.sheets import INSTANCES, TRAINIUM
+from utils.labs.values import Ways, right_values
+from utils.chip.hardware import machine
+from utils.chip.training_memory import training_bytes
 
 GIB = 2**30
 STAGES = (0, 1, 2, 3)
@@ -24,7 +24,7 @@ RECIPE_DTYPES = {
     "bf16-sr": {"weights": "bf16", "gradients": "bf16", "master": None, "moments": "fp32"},
     "bf16": {"weights": "bf16", "gradients": "bf16", "master": None, "moments": "bf16"},
 }
-"""The dtypes behind the recipes of `utils.training_memory`; a test holds the bytes equal."""
+"""The dtypes behind the recipes of `utils.chip.training_memory`; a test holds the bytes equal."""
 BYTES = {"fp32": 4, "bf16": 2, None: 0}
 
 

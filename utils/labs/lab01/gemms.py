@@ -3,11 +3,11 @@
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab01.sheets import DTYPE_BYTES, GPUS, at_level, core_of, sheet
-from utils.exercises.values import Ways, right_values
-from utils.roofline import bound, gemm
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, at_level, core_of, sheet
+from utils.labs.values import Ways, right_values
+from utils.chip.roofline import bound, gemm
 
 COUNT = 6
 BOUNDS = ("compute", "memory")

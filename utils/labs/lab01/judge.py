@@ -1,7 +1,7 @@
 """The cases of lab 01 and what is right for them, from the facts. The sandbox does not see it."""
 
-from utils.exercises import Judge
-from utils.exercises.lab01 import fabrics, fitting, gemms, offers, ridges, tables
+from utils.labs import Judge
+from utils.labs.lab01 import fabrics, fitting, gemms, offers, ridges, tables
 
 JUDGES = {
     "ex1": Judge(gemms.gemm_cases, gemms.judge_gemm_times, gemms.gemm_words),

@@ -6,18 +6,18 @@ What the course has for an exercise is closed while its answer runs.
 from collections.abc import Set
 from typing import Any
 
-from utils.exercises import Answer, Facts, Observer, called
-from utils.exercises.plain import describe, listed, number, numbers, text
+from utils.labs import Answer, Facts, Observer, called
+from utils.labs.plain import describe, listed, number, numbers, text
 
 _MOST = 30
 """Names of a list that are kept: more is wrong in any case."""
 
 MODELS = (
-    "utils.roofline",
-    "utils.topology",
-    "utils.collectives",
-    "utils.training_memory",
-    "utils.hardware",
+    "utils.chip.roofline",
+    "utils.chip.topology",
+    "utils.chip.collectives",
+    "utils.chip.training_memory",
+    "utils.chip.hardware",
 )
 
 

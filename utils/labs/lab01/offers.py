@@ -4,10 +4,10 @@ import itertools
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
-from utils.exercises.lab01.sheets import MARKETS, offer
-from utils.exercises.values import near
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.lab01.sheets import MARKETS, offer
+from utils.labs.values import near
 
 NAMES = (
     "trn1.2xlarge",

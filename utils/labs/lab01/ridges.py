@@ -2,11 +2,11 @@
 
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.lab01.sheets import DTYPE_BYTES, GPUS, TRAINIUM, at_level, sheet
-from utils.exercises.values import Ways, near, right_values
-from utils.roofline import ridge
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, TRAINIUM, at_level, sheet
+from utils.labs.values import Ways, near, right_values
+from utils.chip.roofline import ridge
 
 Query = list[str]
 

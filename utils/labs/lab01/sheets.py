@@ -3,7 +3,7 @@
 from typing import Any
 
 from utils.facts import figure, figures
-from utils.hardware import Machine, machine
+from utils.chip.hardware import Machine, machine
 
 Table = dict[str, float]
 

@@ -7,9 +7,9 @@ that may be wrong stands in another set of relations than every other row: it ca
 import math
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab01.sheets import RELATED, SYSTEMS, Table, table_of
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab01.sheets import RELATED, SYSTEMS, Table, table_of
 from utils.facts import figure, figures
 
 IMAGINED = "imagined"

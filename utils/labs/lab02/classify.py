@@ -2,8 +2,8 @@
 
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
 
 KINDS = ("loud", "silent", "slow", "fine")
 

@@ -4,8 +4,8 @@ import random
 from math import inf
 
 from utils.audit.rules import RULES
-from utils.exercises import Criterion, Facts, Judge
-from utils.exercises.criteria import (
+from utils.labs import Criterion, Facts, Judge
+from utils.labs.criteria import (
     criterion,
     did_nothing,
     distance,
@@ -15,17 +15,17 @@ from utils.exercises.criteria import (
     right_numbers,
     times,
 )
-from utils.exercises.lab02.classify import findings_cases, findings_words, judge_classify
-from utils.exercises.lab02.problems import other_weights
-from utils.exercises.lab02.rewrites import (
+from utils.labs.lab02.classify import findings_cases, findings_words, judge_classify
+from utils.labs.lab02.problems import other_weights
+from utils.labs.lab02.rewrites import (
     histogram_cases,
     judge_histogram,
     judge_masked_loss,
     masked_cases,
     masked_words,
 )
-from utils.exercises.lab02.truth import clipped_losses
-from utils.exercises.training import training_case
+from utils.labs.lab02.truth import clipped_losses
+from utils.labs.training import training_case
 
 MOST_COMPILES = 4
 """The first step, the further steps (momentum exists by then), bringing the losses together; and

@@ -10,10 +10,10 @@ import tempfile
 from typing import Any
 from unittest.mock import patch
 
-from utils.exercises import Answer, Facts, Observer, training
-from utils.exercises.lab02.problems import histogram_inputs, masked_inputs, other_weights
-from utils.exercises.plain import describe, number, numbers
-from utils.exercises.watch import Grown, Steps, answered, counts, launches, unused
+from utils.labs import Answer, Facts, Observer, training
+from utils.labs.lab02.problems import histogram_inputs, masked_inputs, other_weights
+from utils.labs.plain import describe, number, numbers
+from utils.labs.watch import Grown, Steps, answered, counts, launches, unused
 
 _MOST_FINDINGS = 20
 
@@ -65,7 +65,7 @@ class Places:
 def observe_port(answer: Answer, case: Facts) -> Facts:
     import torch_xla
 
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     torch_xla.device()
     spare = next(unused)
@@ -101,7 +101,7 @@ def observe_histogram(answer: Answer, case: Facts) -> Facts:
     import torch
     import torch_xla
 
-    from utils.meter import Meter, settle
+    from utils.xla.meter import Meter, settle
 
     device = torch_xla.device()
     calls, edges = histogram_inputs(case)
@@ -162,7 +162,7 @@ def observe_masked_loss(answer: Answer, case: Facts) -> Facts:
     import torch
     import torch_xla
 
-    from utils.meter import Meter, settle
+    from utils.xla.meter import Meter, settle
 
     device = torch_xla.device()
     rows = case["rows"]
@@ -201,7 +201,7 @@ def observe_step(answer: Answer, case: Facts) -> Facts:
 
 
 def _steps_on(device: Any, answer: Answer, case: Facts) -> Facts:
-    from utils.meter import Meter, settle
+    from utils.xla.meter import Meter, settle
 
     model, batches = training.draw(case, spare_features=next(unused))
     losses: list[Any] = []

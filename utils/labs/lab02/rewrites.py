@@ -4,9 +4,9 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import TOLERANCE, criterion, distance, not_judged, times
-from utils.exercises.lab02.truth import histograms, masked_losses
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import TOLERANCE, criterion, distance, not_judged, times
+from utils.labs.lab02.truth import histograms, masked_losses
 
 # ex3: two operators without a lowering
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from utils.exercises.lab02.problems import Case, histogram_inputs, masked_inputs
-from utils.exercises.training import MOMENTUM, draw
-from utils.exercises.truth import loss_and_gradients
+from utils.labs.lab02.problems import Case, histogram_inputs, masked_inputs
+from utils.labs.training import MOMENTUM, draw
+from utils.labs.truth import loss_and_gradients
 
 MAX_NORM = 0.5
 """The largest norm of all gradients together, as the scripts of the lab clip them."""

@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from utils.exercises import Criterion, Facts, Judge
-from utils.exercises.criteria import (
+from utils.labs import Criterion, Facts, Judge
+from utils.labs.criteria import (
     criterion,
     did_nothing,
     executions,
@@ -15,9 +15,9 @@ from utils.exercises.criteria import (
     right_numbers,
     times,
 )
-from utils.exercises.lab03.bench import bench_cases, bench_words, judge_bench
-from utils.exercises.training import training_case
-from utils.exercises.truth import true_losses
+from utils.labs.lab03.bench import bench_cases, bench_words, judge_bench
+from utils.labs.training import training_case
+from utils.labs.truth import true_losses
 
 # ex1: predict
 

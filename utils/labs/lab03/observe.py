@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from utils.exercises import Answer, Facts, Observer, training
-from utils.exercises.lab03.fake import FakeDevice
-from utils.exercises.plain import describe, number, numbers
-from utils.exercises.watch import Steps, answered, counts, launches, unused
+from utils.labs import Answer, Facts, Observer, training
+from utils.labs.lab03.fake import FakeDevice
+from utils.labs.plain import describe, number, numbers
+from utils.labs.watch import Steps, answered, counts, launches, unused
 
 
 def measure_snippets(steps: int) -> dict[str, list[int]]:
@@ -13,8 +13,8 @@ def measure_snippets(steps: int) -> dict[str, list[int]]:
     import torch
     import torch_xla
 
-    from utils.exercises.lab03.snippets import SNIPPETS
-    from utils.meter import Meter
+    from utils.labs.lab03.snippets import SNIPPETS
+    from utils.xla.meter import Meter
 
     measured = {}
     for name, snippet in SNIPPETS.items():
@@ -32,7 +32,7 @@ def _pair(value: Any) -> list[Any] | str:
 
 
 def observe_predict(answer: Answer, case: Facts) -> Facts:
-    from utils.meter import settle
+    from utils.xla.meter import settle
 
     settle()
     before = launches()
@@ -62,7 +62,7 @@ def _on_device(case: Facts) -> tuple[Any, Any, list[Any]]:
 
 
 def observe_mean_losses(answer: Answer, case: Facts) -> Facts:
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     model, optimizer, on_device = _on_device(case)
     with Meter() as meter:
@@ -85,7 +85,7 @@ def observe_bench(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_fixed_loop(answer: Answer, case: Facts) -> Facts:
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     model, optimizer, on_device = _on_device(case)
     with Meter() as meter:
@@ -97,7 +97,7 @@ def observe_fixed_loop(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_train(answer: Answer, case: Facts) -> Facts:
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     model, batches = training.draw(case, spare_features=next(unused))
     on_device = 0

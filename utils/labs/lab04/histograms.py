@@ -3,9 +3,9 @@
 import random
 from collections.abc import Sequence
 
-from utils.buckets import best_buckets, bucket_of
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
+from utils.xla.buckets import best_buckets, bucket_of
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
 
 NEAR = 1.02
 """Tokens of a choice that is called near, relative to the optimum."""

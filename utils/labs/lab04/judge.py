@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from utils.exercises import Criterion, Facts, Judge
-from utils.exercises.criteria import criterion, times
-from utils.exercises.lab04 import histograms, loops, plans
+from utils.labs import Criterion, Facts, Judge
+from utils.labs.criteria import criterion, times
+from utils.labs.lab04 import histograms, loops, plans
 
 # ex1: graph identity
 

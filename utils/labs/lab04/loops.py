@@ -5,10 +5,10 @@ import operator
 import random
 from typing import Any
 
-from utils.buckets import padded_tokens, powers_of_two
-from utils.corpus import sentences
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import (
+from utils.xla.buckets import padded_tokens, powers_of_two
+from utils.xla.corpus import sentences
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import (
     criterion,
     did_nothing,
     distance,
@@ -17,9 +17,9 @@ from utils.exercises.criteria import (
     right_numbers,
     times,
 )
-from utils.exercises.lab04.texts import COUNT
-from utils.exercises.lab04.truth import batch_losses, loss_after, sentence_losses
-from utils.exercises.training import training_case
+from utils.labs.lab04.texts import COUNT
+from utils.labs.lab04.truth import batch_losses, loss_after, sentence_losses
+from utils.labs.training import training_case
 
 TOLERANCE = 1e-5
 """How far a loss may lie from the one computed in float64.

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from utils.exercises import Answer, Facts, Observer, limit
-from utils.exercises.plain import describe, number, numbers
-from utils.exercises.watch import Steps, answered, counts, launches, unused
+from utils.labs import Answer, Facts, Observer, limit
+from utils.labs.plain import describe, number, numbers
+from utils.labs.watch import Steps, answered, counts, launches, unused
 
 
 def measure_edits(values: list[float]) -> dict[str, int]:
@@ -14,8 +14,8 @@ def measure_edits(values: list[float]) -> dict[str, int]:
     import torch
     import torch_xla
 
-    from utils.exercises.lab04 import edits
-    from utils.meter import Meter
+    from utils.labs.lab04 import edits
+    from utils.xla.meter import Meter
 
     measured = {}
     for name, edit in edits.EDITS.items():
@@ -27,7 +27,7 @@ def measure_edits(values: list[float]) -> dict[str, int]:
 
 
 def observe_new_graphs(answer: Answer, case: Facts) -> Facts:
-    from utils.meter import settle
+    from utils.xla.meter import settle
 
     settle()
     before = launches()
@@ -68,7 +68,7 @@ class _Inputs:
 
 def _run(answer: Answer, model: Any, *inputs: Any) -> tuple[Facts, list[Any]]:
     """What happens while an answer works with a model and further inputs, and what entered."""
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     with Meter() as meter:
         seen = Steps()
@@ -95,7 +95,7 @@ def _bring_together(count: int) -> None:
     import torch
     import torch_xla
 
-    from utils.meter import settle
+    from utils.xla.meter import settle
 
     losses = [torch.full((1,), 0.5).to(torch_xla.device()).sum() for _ in range(count)]
     settle()
@@ -106,7 +106,7 @@ def observe_steady_loop(answer: Answer, case: Facts) -> Facts:
     import torch
     import torch_xla
 
-    from utils.exercises.lab04 import training
+    from utils.labs.lab04 import training
 
     device = torch_xla.device()
     spare = next(unused)
@@ -125,7 +125,7 @@ def observe_steady_loop(answer: Answer, case: Facts) -> Facts:
 def observe_bucketed_losses(answer: Answer, case: Facts) -> Facts:
     import torch_xla
 
-    from utils.exercises.lab04 import texts
+    from utils.labs.lab04 import texts
 
     model, sequences = texts.draw(case, spare_ids=next(unused))
     model.to(torch_xla.device())
@@ -145,7 +145,7 @@ def _own_search_only() -> Iterator[None]:
     """The course has the search that exercise 4 asks for. An answer that calls it, however it was
     imported, is told so.
     """
-    from utils.buckets import best_buckets
+    from utils.xla.buckets import best_buckets
 
     def refuse(*_: Any, **__: Any) -> None:
         raise RuntimeError("best_buckets is the course's search: write one of your own")

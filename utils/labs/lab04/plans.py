@@ -6,8 +6,8 @@ A model in pure Python: the seconds are given, nothing is compiled.
 import random
 from itertools import groupby, pairwise
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
 
 Graph = tuple[str, int, int]
 

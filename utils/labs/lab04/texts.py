@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional
 
-from utils.corpus import Vocabulary, sentences
+from utils.xla.corpus import Vocabulary, sentences
 
 COUNT = 12
 """Sentences in one problem."""

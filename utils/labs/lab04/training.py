@@ -6,7 +6,7 @@ here.
 
 from typing import Any
 
-from utils.exercises import training
+from utils.labs import training
 
 Case = dict[str, Any]
 

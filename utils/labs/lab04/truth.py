@@ -4,9 +4,9 @@ sandbox.
 
 from typing import Any
 
-from utils.exercises.lab04 import texts, training
-from utils.exercises.lab04.training import Case
-from utils.exercises.truth import loss_and_gradients
+from utils.labs.lab04 import texts, training
+from utils.labs.lab04.training import Case
+from utils.labs.truth import loss_and_gradients
 
 
 def batch_losses(case: Case, kept: float = 0.0) -> list[float]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab05.inputs import blocks
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab05.inputs import blocks
 
 BLOCK = 32
 

@@ -1,7 +1,7 @@
 """The judges of lab 05. Needs no device: runs apart from the answers."""
 
-from utils.exercises import Judge
-from utils.exercises.lab05 import blocks, products, rounding, scales, stochastic, updates
+from utils.labs import Judge
+from utils.labs.lab05 import blocks, products, rounding, scales, stochastic, updates
 
 JUDGES = {
     "ex1": Judge(rounding.rounding_cases, rounding.judge_rounding, rounding.rounding_words),

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from utils.exercises import Answer, Facts, Observer, limit
-from utils.exercises.closed import closed
-from utils.exercises.lab05 import inputs
-from utils.exercises.plain import describe, number, numbers
+from utils.labs import Answer, Facts, Observer, limit
+from utils.labs.closed import closed
+from utils.labs.lab05 import inputs
+from utils.labs.plain import describe, number, numbers
 
-COURSE = ("utils.formats", "utils.mx", "utils.accumulate", "utils.precision.rounding")
+COURSE = ("utils.chip.formats", "utils.chip.mx", "utils.chip.accumulate", "utils.training.precision.rounding")
 """What the course has for these exercises; it refuses to be called while an answer runs."""
 
 _MOST_VALUES = 4096
@@ -101,7 +101,7 @@ def _counts(part: np.ndarray) -> list[list[Any]]:
 
 
 def observe_product(answer: Answer, case: Facts) -> Facts:
-    from utils.exercises.lab05.engine import TensorEngine
+    from utils.labs.lab05.engine import TensorEngine
 
     a, b = inputs.operands(case)
     engine = TensorEngine()
@@ -124,7 +124,7 @@ def observe_product(answer: Answer, case: Facts) -> Facts:
 def observe_update(answer: Answer, case: Facts) -> Facts:
     import torch
 
-    from utils.exercises.lab05 import stalled
+    from utils.labs.lab05 import stalled
 
     dtypes: set[str] = set()
     steps = 0

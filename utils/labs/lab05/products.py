@@ -4,10 +4,10 @@ import random
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab05.engine import DEPTH
-from utils.exercises.lab05.inputs import operands
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab05.engine import DEPTH
+from utils.labs.lab05.inputs import operands
 
 TOLERANCE = 1e-6
 """Relative error of the product, in the Frobenius norm.

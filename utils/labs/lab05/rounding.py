@@ -6,9 +6,9 @@ infinity (mantissa 0), the exponent 0 holds the subnormal numbers.
 
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, times
-from utils.exercises.lab05.codes import KNOWN, code_of
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, times
+from utils.labs.lab05.codes import KNOWN, code_of
 
 ODD_FORMATS = ((3, 5), (4, 4), (5, 4), (5, 6), (6, 5), (6, 8))
 """Exponent and mantissa bits of formats that no library rounds to."""

@@ -5,9 +5,9 @@ import random
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
-from utils.exercises.lab05.inputs import tensors
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.lab05.inputs import tensors
 
 LARGEST = 240.0
 """Of e4m3 with infinities: exponents of all ones are taken, so it is 1.875 * 2**7."""

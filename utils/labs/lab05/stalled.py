@@ -3,7 +3,7 @@
 import torch
 import torch_xla
 
-from utils.exercises.lab05 import inputs
+from utils.labs.lab05 import inputs
 
 
 def train(update, case, watch=lambda weights: None):

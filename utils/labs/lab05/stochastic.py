@@ -13,9 +13,9 @@ import random
 import struct
 from typing import NamedTuple
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab05.shares import Share, why_biased
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab05.shares import Share, why_biased
 
 FALSE_ALARM = 1e-9
 """How often a check refuses a right answer, at most."""

@@ -4,9 +4,9 @@ import random
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab05.inputs import training
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab05.inputs import training
 
 TOLERANCE = 0.1
 """How far the last loss may lie from that of the same training in float64, in first losses.

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab06.device import TICK_S, call_ticks
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab06.device import TICK_S, call_ticks
 
 SHAPES = ((0, 3), (2, 6), (3, 9), (5, 20))
 """warmup and repeats; with an even and an odd number of samples."""

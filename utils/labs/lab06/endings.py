@@ -8,9 +8,9 @@ import threading
 import time
 from typing import Any
 
-from utils.exercises import Answer
-from utils.exercises.lab06.pipeline import Over, at_home, batch_of, known, number_of
-from utils.exercises.lab06.threads import Started
+from utils.labs import Answer
+from utils.labs.lab06.pipeline import Over, at_home, batch_of, known, number_of
+from utils.labs.lab06.threads import Started
 
 STILL_S = 0.03
 """Real seconds without a new batch after which a loader is taken to rest; three times as long as

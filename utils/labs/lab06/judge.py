@@ -1,7 +1,7 @@
 """The cases of lab 06 and what is right for them. The sandbox does not see it."""
 
-from utils.exercises import Judge
-from utils.exercises.lab06 import benches, loads, profiles, records, waits
+from utils.labs import Judge
+from utils.labs.lab06 import benches, loads, profiles, records, waits
 
 JUDGES = {
     "ex1": Judge(loads.load_cases, loads.judge_load, loads.load_words),

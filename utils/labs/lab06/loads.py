@@ -2,9 +2,9 @@
 
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.loading import Waits
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.training.loading import Waits
 
 LIMIT = 0.10
 """The largest share of waiting. A loader that keeps to the rules has less than 6 % in the cases

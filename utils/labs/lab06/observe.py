@@ -3,13 +3,13 @@
 import time
 from typing import Any
 
-from utils.exercises import Answer, Facts, Observer, called, limit
-from utils.exercises.lab06 import endings
-from utils.exercises.lab06.device import LazyDevice
-from utils.exercises.lab06.examples import ORDER
-from utils.exercises.lab06.pipeline import Pipeline, batch_of
-from utils.exercises.lab06.threads import gathered
-from utils.exercises.plain import describe, listed, number, numbers, text
+from utils.labs import Answer, Facts, Observer, called, limit
+from utils.labs.lab06 import endings
+from utils.labs.lab06.device import LazyDevice
+from utils.labs.lab06.examples import ORDER
+from utils.labs.lab06.pipeline import Pipeline, batch_of
+from utils.labs.lab06.threads import gathered
+from utils.labs.plain import describe, listed, number, numbers, text
 
 _MOST = 100
 """Items that are kept: more is wrong in any case."""
@@ -72,7 +72,7 @@ def observe_load(answer: Answer, case: Facts) -> Facts:
 
 def _real_share(load: Answer) -> float:
     """The smallest share of waiting of a few runs, by the clock of this machine."""
-    from utils.loading import Watched
+    from utils.training.loading import Watched
 
     def make(number: int) -> list[int]:
         time.sleep(REAL_MAKE_S)
@@ -95,7 +95,7 @@ def _real_share(load: Answer) -> float:
 def observe_waits(answer: Answer, case: Facts) -> Facts:
     names = ("load_ms", "work_ms", "workers", "prefetch")
     calls = [tuple(each[name] for name in names) for each in case["pipelines"]]
-    said = called.each("lab06.ex2", answer, calls, ("utils.loading",))
+    said = called.each("lab06.ex2", answer, calls, ("utils.training.loading",))
     return {"said": [numbers(listed(each, _MOST)) for each in said]}
 
 
@@ -127,7 +127,7 @@ def observe_bench(answer: Answer, case: Facts) -> Facts:
 
 def observe_profiles(answer: Answer, case: Facts) -> Facts:
     said = called.each(
-        "lab06.ex4", answer, [(each,) for each in case["profiles"]], ("utils.traces",)
+        "lab06.ex4", answer, [(each,) for each in case["profiles"]], ("utils.training.traces",)
     )
     return {"said": [_shares(each) for each in said]}
 
@@ -146,7 +146,7 @@ def _shares(said: Any) -> Facts | str:
 
 def observe_diagnoses(answer: Answer, case: Facts) -> Facts:
     said = called.each(
-        "lab06.ex5", answer, [(each,) for each in case["records"]], ("utils.loading",)
+        "lab06.ex5", answer, [(each,) for each in case["records"]], ("utils.training.loading",)
     )
     return {"said": [_diagnosis(each) for each in said]}
 

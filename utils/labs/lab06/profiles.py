@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab06.examples import KINDS, ORDER
-from utils.exercises.lab06.tapes import HOST, SECOND, Events, draw
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab06.examples import KINDS, ORDER
+from utils.labs.lab06.tapes import HOST, SECOND, Events, draw
 
 WEIGHTS = {"execute": 2, "compile": 1, "transfer": 1, "data": 1, "trace": 1}
 BOTTLENECK = 2

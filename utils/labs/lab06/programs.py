@@ -71,8 +71,8 @@ def _graphs() -> tuple[int, list[int]]:
 
 def recorded(program: _Program, after: Callable[[Any, int], None], loss_of: Any = None) -> Record:
     """Run a program. after: what it does at the end of a step, with the loss and its number."""
-    from utils.loading import Watched
-    from utils.meter import settle
+    from utils.training.loading import Watched
+    from utils.xla.meter import settle
 
     settle()
     watched = Watched(program.batches())

@@ -7,9 +7,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
-from utils.exercises.values import near
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.values import near
 
 WARM_UP = 3
 MOST = 0.25

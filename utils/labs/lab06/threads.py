@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from utils.interrupt import interrupt, settle
+from utils.nki.interrupt import interrupt, settle
 
 SLICE_S = 0.02
 PATIENCE = 15

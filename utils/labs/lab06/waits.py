@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.loading import predict
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.training.loading import predict
 
 Waits = list[float]
 GROUPS = {

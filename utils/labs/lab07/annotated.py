@@ -2,8 +2,8 @@
 
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
 
 TOLERANCE = 1e-4
 """How far an output may lie from float64, relative to the largest. Float32 sums of some hundred

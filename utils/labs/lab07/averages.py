@@ -3,10 +3,10 @@
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
-from utils.exercises.lab07.ranks import data
-from utils.exercises.truth import loss_and_gradients
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.lab07.ranks import data
+from utils.labs.truth import loss_and_gradients
 
 ROUGH = 3e-2
 """How far a gradient may lie from the right one, relative to the largest, to be the right average:

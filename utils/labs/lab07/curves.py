@@ -2,9 +2,9 @@
 
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
-from utils.exercises.lab07.scaling import (
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.lab07.scaling import (
     GOOD,
     chip_seconds,
     efficiency,
@@ -13,7 +13,7 @@ from utils.exercises.lab07.scaling import (
     truth,
     ways,
 )
-from utils.exercises.values import near
+from utils.labs.values import near
 
 TOLERANCE = 1e-6
 MISLEADING = ("weak scaling", "batch grown", "baseline")

@@ -1,7 +1,7 @@
 """The cases of lab 07 and what is right for them. The sandbox does not see it."""
 
-from utils.exercises import Judge
-from utils.exercises.lab07 import annotated, averages, curves, plans, predicted
+from utils.labs import Judge
+from utils.labs.lab07 import annotated, averages, curves, plans, predicted
 
 JUDGES = {
     "ex1": Judge(annotated.annotated_cases, annotated.judge_annotated, annotated.annotated_words),

@@ -1,13 +1,13 @@
 """A two-layer MLP on four virtual devices, and what the compiler makes of its annotations.
 
-What uses a device here runs in a process that `utils.spmd.run` starts, because devices have to be
+What uses a device here runs in a process that `utils.xla.spmd.run` starts, because devices have to be
 virtual before their first use.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from utils import spmd
+from utils.xla import spmd
 
 DEVICES = 4
 

@@ -5,11 +5,11 @@ What needs four devices, or ranks that may wait for ever, runs in a process of i
 
 from typing import Any
 
-from utils import fresh, spmd
-from utils.exercises import Answer, Facts, Observer, apart, called
-from utils.exercises.lab07 import mlp, ranks
-from utils.exercises.lab07.layouts import LAYOUTS, MESHES
-from utils.exercises.plain import describe, listed, number, text
+from utils.xla import fresh, spmd
+from utils.labs import Answer, Facts, Observer, apart, called
+from utils.labs.lab07 import mlp, ranks
+from utils.labs.lab07.layouts import LAYOUTS, MESHES
+from utils.labs.plain import describe, listed, number, text
 
 _MOST = 20
 """Items that are kept: more is wrong in any case."""
@@ -55,7 +55,7 @@ def _finite(value: float) -> float | None:
 def observe_predict(answer: Answer, case: Facts) -> Facts:
     sizes = case["sizes"]
     order = ("rows", "inputs", "hidden", "outputs")
-    shut = ("utils.fresh", "utils.spmd", "utils.exercises.lab07.mlp")
+    shut = ("utils.xla.fresh", "utils.xla.spmd", "utils.labs.lab07.mlp")
     (said,) = called.each("lab07.ex2", answer, [tuple(sizes[name] for name in order)], shut)
     compiled = None
     if case["compiled"]:
@@ -103,7 +103,7 @@ def _maybe(value: Any) -> Any:
 def observe_plans(answer: Answer, case: Facts) -> Facts:
     calls = [(each["model"], each["cluster"]) for each in case["questions"]]
     found = []
-    for said in called.each("lab07.ex4", answer, calls, ("utils.planner",)):
+    for said in called.each("lab07.ex4", answer, calls, ("utils.cost.planner",)):
         entries = _entries(said, "fits", "layout", "step_s")
         if isinstance(entries, dict):
             layout = entries["layout"]

@@ -6,7 +6,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from utils.exercises import Facts
+from utils.labs import Facts
 
 AXES = ("data", "tensor", "pipeline")
 Layout = tuple[int, int, int]

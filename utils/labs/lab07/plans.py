@@ -3,9 +3,9 @@
 import math
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab07.planning import (
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab07.planning import (
     AXES,
     Layout,
     allowed,
@@ -14,7 +14,7 @@ from utils.exercises.lab07.planning import (
     memory_gb,
     step,
 )
-from utils.exercises.values import near
+from utils.labs.values import near
 
 TOLERANCE = 1e-9
 MARGIN = 1.02

@@ -3,9 +3,9 @@
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.lab07.annotated import FLOAT32
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.lab07.annotated import FLOAT32
 
 WEIGHTS = {"A": 2, "B": 1, "C": 1, "D": 2, "E": 2}
 

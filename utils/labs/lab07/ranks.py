@@ -8,8 +8,8 @@ every other rank has ended, those who wait are told so.
 import threading
 from typing import Any
 
-from utils.exercises import Answer, Facts
-from utils.exercises.plain import describe, number
+from utils.labs import Answer, Facts
+from utils.labs.plain import describe, number
 
 _MOST_ROUNDS = 200
 _MOST_ITEMS = 2000

@@ -2,7 +2,7 @@
 wrong ways give for that number.
 """
 
-from utils.exercises import Facts
+from utils.labs import Facts
 
 BASELINE = 1.1
 """From how many times the compute of a sample on the first row is unfair."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from utils import fresh
+from utils.xla import fresh
 
 SHAPES = {"rows": (10, 6), "columns": (5, 9), "copies": (4, 3)}
 CUTS = {

@@ -3,9 +3,9 @@
 import math
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.values import Number, Ways, near, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.values import Number, Ways, near, right_values
 
 INTERVAL = 0.02
 """How far the interval may lie from the best one. Young's formula is off by more in all cases but
@@ -66,7 +66,7 @@ def write_hours(fleet: Facts) -> float:
 
 def lost_share(every: float, write: float, restart: float, rate: float) -> float:
     """The share of the hours that does not bring the training on."""
-    from utils.tco import failures
+    from utils.cost.tco import failures
 
     return 1 - every / failures.expected_hours(every, every, write, restart, rate)
 
@@ -78,14 +78,14 @@ def lost_per_day(fleet: Facts, every: float) -> float:
 
 
 def best_hours(fleet: Facts) -> float:
-    from utils.tco import failures
+    from utils.cost.tco import failures
 
     return failures.best_interval(write_hours(fleet), failures_per_hour(fleet))
 
 
 def hour_ways(fleet: Facts) -> Ways:
     """What wrong ways give for the best interval."""
-    from utils.tco.failures import best_interval as best
+    from utils.cost.tco.failures import best_interval as best
 
     write, rate, right = write_hours(fleet), failures_per_hour(fleet), best_hours(fleet)
     groups, spot = fleet["groups"], fleet["interruptions_per_day"] / 24

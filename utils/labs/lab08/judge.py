@@ -1,7 +1,7 @@
 """The cases of lab 08 and what is right for them. The sandbox does not see it."""
 
-from utils.exercises import Judge
-from utils.exercises.lab08 import intervals, resharding, resuming, storage
+from utils.labs import Judge
+from utils.labs.lab08 import intervals, resharding, resuming, storage
 
 JUDGES = {
     "ex1": Judge(resuming.kill_cases, resuming.judge_kills, resuming.kill_words),

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from utils.checkpoint.kills import die, killed_at_byte
-from utils.exercises import Answer, Facts
-from utils.exercises.closed import closed
-from utils.exercises.journal import Journal
-from utils.exercises.plain import describe
+from utils.training.checkpoint.kills import die, killed_at_byte
+from utils.labs import Answer, Facts
+from utils.labs.closed import closed
+from utils.labs.journal import Journal
+from utils.labs.plain import describe
 
 SHUT = tuple(
-    f"utils.checkpoint.{name}" for name in ("background", "files", "folder", "states", "training")
+    f"utils.training.checkpoint.{name}" for name in ("background", "files", "folder", "states", "training")
 )
 """What the course has for this already; `kills` stays open, because the check kills by it."""
 
@@ -105,7 +105,7 @@ def segment(
     """
     import torch
 
-    from utils.exercises.lab08.training import Run
+    from utils.labs.lab08.training import Run
 
     torch.set_num_threads(1)
     os.chdir(tempfile.mkdtemp(dir=journal.parent))  # a file outside of `path` is gone after a kill

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from utils import fresh
-from utils.exercises import Answer, Facts, Observer, apart, called, journal
-from utils.exercises.lab08 import killing, storing, writing
-from utils.exercises.lab08.tensors import index_of, region, wanted_by, whole
-from utils.exercises.plain import describe, listed, number, text
+from utils.xla import fresh
+from utils.labs import Answer, Facts, Observer, apart, called, journal
+from utils.labs.lab08 import killing, storing, writing
+from utils.labs.lab08.tensors import index_of, region, wanted_by, whole
+from utils.labs.plain import describe, listed, number, text
 
 SECONDS = 10.0
 """For one process of a check, which takes less than half a second."""
@@ -66,7 +66,7 @@ def observe_storage(latest: Answer, case: Facts) -> Facts:
 
 
 def observe_fleet(answer: Answer, case: Facts) -> Facts:
-    (said,) = called.each("lab08.ex3", answer, [(case["fleet"],)], ("utils.tco",))
+    (said,) = called.each("lab08.ex3", answer, [(case["fleet"],)], ("utils.cost.tco",))
     names = ("hours", "lost_per_day")
     if not isinstance(said, dict) or any(name not in said for name in names):
         missing = [n for n in names if n not in said] if isinstance(said, dict) else []
@@ -87,7 +87,7 @@ def observe_resharding(answer: Answer, case: Facts) -> Facts:
         )
         seen: Facts = {"raised": "", "tensors": None}
         try:
-            (said,) = called.each("lab08.ex4", answer, [asked], ("utils.checkpoint",))
+            (said,) = called.each("lab08.ex4", answer, [asked], ("utils.training.checkpoint",))
         except ValueError as error:
             # Asked for where something is missing; a mistake elsewhere.
             if case["lost"] is None:

@@ -4,9 +4,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
-from utils.exercises.lab08.tensors import region, whole
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.lab08.tensors import region, whole
 
 FILES, RANKS = 4, 2
 STATES = ("", ".exp_avg", ".exp_avg_sq")

@@ -3,8 +3,8 @@
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
 
 PARTS = {
     "weights": "the weights",

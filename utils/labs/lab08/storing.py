@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from utils.exercises import Answer, Facts
-from utils.exercises.closed import closed
-from utils.exercises.plain import describe, number
+from utils.labs import Answer, Facts
+from utils.labs.closed import closed
+from utils.labs.plain import describe, number
 
-SHUT = ("utils.checkpoint.background", "utils.checkpoint.files", "utils.checkpoint.folder")
+SHUT = ("utils.training.checkpoint.background", "utils.training.checkpoint.files", "utils.training.checkpoint.folder")
 FOREIGN = ("notes.txt", "core", ".nfs0000000001")
 """Files of somebody else that may lie in the folder."""
 

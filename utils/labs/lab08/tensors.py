@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.exercises import Facts
+from utils.labs import Facts
 
 
 def whole(seed: int, name: str, shape: list[int], dtype: str) -> Any:

@@ -6,7 +6,7 @@ Each is right in what it wants. Nothing here judges.
 import nki.isa as nisa
 import nki.language as nl
 
-from utils.exercises.lab09.rules import RULES
+from utils.labs.lab09.rules import RULES
 
 __all__ = ["RULES", "a", "b", "c", "d"]
 

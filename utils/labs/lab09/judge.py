@@ -1,7 +1,7 @@
 """The judges of lab 09. Runs apart from the answers, with numbers that they never see."""
 
-from utils.exercises import Judge
-from utils.exercises.lab09 import mended, norm, rows, sums
+from utils.labs import Judge
+from utils.labs.lab09 import mended, norm, rows, sums
 
 JUDGES = {
     "ex1": Judge(rows.sizes, rows.judge_add, rows.words),

@@ -4,11 +4,11 @@ import random
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.lab09.rows import drawn
-from utils.exercises.lab09.rules import RULES
-from utils.exercises.replayed import farthest, generator, replayed
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.lab09.rows import drawn
+from utils.labs.lab09.rules import RULES
+from utils.labs.replayed import farthest, generator, replayed
 
 BROKEN_RULE = {
     "a": ("partitions",),

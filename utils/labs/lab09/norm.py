@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.lab09.rows import CLOSE, ONCE, TILE, TOLERANCE, drawn, sizes
-from utils.exercises.replayed import (
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.lab09.rows import CLOSE, ONCE, TILE, TOLERANCE, drawn, sizes
+from utils.labs.replayed import (
     Replayed,
     close_to,
     farthest,

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from utils.exercises import Answer, Facts, Observer
-from utils.exercises.kernels import recorded
-from utils.exercises.plain import describe
+from utils.labs import Answer, Facts, Observer
+from utils.labs.kernels import recorded
+from utils.labs.plain import describe
 
-READY_MADE = tuple(f"utils.simulator.language.reductions.{n}" for n in ("softmax", "rms_norm"))
+READY_MADE = tuple(f"utils.nki.simulator.language.reductions.{n}" for n in ("softmax", "rms_norm"))
 """What would be a whole answer; it refuses to be called while one runs."""
 
 

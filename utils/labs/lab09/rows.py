@@ -5,9 +5,9 @@ import random
 import ml_dtypes
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.replayed import (
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.replayed import (
     Replayed,
     close_to,
     few_bytes,
@@ -226,8 +226,8 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 def engine_passes(run: Replayed, case: Facts) -> float:
     """Elements that the compute engines wrote or reduced, over the elements of x."""
-    from utils.simulator.enums import engine
-    from utils.simulator.tensor import Tensor
+    from utils.nki.simulator.enums import engine
+    from utils.nki.simulator.tensor import Tensor
 
     work = 0
     for each in run.program.instructions:

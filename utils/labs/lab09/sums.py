@@ -4,10 +4,10 @@ import random
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab09.rows import TILE, drawn
-from utils.exercises.replayed import (
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab09.rows import TILE, drawn
+from utils.labs.replayed import (
     Replayed,
     close_to,
     generator,
@@ -88,8 +88,8 @@ def _multiplied(run: Replayed) -> int:
 
 def _evicted(run: Replayed) -> int:
     """Columns of results that engines read from PSUM: a value for each, in whatever partitions."""
-    from utils.simulator.enums import MemoryRegion, engine
-    from utils.simulator.uses import tensors_of
+    from utils.nki.simulator.enums import MemoryRegion, engine
+    from utils.nki.simulator.uses import tensors_of
 
     columns = 0
     for each in run.program.instructions:

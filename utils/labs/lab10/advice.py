@@ -3,9 +3,9 @@
 import functools
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.lab10.reading import ACTIONS, summary
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.lab10.reading import ACTIONS, summary
 
 EACH = 2
 """Profiles of each kind in a case."""
@@ -22,12 +22,12 @@ LOOK = {
 @functools.cache
 def profiles() -> tuple[tuple[str, dict[str, float]], ...]:
     """What mends each variant, and what its profile says."""
-    from utils import simulator
+    from utils.nki import simulator
 
     simulator.use()
-    from utils.exercises.lab10.variants import variants
-    from utils.simulator.arrays import Shape
-    from utils.simulator.profile import profile
+    from utils.labs.lab10.variants import variants
+    from utils.nki.simulator.arrays import Shape
+    from utils.nki.simulator.profile import profile
 
     return tuple(
         (

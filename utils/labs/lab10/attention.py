@@ -4,13 +4,13 @@ import random
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab10 import timed
-from utils.exercises.lab10.bounds import DEPTH, SIZE, attention_sizes, over_bound
-from utils.exercises.lab10.slow import why
-from utils.exercises.lab10.timed import case_of, drawn, on_one_core
-from utils.exercises.replayed import Replayed, generator, nothing, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab10 import timed
+from utils.labs.lab10.bounds import DEPTH, SIZE, attention_sizes, over_bound
+from utils.labs.lab10.slow import why
+from utils.labs.lab10.timed import case_of, drawn, on_one_core
+from utils.labs.replayed import Replayed, generator, nothing, right_values
 
 STEPS = {"on the chip": (6.8, 1), "overlapped": (4.4, 2)}
 """Name to times the bound and weight. At 2048 positions, measured on 21 November: scores and

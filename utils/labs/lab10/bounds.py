@@ -8,7 +8,7 @@ Maxima, transposes and latencies come on top, so no kernel reaches it.
 from collections.abc import Callable
 from typing import Any
 
-from utils.shown import Shown, columns, html_table
+from utils.course.shown import Shown, columns, html_table
 
 DEPTH = 128
 """Elements of a query."""
@@ -25,10 +25,10 @@ def attention_sizes(size: int = SIZE) -> Sizes:
 
 def attention_bound(size: int = SIZE) -> dict[str, float]:
     """Seconds that each engine needs at least for one head of `size` positions on Trainium2."""
-    from utils import roofline
-    from utils.hardware import machine
-    from utils.simulator.enums import engine
-    from utils.simulator.target import target
+    from utils.chip import roofline
+    from utils.chip.hardware import machine
+    from utils.nki.simulator.enums import engine
+    from utils.nki.simulator.target import target
 
     core, chip = machine("trainium2", "core"), target("trn2")
     work = roofline.attention(1, 1, size, DEPTH)
@@ -50,12 +50,12 @@ def leaderboard(**kernels: Callable[..., Any]) -> Shown:
     kernels: a name for the table to a kernel of q, k and v as in exercise 6. Only time is looked
     at: whether the results are right is what the check says.
     """
-    from utils import simulator
+    from utils.nki import simulator
 
     simulator.use()
-    from utils.kernels.attention import flash_attention
-    from utils.simulator.arrays import Shape
-    from utils.simulator.profile import profile
+    from utils.nki.kernels.attention import flash_attention
+    from utils.nki.simulator.arrays import Shape
+    from utils.nki.simulator.profile import profile
 
     sizes = [Shape(*each) for each in attention_sizes()]
     bound = max(attention_bound().values())

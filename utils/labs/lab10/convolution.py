@@ -4,12 +4,12 @@ import random
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import not_judged
-from utils.exercises.lab10 import timed
-from utils.exercises.lab10.slow import why
-from utils.exercises.lab10.timed import case_of, drawn, on_one_core
-from utils.exercises.replayed import Replayed, generator, nothing, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import not_judged
+from utils.labs.lab10 import timed
+from utils.labs.lab10.slow import why
+from utils.labs.lab10.timed import case_of, drawn, on_one_core
+from utils.labs.replayed import Replayed, generator, nothing, right_values
 
 WEIGHTS = {"values": 4, "HBM traffic": 2, "over the bound": 2}
 TOLERANCE = 1e-5
@@ -70,7 +70,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
 
 def bound(case: Facts) -> float:
     """Seconds of the convolution's FLOP at the Tensor Engine's peak."""
-    from utils.hardware import machine
+    from utils.chip.hardware import machine
 
     (_, high, wide), (_, _, inputs, outputs), _ = (each[0] for each in case["arguments"])
     flop = 2.0 * 9 * inputs * outputs * (high - 2) * (wide - 2)

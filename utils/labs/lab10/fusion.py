@@ -5,12 +5,12 @@ import random
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import not_judged
-from utils.exercises.lab10 import timed
-from utils.exercises.lab10.slow import why
-from utils.exercises.lab10.timed import case_of, drawn, on_one_core
-from utils.exercises.replayed import Replayed, generator, nothing, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import not_judged
+from utils.labs.lab10 import timed
+from utils.labs.lab10.slow import why
+from utils.labs.lab10.timed import case_of, drawn, on_one_core
+from utils.labs.replayed import Replayed, generator, nothing, right_values
 
 WEIGHTS = {"values": 3, "HBM traffic": 2, "speed, fused": 2, "speed, balanced": 1}
 TOLERANCE = 2e-5
@@ -85,12 +85,12 @@ def gated_norm(x: np.ndarray, gate: np.ndarray, weight: np.ndarray, epsilon: flo
 @functools.cache
 def given_seconds(rows: int, columns: int) -> float:
     """The estimate for the given kernel."""
-    from utils import simulator
+    from utils.nki import simulator
 
     simulator.use()
-    from utils.exercises.lab10 import given
-    from utils.simulator.arrays import Shape
-    from utils.simulator.profile import profile
+    from utils.labs.lab10 import given
+    from utils.nki.simulator.arrays import Shape
+    from utils.nki.simulator.profile import profile
 
     x = Shape((rows, columns), "float32")
     weight = Shape((columns,), "float32")

@@ -1,8 +1,8 @@
 """The judges of lab 10. Runs apart from the answers, with numbers that they never see."""
 
-from utils.exercises import Judge
-from utils.exercises.lab10 import advice, attention, convolution, fusion, products
-from utils.exercises.lab10.timed import words
+from utils.labs import Judge
+from utils.labs.lab10 import advice, attention, convolution, fusion, products
+from utils.labs.lab10.timed import words
 
 JUDGES = {
     "ex1": Judge(products.sizes, products.judge_traffic, words),

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from utils.exercises import Answer, Facts, Observer
-from utils.exercises.closed import closed
-from utils.exercises.kernels import recorded
-from utils.exercises.plain import describe
+from utils.labs import Answer, Facts, Observer
+from utils.labs.closed import closed
+from utils.labs.kernels import recorded
+from utils.labs.plain import describe
 
-LANGUAGE = "utils.simulator.language"
+LANGUAGE = "utils.nki.simulator.language"
 PRODUCT = (f"{LANGUAGE}.transfer.matmul",)
-NORMS = ("utils.exercises.lab10.given", f"{LANGUAGE}.reductions.rms_norm")
-TRUTHS = ("utils.exercises.lab10.advice",)
+NORMS = ("utils.labs.lab10.given", f"{LANGUAGE}.reductions.rms_norm")
+TRUTHS = ("utils.labs.lab10.advice",)
 SOFTMAX = (f"{LANGUAGE}.reductions.softmax",)
 """What would be a whole answer; it refuses to be called while one runs."""
 LONGEST = 20

@@ -4,13 +4,13 @@ import random
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import not_judged
-from utils.exercises.lab10 import timed
-from utils.exercises.lab10.reading import over_least
-from utils.exercises.lab10.slow import why
-from utils.exercises.lab10.timed import case_of, drawn, on_one_core
-from utils.exercises.replayed import Replayed, generator, nothing, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import not_judged
+from utils.labs.lab10 import timed
+from utils.labs.lab10.reading import over_least
+from utils.labs.lab10.slow import why
+from utils.labs.lab10.timed import case_of, drawn, on_one_core
+from utils.labs.replayed import Replayed, generator, nothing, right_values
 
 BF16 = "bfloat16"
 TOLERANCE = 1e-5
@@ -76,7 +76,7 @@ def judge_fast(case: Facts, facts: Facts) -> list[Criterion]:
 
 def mfu(case: Facts, run: Replayed) -> float:
     """Share of the Tensor Engine's peak, by the FLOP that the product needs."""
-    from utils.hardware import machine
+    from utils.chip.hardware import machine
 
     (depth, rows), (_, columns) = (each[0] for each in case["arguments"])
     flop = 2.0 * depth * rows * columns

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from utils.simulator.profile import Profile
-    from utils.simulator.program import Program
+    from utils.nki.simulator.profile import Profile
+    from utils.nki.simulator.program import Program
 
 ACTIONS = {
     "block": "keep what was loaded for more products: arguments come from HBM several times",
@@ -22,10 +22,10 @@ def moved(program: "Program") -> dict[str, int]:
     """Bytes that transfers read of arguments, wrote to results, and moved of anything else in HBM,
     which is between two parts of the kernel: "arguments", "results", "between".
     """
-    from utils.simulator.enums import engine
-    from utils.simulator.operands import HBM
-    from utils.simulator.tensor import Tensor
-    from utils.simulator.uses import returned_tensors
+    from utils.nki.simulator.enums import engine
+    from utils.nki.simulator.operands import HBM
+    from utils.nki.simulator.tensor import Tensor
+    from utils.nki.simulator.uses import returned_tensors
 
     arguments = {id(each) for each in program.inputs}
     results = {id(each.storage) for each in returned_tensors(program)}
@@ -51,7 +51,7 @@ def over_least(program: "Program") -> float:
     """Bytes moved to and from HBM over the sizes of the arguments and results. What goes to HBM and
     back in between is not needed.
     """
-    from utils.simulator.uses import returned_tensors
+    from utils.nki.simulator.uses import returned_tensors
 
     least = sum(each.size_bytes for each in program.inputs)
     least += sum(each.size * each.itemsize for each in returned_tensors(program))

@@ -3,8 +3,8 @@
 from statistics import median
 from typing import Any
 
-from utils.exercises.lab10.reading import moved, over_least, waited
-from utils.exercises.replayed import Replayed
+from utils.labs.lab10.reading import moved, over_least, waited
+from utils.labs.replayed import Replayed
 
 NAMES = {
     "tensor": "Tensor Engine",
@@ -102,7 +102,7 @@ def _off_the_busiest(profile: Any) -> tuple[str, str, int, float]:
 
 def _bytes(run: Replayed) -> int:
     """Bytes of the transfer in the middle."""
-    from utils.simulator.enums import engine
+    from utils.nki.simulator.enums import engine
 
     sizes = [
         each.args[name].size * each.args[name].itemsize

@@ -3,10 +3,10 @@
 import ml_dtypes
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.lab10.reading import over_least
-from utils.exercises.replayed import Replayed, replayed
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.lab10.reading import over_least
+from utils.labs.replayed import Replayed, replayed
 
 LATER = "not at this size"
 Argument = tuple[tuple[int, ...], str]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
-from utils.exercises.lab11 import nested
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.lab11 import nested
 
 TOLERANCE = 1e-5
 """How far an output may lie from what it was, relative to the largest of them above 1.

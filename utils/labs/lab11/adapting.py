@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from utils.exercises import Answer, Facts
-from utils.exercises.closed import closed
-from utils.exercises.lab11 import nested
-from utils.exercises.lab11.settings import SHUT
-from utils.exercises.plain import describe, number
+from utils.labs import Answer, Facts
+from utils.labs.closed import closed
+from utils.labs.lab11 import nested
+from utils.labs.lab11.settings import SHUT
+from utils.labs.plain import describe, number
 
 
 def adapted(add_lora: Answer, merge: Answer, layer: Any, case: Facts) -> Facts:

@@ -4,12 +4,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from utils.exercises import Answer, Facts
-from utils.exercises.closed import closed
-from utils.exercises.lab11.settings import SHUT
-from utils.exercises.plain import numbers
-from utils.exercises.watch import Grown, Steps, compiles, counts
-from utils.meter import Meter
+from utils.labs import Answer, Facts
+from utils.labs.closed import closed
+from utils.labs.lab11.settings import SHUT
+from utils.labs.plain import numbers
+from utils.labs.watch import Grown, Steps, compiles, counts
+from utils.xla.meter import Meter
 
 MOST_SHAPES = 200
 MOST_COMPILES = 14
@@ -104,7 +104,7 @@ def compile_the_rest(count: int) -> None:
     import torch
     import torch_xla
 
-    from utils.meter import settle
+    from utils.xla.meter import settle
 
     device = torch_xla.device()
     losses = [torch.full((1,), 0.5).to(device).sum() for _ in range(count)]

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from utils.exercises import Answer, Facts
-from utils.exercises.lab11 import decoder
-from utils.exercises.lab11.entered import measured
-from utils.exercises.plain import describe, number
+from utils.labs import Answer, Facts
+from utils.labs.lab11 import decoder
+from utils.labs.lab11.entered import measured
+from utils.labs.plain import describe, number
 
 
 def generating(generate: Answer, case: Facts) -> Facts:

@@ -1,7 +1,7 @@
 """The cases of lab 11 and what is right for them. The sandbox does not see it."""
 
-from utils.exercises import Judge
-from utils.exercises.lab11 import adapters, loops, swaps, texts
+from utils.labs import Judge
+from utils.labs.lab11 import adapters, loops, swaps, texts
 
 JUDGES = {
     "ex1": Judge(adapters.lora_cases, adapters.judge_lora, adapters.lora_words),

@@ -3,8 +3,8 @@
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import (
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import (
     criterion,
     did_nothing,
     executions,
@@ -12,7 +12,7 @@ from utils.exercises.criteria import (
     right_numbers,
     times,
 )
-from utils.exercises.lab11 import truth, tuned
+from utils.labs.lab11 import truth, tuned
 
 TOLERANCE = 2e-5
 """How far a loss may lie from the one computed in float64.

@@ -1,9 +1,9 @@
 """What the checks of lab 11 take from an answer."""
 
 SHUT = (
-    "utils.finetune.lora",
-    "utils.finetune.decoding",
-    "utils.finetune.outside",
-    "utils.finetune.weekly",
+    "utils.training.finetune.lora",
+    "utils.training.finetune.decoding",
+    "utils.training.finetune.outside",
+    "utils.training.finetune.weekly",
 )
 """What the course has of its own for this lab: closed to every answer."""

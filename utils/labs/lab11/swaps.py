@@ -2,15 +2,15 @@
 
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import (
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import (
     criterion,
     did_nothing,
     not_judged,
     right_numbers,
     times,
 )
-from utils.exercises.lab11 import truth
+from utils.labs.lab11 import truth
 
 TOLERANCE = 2e-5
 """How far a loss may lie from the one computed in float64: as in exercises 2 and 3, whose model

@@ -2,10 +2,10 @@
 
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, did_nothing, not_judged, times
-from utils.exercises.lab11.decoder import IDS
-from utils.exercises.lab11.truth import written
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, did_nothing, not_judged, times
+from utils.labs.lab11.decoder import IDS
+from utils.labs.lab11.truth import written
 
 BUCKET = 32
 """No prompt is longer, so it can be padded to this."""

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from utils.exercises import Answer, Facts
-from utils.exercises.lab11 import tuned
-from utils.exercises.lab11.entered import compile_the_rest, measured
-from utils.exercises.plain import number
+from utils.labs import Answer, Facts
+from utils.labs.lab11 import tuned
+from utils.labs.lab11.entered import compile_the_rest, measured
+from utils.labs.plain import number
 
 
 def tuning(fine_tune: Answer, case: Facts) -> Facts:

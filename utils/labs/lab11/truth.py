@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from utils.exercises import Facts
-from utils.exercises.lab11 import decoder, tuned
+from utils.labs import Facts
+from utils.labs.lab11 import decoder, tuned
 
 Weighted = tuple[Any, Any, float]
 """Inputs and targets of a micro-batch, and the factor of the sum of its losses."""

@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
-from utils.exercises.lab12.service import TICK_S, TRAITS, Call, Service, replayed
-from utils.exercises.lab12.trapping import NAMES, judge_traps
-from utils.exercises.values import near
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.lab12.service import TICK_S, TRAITS, Call, Service, replayed
+from utils.labs.lab12.trapping import NAMES, judge_traps
+from utils.labs.values import near
 
 TOLERANCE = 1e-9
 """The clock is exact; a percentile of its times in float64 is off by 1e-16."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from utils.exercises.lab12.models import NAMES
+from utils.labs.lab12.models import NAMES
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab12 import draws
-from utils.exercises.lab12.queues import by_mean, latencies, p99, possible, smallest, truth
-from utils.exercises.values import Ways, near, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab12 import draws
+from utils.labs.lab12.queues import by_mean, latencies, p99, possible, smallest, truth
+from utils.labs.values import Ways, near, right_values
 
 TOLERANCE = 1e-9
 WEIGHTS = {"servers": 3, "p99": 2, "after a loss": 3}

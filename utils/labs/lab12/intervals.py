@@ -11,9 +11,9 @@ from functools import cache
 
 import numpy as np
 
-from utils.exercises import Facts
-from utils.exercises.lab12 import draws
-from utils.exercises.values import Ways, near
+from utils.labs import Facts
+from utils.labs.lab12 import draws
+from utils.labs.values import Ways, near
 
 TOLERANCE = 1e-9
 Ends = tuple[float | None, float | None]

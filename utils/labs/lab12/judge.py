@@ -1,7 +1,7 @@
 """The cases of lab 12 and what is right for them. The sandbox does not see it."""
 
-from utils.exercises import Judge
-from utils.exercises.lab12 import benches, fleets, layers, omitted, quantiles
+from utils.labs import Judge
+from utils.labs.lab12 import benches, fleets, layers, omitted, quantiles
 
 JUDGES = {
     "ex1": Judge(benches.bench_cases, benches.judge_bench, benches.bench_words),

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.values import near
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.values import near
 
 TOLERANCE = 1e-3
 """For numbers of the logits: the same call of the model gives the same bits, and float64 is off by
@@ -38,7 +38,7 @@ def model_cases(rng: random.Random) -> list[Facts]:
 
 
 def _model(rng: random.Random, fault: str) -> Facts:
-    from utils.exercises.lab12.models import FAULTS
+    from utils.labs.lab12.models import FAULTS
 
     return {
         "seed": rng.randrange(10**6),
@@ -77,14 +77,14 @@ def divergence(first: np.ndarray, second: np.ndarray) -> float:
 
 def _genuine(case: Facts, observed: list[Any]) -> bool:
     """Whether the logits are those of these models: nothing in torch was replaced."""
-    from utils.exercises.lab12.models import one_thread
+    from utils.labs.lab12.models import one_thread
 
     with one_thread():
         return all(_same(each, said) for each, said in zip(case["models"], observed, strict=True))
 
 
 def _same(model: Facts, observed: Any) -> bool:
-    from utils.exercises.lab12.models import reference, with_fault
+    from utils.labs.lab12.models import reference, with_fault
 
     first, x = reference(model["seed"], model["offset"])
     second = with_fault(first, model["module"], model["fault"])
@@ -197,7 +197,7 @@ def _modules(name: str, asked: Asked) -> Criterion:
 
 
 def _why(model: Facts, said: str | None) -> str:
-    from utils.exercises.lab12.models import NAMES
+    from utils.labs.lab12.models import NAMES
 
     right = model["module"]
     if said is None:

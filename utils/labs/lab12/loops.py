@@ -7,7 +7,7 @@ A log is what `draws.closed_log` gives.
 import statistics
 from collections.abc import Callable
 
-from utils.exercises import Facts
+from utils.labs import Facts
 
 
 def sent(log: Facts) -> list[float]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.lab12 import draws
-from utils.exercises.values import Ways, near, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.lab12 import draws
+from utils.labs.values import Ways, near, right_values
 
 TOLERANCE = 1e-9
 WEIGHT = 3

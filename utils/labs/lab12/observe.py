@@ -7,14 +7,14 @@ import copy
 from collections.abc import Set
 from typing import Any
 
-from utils.exercises import Answer, Facts, Observer, called, limit
-from utils.exercises.closed import closed
-from utils.exercises.lab12 import draws
-from utils.exercises.lab12.doors import doors
-from utils.exercises.lab12.service import Front, Service
-from utils.exercises.plain import describe, listed, number, numbers, text
+from utils.labs import Answer, Facts, Observer, called, limit
+from utils.labs.closed import closed
+from utils.labs.lab12 import draws
+from utils.labs.lab12.doors import doors
+from utils.labs.lab12.service import Front, Service
+from utils.labs.plain import describe, listed, number, numbers, text
 
-_SHUT = ("utils.bench", "utils.serving")
+_SHUT = ("utils.serving.bench", "utils.serving")
 _MOST = 400
 """Items that are kept: more is wrong in any case."""
 
@@ -155,7 +155,7 @@ _REPORTS_S = 20.0
 
 def observe_reports(answer: Answer, case: Facts) -> Facts:
     """What is said of each model, and its logits, computed before the answer is called."""
-    from utils.exercises.lab12 import compiled, models
+    from utils.labs.lab12 import compiled, models
 
     with models.one_thread():
         made = [_model(each) for each in case["models"]]
@@ -164,7 +164,7 @@ def observe_reports(answer: Answer, case: Facts) -> Facts:
         calls = [(reference, x) for reference, _, x in made]
         del made
 
-        with doors(*behind) as opened, closed("lab12.ex5", *_SHUT, "utils.parity"):
+        with doors(*behind) as opened, closed("lab12.ex5", *_SHUT, "utils.xla.parity"):
             del behind
             pairs = [compiled.Compiled(*two) for two in zip(opened[::2], opened[1::2], strict=True)]
             asked = [(a, b, x) for (a, x), b in zip(calls, pairs, strict=True)]
@@ -178,7 +178,7 @@ def _model(case: Facts) -> tuple[Any, Any, Any]:
     """The reference, the compiled model and the inputs. Every program of the model is compiled,
     so that the time of an answer is its own.
     """
-    from utils.exercises.lab12 import compiled, models
+    from utils.labs.lab12 import compiled, models
 
     reference, x = models.reference(case["seed"], case["offset"])
     changed = models.with_fault(reference, case["module"], case["fault"])

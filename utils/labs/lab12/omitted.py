@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab12 import draws
-from utils.exercises.lab12.loops import WAYS, filled, open_loop, sent
-from utils.exercises.values import near
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab12 import draws
+from utils.labs.lab12.loops import WAYS, filled, open_loop, sent
+from utils.labs.values import near
 
 TOLERANCE = 1e-9
 WEIGHTS = {"closed loop": 1, "one slot": 3, "several slots": 2, "open loop": 1}

@@ -3,10 +3,10 @@
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab12 import draws
-from utils.exercises.lab12.intervals import (
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab12 import draws
+from utils.labs.lab12.intervals import (
     END_WAYS,
     LINEAR,
     TOLERANCE,
@@ -18,8 +18,8 @@ from utils.exercises.lab12.intervals import (
     value,
     value_ways,
 )
-from utils.exercises.lab12.merging import judge_merged, worker_cases
-from utils.exercises.values import near, right_values
+from utils.labs.lab12.merging import judge_merged, worker_cases
+from utils.labs.values import near, right_values
 
 CLEAR = 1e-6
 """By how much a probability has to lie from its limit: no order of sums may decide a rank."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from utils.exercises import Facts
-from utils.exercises.lab12 import draws
+from utils.labs import Facts
+from utils.labs.lab12 import draws
 
 
 def played(

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.lab12.service import TRAITS
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.lab12.service import TRAITS
 
 NAMES = "traps"
 

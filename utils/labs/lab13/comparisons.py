@@ -4,8 +4,8 @@ import datetime
 import random
 from collections.abc import Sequence
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
 
 GROUPS: dict[str, tuple[int, tuple[str, ...]]] = {
     "circumstances": (2, ("region", "purchase", "currency", "old price")),

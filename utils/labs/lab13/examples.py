@@ -1,6 +1,6 @@
 """Inputs as the exercises of lab 13 get them, to look at in the notebook. All of it is invented."""
 
-from utils.exercises.lab13.models import credited
+from utils.labs.lab13.models import credited
 
 JOB = {
     "billion_tokens": 3.6,

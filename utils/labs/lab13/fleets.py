@@ -4,9 +4,9 @@ import math
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.values import Ways, near, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.values import Ways, near, right_values
 
 TOLERANCE = 1e-9
 HOUR = 3600.0

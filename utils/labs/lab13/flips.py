@@ -4,8 +4,8 @@ import math
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
 
 AGREE = 1e-6
 """How far apart the two costs may lie where they are said to agree, relative to them: what finds a

@@ -1,7 +1,7 @@
 """The cases of lab 13 and what is right for them. The sandbox does not see it."""
 
-from utils.exercises import Judge
-from utils.exercises.lab13 import comparisons, fleets, flips, ranking, runs, saving
+from utils.labs import Judge
+from utils.labs.lab13 import comparisons, fleets, flips, ranking, runs, saving
 
 JUDGES = {
     "ex1": Judge(runs.job_cases, runs.judge_jobs, runs.job_words),

@@ -6,9 +6,9 @@ The course's own cost model is closed while an answer runs.
 from collections.abc import Set
 from typing import Any
 
-from utils.exercises import Answer, Facts, Observer, called
-from utils.exercises.lab13.models import MODELS
-from utils.exercises.plain import describe, listed, number, numbers, text
+from utils.labs import Answer, Facts, Observer, called
+from utils.labs.lab13.models import MODELS
+from utils.labs.plain import describe, listed, number, numbers, text
 
 _MOST = 40
 """Items that are kept: more is wrong in any case."""
@@ -19,7 +19,7 @@ FACTOR = 7
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models."""
-    said = called.each(f"lab13.{exercise}", answer, calls, ("utils.tco",))
+    said = called.each(f"lab13.{exercise}", answer, calls, ("utils.cost.tco",))
     return [_listed(each) for each in said]
 
 

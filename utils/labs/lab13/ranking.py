@@ -3,10 +3,10 @@
 import random
 from collections.abc import Callable
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab13.models import MODELS
-from utils.exercises.values import near, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab13.models import MODELS
+from utils.labs.values import near, right_values
 
 TOLERANCE = 1e-9
 Ranges = dict[str, list[float]]

@@ -3,10 +3,10 @@
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab13.observe import FACTOR
-from utils.exercises.values import Ways, near, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab13.observe import FACTOR
+from utils.labs.values import Ways, near, right_values
 
 PER_CASE = 10
 TOLERANCE = 1e-9

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.values import Number, Ways, near, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.values import Number, Ways, near, right_values
 
 TOLERANCE = 1e-9
 BEST = 0.01

@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from utils.decision.findings import DYNAMIC, OWN, PACKAGED
-from utils.decision.questions import KERNELS, SHAPES
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
+from utils.cost.decision.findings import DYNAMIC, OWN, PACKAGED
+from utils.cost.decision.questions import KERNELS, SHAPES
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
 
 SCALES = {"kernels": KERNELS, "shapes": SHAPES}
 OTHERS = ("cuda-call", "scalar-read", "amp-cuda", "device-string", "pin-memory")

@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-from utils.exercises import Facts
-from utils.exercises.lab14.deciding import right
-from utils.exercises.lab14.examples import STEPS
+from utils.labs import Facts
+from utils.labs.lab14.deciding import right
+from utils.labs.lab14.examples import STEPS
 
 TERMS = ("items", "accepted", "precision", "region", "purchase", "date")
 """What has to be the same on both sides of a benchmark."""

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from utils.decision import VERDICTS, AnswerError, Answers, Decision, Saving, decide, judged
-from utils.decision.findings import NOTHING
-from utils.decision.flips import decided
-from utils.decision.questions import QUESTIONS
-from utils.decision.rules import ROWS
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab14.examples import COSTS, GIVEN
+from utils.cost.decision import VERDICTS, AnswerError, Answers, Decision, Saving, decide, judged
+from utils.cost.decision.findings import NOTHING
+from utils.cost.decision.flips import decided
+from utils.cost.decision.questions import QUESTIONS
+from utils.cost.decision.rules import ROWS
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab14.examples import COSTS, GIVEN
 
 Right = tuple[tuple[Any, ...], str]
 """What is accepted as an answer, the first of it best; and the words of the text that say it. Of

@@ -3,15 +3,15 @@
 from functools import cache
 from typing import Any
 
-from utils.decision import VERDICTS, AnswerError, judged
-from utils.decision.case import Case
-from utils.decision.findings import NOTHING
-from utils.decision.flips import decided, money_flips
-from utils.decision.questions import QUESTIONS
-from utils.decision.rules import outcome
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.lab14.deciding import CASES, decision, right, saving
+from utils.cost.decision import VERDICTS, AnswerError, judged
+from utils.cost.decision.case import Case
+from utils.cost.decision.findings import NOTHING
+from utils.cost.decision.flips import decided, money_flips
+from utils.cost.decision.questions import QUESTIONS
+from utils.cost.decision.rules import outcome
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.lab14.deciding import CASES, decision, right, saving
 
 WORKLOAD = ("task", "architecture", "framework", "runs_per_year", "spend_per_year")
 """Fields that say what the workload is: with another answer it is another workload."""

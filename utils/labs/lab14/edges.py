@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
 
 WIDTH = 0.02
 """No verdict holds over less than this share of what is allowed."""

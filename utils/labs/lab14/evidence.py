@@ -4,9 +4,9 @@ import datetime
 import random
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab14.examples import ITEMS
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab14.examples import ITEMS
 
 OPEN, DONE, FAILED = "open", "done", "failed"
 STATES = (OPEN, DONE, FAILED)

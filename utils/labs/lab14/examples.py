@@ -57,7 +57,7 @@ COSTS = {
     "railway": (0.05, 0.2, 0.35, 0.97, 110_000),
     "brewery": (-0.15, 0.04, 0.2, 0.63, 16_000),
 }
-"""What a comparison of costs says: `utils.decision.Saving(*COSTS[name])`."""
+"""What a comparison of costs says: `utils.cost.decision.Saving(*COSTS[name])`."""
 
 
 def two_edges(value: float) -> str:

@@ -1,7 +1,7 @@
 """The cases of lab 14 and what is right for them. The sandbox does not see it."""
 
-from utils.exercises import Judge
-from utils.exercises.lab14 import (
+from utils.labs import Judge
+from utils.labs.lab14 import (
     audits,
     deciding,
     defending,

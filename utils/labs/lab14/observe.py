@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Set
 from itertools import islice
 from typing import Any
 
-from utils.exercises import Answer, Facts, Observer, called
-from utils.exercises.plain import describe, number, text
+from utils.labs import Answer, Facts, Observer, called
+from utils.labs.plain import describe, number, text
 
 _MOST, _CHARS = 30, 60
 """Items that are kept, and characters of a name: more is wrong in any case."""
@@ -97,7 +97,7 @@ def observe_nearest(answer: Answer, case: Facts) -> Facts:
                 "ex3",
                 lambda *inputs, ask=verdict_at: answer(ask, *inputs),
                 [(rule["now"], rule["low"], rule["high"])],
-                "utils.decision.flips",
+                "utils.cost.decision.flips",
             )
         except TooManyCalls:
             found.append({"said": "too many calls"})
@@ -130,7 +130,7 @@ def unknown_rule(rule: Facts) -> tuple[Callable[[float], str], list[float]]:
 def observe_contradictions(answer: Answer, case: Facts) -> Facts:
     calls = [(each["answers"], each["audit"], each["thresholds"]) for each in case["projects"]]
     found = []
-    for said in _each("ex4", answer, calls, "utils.decision"):
+    for said in _each("ex4", answer, calls, "utils.cost.decision"):
         given = _dict(said)
         used = _dict(given.get("used"))
         found.append(
@@ -147,7 +147,7 @@ def observe_contradictions(answer: Answer, case: Facts) -> Facts:
 def observe_pilot(answer: Answer, case: Facts) -> Facts:
     calls = [(each["draws"], each["price"]) for each in case["pilots"]]
     found = []
-    for said in _each("ex5", answer, calls, "utils.tco"):
+    for said in _each("ex5", answer, calls, "utils.cost.tco"):
         given = _dict(said)
         pilot = given.get("pilot")
         if type(pilot).__name__ in ("bool", "bool_"):  # NumPy's says the same
@@ -165,7 +165,7 @@ def observe_pilot(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_plan(answer: Answer, case: Facts) -> Facts:
-    (said,) = _each("ex6", answer, [()], "utils.decision.pilot", "utils.decision.plan")
+    (said,) = _each("ex6", answer, [()], "utils.cost.decision.pilot", "utils.cost.decision.plan")
     given = _dict(said)
     steps = given.get("steps")
     listed = _first(steps) if isinstance(steps, list | tuple) else []
@@ -216,7 +216,7 @@ def _conditions(said: Any) -> list[Any] | str:
 def observe_checklist(answer: Answer, case: Facts) -> Facts:
     names = ("items", "record", "today", "code")
     calls = [tuple(each[name] for name in names) for each in case["projects"]]
-    said = _each("ex7", answer, calls, "utils.decision")
+    said = _each("ex7", answer, calls, "utils.cost.decision")
     return {
         "projects": [
             {"kind": describe(each), "states": {name: _text(v) for name, v in _dict(each).items()}}

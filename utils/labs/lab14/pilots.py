@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable
 from statistics import median
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged, times
-from utils.exercises.values import Ways, near, right_values
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.values import Ways, near, right_values
 
 TOLERANCE = 1e-6
 """Relative; of a value of nothing, the share of the larger mean cost that counts as nothing."""

@@ -4,10 +4,10 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, not_judged
-from utils.exercises.lab14 import budgets
-from utils.exercises.lab14.examples import BUDGET, QUANTITIES, STEPS
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, not_judged
+from utils.labs.lab14 import budgets
+from utils.labs.lab14.examples import BUDGET, QUANTITIES, STEPS
 
 BEFORE = (
     ("audit", "port", "what the audit finds decides what has to be ported"),

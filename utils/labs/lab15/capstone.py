@@ -2,11 +2,11 @@
 
 import random
 
-from utils.earlier import KINDS, WANTED, Problem, functions
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import not_judged, times
-from utils.exercises.lab08.resuming import PARTS
-from utils.exercises.lab15.finishing import (
+from utils.course.earlier import KINDS, WANTED, Problem, functions
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import not_judged, times
+from utils.labs.lab08.resuming import PARTS
+from utils.labs.lab15.finishing import (
     HOMES,
     NAMES,
     benchmark,

@@ -5,9 +5,9 @@ benchmark and compiles.
 import re
 from typing import Any
 
-from utils.earlier import WANTED
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, times
+from utils.course.earlier import WANTED
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, times
 
 TOLERANCE = 1e-4
 """How far a loss may lie from the same loss computed one sentence at a time.
@@ -104,7 +104,7 @@ def benchmark(life: Facts) -> Criterion:
     elif seen["ran"] < calls:
         message = (
             "less ran than was timed: let the step return its result, such as"
-            " `lambda: run.model(ids)`, and pass `settle` of utils.meter"
+            " `lambda: run.model(ids)`, and pass `settle` of utils.xla.meter"
         )
     elif any(isinstance(each, str) or each <= 0 for each in seen["said"]):
         message = f"`bench` ({home}) gave no times: first_s and median_s, in seconds"

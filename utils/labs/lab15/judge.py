@@ -1,7 +1,7 @@
 """The cases of lab 15 and what is right for them. The sandbox does not see it."""
 
-from utils.exercises import Judge
-from utils.exercises.lab15 import capstone, launches, marks, porting
+from utils.labs import Judge
+from utils.labs.lab15 import capstone, launches, marks, porting
 
 JUDGES = {
     "ex1": Judge(porting.port_cases, porting.judge_port, porting.port_words),

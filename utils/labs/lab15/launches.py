@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.lab15.reading import MISTAKES, planned, vcpus
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.lab15.reading import MISTAKES, planned, vcpus
 
 _ASK = {
     "shutdown": "what does InstanceInitiatedShutdownBehavior make of a shut-down?",

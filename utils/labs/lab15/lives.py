@@ -9,13 +9,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
-from utils import earlier
-from utils.exercises import Answer, Facts
-from utils.exercises.journal import Journal
-from utils.exercises.lab06.device import LazyDevice, call_ticks
-from utils.exercises.lab15 import looks
-from utils.exercises.plain import describe, number, numbers
-from utils.exercises.watch import compiles, launches
+from utils.course import earlier
+from utils.labs import Answer, Facts
+from utils.labs.journal import Journal
+from utils.labs.lab06.device import LazyDevice, call_ticks
+from utils.labs.lab15 import looks
+from utils.labs.plain import describe, number, numbers
+from utils.labs.watch import compiles, launches
 
 FAKE = {
     "pending_ticks": 700,
@@ -234,7 +234,7 @@ def live(
     import torch_xla
     import torch_xla.core.xla_model as xm
 
-    from utils.exercises.lab15.tuning import Batches, Task
+    from utils.labs.lab15.tuning import Batches, Task
 
     torch.set_num_threads(1)
     os.chdir(path.parent)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from utils.exercises import Facts
-from utils.exercises.lab08.killing import digest, parts
+from utils.labs import Facts
+from utils.labs.lab08.killing import digest, parts
 
 
 def state(run: Any) -> Facts:

@@ -2,9 +2,9 @@
 
 import random
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion
-from utils.exercises.lab15.snippets import SNIPPETS, STATEMENTS, VERDICTS
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion
+from utils.labs.lab15.snippets import SNIPPETS, STATEMENTS, VERDICTS
 
 RIGHT = {
     "device": ("replace", ("torchneuron-device", "torchneuron-accelerator")),

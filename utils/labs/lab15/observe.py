@@ -6,15 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from utils import devices, fresh
-from utils.earlier import Earlier
-from utils.exercises import Answer, Facts, Observer, apart, called, journal, training
-from utils.exercises.guard import Originals
-from utils.exercises.lab02.observe import Places, save_as_on_cuda, source_of
-from utils.exercises.lab02.problems import other_weights
-from utils.exercises.lab15 import lives, recording
-from utils.exercises.plain import describe, text
-from utils.exercises.watch import Steps, answered, counts, unused
+from utils.xla import devices, fresh
+from utils.course.earlier import Earlier
+from utils.labs import Answer, Facts, Observer, apart, called, journal, training
+from utils.labs.guard import Originals
+from utils.labs.lab02.observe import Places, save_as_on_cuda, source_of
+from utils.labs.lab02.problems import other_weights
+from utils.labs.lab15 import lives, recording
+from utils.labs.plain import describe, text
+from utils.labs.watch import Steps, answered, counts, unused
 
 SECONDS = 25.0
 """For one life of the capstone, which takes one or two."""
@@ -25,7 +25,7 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
 
     XLA comes first: a process whose first `backward` was on the CPU has no other on XLA.
     """
-    from utils.meter import Meter
+    from utils.xla.meter import Meter
 
     devices.get("xla").torch  # noqa: B018  the device has to be there first
     spare = next(unused)

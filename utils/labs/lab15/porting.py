@@ -3,10 +3,10 @@
 import random
 from math import inf
 
-from utils.exercises import Criterion, Facts
-from utils.exercises.criteria import criterion, distance, not_judged, right_numbers, times
-from utils.exercises.lab02.truth import clipped_losses
-from utils.exercises.training import training_case
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import criterion, distance, not_judged, right_numbers, times
+from utils.labs.lab02.truth import clipped_losses
+from utils.labs.training import training_case
 
 MIXED = 0.1
 """How far a loss may lie from float64 in mixed precision: products in BF16 have 8 bits."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from utils.devices import Device
+from utils.xla.devices import Device
 
 ENTERED, LEFT = "A", "a"
 FORWARD, BACKWARD, UPDATE, MARK, WAIT = "FBUMW"

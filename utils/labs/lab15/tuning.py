@@ -6,8 +6,8 @@ from functools import cached_property
 import torch
 from torch import nn
 
-from utils.corpus import Vocabulary, sentences
-from utils.networks import TinyGPT
+from utils.xla.corpus import Vocabulary, sentences
+from utils.xla.networks import TinyGPT
 
 TRAINED, EVALUATED = 30, 12
 """Sentences to train on, and to evaluate."""

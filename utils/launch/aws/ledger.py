@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from utils.catalog import ROOT
+from utils.course.catalog import ROOT
 
 VARIABLE = "COURSE_LAUNCHES"
 BEGIN = {"where", "region", "instance", "until"}

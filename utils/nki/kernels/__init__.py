@@ -2,9 +2,10 @@
 
 Importing one makes `import nki` work first, with the official package where it is installed and
 with the course's simulator elsewhere. A module holds one idea, and its functions are the steps of
-a published ladder; which measurement each reproduces stands in utils/data/nki_measurements.yaml.
+a published ladder; which measurement each reproduces stands in
+utils/facts/data/nki_measurements.yaml.
 """
 
-from utils import simulator
+from utils.nki import simulator
 
 simulator.use()

@@ -25,7 +25,7 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 
-from utils.kernels.onchip import evict, load, tile, transpose, zeros
+from utils.nki.kernels.onchip import evict, load, tile, transpose, zeros
 
 ROWS = nl.tile_size.pmax
 WIDE = nl.tile_size.gemm_moving_fmax

@@ -11,7 +11,7 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 
-from utils.kernels.onchip import evict, load, tile
+from utils.nki.kernels.onchip import evict, load, tile
 
 ROWS = nl.tile_size.pmax
 SCALE = 0.125

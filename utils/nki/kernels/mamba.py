@@ -23,7 +23,7 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 
-from utils.kernels.onchip import load, tile, zeros
+from utils.nki.kernels.onchip import load, tile, zeros
 
 CHANNELS = nl.tile_size.pmax
 BANK = nl.tile_size.psum_fmax

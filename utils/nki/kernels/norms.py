@@ -9,7 +9,7 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 
-from utils.kernels.onchip import load, tile
+from utils.nki.kernels.onchip import load, tile
 
 ROWS = nl.tile_size.pmax
 WIDE = nl.tile_size.gemm_moving_fmax

@@ -8,7 +8,7 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 
-from utils.kernels.onchip import load, tile, zeros
+from utils.nki.kernels.onchip import load, tile, zeros
 
 ROWS = nl.tile_size.pmax
 WIDE = nl.tile_size.psum_fmax

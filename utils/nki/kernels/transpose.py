@@ -10,7 +10,7 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 
-from utils.kernels import tiles
+from utils.nki.kernels import tiles
 
 TURNED = 4
 

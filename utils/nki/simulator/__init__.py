@@ -24,7 +24,7 @@ import os
 import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent / "package"
+PACKAGE = Path(__file__).resolve().parents[1] / "package"
 VERSION = "0.6.0+course"
 CHOICE = "COURSE_NKI"
 """Environment variable: "course" takes this simulator even where the official package is."""

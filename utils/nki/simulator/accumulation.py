@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.enums import MemoryRegion, engine
-from utils.simulator.errors import doubt
-from utils.simulator.instruction import Checked
-from utils.simulator.program import Core, Instruction, Program
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.enums import MemoryRegion, engine
+from utils.nki.simulator.errors import doubt
+from utils.nki.simulator.instruction import Checked
+from utils.nki.simulator.program import Core, Instruction, Program
+from utils.nki.simulator.tensor import Tensor
 
 Box = tuple[int, int, int, int]
 Strided = tuple[tuple[int, ...], int, tuple[int, ...]]

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.dtypes import DType, bool_, dtype_of
-from utils.simulator.enums import ON_CHIP, MemoryRegion
-from utils.simulator.errors import doubt, refuse
-from utils.simulator.memory import Storage
-from utils.simulator.program import Program
-from utils.simulator.tensor import Tensor, whole
+from utils.nki.simulator.dtypes import DType, bool_, dtype_of
+from utils.nki.simulator.enums import ON_CHIP, MemoryRegion
+from utils.nki.simulator.errors import doubt, refuse
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.program import Program
+from utils.nki.simulator.tensor import Tensor, whole
 
 DEEPEST = 16
 NARROWER = {"float64": "float32", "int64": "int32", "uint64": "uint32"}

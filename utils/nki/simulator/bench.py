@@ -1,4 +1,4 @@
-"""How fast the simulator is: `python -m utils.simulator.bench` prints two figures, as ratios.
+"""How fast the simulator is: `python -m utils.nki.simulator.bench` prints two figures, as ratios.
 
     values   a BF16 matmul of 2048 x 2048 x 2048 in the simulator, over the same products of tiles
              in NumPy (float32): the goal is 3 at most
@@ -16,10 +16,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from utils import simulator
-from utils.simulator import launch
-from utils.simulator.arrays import Shape
-from utils.simulator.timing import schedule, without_collecting
+from utils.nki import simulator
+from utils.nki.simulator import launch
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.timing import schedule, without_collecting
 
 SIZE = 2048
 RUNS = 3
@@ -56,7 +56,7 @@ def best(call: Callable[[], Any]) -> float:
 def values_ratios() -> tuple[float, float]:
     """Time of the simulated product over that of NumPy's products of the same tiles: in the first
     call of this process, and in later ones."""
-    from utils.kernels import matmul, tiles
+    from utils.nki.kernels import matmul, tiles
 
     random = np.random.default_rng(0)
     lhs_t, rhs = (random.standard_normal((SIZE, SIZE)).astype(ml_dtypes.bfloat16) for _ in range(2))
@@ -83,7 +83,7 @@ def values_ratios() -> tuple[float, float]:
 
 def shapes_per_second() -> tuple[float, float]:
     """Instructions per second that are recorded, and that are recorded and scheduled."""
-    from utils.kernels.small import ROWS, small
+    from utils.nki.kernels.small import ROWS, small
 
     rows = SMALL // 5 * ROWS
     kept: list[Any] = []

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import Line, refuse, shown
-from utils.simulator.memory import Storage, usable_bytes
-from utils.simulator.program import Core, Program
-from utils.simulator.target import Target
-from utils.simulator.uses import uses
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.errors import Line, refuse, shown
+from utils.nki.simulator.memory import Storage, usable_bytes
+from utils.nki.simulator.program import Core, Program
+from utils.nki.simulator.target import Target
+from utils.nki.simulator.uses import uses
 
 SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
 NAMED_TILES = 3

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from utils.interrupt import interrupt, settle
-from utils.simulator.errors import Line, learner_line, refuse, shown
-from utils.simulator.program import Core, Program, activate, activated
+from utils.nki.interrupt import interrupt, settle
+from utils.nki.simulator.errors import Line, learner_line, refuse, shown
+from utils.nki.simulator.program import Core, Program, activate, activated
 
 RETRY_SECONDS = 0.1
 

@@ -10,11 +10,11 @@ import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from utils.simulator.enums import engine
+from utils.nki.simulator.enums import engine
 
 if TYPE_CHECKING:
-    from utils.simulator.instruction import Spec
-    from utils.simulator.operands import Operand
+    from utils.nki.simulator.instruction import Spec
+    from utils.nki.simulator.operands import Operand
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 
@@ -86,7 +86,7 @@ def details(spec: "Spec") -> str:
 def document(spec: "Spec") -> str:
     """All that the table says of an instruction: signature, meaning, engine, operands, rules, cost.
 
-    >>> from utils.simulator.instructions.fill import memset
+    >>> from utils.nki.simulator.instructions.fill import memset
     >>> print(document(memset.spec))  # doctest: +ELLIPSIS
     memset(dst, value, engine=nisa.engine.unknown)
     <BLANKLINE>

@@ -94,7 +94,7 @@ def dtype_of(asked: Any) -> DType:
     try:
         return _BY_NUMPY[np.dtype(asked)]
     except (TypeError, KeyError):
-        from utils.simulator.errors import refuse
+        from utils.nki.simulator.errors import refuse
 
         wide = {"float64": "float32", "int64": "int32"}.get(str(getattr(asked, "__name__", asked)))
         raise refuse(
@@ -146,7 +146,7 @@ def bits_of(raw: np.ndarray) -> np.ndarray:
 
 def _tf32(values: np.ndarray) -> np.ndarray:
     """Rounded to 10 bits of mantissa, to nearest even; overflow carries into infinity."""
-    from utils.simulator import program
+    from utils.nki.simulator import program
 
     active = program.active()
     if active is not None and not active.program.precise:

@@ -11,7 +11,7 @@ HERE = tuple({str(Path(__file__).parent), str(Path(__file__).resolve().parent)})
 """Where the simulator's own code lies. Notebooks import it by a path with `..` in it, which code
 objects keep."""
 
-PACKAGES = ("utils.simulator", "nki", "importlib")
+PACKAGES = ("utils.nki.simulator", "nki", "importlib")
 """Modules that learners' calls pass through, also where code has no file."""
 
 Line = tuple[CodeType, int]
@@ -52,7 +52,7 @@ def refuse(what: str, why: str, fix: str, line: Line | None = None) -> NkiValida
 
 def doubt(what: str, why: str, fix: str, line: Line | None = None) -> None:
     """Warn of something legal but doubtful, once for each line of a kernel call."""
-    from utils.simulator import program
+    from utils.nki.simulator import program
 
     line = line or learner_line()
     active = program.active()

@@ -8,8 +8,8 @@ import functools
 import math
 from typing import Any
 
-from utils.simulator.dtypes import DType
-from utils.simulator.enums import ON_CHIP, MemoryRegion
+from utils.nki.simulator.dtypes import DType
+from utils.nki.simulator.enums import ON_CHIP, MemoryRegion
 
 _numbers: dict[Any, int] = {}
 

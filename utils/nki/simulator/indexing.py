@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from utils.simulator.errors import refuse
+from utils.nki.simulator.errors import refuse
 
 if TYPE_CHECKING:
-    from utils.simulator.tensor import Tensor
+    from utils.nki.simulator.tensor import Tensor
 
 
 class Indexing:
@@ -141,19 +141,19 @@ class Indexing:
             shape = self.shape[:dim] + self.shape[dim + 1 :]
             strides = self.strides[:dim] + self.strides[dim + 1 :]
             return self.again(shape, strides, self.offset + index * self.strides[dim])
-        from utils.simulator.indirect import selected
+        from utils.nki.simulator.indirect import selected
 
         return selected(self, dim, index)
 
     def vector_select(self: "Tensor", dim: int, vector_offset: "Tensor") -> "Tensor":
         """For each partition of the other side its own index of dimension 0. HBM only."""
-        from utils.simulator.indirect import vector_selected
+        from utils.nki.simulator.indirect import vector_selected
 
         return vector_selected(self, self._dimension(dim), vector_offset)
 
     def __setitem__(self: "Tensor", key: Any, value: Any) -> None:
         """`tile[...] = other` is a copy by an engine, or a DMA where one side is in HBM."""
-        from utils.simulator.language import assign
+        from utils.nki.simulator.language import assign
 
         assign(self[key], value)
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.dtypes import narrow, widen
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import refuse
-from utils.simulator.registers import VirtualRegister
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.dtypes import narrow, widen
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.registers import VirtualRegister
+from utils.nki.simulator.tensor import Tensor
 
 INDEX_TYPES = ("int32", "uint32")
 

@@ -16,14 +16,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from utils.simulator import program as programs
-from utils.simulator.documentation import details
-from utils.simulator.enums import engine as engines
-from utils.simulator.errors import doubt, line_of, ours, refuse
-from utils.simulator.operands import Operand, Rule
-from utils.simulator.program import Instruction
-from utils.simulator.target import Target
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator import program as programs
+from utils.nki.simulator.documentation import details
+from utils.nki.simulator.enums import engine as engines
+from utils.nki.simulator.errors import doubt, line_of, ours, refuse
+from utils.nki.simulator.operands import Operand, Rule
+from utils.nki.simulator.program import Instruction
+from utils.nki.simulator.target import Target
+from utils.nki.simulator.tensor import Tensor
 
 TABLE: dict[str, "Spec"] = {}
 PAGE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.isa.{}.html"
@@ -147,7 +147,7 @@ class Spec:
         unknown = kwargs.keys() - set(self.names)
         missing = self.required - given.keys() - kwargs.keys()
         if unknown or twice or missing:
-            from utils.simulator.surface import wrong_arguments
+            from utils.nki.simulator.surface import wrong_arguments
 
             raise wrong_arguments(self, unknown, twice, missing)
         return {**self.defaults, **given, **kwargs}

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator import accumulation, capacity, cores, progress, schedules, sentinels
-from utils.simulator.arrays import Arrays, any_shape, apart
-from utils.simulator.errors import refuse
-from utils.simulator.program import Core, Program, active
-from utils.simulator.schedules import Edges
-from utils.simulator.target import chosen
+from utils.nki.simulator import accumulation, capacity, cores, progress, schedules, sentinels
+from utils.nki.simulator.arrays import Arrays, any_shape, apart
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.program import Core, Program, active
+from utils.nki.simulator.schedules import Edges
+from utils.nki.simulator.target import chosen
 
 MOST_CORES = 2
 KEPT_BYTES = 2**23
@@ -98,7 +98,7 @@ _linted: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 def _lint_once(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Warn, at the first call of a kernel, of what may not compile."""
     if isinstance(function, FunctionType) and function not in _linted:
-        from utils.simulator import lint
+        from utils.nki.simulator import lint
 
         _linted.add(function)
         lint.warn(function, arguments)

@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from utils.shown import columns
-from utils.simulator.launch import run
-from utils.simulator.program import Instruction, Program
-from utils.simulator.tensor import Tensor
+from utils.course.shown import columns
+from utils.nki.simulator.launch import run
+from utils.nki.simulator.program import Instruction, Program
+from utils.nki.simulator.tensor import Tensor
 
 LINES = 24
 

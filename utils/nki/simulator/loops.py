@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.errors import doubt, refuse
-from utils.simulator.program import Core, Loop, running
-from utils.simulator.registers import VirtualRegister, whole_number
+from utils.nki.simulator.errors import doubt, refuse
+from utils.nki.simulator.program import Core, Loop, running
+from utils.nki.simulator.registers import VirtualRegister, whole_number
 
 MOST_ITERATIONS = 1_000_000
 """After so many iterations a loop counts as endless."""
@@ -96,7 +96,7 @@ def _iteration(core: Core) -> Iterator[None]:
 
 
 def _allowed(name: str) -> Core:
-    from utils.simulator.language.grid import refuse_loop_in_order
+    from utils.nki.simulator.language.grid import refuse_loop_in_order
 
     core = running(f"nl.{name}")
     refuse_loop_in_order(f"nl.{name}")

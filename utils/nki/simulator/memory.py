@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator import surface
-from utils.simulator.dtypes import DType, sentinel
-from utils.simulator.enums import ON_CHIP, MemoryRegion
-from utils.simulator.errors import Line, refuse
-from utils.simulator.forms import form_of
-from utils.simulator.program import Core, Program
-from utils.simulator.target import Target
+from utils.nki.simulator import surface
+from utils.nki.simulator.dtypes import DType, sentinel
+from utils.nki.simulator.enums import ON_CHIP, MemoryRegion
+from utils.nki.simulator.errors import Line, refuse
+from utils.nki.simulator.forms import form_of
+from utils.nki.simulator.program import Core, Program
+from utils.nki.simulator.target import Target
 
 HBM, PRIVATE, SHARED = MemoryRegion.hbm, MemoryRegion.private_hbm, MemoryRegion.shared_hbm
 

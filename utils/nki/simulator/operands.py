@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from utils.simulator.enums import ON_CHIP, MemoryRegion, engine
-from utils.simulator.errors import refuse
-from utils.simulator.patterns import Outside
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.enums import ON_CHIP, MemoryRegion, engine
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.patterns import Outside
+from utils.nki.simulator.tensor import Tensor
 
 if TYPE_CHECKING:
-    from utils.simulator.instruction import Use
+    from utils.nki.simulator.instruction import Use
 
 SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
 HBM = frozenset((MemoryRegion.hbm, MemoryRegion.private_hbm, MemoryRegion.shared_hbm))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.activations import DOMAINS, MEANINGS, TABLES, Domain, quiet
+from utils.nki.simulator.activations import DOMAINS, MEANINGS, TABLES, Domain, quiet
 
 Meaning = Callable[..., np.ndarray]
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -41,7 +41,7 @@ class Operator:
         self.domain, self.table = domain, table
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from utils.simulator import language  # noqa: F401 (fills FUNCTIONS)
+        from utils.nki.simulator import language  # noqa: F401 (fills FUNCTIONS)
 
         return FUNCTIONS[self.name](*args, **kwargs)
 

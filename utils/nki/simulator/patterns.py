@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.dtypes import DType, dtype_of
-from utils.simulator.errors import NkiValidationError, doubt, refuse
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.dtypes import DType, dtype_of
+from utils.nki.simulator.errors import NkiValidationError, doubt, refuse
+from utils.nki.simulator.tensor import Tensor
 
 Pairs = list[tuple[int, int]]
 
@@ -75,7 +75,7 @@ def pattern_view(
         return outside
     if not moves:
         return view
-    from utils.simulator.indirect import moved
+    from utils.nki.simulator.indirect import moved
 
     return moved(view, scalar_offset, vector_offset, indirect_dim, tensor)
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.dtypes import DType
-from utils.simulator.memory import Storage
-from utils.simulator.operators import Operator
-from utils.simulator.program import Program
-from utils.simulator.registers import VirtualRegister
-from utils.simulator.tensor import Tensor
-from utils.simulator.untrusted import BadProgram
+from utils.nki.simulator.dtypes import DType
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.operators import Operator
+from utils.nki.simulator.program import Program
+from utils.nki.simulator.registers import VirtualRegister
+from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.untrusted import BadProgram
 
 FORMAT = 1
 

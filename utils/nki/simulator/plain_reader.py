@@ -15,21 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator import capacity, enums, instructions
-from utils.simulator.arrays import check_returnable, shapes_of
-from utils.simulator.dtypes import ALL, DType
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import NkiValidationError, said_of
-from utils.simulator.indirect import INDEX_TYPES, Indirect
-from utils.simulator.instruction import TABLE, Spec, verdict
-from utils.simulator.memory import Storage, allocate
-from utils.simulator.operators import OPERATORS
-from utils.simulator.plain import FORMAT
-from utils.simulator.program import Core, Instruction, Program, activated
-from utils.simulator.registers import HIGHEST, LOWEST, VirtualRegister
-from utils.simulator.target import chosen
-from utils.simulator.tensor import Tensor
-from utils.simulator.untrusted import LARGEST, BadProgram, integer, items, record, text
+from utils.nki.simulator import capacity, enums, instructions
+from utils.nki.simulator.arrays import check_returnable, shapes_of
+from utils.nki.simulator.dtypes import ALL, DType
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.errors import NkiValidationError, said_of
+from utils.nki.simulator.indirect import INDEX_TYPES, Indirect
+from utils.nki.simulator.instruction import TABLE, Spec, verdict
+from utils.nki.simulator.memory import Storage, allocate
+from utils.nki.simulator.operators import OPERATORS
+from utils.nki.simulator.plain import FORMAT
+from utils.nki.simulator.program import Core, Instruction, Program, activated
+from utils.nki.simulator.registers import HIGHEST, LOWEST, VirtualRegister
+from utils.nki.simulator.target import chosen
+from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.untrusted import LARGEST, BadProgram, integer, items, record, text
 
 VIEW_BYTES = 2**31
 """Most bytes that one view reads, counting repetitions."""

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from utils import roofline
-from utils.hardware import machine
-from utils.simulator.launch import run
-from utils.simulator.program import Program
-from utils.simulator.timing import Schedule, schedule, without_collecting, words
-from utils.simulator.timing.constants import table
-from utils.simulator.timing.lines import LineTime, line_times
-from utils.simulator.timing.measures import Measures, measures
-from utils.simulator.timing.occupancy import occupancy
-from utils.simulator.timing.path import Step, critical_path, engine_of, source
-from utils.simulator.timing.trace import events
-from utils.simulator.timing.work import GPSIMD, QUEUES, SYNC
+from utils.chip import roofline
+from utils.chip.hardware import machine
+from utils.nki.simulator.launch import run
+from utils.nki.simulator.program import Program
+from utils.nki.simulator.timing import Schedule, schedule, without_collecting, words
+from utils.nki.simulator.timing.constants import table
+from utils.nki.simulator.timing.lines import LineTime, line_times
+from utils.nki.simulator.timing.measures import Measures, measures
+from utils.nki.simulator.timing.occupancy import occupancy
+from utils.nki.simulator.timing.path import Step, critical_path, engine_of, source
+from utils.nki.simulator.timing.trace import events
+from utils.nki.simulator.timing.work import GPSIMD, QUEUES, SYNC
 
 NANO = 1e-9
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "dma")
@@ -73,7 +73,7 @@ class Profile:
     @property
     def uncertainty(self) -> float:
         """Share of the estimate, either way, that four of five published measurements stay within
-        to which nothing was fitted (`uncertainty` in utils/data/nki_timing.yaml).
+        to which nothing was fitted (`uncertainty` in utils/facts/data/nki_timing.yaml).
         """
         return table()["uncertainty"]["value"]
 

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from utils.simulator.enums import engine
-from utils.simulator.errors import Line
-from utils.simulator.target import Target
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.errors import Line
+from utils.nki.simulator.target import Target
 
 if TYPE_CHECKING:
-    from utils.simulator.instruction import Checked
-    from utils.simulator.memory import Storage
+    from utils.nki.simulator.instruction import Checked
+    from utils.nki.simulator.memory import Storage
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Instruction:
         return self
 
     def _no_order(self, what: str) -> Exception:
-        from utils.simulator.errors import refuse
+        from utils.nki.simulator.errors import refuse
 
         return refuse(
             f"depends_on of {self!r}: {what}.",
@@ -165,7 +165,7 @@ def active() -> Core | None:
 def running(doing: str) -> Core:
     """The core whose kernel is running; an error outside of one."""
     if _active is None:
-        from utils.simulator.errors import refuse
+        from utils.nki.simulator.errors import refuse
 
         raise refuse(
             f"{doing}: no kernel is running.",

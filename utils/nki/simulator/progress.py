@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from utils.simulator.program import Program
+from utils.nki.simulator.program import Program
 
 SILENT_S = 2.0
 """Simulations that take less say nothing."""
@@ -43,7 +43,7 @@ def _looked_at() -> bool:
 def line(program: Program, seconds: float) -> str:
     """What is shown: so many instructions after so long.
 
-    >>> from utils.simulator.target import target
+    >>> from utils.nki.simulator.target import target
     >>> line(Program(target("trn2"), kernel="mm"), 3.21)
     'simulating mm: 0 instructions in 3 s'
     """

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.arithmetic import refuse_operators
-from utils.simulator.errors import refuse
-from utils.simulator.program import running
+from utils.nki.simulator.arithmetic import refuse_operators
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.program import running
 
 LOWEST, HIGHEST = -(2**31), 2**32 - 1
 USES = (
@@ -61,7 +61,7 @@ class VirtualRegister:
         self.unset = False
 
     def __bool__(self) -> bool:
-        from utils.simulator.errors import doubt
+        from utils.nki.simulator.errors import doubt
 
         doubt(
             "register: an if or a while in Python asks whether it is 0.",

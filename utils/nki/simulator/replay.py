@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.arrays import array_of, fill
-from utils.simulator.dtypes import dtype_of
-from utils.simulator.errors import DoubtfulKernel, NkiValidationError, refuse, said_of
-from utils.simulator.indirect import Indirect
-from utils.simulator.memory import Storage
-from utils.simulator.plain import to_plain
-from utils.simulator.plain_reader import from_plain
-from utils.simulator.program import Core, Instruction, Program, activate, active
-from utils.simulator.registers import VirtualRegister
-from utils.simulator.tensor import Tensor, whole
-from utils.simulator.untrusted import BadProgram
-from utils.simulator.uses import last_uses, returned_tensors
+from utils.nki.simulator.arrays import array_of, fill
+from utils.nki.simulator.dtypes import dtype_of
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, refuse, said_of
+from utils.nki.simulator.indirect import Indirect
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.plain import to_plain
+from utils.nki.simulator.plain_reader import from_plain
+from utils.nki.simulator.program import Core, Instruction, Program, activate, active
+from utils.nki.simulator.registers import VirtualRegister
+from utils.nki.simulator.tensor import Tensor, whole
+from utils.nki.simulator.untrusted import BadProgram
+from utils.nki.simulator.uses import last_uses, returned_tensors
 
 __all__ = ["BadProgram", "from_plain", "replay", "replay_all", "to_plain"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from utils.simulator.errors import refuse
-from utils.simulator.program import Instruction, Program, activated
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.program import Instruction, Program, activated
 
 Edges = tuple[tuple[str, tuple[str, ...]], ...]
 """Names of instructions, each with the names of those that it waits for."""

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.dtypes import sentinel
-from utils.simulator.errors import doubt
-from utils.simulator.memory import Storage
-from utils.simulator.program import Instruction, Program
-from utils.simulator.tensor import Tensor, whole
-from utils.simulator.uses import last_uses, returned_tensors
+from utils.nki.simulator.dtypes import sentinel
+from utils.nki.simulator.errors import doubt
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.program import Instruction, Program
+from utils.nki.simulator.tensor import Tensor, whole
+from utils.nki.simulator.uses import last_uses, returned_tensors
 
 CLEAN = -1
 FULL = frozenset(("nc_matmul", "nc_matmul_mx", "nc_transpose", "dma_transpose"))

@@ -1,13 +1,14 @@
 """Names of NKI that this simulator lacks, and what kernels for older versions still say.
 
-The table is `utils/data/nki_api.yaml`. A module of the package asks `outside` for a name that it
-does not have; the answer raises as soon as it is used, and says where the name is documented, or
+The table is `utils/facts/data/nki_api.yaml`. A module of the package asks `outside` for a name
+that it does not have; the answer raises as soon as it is used, and says where the name is
+documented, or
 how it is spelled now:
 
 >>> outside("nki.isa", "rand2")(dst=None)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-utils.simulator.errors.NotInSubset: nki.isa.rand2 (NKI 0.2) is not in the course's simulator.
+utils.nki.simulator.errors.NotInSubset: nki.isa.rand2 (NKI 0.2) is not in the course's simulator.
 Documented at: https://awsdocs-neuron.readthedocs-hosted.com/...nki.isa.rand2.html
 Here instead: numbers drawn with NumPy and passed to the kernel as an input, or nisa.rng...
 """
@@ -25,12 +26,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 
-from utils.simulator.errors import NkiValidationError, NotInSubset, learner_line, refuse, shown
+from utils.nki.simulator.errors import NkiValidationError, NotInSubset, learner_line, refuse, shown
 
 if TYPE_CHECKING:
-    from utils.simulator.instruction import Spec
+    from utils.nki.simulator.instruction import Spec
 
-DATA = Path(__file__).parent.parent / "data" / "nki_api.yaml"
+DATA = Path(__file__).parents[2] / "facts" / "data" / "nki_api.yaml"
 BASE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/"
 OLD_NAMESPACE = "neuronxcc"
 

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 
 from utils.facts import figure
-from utils.simulator.enums import engine, nc_version
+from utils.nki.simulator.enums import engine, nc_version
 
 VARIABLE = "NEURON_PLATFORM_TARGET_OVERRIDE"
 DEFAULT = "trn2"

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.arithmetic import refuse_operators
-from utils.simulator.dtypes import DType, narrow, widen
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import doubt, refuse, repeats
-from utils.simulator.forms import number_of
-from utils.simulator.memory import Storage
-from utils.simulator.views import Views
+from utils.nki.simulator.arithmetic import refuse_operators
+from utils.nki.simulator.dtypes import DType, narrow, widen
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.errors import doubt, refuse, repeats
+from utils.nki.simulator.forms import number_of
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.views import Views
 
 
 class Tensor(Views):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.simulator.memory import Storage
-from utils.simulator.program import Program
-from utils.simulator.tensor import Tensor
-from utils.simulator.uses import tensors_of
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.program import Program
+from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.uses import tensors_of
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from utils.simulator.arrays import is_tensor, mapped
-from utils.simulator.instruction import Checked
-from utils.simulator.memory import Storage
-from utils.simulator.program import Core, Instruction, Program
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.arrays import is_tensor, mapped
+from utils.nki.simulator.instruction import Checked
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.program import Core, Instruction, Program
+from utils.nki.simulator.tensor import Tensor
 
 
 def storages_of(value: Any) -> list[Storage]:

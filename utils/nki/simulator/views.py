@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from utils.simulator.errors import refuse
-from utils.simulator.indexing import Indexing
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.indexing import Indexing
 
 if TYPE_CHECKING:
-    from utils.simulator.tensor import Tensor
+    from utils.nki.simulator.tensor import Tensor
 
 
 class Views(Indexing):
@@ -161,7 +161,7 @@ class Views(Indexing):
         view only its beginning counts, to which `offset` is added. `scalar_offset` (one index) and
         `vector_offset` (one for each row) move the pattern at run time along `indirect_dim`.
         """
-        from utils.simulator.patterns import pattern_view
+        from utils.nki.simulator.patterns import pattern_view
 
         return pattern_view(
             self, pattern, offset, scalar_offset, vector_offset, indirect_dim, dtype
@@ -169,7 +169,7 @@ class Views(Indexing):
 
     def view(self: "Tensor", dtype: Any) -> "Tensor":
         """The same bytes read as another type; the last dimension grows or shrinks."""
-        from utils.simulator.patterns import reinterpreted
+        from utils.nki.simulator.patterns import reinterpreted
 
         return reinterpreted(self, dtype)
 

@@ -1,7 +1,8 @@
 """How good the estimates of kernel times are: published measurements against the timing model.
 
-utils/data/nki_measurements.yaml holds what AWS and others measured on Trainium, utils/kernels the
-same kernels in our words. Each is estimated from the shapes of its arrays alone and compared: times
+utils/facts/data/nki_measurements.yaml holds what AWS and others measured on Trainium,
+utils/nki/kernels the same kernels in our words. Each is estimated from the shapes of its arrays
+alone and compared: times
 by their class (`LIMITS`), steps of a ladder by their order, and which engine is the busiest.
 
     compare()                       all of them, which takes minutes
@@ -14,10 +15,10 @@ by their class (`LIMITS`), steps of a ladder by their order, and which engine is
 
 from collections.abc import Callable, Iterable
 
-from utils.nki_validation.estimates import estimate
-from utils.nki_validation.measurements import CLASSES, Measurement, chosen, measurements
-from utils.nki_validation.records import record, recorded
-from utils.nki_validation.report import (
+from utils.nki.validation.estimates import estimate
+from utils.nki.validation.measurements import CLASSES, Measurement, chosen, measurements
+from utils.nki.validation.records import record, recorded
+from utils.nki.validation.report import (
     LEAST_CORRELATION,
     LIMITS,
     Comparison,

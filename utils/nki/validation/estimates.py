@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from utils.nki_validation.measurements import Measurement, chosen
-from utils.nki_validation.report import Estimate
-from utils.simulator.arrays import Shape
-from utils.simulator.dtypes import dtype_of
-from utils.simulator.profile import profile
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.dtypes import dtype_of
+from utils.nki.simulator.profile import profile
+from utils.nki.validation.measurements import Measurement, chosen
+from utils.nki.validation.report import Estimate
 
 SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 REPEATS = 16
@@ -67,9 +67,9 @@ def _figures(name: str, arguments: tuple, shapes: tuple, target: str, schedule: 
 
 
 def kernel_of(name: str) -> Any:
-    """The kernel that a measurement names, such as "matmul.tiled" of utils/kernels."""
+    """The kernel that a measurement names, such as "matmul.tiled" of utils/nki/kernels."""
     module, _, function = name.partition(".")
-    return getattr(importlib.import_module(f"utils.kernels.{module}"), function)
+    return getattr(importlib.import_module(f"utils.nki.kernels.{module}"), function)
 
 
 def _in_seconds(it: Measurement) -> float:

@@ -1,4 +1,5 @@
-"""What was measured: the entries of utils/data/nki_measurements.yaml, which explains the fields."""
+"""What was measured: the entries of utils/facts/data/nki_measurements.yaml, which explains the
+fields."""
 
 import functools
 import math
@@ -8,7 +9,7 @@ from typing import Any
 
 import yaml
 
-FILE = Path(__file__).parents[1] / "data" / "nki_measurements.yaml"
+FILE = Path(__file__).parents[2] / "facts" / "data" / "nki_measurements.yaml"
 CLASSES = ("hard", "soft", "rank", "bound", "generalise", "kept out")
 SAME_ACTIVITY = 1.0
 """Engines that were active for times this close, in % of the kernel's, are equally busy."""

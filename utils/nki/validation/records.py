@@ -1,7 +1,7 @@
 """Estimates of all measurements, kept in a file: whole matrix products take minutes to trace.
 
-`python3 course.py nki-validation --record` writes utils/data/nki_validation.json; tests make the
-estimates of small kernels again and compare.
+`python3 course.py nki-validation --record` writes utils/facts/data/nki_validation.json; tests make
+the estimates of small kernels again and compare.
 """
 
 import json
@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from utils.nki_validation.measurements import Measurement, measurements
-from utils.nki_validation.report import Comparison, Estimate, Report
+from utils.nki.validation.measurements import Measurement, measurements
+from utils.nki.validation.report import Comparison, Estimate, Report
 
-FILE = Path(__file__).parents[1] / "data" / "nki_validation.json"
+FILE = Path(__file__).parents[2] / "facts" / "data" / "nki_validation.json"
 DIGITS = 4
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from utils.facts.tables import markdown
-from utils.nki_validation.measurements import Measurement, url
+from utils.nki.validation.measurements import Measurement, url
 
 LIMITS = {"hard": 0.05, "soft": 0.15}
 """The largest error of an estimate, relative to what was measured."""

@@ -15,14 +15,14 @@ Where to look: `timing`, `quantiles` (percentiles, intervals), `arrivals` (open 
 `workloads`, `runs` and `report` are what the command adds.
 """
 
-from utils.bench.agreement import Fidelity, fidelity
-from utils.bench.arrivals import Arrivals, open_loop
-from utils.bench.cold import ColdStart, cold_and_warm
-from utils.bench.comparison import Comparison, Unlike, compare
-from utils.bench.environment import Environment
-from utils.bench.killing import Recovery, recovery
-from utils.bench.money import Given, joules_per_query, usd_per_million
-from utils.bench.quantiles import (
+from utils.serving.bench.agreement import Fidelity, fidelity
+from utils.serving.bench.arrivals import Arrivals, open_loop
+from utils.serving.bench.cold import ColdStart, cold_and_warm
+from utils.serving.bench.comparison import Comparison, Unlike, compare
+from utils.serving.bench.environment import Environment
+from utils.serving.bench.killing import Recovery, recovery
+from utils.serving.bench.money import Given, joules_per_query, usd_per_million
+from utils.serving.bench.quantiles import (
     Quantile,
     Summary,
     interval,
@@ -31,10 +31,10 @@ from utils.bench.quantiles import (
     samples_needed,
     summary,
 )
-from utils.bench.rates import Rate, side_by_side, throughput
-from utils.bench.records import Record, Unreadable, from_json, load, save, to_json
-from utils.bench.streams import Tokens, tokens
-from utils.bench.timing import CLOCK, Samples, measure, timed
+from utils.serving.bench.rates import Rate, side_by_side, throughput
+from utils.serving.bench.records import Record, Unreadable, from_json, load, save, to_json
+from utils.serving.bench.streams import Tokens, tokens
+from utils.serving.bench.timing import CLOCK, Samples, measure, timed
 
 __all__ = [
     "CLOCK",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from utils.bench.quantiles import percentile
-from utils.bench.timing import CLOCK, Clock, Waited, timed
+from utils.serving.bench.quantiles import percentile
+from utils.serving.bench.timing import CLOCK, Clock, Waited, timed
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""The process of `utils.bench.cold`: a script, so that Python reaches its first line at once."""
+"""The process of `utils.serving.bench.cold`: a script, so that Python reaches its first line at
+once."""
 
 import time
 
@@ -9,7 +10,7 @@ if __name__ == "__main__":
 
     kind, warmup, repeats, answer, began = sys.argv[1:]
 
-    from utils import env
+    from utils.xla import env
 
     env.set_defaults()
     import cloudpickle  # reads the function that makes the model
@@ -23,8 +24,8 @@ if __name__ == "__main__":
     import json
     from pathlib import Path
 
-    from utils import devices
-    from utils.bench import cold, typed
+    from utils.serving.bench import cold, typed
+    from utils.xla import devices
 
     payload = sys.stdin.buffer.read()
 

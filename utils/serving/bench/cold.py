@@ -1,7 +1,8 @@
 """A cold start, stage by stage, in a Python of its own, and the warm calls after it.
 
-`utils.fresh` cannot tell it: its processes are forks that have imported torch already. Here a new
-interpreter starts, and each stage ends with a look at the clock, which on Linux is the same for all
+`utils.xla.fresh` cannot tell it: its processes are forks that have imported torch already. Here a
+new interpreter starts, and each stage ends with a look at the clock, which on Linux is the same
+for all
 processes. Cold is the process, not the machine: files that were read lately are still in memory,
 and a compiler with a cache on disk (Neuron's, lesson 04) finds what it compiled before. To measure
 without it, give that process an empty cache by `environment`.
@@ -19,10 +20,10 @@ from typing import Any
 
 import cloudpickle
 
-from utils import children
-from utils.bench.timing import CLOCK, Clock, Samples, Waited, measure
-from utils.bench.typed import from_plain
-from utils.catalog import ROOT
+from utils.course.catalog import ROOT
+from utils.serving.bench.timing import CLOCK, Clock, Samples, Waited, measure
+from utils.serving.bench.typed import from_plain
+from utils.xla import children
 
 CHILD = Path(__file__).with_name("child.py")
 STAGES = ("process_s", "import_s", "device_s", "model_s", "first_s")
@@ -69,8 +70,8 @@ def cold_and_warm(
     """Start a new Python, make the model in it, and call it.
 
     Args:
-        make: of a `utils.devices.Device`, returns one call. Any function that cloudpickle can send.
-        kind: of device, as `utils.devices.get` takes it.
+        make: of a `utils.xla.devices.Device`, returns one call. Any function that cloudpickle can
+        send. kind: of device, as `utils.xla.devices.get` takes it.
         warmup, repeats: as of `measure`.
         environment: variables of that process beside those of this one.
 

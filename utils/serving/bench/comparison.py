@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.bench.environment import Environment
-from utils.bench.quantiles import percentile
-from utils.bench.records import Record, Setting
+from utils.serving.bench.environment import Environment
+from utils.serving.bench.quantiles import percentile
+from utils.serving.bench.records import Record, Setting
 
 ROUNDS = 5
 """From so many rounds in both records the round is the unit: fewer than 4 and 4 could not reach a p

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.catalog import ROOT
+from utils.course.catalog import ROOT
 
 VARIABLES = ("XLA_", "NEURON_", "PJRT_", "TORCH", "PYTORCH_", "OMP_", "MKL_", "CUDA_VISIBLE")
 """Beginnings of the names of variables that can change what is compiled, or how fast it runs."""

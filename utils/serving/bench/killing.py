@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from utils.bench.timing import CLOCK, Clock
-from utils.bench.workers import Gone, Handle, Worker
+from utils.serving.bench.timing import CLOCK, Clock
+from utils.serving.bench.workers import Gone, Handle, Worker
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ def recovery(
     """Serve requests, kill the worker with SIGKILL in the middle of one, and go on with another.
 
     Args:
-        make: of a `utils.devices.Device`, returns a function of a request that returns its answer.
-        requests: what to answer, in order, small.
+        make: of a `utils.xla.devices.Device`, returns a function of a request that returns its
+        answer. requests: what to answer, in order, small.
         kill_at: the request, from 0, that the worker has begun and not answered when it is killed.
         in_flight: requests handed over and unanswered at a time.
         spare: a second worker is started, and has answered a request, before the first one dies.
             Without it one is started when the death is noticed: imported already (a fork of
-            `utils.fresh`), but with device, model and compile ahead. See `cold_and_warm` for the
-            import.
+            `utils.xla.fresh`), but with device, model and compile ahead. See `cold_and_warm` for
+            the import.
         retry: send lost requests again. Only right for a request that may be computed twice.
         timeout_s: after which a worker is killed.
 

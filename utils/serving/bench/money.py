@@ -7,7 +7,7 @@ read them off a bill or a meter, and the result says which.
 import math
 from dataclasses import dataclass
 
-from utils import tco
+from utils.cost import tco
 from utils.facts import Figure
 from utils.facts.units import convert
 

@@ -3,7 +3,7 @@
 An interval here assumes nothing of the distribution, which for latencies is never the normal one:
 of n independent samples, the number below the true percentile is binomial, so the ranks between
 which it lies are known. It does assume that the samples are independent; times of one process after
-the other seldom are quite (see `utils.bench.comparison`).
+the other seldom are quite (see `utils.serving.bench.comparison`).
 """
 
 import math

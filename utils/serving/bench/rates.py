@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from utils import tco
-from utils.bench.quantiles import percentile
-from utils.bench.timing import CLOCK, Clock, Waited, timed
-from utils.bench.workers import Handle, Worker
+from utils.cost import tco
+from utils.serving.bench.quantiles import percentile
+from utils.serving.bench.timing import CLOCK, Clock, Waited, timed
+from utils.serving.bench.workers import Handle, Worker
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def throughput(
 
     Args:
         make: of a batch size, returns one call on so many items.
-        device: of `utils.devices.get`.
+        device: of `utils.xla.devices.get`.
         concurrency: so many calls are handed over before the host waits for them. A device that
             works while the host records gains by it; on eager CPU a call is done when it returns,
             and nothing can be gained. See `side_by_side` for several processes.
@@ -104,7 +104,7 @@ def side_by_side(
     """Throughput of so many processes at a time, each of which calls its model again and again.
 
     Args:
-        make: of a `utils.devices.Device`, returns one call on `batch` items.
+        make: of a `utils.xla.devices.Device`, returns one call on `batch` items.
         workers: numbers of processes; each number is measured with processes of its own.
         calls: of each process. warmup: of each before, so that all have compiled.
         environment: variables of every worker. Processes share a CPU or a GPU; a Neuron core

@@ -6,16 +6,16 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.bench.agreement import Fidelity
-from utils.bench.arrivals import Arrivals
-from utils.bench.cold import ColdStart
-from utils.bench.environment import Environment
-from utils.bench.killing import Recovery
-from utils.bench.money import Given
-from utils.bench.quantiles import Summary, summary
-from utils.bench.rates import Rate
-from utils.bench.streams import Tokens
-from utils.bench.typed import Malformed, from_plain, to_plain
+from utils.serving.bench.agreement import Fidelity
+from utils.serving.bench.arrivals import Arrivals
+from utils.serving.bench.cold import ColdStart
+from utils.serving.bench.environment import Environment
+from utils.serving.bench.killing import Recovery
+from utils.serving.bench.money import Given
+from utils.serving.bench.quantiles import Summary, summary
+from utils.serving.bench.rates import Rate
+from utils.serving.bench.streams import Tokens
+from utils.serving.bench.typed import Malformed, from_plain, to_plain
 
 FORMAT = "trainium-course bench"
 Setting = str | int | float | bool

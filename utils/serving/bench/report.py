@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from utils.bench.quantiles import percentile
-from utils.bench.records import Record
-from utils.shown import columns
+from utils.course.shown import columns
+from utils.serving.bench.quantiles import percentile
+from utils.serving.bench.records import Record
 
 
 def text(record: Record) -> str:

@@ -4,20 +4,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from utils import fresh, serving
-from utils.bench import workloads
-from utils.bench.agreement import Fidelity, fidelity
-from utils.bench.arrivals import Arrivals, open_loop
-from utils.bench.cold import ColdStart, cold_and_warm
-from utils.bench.comparison import check_alike, check_percentile
-from utils.bench.environment import Environment, here
-from utils.bench.killing import Recovery, recovery
-from utils.bench.money import Given, joules_per_query, usd_per_million
-from utils.bench.rates import Rate, side_by_side, throughput
-from utils.bench.records import Record, Setting
-from utils.bench.streams import Tokens, tokens
-from utils.bench.timing import Samples, measure
-from utils.devices import Device, get
+from utils import serving
+from utils.serving.bench import workloads
+from utils.serving.bench.agreement import Fidelity, fidelity
+from utils.serving.bench.arrivals import Arrivals, open_loop
+from utils.serving.bench.cold import ColdStart, cold_and_warm
+from utils.serving.bench.comparison import check_alike, check_percentile
+from utils.serving.bench.environment import Environment, here
+from utils.serving.bench.killing import Recovery, recovery
+from utils.serving.bench.money import Given, joules_per_query, usd_per_million
+from utils.serving.bench.rates import Rate, side_by_side, throughput
+from utils.serving.bench.records import Record, Setting
+from utils.serving.bench.streams import Tokens, tokens
+from utils.serving.bench.timing import Samples, measure
+from utils.xla import fresh
+from utils.xla.devices import Device, get
 
 PARTS = {
     "arrivals": "requests when they are due, steady and in bursts, at half of one worker's rate",

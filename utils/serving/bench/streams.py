@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from utils.bench.quantiles import Summary, summary
-from utils.bench.timing import CLOCK, Clock, Waited, timed
+from utils.serving.bench.quantiles import Summary, summary
+from utils.serving.bench.timing import CLOCK, Clock, Waited, timed
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def tokens(
     Args:
         begin: takes a prompt in and returns the first token; all that a text starts with.
         step: returns one token more, of the text begun last.
-        device: of `utils.devices.get`.
+        device: of `utils.xla.devices.get`.
         count: tokens of one text, at least 2. texts: that count. warmup: texts before them, at
             least 1: the first compiles.
 

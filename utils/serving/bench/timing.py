@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from utils.bench.quantiles import Summary, summary
+from utils.serving.bench.quantiles import Summary, summary
 
 Clock = Callable[[], float]
 """Seconds from any moment. The default everywhere is that of this machine."""
@@ -15,7 +15,7 @@ CLOCK: Clock = time.perf_counter
 
 
 class Waited(Protocol):
-    """What a measurement needs of a device: `utils.devices.Device` has it."""
+    """What a measurement needs of a device: `utils.xla.devices.Device` has it."""
 
     def mark_step(self) -> None: ...
 
@@ -54,7 +54,7 @@ def measure(
 
     Args:
         step: one call of what is measured; what it returns stays alive until the device is done.
-        device: of `utils.devices.get`.
+        device: of `utils.xla.devices.get`.
         warmup: calls before those that count, at least 1, since the first compiles.
         repeats: calls that count, at least 1.
 

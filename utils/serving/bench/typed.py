@@ -42,7 +42,7 @@ def from_plain(kind: type[Made], value: Any, path: str = "record") -> Made:
 
     >>> from_plain(tuple[int, ...], [1, "2"])
     Traceback (most recent call last):
-    utils.bench.typed.Malformed: record[1] is '2', but a whole number belongs there
+    utils.serving.bench.typed.Malformed: record[1] is '2', but a whole number belongs there
     """
     origin, inside = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):

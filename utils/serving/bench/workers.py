@@ -1,7 +1,8 @@
 """A worker: a process that makes a model and answers requests until its caller leaves.
 
-It is a process of `utils.fresh`, so it starts in a fraction of a second, and how it ended is known.
-Requests and answers go over a socket of the file system; they must be small, as a request is.
+It is a process of `utils.xla.fresh`, so it starts in a fraction of a second, and how it ended is
+known. Requests and answers go over a socket of the file system; they must be small, as a request
+is.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from utils import fresh
+from utils.xla import fresh
 
 _LOOK_S = 0.05
 _CORES = ("NEURON_RT_NUM_CORES", "NEURON_RT_VISIBLE_CORES")
@@ -34,7 +35,7 @@ class Gone(RuntimeError):
 class Worker:
     """One worker, started at once, in the background; `wait_ready` before the first request.
 
-    make: of a `utils.devices.Device`, returns a function of a request that returns its answer.
+    make: of a `utils.xla.devices.Device`, returns a function of a request that returns its answer.
     seconds: after which it is killed, whatever it does.
     environment: variables of its process. On a Neuron device it takes one core unless a variable
         says otherwise: a process reserves all it can get, and the next one would find none.
@@ -126,7 +127,7 @@ class Worker:
 
 
 def _serve(address: str, make: Callable[[Any], Handle], kind: str) -> None:
-    from utils import devices
+    from utils.xla import devices
 
     connected = socket.socket(socket.AF_UNIX)
     connected.connect(address)

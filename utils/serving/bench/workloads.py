@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from utils.devices import Device
+from utils.xla.devices import Device
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -25,7 +25,7 @@ def model(name: str) -> "nn.Module":
     """
     import torch
 
-    from utils import networks
+    from utils.xla import networks
 
     if name not in WORKLOADS:
         raise ValueError(f"there is no model {name!r}: choose {', '.join(WORKLOADS)}")
@@ -72,15 +72,16 @@ def step(
 
 
 def generation(device: Device) -> "tuple[Callable[[], Tensor], Callable[[], Tensor]]":
-    """`begin` and `step` of `utils.bench.tokens`: the GPT continues a prompt of 16 tokens.
+    """`begin` and `step` of `utils.serving.bench.tokens`: the GPT continues a prompt of 16 tokens.
 
-    In float32, with the cache of fixed shape of `utils.finetune.decoding`: one graph takes the
-    prompt in, one makes every other token. Each call returns an id on the device, int64 [1, 1];
+    In float32, with the cache of fixed shape of `utils.training.finetune.decoding`: one graph
+    takes the prompt in, one makes every other token. Each call returns an id on the device, int64
+    [1, 1];
     there is room for 49 of a text, and a later one raises IndexError.
     """
     import torch
 
-    from utils.finetune import decoding
+    from utils.training.finetune import decoding
 
     there = model("gpt").to(device.torch)
     prompt = inputs("gpt", 1)[:, :PROMPT]

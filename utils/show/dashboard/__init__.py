@@ -1,6 +1,7 @@
 """The cost model as a page, for those who do not open notebooks: `python3 course.py tco`.
 
-`show()` is the page in a notebook; `utils.dashboard.server` serves the one notebook that calls it.
+`show()` is the page in a notebook; `utils.show.dashboard.server` serves the one notebook that
+calls it.
 """
 
 import os
@@ -10,7 +11,7 @@ def show() -> None:
     """Display the page for the link that the visitor opened."""
     from IPython.display import display
 
-    from utils.dashboard.page import Page
+    from utils.show.dashboard.page import Page
 
     # Voila gives each kernel the query of its page.
     display(Page(os.environ.get("QUERY_STRING", "")).widget)

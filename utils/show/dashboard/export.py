@@ -4,11 +4,11 @@ import base64
 import html
 from collections.abc import Sequence
 
-from utils.report.spreadsheet import Row, cost_row, input_row, written
-from utils.report.words import PER, plural
-from utils.tco.comparison import Warned
-from utils.tco.cost import LINES
-from utils.tco.uncertainty import Comparison
+from utils.cost.tco.comparison import Warned
+from utils.cost.tco.cost import LINES
+from utils.cost.tco.uncertainty import Comparison
+from utils.show.report.spreadsheet import Row, cost_row, input_row, written
+from utils.show.report.words import PER, plural
 
 
 def table(compared: Comparison, warnings: Sequence[Warned]) -> bytes:

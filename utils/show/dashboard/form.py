@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
+from utils.cost.tco.fields import FIELDS, GROUPS, Field, InputError
+from utils.cost.tco.inputs import Input
+from utils.cost.tco.scenario import Scenario, field_name, from_query, scenario, scenarios, to_query
 from utils.facts import figure, figures
-from utils.report.words import label as option_label
-from utils.report.words import large, plural, shortened
-from utils.tco.fields import FIELDS, GROUPS, Field, InputError
-from utils.tco.inputs import Input
-from utils.tco.scenario import Scenario, field_name, from_query, scenario, scenarios, to_query
+from utils.show.report.words import label as option_label
+from utils.show.report.words import large, plural, shortened
 
 TITLES: Mapping[str, str] = {"people": "Engineering and operations"}
 LEAST, MOST = 1e-15, 1e24

@@ -7,12 +7,12 @@ saved, groups that close, descriptions bound to their boxes.
 import html
 from typing import Any
 
-from utils.dashboard import export, form, results
-from utils.dashboard.words import number
-from utils.tco.comparison import warned
-from utils.tco.fields import InputError
-from utils.tco.scenario import Scenario, scenario, scenarios
-from utils.tco.uncertainty import compare, tornado
+from utils.cost.tco.comparison import warned
+from utils.cost.tco.fields import InputError
+from utils.cost.tco.scenario import Scenario, scenario, scenarios
+from utils.cost.tco.uncertainty import compare, tornado
+from utils.show.dashboard import export, form, results
+from utils.show.dashboard.words import number
 
 INTRODUCTION = (
     "<h1>What would it cost?</h1><p>The same work on Trainium and on a GPU: what it costs, how sure"
@@ -193,7 +193,7 @@ class Page:
         if kind == "csv":
             content, media = export.table(self.compared, self.warned), "text/csv"
         else:
-            from utils.report import report, to_pdf
+            from utils.show.report import report, to_pdf
 
             self.file.value = "<p>Writing the report; this takes some seconds.</p>"
             content, media = to_pdf(report(self.shown)), "application/pdf"

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from utils.draw import Picture
-from utils.draw import costs as draw
-from utils.report.build import answer, cautions, verdict_of
-from utils.report.estimates import measure
-from utils.report.words import (
+from utils.cost.tco.comparison import Warned
+from utils.cost.tco.cost import LINES
+from utils.cost.tco.scenario import Scenario, field_name
+from utils.cost.tco.uncertainty import BreakEven, Comparison, Swing, break_even
+from utils.show.draw import Picture
+from utils.show.draw import costs as draw
+from utils.show.report.build import answer, cautions, verdict_of
+from utils.show.report.estimates import measure
+from utils.show.report.words import (
     PER,
     PURCHASES,
     SHARES,
@@ -24,10 +28,6 @@ from utils.report.words import (
     plural,
     quantity,
 )
-from utils.tco.comparison import Warned
-from utils.tco.cost import LINES
-from utils.tco.scenario import Scenario, field_name
-from utils.tco.uncertainty import BreakEven, Comparison, Swing, break_even
 
 SHOWN_SWINGS = 10
 CURVE_POINTS = 80

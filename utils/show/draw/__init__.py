@@ -2,20 +2,20 @@
 words what it shows.
 """
 
-from utils.draw.charts import bars, graph, lines, timeline
-from utils.draw.chips import ladder, neuroncore
-from utils.draw.collectives import collective_times, modelled_measured
-from utils.draw.costs import break_even, break_even_surface, distribution, tornado, waterfall
-from utils.draw.hardware import Rung, core, memory_ladder, topologies
-from utils.draw.kernels import hbm_loads, kernel_roofline, kernel_timeline, occupancy
-from utils.draw.meshes import divided, traffic
-from utils.draw.numbers import number_line, ranges, stalled, training
-from utils.draw.picture import Picture
-from utils.draw.plans import plans, scaling_curves
-from utils.draw.rooflines import roofline
-from utils.draw.tiles import access_order, matmul_operands, memories, tile_layout
-from utils.draw.timelines import lanes, pipelines
-from utils.draw.verdicts import verdicts
+from utils.show.draw.charts import bars, graph, lines, timeline
+from utils.show.draw.chips import ladder, neuroncore
+from utils.show.draw.collectives import collective_times, modelled_measured
+from utils.show.draw.costs import break_even, break_even_surface, distribution, tornado, waterfall
+from utils.show.draw.hardware import Rung, core, memory_ladder, topologies
+from utils.show.draw.kernels import hbm_loads, kernel_roofline, kernel_timeline, occupancy
+from utils.show.draw.meshes import divided, traffic
+from utils.show.draw.numbers import number_line, ranges, stalled, training
+from utils.show.draw.picture import Picture
+from utils.show.draw.plans import plans, scaling_curves
+from utils.show.draw.rooflines import roofline
+from utils.show.draw.tiles import access_order, matmul_operands, memories, tile_layout
+from utils.show.draw.timelines import lanes, pipelines
+from utils.show.draw.verdicts import verdicts
 
 __all__ = [
     "Picture",

@@ -4,7 +4,7 @@ several weeks.
 
 from collections.abc import Mapping, Sequence
 
-from utils.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
 
 FROZEN = "0.8"
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from utils.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
     import networkx
@@ -72,7 +72,7 @@ def lines(
 
 
 def graph(recorded: "networkx.DiGraph", caption: str) -> Picture:
-    """A small recorded graph, inputs on the left; takes what `utils.graph.ir_graph` returns.
+    """A small recorded graph, inputs on the left; takes what `utils.xla.graph.ir_graph` returns.
 
     Raises:
         ValueError: for more than 40 nodes, which no reader could tell apart.

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from utils.draw.hardware import Rung, core, memory_ladder
-from utils.draw.picture import Picture
+from utils.chip.hardware import machine
 from utils.facts import figure, figures
-from utils.hardware import machine
+from utils.show.draw.hardware import Rung, core, memory_ladder
+from utils.show.draw.picture import Picture
 
 
 def neuroncore(chip: str) -> Picture:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from utils.collectives import Fabric, Tier, crossover_bytes, lines, seconds
-from utils.draw.picture import COLORS, MARKERS, Picture, finished, new_figure
+from utils.chip.collectives import Fabric, Tier, crossover_bytes, lines, seconds
+from utils.show.draw.picture import COLORS, MARKERS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

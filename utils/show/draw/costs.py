@@ -8,13 +8,13 @@ in a colour alone.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from utils.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
     import numpy as np
     from matplotlib.axes import Axes
 
-    from utils.tco import Cost, Swing
+    from utils.cost.tco import Cost, Swing
 
 SMALL = 0.01
 _REST = "all others"
@@ -196,7 +196,7 @@ def break_even_surface(
     Args:
         xs, ys: values of the inputs, ascending; a logarithmic axis if all are above 0 and span more
             than a factor of 20.
-        savings: shares, [len(ys), len(xs)], as `utils.tco.break_even_surface` returns them.
+        savings: shares, [len(ys), len(xs)], as `utils.cost.tco.break_even_surface` returns them.
         now: (x, y). believed: the ranges, as (x low, x high, y low, y high), drawn as a box.
     """
     from matplotlib.patches import Rectangle

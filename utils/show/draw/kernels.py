@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from utils.draw.picture import COLORS, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, MARKERS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from utils.simulator.profile import Profile
+    from utils.nki.simulator.profile import Profile
 
 LANES = ("tensor", "vector", "scalar", "gpsimd", "dma")
 NAMES = {
@@ -178,7 +178,7 @@ def hbm_loads(
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
-    from utils.simulator.traffic import moved
+    from utils.nki.simulator.traffic import moved
 
     several = len(profiles) > 1
     high, wide = (len(names), len(profiles)) if several else (1, len(names))

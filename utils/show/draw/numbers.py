@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from utils.draw.picture import COLORS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from utils.formats import Format
+    from utils.chip.formats import Format
 
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
@@ -118,7 +118,7 @@ def stalled(
     of `form` at that magnitude.
 
     Args:
-        before, step, after: of equal shape, as `utils.precision.Update` has them.
+        before, step, after: of equal shape, as `utils.training.precision.Update` has them.
     """
     import numpy as np
 

@@ -5,13 +5,13 @@ more chips bring more.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from utils.draw.costs import short
-from utils.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
+from utils.show.draw.costs import short
+from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from utils.planner import Plan, Point
+    from utils.cost.planner import Plan, Point
 
 GIB = 2**30
 MEMORY = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")

@@ -5,7 +5,7 @@ tensor go, and where the hours of a run on failing machines are lost.
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from utils.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
 
 LOOKS = {
     "computing": (COLORS[0], ""),

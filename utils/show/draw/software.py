@@ -2,8 +2,8 @@
 
 import datetime
 
-from utils.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
-from utils.timeline import looked_at, releases, spans
+from utils.facts.timeline import looked_at, releases, spans
+from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
 
 _STATES = {
     "supported": {"facecolor": COLORS[0]},

@@ -8,9 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from utils.draw.hardware import EDGE, PALE
-from utils.draw.picture import COLORS, Picture, finished, new_figure
 from utils.facts import figure as fact
+from utils.show.draw.hardware import EDGE, PALE
+from utils.show.draw.picture import COLORS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from utils.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
 
 if TYPE_CHECKING:
-    from utils.loading import Schedule
-    from utils.traces import Trace
+    from utils.training.loading import Schedule
+    from utils.training.traces import Trace
 
 _WAIT = {"facecolor": "white", "edgecolor": COLORS[5], "hatch": "///", "linewidth": 0.8}
 
@@ -18,7 +18,7 @@ def pipelines(schedules: Mapping[str, "Schedule"], caption: str) -> Picture:
     Loads and steps carry the number of their batch. Without workers the loop loads, so there is no
     row of a worker.
 
-    schedules: title to what `utils.loading.predict` returns, of at most 30 batches each.
+    schedules: title to what `utils.training.loading.predict` returns, of at most 30 batches each.
     """
     rows = [1 + (len(set(plan.workers)) if _ahead(plan) else 0) for plan in schedules.values()]
     figure = new_figure(7.4, 0.32 * sum(rows) + 0.42 * len(rows) + 0.75)

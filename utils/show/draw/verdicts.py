@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from utils.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
 
 _LINES = (":", "--", "-.")
 

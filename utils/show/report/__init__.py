@@ -3,10 +3,10 @@
 `report(scenario, decision)` is its content, which `to_html`, `to_pdf` and `to_csv` write.
 """
 
-from utils.report.build import report
-from utils.report.content import Given, Line, Report, Section, Table
-from utils.report.page import to_html
-from utils.report.pdf import to_pdf
-from utils.report.spreadsheet import to_csv
+from utils.show.report.build import report
+from utils.show.report.content import Given, Line, Report, Section, Table
+from utils.show.report.page import to_html
+from utils.show.report.pdf import to_pdf
+from utils.show.report.spreadsheet import to_csv
 
 __all__ = ["Given", "Line", "Report", "Section", "Table", "report", "to_csv", "to_html", "to_pdf"]

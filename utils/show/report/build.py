@@ -4,15 +4,15 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 
-from utils.decision import Decision, Pilot, judged
-from utils.report import decided, estimates
-from utils.report.content import Line, Report
-from utils.report.figures import pictures
-from utils.report.words import PER, PURCHASES, against, label, money, named, percent, sentence
-from utils.tco.comparison import Warned, warned
-from utils.tco.cost import LINES
-from utils.tco.scenario import Scenario
-from utils.tco.uncertainty import DRAWS, Comparison, compare, tornado
+from utils.cost.decision import Decision, Pilot, judged
+from utils.cost.tco.comparison import Warned, warned
+from utils.cost.tco.cost import LINES
+from utils.cost.tco.scenario import Scenario
+from utils.cost.tco.uncertainty import DRAWS, Comparison, compare, tornado
+from utils.show.report import decided, estimates
+from utils.show.report.content import Line, Report
+from utils.show.report.figures import pictures
+from utils.show.report.words import PER, PURCHASES, against, label, money, named, percent, sentence
 
 CLAIM = "vendor claim"
 
@@ -29,8 +29,8 @@ def report(
     """The report on a scenario.
 
     Args:
-        decision: what `utils.decision.decide` returned for this work, if it was asked.
-        pilot: what `utils.decision.pilot_of` returned, if a pilot is planned.
+        decision: what `utils.cost.decision.decide` returned for this work, if it was asked.
+        pilot: what `utils.cost.decision.pilot_of` returned, if a pilot is planned.
         today: date of the report, by which prices are judged old; the present day if not given.
         a, b: the options to compare; the first two if not given. draws: from the ranges.
 
@@ -38,7 +38,7 @@ def report(
         InputError: for options that there are not. TypeError: for a decision or a pilot that is
             none.
 
-    >>> from utils.tco import scenario
+    >>> from utils.cost.tco import scenario
     >>> report(scenario("lora-13b"), today=datetime.date(2026, 11, 20)).name
     'report-lora-13b-2026-11-20'
     """

@@ -6,8 +6,8 @@ Every number that comes out of the model is called an estimate; every input keep
 import datetime
 from dataclasses import dataclass
 
-from utils.draw.picture import Picture
-from utils.tco.inputs import Input
+from utils.cost.tco.inputs import Input
+from utils.show.draw.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Report:
         return f"{self.question}\n{self.headline}\n{self.answer}"
 
     def _repr_markdown_(self) -> str:
-        from utils.report.notebook import to_markdown
+        from utils.show.report.notebook import to_markdown
 
         return to_markdown(self)
 

@@ -1,17 +1,17 @@
 """What the decision rule and the pilot add to a report."""
 
-from utils.decision import QUESTIONS, Decision, Pilot, Saving
-from utils.decision.effort import roughly
-from utils.decision.flips import Flip
-from utils.decision.plan import Step
-from utils.decision.questions import Question
-from utils.report.content import Section
-from utils.report.words import label, large, percent, sentence
-from utils.tco.uncertainty import Comparison
+from utils.cost.decision import QUESTIONS, Decision, Pilot, Saving
+from utils.cost.decision.effort import roughly
+from utils.cost.decision.flips import Flip
+from utils.cost.decision.plan import Step
+from utils.cost.decision.questions import Question
+from utils.cost.tco.uncertainty import Comparison
+from utils.show.report.content import Section
+from utils.show.report.words import label, large, percent, sentence
 
 
 def check(decision: object, pilot: object) -> None:
-    """Raises TypeError unless each is None or what `utils.decision` returns."""
+    """Raises TypeError unless each is None or what `utils.cost.decision` returns."""
     for name, given, kind, makes in (
         ("decision", decision, Decision, "decide(answers, audit, comparison)"),
         ("pilot", pilot, Pilot, "pilot_of(decision)"),
@@ -19,7 +19,7 @@ def check(decision: object, pilot: object) -> None:
         if given is not None and not isinstance(given, kind):
             raise TypeError(
                 f"{name}: {type(given).__name__} is not allowed; allowed: what"
-                f" utils.decision.{makes} returns"
+                f" utils.cost.decision.{makes} returns"
             )
 
 

@@ -2,9 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
+from utils.cost.tco.cost import LINES, Number
+from utils.cost.tco.fields import HOURS_PER_MONTH
+from utils.cost.tco.inputs import Input
+from utils.cost.tco.scenario import Scenario
+from utils.cost.tco.uncertainty import BreakEven, Comparison, Swing, break_even, value_of_measuring
 from utils.facts import figure, figures
-from utils.report.content import Given, Table
-from utils.report.words import (
+from utils.show.report.content import Given, Table
+from utils.show.report.words import (
     PER,
     PURCHASES,
     against,
@@ -17,11 +22,6 @@ from utils.report.words import (
     plural,
     quantity,
 )
-from utils.tco.cost import LINES, Number
-from utils.tco.fields import HOURS_PER_MONTH
-from utils.tco.inputs import Input
-from utils.tco.scenario import Scenario
-from utils.tco.uncertainty import BreakEven, Comparison, Swing, break_even, value_of_measuring
 
 TOP = 5
 NEGLIGIBLE = 0.001

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from utils.draw import costs
-from utils.draw.picture import Picture
-from utils.report.words import PER, against, believed, label, money, named, shortened
-from utils.tco.uncertainty import Comparison, Swing
+from utils.cost.tco.uncertainty import Comparison, Swing
+from utils.show.draw import costs
+from utils.show.draw.picture import Picture
+from utils.show.report.words import PER, against, believed, label, money, named, shortened
 
 SHOWN = 8
 

@@ -3,7 +3,7 @@
 import html
 
 from utils.facts.tables import markdown as table
-from utils.report.content import Report
+from utils.show.report.content import Report
 
 
 def to_markdown(report: Report) -> str:

@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from utils.report.content import Report
-from utils.report.words import day, unbroken
+from utils.show.report.content import Report
+from utils.show.report.words import day, unbroken
 
 if TYPE_CHECKING:
     import jinja2

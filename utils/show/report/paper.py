@@ -8,9 +8,9 @@ from fpdf import FPDF, ViewerPreferences
 from fpdf.enums import TableBordersLayout
 from fpdf.fonts import FontFace
 
-from utils.draw.picture import Picture
-from utils.report.content import Table
-from utils.report.words import shortened, unbroken
+from utils.show.draw.picture import Picture
+from utils.show.report.content import Table
+from utils.show.report.words import shortened, unbroken
 
 INK, SOFT, LINE, TINT, MARK = (
     (27, 39, 51),

@@ -3,11 +3,11 @@
 import datetime
 from typing import TYPE_CHECKING
 
-from utils.report.content import Report, Section, Table
-from utils.report.words import day, shortened
+from utils.show.report.content import Report, Section, Table
+from utils.show.report.words import day, shortened
 
 if TYPE_CHECKING:
-    from utils.report.paper import Paper
+    from utils.show.report.paper import Paper
 
 FITS = ((1.0, 9), (0.95, 9), (0.9, 9), (0.95, 4), (0.9, 4), (0.9, 3), (0.85, 3), (0.85, 2),
         (0.8, 2), (0.8, 1))  # fmt: skip
@@ -18,7 +18,7 @@ LONGEST = {"title": 110, "about": 330, "headline": 160, "cell": 70, "point": 300
 
 def to_pdf(report: Report) -> bytes:
     """The document. The same report gives the same bytes: the file bears its day, at midnight."""
-    from utils.report.paper import END, Paper
+    from utils.show.report.paper import END, Paper
 
     foot = shortened(f"{report.title}: estimates of a model, {day(report.date)}", 90)
     trial = Paper(foot)
@@ -46,7 +46,7 @@ def to_pdf(report: Report) -> bytes:
 
 
 def _first(paper: "Paper", report: Report, scale: float, most: int) -> None:
-    from utils.report.paper import LINE, MARK, SIDE, SOFT, TINT, WIDTH
+    from utils.show.report.paper import LINE, MARK, SIDE, SOFT, TINT, WIDTH
 
     paper.scale = scale
     paper.type(7.5, SOFT)

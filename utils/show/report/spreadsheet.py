@@ -4,8 +4,8 @@ import csv
 import io
 from collections.abc import Iterable
 
-from utils.report.content import Report
-from utils.tco.inputs import Input
+from utils.cost.tco.inputs import Input
+from utils.show.report.content import Report
 
 Row = tuple[object, ...]
 """One cell for each of `COLUMNS`."""

@@ -4,9 +4,9 @@ import datetime
 import re
 from math import floor, log10
 
-from utils.tco.fields import FIELDS
-from utils.tco.inputs import Input
-from utils.tco.scenario import Scenario, field_name
+from utils.cost.tco.fields import FIELDS
+from utils.cost.tco.inputs import Input
+from utils.cost.tco.scenario import Scenario, field_name
 
 PER = {"job": "run", "service": "month"}
 PLATFORMS = {"trainium": "Trainium", "gpu": "GPU"}

@@ -5,12 +5,21 @@ saves while training goes on; `random_states` and `set_random_states` are what i
 forgotten. `training` is a program to try them on, `kills` ends it.
 """
 
-from utils.checkpoint.background import Background
-from utils.checkpoint.files import CheckpointError, Damaged, NotSaved, Torn
-from utils.checkpoint.folder import Found, NoneGood, latest, load, path_of, save, set_aside, steps
-from utils.checkpoint.kills import MOMENTS, Kill
-from utils.checkpoint.states import on_host, random_states, set_random_states
-from utils.checkpoint.training import PARTS, Outcome, Plan, train
+from utils.training.checkpoint.background import Background
+from utils.training.checkpoint.files import CheckpointError, Damaged, NotSaved, Torn
+from utils.training.checkpoint.folder import (
+    Found,
+    NoneGood,
+    latest,
+    load,
+    path_of,
+    save,
+    set_aside,
+    steps,
+)
+from utils.training.checkpoint.kills import MOMENTS, Kill
+from utils.training.checkpoint.states import on_host, random_states, set_random_states
+from utils.training.checkpoint.training import PARTS, Outcome, Plan, train
 
 __all__ = [
     "MOMENTS",

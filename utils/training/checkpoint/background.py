@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from utils.checkpoint import folder as folders
+from utils.training.checkpoint import folder as folders
 
 
 class Background:

@@ -1,4 +1,4 @@
-"""Going through a run on machines that fail, event by event: what `utils.tco.failures` says on
+"""Going through a run on machines that fail, event by event: what `utils.cost.tco.failures` says on
 average, with any law of failure, with notices, and with a record of where the hours went.
 """
 
@@ -48,8 +48,9 @@ def go(
     """One run of `work` hours of computing.
 
     Args:
-        work, every, write, restart: hours, as in `utils.tco.failures.expected_hours`: computing,
-            computing between two checkpoints, waiting for one checkpoint, and from a failure until
+        work, every, write, restart: hours, as in `utils.cost.tco.failures.expected_hours`:
+            computing, computing between two checkpoints, waiting for one checkpoint, and from a
+            failure until
             computing goes on.
         gaps: hours between failures; the clock of the machines runs on while a run is down.
         notice: hours before each stop at which it is announced. If that is enough to save, the run

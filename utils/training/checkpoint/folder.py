@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utils.checkpoint import files
-from utils.checkpoint.files import CheckpointError, Damaged, NotSaved
+from utils.training.checkpoint import files
+from utils.training.checkpoint.files import CheckpointError, Damaged, NotSaved
 
 _NAME = re.compile(r"step-(\d{8}|[1-9]\d{8,})\.ckpt")
 _HALF = re.compile(r"\.step-\d{8,}\.ckpt\.\d+\.part")
@@ -79,7 +79,7 @@ def encoded(state: Any) -> bytes:
     """
     import torch
 
-    from utils.checkpoint.states import on_host
+    from utils.training.checkpoint.states import on_host
 
     buffer = io.BytesIO()
     torch.save(on_host(state), buffer)

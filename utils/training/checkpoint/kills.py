@@ -2,7 +2,7 @@
 
 The moments within a save are calls of the operating system, so the process dies between two real
 ones. A kill is not a power cut: what the system has been given survives it, forced to the disk or
-not (see `utils.checkpoint.powercut`).
+not (see `utils.training.checkpoint.powercut`).
 """
 
 import os

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utils import manifest
-from utils.checkpoint.files import Damaged, Torn, sync_folder
+from utils.training.checkpoint.files import Damaged, Torn, sync_folder
+from utils.xla import manifest
 
 USE_ANOTHER = "load the folder of an earlier step"
 

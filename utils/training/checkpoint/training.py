@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utils.checkpoint import folder as folders
-from utils.checkpoint.background import Background
-from utils.checkpoint.states import KINDS, random_states, set_random_states
+from utils.training.checkpoint import folder as folders
+from utils.training.checkpoint.background import Background
+from utils.training.checkpoint.states import KINDS, random_states, set_random_states
 
 PARTS = ("weights", "optimizer", "schedule", "step", "data", *KINDS)
 
@@ -93,7 +93,7 @@ class Program:
         import torch_xla
         from torch import nn
 
-        from utils.networks import TinyGPT
+        from utils.xla.networks import TinyGPT
 
         random.seed(plan.seed)
         np.random.seed(plan.seed)
@@ -119,7 +119,7 @@ class Program:
     def train_one_step(self) -> float:
         import torch_xla
 
-        from utils.networks import next_token_loss
+        from utils.xla.networks import next_token_loss
 
         chosen = self.data.next()
         ids, targets = (each.to(self.device) for each in self._batch(chosen))

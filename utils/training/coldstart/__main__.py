@@ -1,6 +1,6 @@
-"""`python -m utils.coldstart SETTINGS`: the training process that `start` starts."""
+"""`python -m utils.training.coldstart SETTINGS`: the training process that `start` starts."""
 
-from utils.coldstart.training import main
+from utils.training.coldstart.training import main
 
 if __name__ == "__main__":
     main()

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from utils import manifest
-from utils.coldstart import process
-from utils.coldstart.process import Start
-from utils.coldstart.recording import Flip, Recording, Trial
+from utils.training.coldstart import process
+from utils.training.coldstart.process import Start
+from utils.training.coldstart.recording import Flip, Recording, Trial
+from utils.xla import manifest
 
 SETTINGS = {
     "steps": 3,

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils import manifest
+from utils.xla import manifest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CONTEXT, HEADS = 64, 4  # The longest window and the attention heads of every model.
 OPTIMIZERS = ("sgd", "adamw")
 DTYPES = ("float32", "bfloat16", "float16")
@@ -263,7 +263,7 @@ def start(
     env |= {"PJRT_DEVICE": "CPU", "TF_CPP_MIN_LOG_LEVEL": "0", "PYTHONPATH": str(ROOT)}
     if xla_flags:
         env["XLA_FLAGS"] = xla_flags
-    command = [os.fspath(python), "-m", "utils.coldstart", json.dumps(settings)]
+    command = [os.fspath(python), "-m", "utils.training.coldstart", json.dumps(settings)]
     return Running(command, env, folder, timeout_seconds)
 
 

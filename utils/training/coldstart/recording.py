@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utils.coldstart.process import Start
+from utils.training.coldstart.process import Start
 
-RECORDED = Path(__file__).resolve().parents[1] / "data" / "cache_lab.json"
+RECORDED = Path(__file__).resolve().parents[2] / "facts" / "data" / "cache_lab.json"
 FORMAT = 1
 
 OUTCOMES = ("detected", "no effect", "crash", "hang", "other loss", "error")

@@ -33,8 +33,8 @@ def main() -> None:
 
 
 def train(settings: dict[str, Any]) -> dict[str, Any]:
-    """Train as `utils.coldstart.start` describes; returns counts, seconds and losses."""
-    from utils import env
+    """Train as `utils.training.coldstart.start` describes; returns counts, seconds and losses."""
+    from utils.xla import env
 
     env.set_defaults()
     import torch
@@ -73,7 +73,7 @@ def _batches(settings: dict[str, Any]) -> tuple[list[tuple[Any, Any]], int]:
     """One batch for each step, ids and next ids, and the size of the vocabulary. All on the CPU."""
     import torch
 
-    from utils import corpus
+    from utils.xla import corpus
 
     text = corpus.text(20_000)
     letters = corpus.Vocabulary.of(text)
@@ -91,7 +91,7 @@ def _batches(settings: dict[str, Any]) -> tuple[list[tuple[Any, Any]], int]:
 def _model(settings: dict[str, Any], vocabulary: int, device: Any) -> tuple[Any, Any]:
     import torch
 
-    from utils.networks import TinyGPT
+    from utils.xla.networks import TinyGPT
 
     torch.manual_seed(0)
     model = TinyGPT(
@@ -108,7 +108,7 @@ def _model(settings: dict[str, Any], vocabulary: int, device: Any) -> tuple[Any,
 
 
 def _step(model: Any, optimizer: Any, ids: Any, targets: Any) -> Any:
-    from utils.networks import next_token_loss
+    from utils.xla.networks import next_token_loss
 
     optimizer.zero_grad()
     loss = next_token_loss(model(ids), targets)

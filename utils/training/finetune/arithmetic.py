@@ -8,11 +8,11 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from utils.chip.hardware import Machine, machine
+from utils.chip.training_memory import activation_bytes, training_bytes
+from utils.cost.planner import Architecture
+from utils.cost.planner.settings import inputs
 from utils.facts import figures
-from utils.hardware import Machine, machine
-from utils.planner import Architecture
-from utils.planner.settings import inputs
-from utils.training_memory import activation_bytes, training_bytes
 
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 PERCEPTRON = ("gate_proj", "up_proj", "down_proj")
@@ -36,7 +36,7 @@ def shapes(a: Architecture) -> dict[str, tuple[int, int]]:
 def adapter_parameters(a: Architecture, rank: int, targets: Collection[str]) -> int:
     """rank x (in + out) for each target of each layer.
 
-    >>> from utils.planner import architecture
+    >>> from utils.cost.planner import architecture
     >>> adapter_parameters(architecture("llama-2-7b"), 8, ("q_proj", "v_proj"))
     4194304
 
@@ -76,8 +76,8 @@ class Need:
 def full(
     a: Architecture, length: int, rows: int = 1, recipe: str = "mixed", recompute: str = "full"
 ) -> Need:
-    """Every weight is trained. recipe, recompute: of `utils.training_memory`; `rows` sequences of
-    `length` tokens at once."""
+    """Every weight is trained. recipe, recompute: of `utils.chip.training_memory`; `rows`
+    sequences of `length` tokens at once."""
     return _need(a, a.parameters, 0, length, rows, recipe, recompute)
 
 
@@ -114,7 +114,7 @@ def _need(
 def cache_bytes(a: Architecture, rows: int, capacity: int) -> float:
     """Keys and values of `rows` texts of `capacity` tokens in all layers, in BF16.
 
-    >>> from utils.planner import architecture
+    >>> from utils.cost.planner import architecture
     >>> cache_bytes(architecture("llama-2-7b"), 1, 4096) / 2**30
     2.0
     """

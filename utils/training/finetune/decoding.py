@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from utils.buckets import bucket_of
-from utils.networks import Block, TinyGPT
+from utils.xla.buckets import bucket_of
+from utils.xla.networks import Block, TinyGPT
 
 
 @dataclass

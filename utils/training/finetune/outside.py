@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from utils import fresh
+from utils.xla import fresh
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
 ENVIRONMENT = fresh.FAST | QUIET
-"""For `utils.fresh`: short compiles, no network, no advice on stderr."""
+"""For `utils.xla.fresh`: short compiles, no network, no advice on stderr."""
 
 _MODULES = ("transformers.models.llama.modeling_llama", "peft")
 
 
 def prepare() -> None:
-    """Have the server of `utils.fresh` import both libraries, now and once: a process that it forks
-    later has them. Without it each process imports them itself."""
+    """Have the server of `utils.xla.fresh` import both libraries, now and once: a process that it
+    forks later has them. Without it each process imports them itself."""
     os.environ.update(QUIET)
     fresh.start(*_MODULES)
 
@@ -62,7 +62,7 @@ def with_peft(
 
 
 def from_peft(model: "PeftModel") -> "dict[str, Tensor]":
-    """The adapter of a peft model under the names of `utils.finetune.lora`."""
+    """The adapter of a peft model under the names of `utils.training.finetune.lora`."""
     names = {".lora_A.default.weight": ".a", ".lora_B.default.weight": ".b"}
     found = {}
     for name, parameter in model.named_parameters():

@@ -1,7 +1,8 @@
 """A week of fine-tuning: one adapter trained on a tiny GPT, with the graphs that it took.
 
-Made to run through `utils.fresh`, each week in a process of its own, as a job that starts on Monday
-morning. With a `cache` folder torch_xla stores each compiled graph there under its key, a hash of
+Made to run through `utils.xla.fresh`, each week in a process of its own, as a job that starts on
+Monday morning. With a `cache` folder torch_xla stores each compiled graph there under its key, a
+hash of
 the graph, so that two weeks can be compared by names of files.
 """
 
@@ -95,10 +96,10 @@ def _train(week: Week) -> tuple[tuple[int, ...], tuple[float, ...], str]:
     import torch
     import torch_xla
 
-    from utils import corpus
-    from utils.finetune import lora
-    from utils.meter import Meter
-    from utils.networks import TinyGPT, next_token_loss
+    from utils.training.finetune import lora
+    from utils.xla import corpus
+    from utils.xla.meter import Meter
+    from utils.xla.networks import TinyGPT, next_token_loss
 
     device = torch_xla.device()
     text = corpus.text(4_000, seed=week.data)

@@ -6,11 +6,11 @@ runs a real load function in virtual time, on a `FakeClock`: no second passes, a
 same on every machine.
 """
 
-from utils.loading.clocks import Clock, FakeClock, RealClock
-from utils.loading.dataset import Stored
-from utils.loading.schedule import Schedule, Uploader, predict, workers_needed
-from utils.loading.virtual import VirtualLoader
-from utils.loading.watch import Waits, Watched
+from utils.training.loading.clocks import Clock, FakeClock, RealClock
+from utils.training.loading.dataset import Stored
+from utils.training.loading.schedule import Schedule, Uploader, predict, workers_needed
+from utils.training.loading.virtual import VirtualLoader
+from utils.training.loading.watch import Waits, Watched
 
 __all__ = [
     "Clock",

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from utils.loading.checks import seconds, whole
-from utils.loading.clocks import Clock, RealClock
+from utils.training.loading.checks import seconds, whole
+from utils.training.loading.clocks import Clock, RealClock
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Stored:
     While it sleeps the processor is free, as with a disk or a network. Work that computes, such as
     decoding, is no sleep: it takes a core.
 
-    >>> from utils.loading import FakeClock
+    >>> from utils.training.loading import FakeClock
     >>> clock = FakeClock()
     >>> Stored(3, load_s=0.5, clock=clock)[2], clock.now()
     (2, 0.5)

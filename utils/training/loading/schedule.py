@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from utils.loading.checks import seconds, whole
-from utils.loading.watch import Waits
+from utils.training.loading.checks import seconds, whole
+from utils.training.loading.watch import Waits
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from utils.loading.checks import whole
-from utils.loading.clocks import FakeClock
+from utils.training.loading.checks import whole
+from utils.training.loading.clocks import FakeClock
 
 
 class VirtualLoader:
@@ -23,7 +23,7 @@ class VirtualLoader:
         ValueError: a size or a prefetch below 1, workers below 0.
         TypeError: a clock that is no FakeClock, or a dataset without len(), as an endless one.
 
-    >>> from utils.loading import Stored, Watched
+    >>> from utils.training.loading import Stored, Watched
     >>> clock = FakeClock()
     >>> data = Stored(12, load_s=0.02, clock=clock)
     >>> watched = Watched(VirtualLoader(data, clock, batch_size=2, workers=2), clock)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from utils.loading.clocks import Clock, RealClock
+from utils.training.loading.clocks import Clock, RealClock
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Watched:
         clock: measures; by default the real one.
         finish: called when the loop asks for the next batch, and its time counts as work. Without
             it the clock sees how long the host recorded a step, not how long the device took: give
-            a function that waits for the device, such as utils.meter.settle.
+            a function that waits for the device, such as utils.xla.meter.settle.
 
     After the loop, and while it runs, `waits` is what was measured in the latest iteration.
 
-    >>> from utils.loading import FakeClock, Stored
+    >>> from utils.training.loading import FakeClock, Stored
     >>> clock = FakeClock()
     >>> watched = Watched(Stored(4, load_s=0.1, clock=clock), clock)
     >>> for batch in watched:

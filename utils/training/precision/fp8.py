@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from utils.precision.rounding import fp8_scale, quantise_fp8, too_large
+from utils.training.precision.rounding import fp8_scale, quantise_fp8, too_large
 
 KINDS = ("e4m3", "e4m3", "e5m2")
 """What the three tensors of a layer are quantised to: input, weight, gradient of the output."""

@@ -1,13 +1,13 @@
 """Stochastic rounding to BF16 and quantising to FP8, in operators that run on the XLA device.
 
-`utils.formats` rounds to any format on the host; what stands here becomes part of the graph of a
-training step.
+`utils.chip.formats` rounds to any format on the host; what stands here becomes part of the graph
+of a training step.
 """
 
 import torch
 from torch import Tensor
 
-from utils.formats import FORMATS
+from utils.chip.formats import FORMATS
 
 _LOWEST = -110  # the spacing there is still a normal number, which XLA does not take for zero
 _POWERS = tuple(2.0**power for power in range(_LOWEST, 128))

@@ -9,11 +9,11 @@ import torch_xla
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from utils import corpus
-from utils.networks import TinyGPT, next_token_loss
-from utils.precision.fp8 import Scaling, with_fp8
-from utils.precision.recipes import Curve, Recipe, Update
-from utils.precision.rounding import stochastic_bf16
+from utils.training.precision.fp8 import Scaling, with_fp8
+from utils.training.precision.recipes import Curve, Recipe, Update
+from utils.training.precision.rounding import stochastic_bf16
+from utils.xla import corpus
+from utils.xla.networks import TinyGPT, next_token_loss
 
 LENGTH, ROWS, WIDTH = 32, 8, 32
 

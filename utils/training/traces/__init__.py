@@ -5,7 +5,7 @@ torch_xla writes a trace as `*.trace.json.gz`, in Chrome's trace event format, n
 packages of tens of megabytes, for the same events.
 """
 
-from utils.traces.capture import Capture, span, spans
-from utils.traces.reading import KINDS, Trace, read
+from utils.training.traces.capture import Capture, span, spans
+from utils.training.traces.reading import KINDS, Trace, read
 
 __all__ = ["KINDS", "Capture", "Trace", "read", "span", "spans"]

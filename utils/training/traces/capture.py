@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from utils.traces.reading import KINDS, WHOLE, Trace, read
+from utils.training.traces.reading import KINDS, WHOLE, Trace, read
 
 
 def span(name: str, kind: str = "trace") -> AbstractContextManager[Any]:
@@ -42,11 +42,12 @@ class Capture:
     folder: where the files of the profiler are kept; by default they are read and removed.
 
     A process can capture one trace at a time: a second raises RuntimeError. What is still running
-    on the device when the block ends is missing in it: end the block with `utils.meter.settle()`.
+    on the device when the block ends is missing in it: end the block with
+    `utils.xla.meter.settle()`.
 
     >>> import torch, torch_xla
-    >>> from utils.traces import Capture, span
-    >>> from utils.meter import settle
+    >>> from utils.training.traces import Capture, span
+    >>> from utils.xla.meter import settle
     >>> x = torch.ones(50, 50).to(torch_xla.device())
     >>> with Capture() as captured:
     ...     with span("forward"):

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from utils.traces.stretches import innermost, split, union
+from utils.training.traces.stretches import innermost, split, union
 
 if TYPE_CHECKING:
     import pandas

@@ -1,7 +1,8 @@
 """The compile doctor: says why a step was compiled again, and where.
 
 It runs the step once for each batch, notes every operator with its arguments and its line, and
-explains each compile by what differs from an earlier run. The counts are those of `utils.meter`.
+explains each compile by what differs from an earlier run. The counts are those of
+`utils.xla.meter`.
 """
 
 import inspect
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from utils.shown import columns, html_table
+from utils.course.shown import columns, html_table
 
 _MOST = 64
 """Batches that are looked at, at most."""
@@ -122,7 +123,7 @@ def diagnose(step: Callable[..., Any], batches: Iterable[Any], *, warmup: int = 
     'stop of a slice: 10 became 20'
     """
     given = _checked(step, batches, warmup)
-    from utils.doctor import watch
+    from utils.xla.doctor import watch
 
     return watch.run(step, given, warmup)
 

@@ -14,7 +14,7 @@ NOTHING_RAN = (
     "keep the result, as in `return loss`, and move the batch to the device: a result that nobody"
     " keeps is never computed"
 )
-UNKNOWN = "compare utils.graph.hlo_text of the results of both steps"
+UNKNOWN = "compare utils.xla.graph.hlo_text of the results of both steps"
 
 
 def shape(was: tuple[int, ...], now: tuple[int, ...]) -> str:

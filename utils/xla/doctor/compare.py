@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from utils.doctor import advice, operators, wording
-from utils.doctor.replay import baked
-from utils.doctor.trace import Call, Spec, Trace, Where
+from utils.xla.doctor import advice, operators, wording
+from utils.xla.doctor.replay import baked
+from utils.xla.doctor.trace import Call, Spec, Trace, Where
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What the doctor knows of operators, by their names without overload (`Call.name`)."""
 
-from utils.doctor.trace import Call
+from utils.xla.doctor.trace import Call
 
 RESHAPES = {"view", "unsafe_view", "expand", "as_strided", "repeat", "zeros", "ones", "full"}
 RESHAPES |= {"empty", "new_zeros", "new_ones", "new_empty", "slice_backward", "select_backward"}

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from utils.doctor.trace import Call, Spec
+from utils.xla.doctor.trace import Call, Spec
 
 _LARGEST = 1 << 24
 """Elements that a trial may upload at most."""

@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten
 
-from utils.doctor.schema import scalars, with_defaults
+from utils.xla.doctor.schema import scalars, with_defaults
 
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")})
 _HERE = str(Path(__file__).parent)

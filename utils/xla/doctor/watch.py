@@ -6,12 +6,12 @@ from typing import Any
 
 from torch.utils._pytree import keystr, tree_flatten_with_path
 
-from utils.doctor import Cause, Diagnosis, Step, advice, arguments
-from utils.doctor.compare import Finding, differences
-from utils.doctor.operators import data_dependent
-from utils.doctor.trace import Recorder, Trace, pending, spec
-from utils.doctor.wording import inside
-from utils.meter import Meter
+from utils.xla.doctor import Cause, Diagnosis, Step, advice, arguments
+from utils.xla.doctor.compare import Finding, differences
+from utils.xla.doctor.operators import data_dependent
+from utils.xla.doctor.trace import Recorder, Trace, pending, spec
+from utils.xla.doctor.wording import inside
+from utils.xla.meter import Meter
 
 
 def run(step: Callable[..., Any], batches: list[Any], warmup: int) -> Diagnosis:

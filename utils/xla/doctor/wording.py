@@ -1,7 +1,7 @@
 """How calls and their arguments are named in a diagnosis."""
 
-from utils.doctor.operators import VIEWS
-from utils.doctor.trace import Call
+from utils.xla.doctor.operators import VIEWS
+from utils.xla.doctor.trace import Call
 
 _SLICE = {2: "start", 3: "stop", 4: "step"}
 _ARGUMENTS = {

@@ -33,8 +33,8 @@ sums round differently, and a cast to FP8 rounds twice, by way of half precision
 """
 
 SECONDS = 60.0
-PRELOAD = "utils.fresh.preload"
-ROOT = Path(__file__).resolve().parents[2]
+PRELOAD = "utils.xla.fresh.preload"
+ROOT = Path(__file__).resolve().parents[3]
 _MARK_BYTES, _SIZE_BYTES = 16, 8
 _END_SECONDS = 5.0
 """For a process that has closed its channel to end."""

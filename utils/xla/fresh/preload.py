@@ -1,6 +1,6 @@
-"""What the server of `utils.fresh` imports before it forks. It must use no device."""
+"""What the server of `utils.xla.fresh` imports before it forks. It must use no device."""
 
-from utils import env
+from utils.xla import env
 
 env.set_defaults()
 

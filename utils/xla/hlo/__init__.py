@@ -4,6 +4,6 @@ FLOPs are exact for the operators that have them, bytes are two bounds, and an o
 be counted is named instead of being taken for free.
 """
 
-from utils.hlo.counting import Cost, OperatorCost, cost
+from utils.xla.hlo.counting import Cost, OperatorCost, cost
 
 __all__ = ["Cost", "OperatorCost", "cost"]

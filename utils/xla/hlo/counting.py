@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from utils.hlo.operators import FREE, OperatorCost, called, moved_bytes, work
-from utils.hlo.text import Computation, Instruction, Module, read
+from utils.xla.hlo.operators import FREE, OperatorCost, called, moved_bytes, work
+from utils.xla.hlo.text import Computation, Instruction, Module, read
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Cost:
 
 
 def cost(hlo_text: str) -> Cost:
-    """Counts the work of an HLO text such as `utils.graph.hlo_text` gives.
+    """Counts the work of an HLO text such as `utils.xla.graph.hlo_text` gives.
 
     The text is taken as it is, before any optimisation, without the instructions on whose result
     nothing depends: torch_xla writes a + b as a + 1 * b, for instance, and both count. What fell

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from utils.hlo.text import Array, Instruction
+from utils.xla.hlo.text import Array, Instruction
 
 ARITHMETIC = frozenset(
     "abs add ceil clamp divide floor maximum minimum multiply negate remainder"

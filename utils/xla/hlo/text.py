@@ -108,8 +108,8 @@ def read(text: str) -> Module:
     """Reads HLO text. Raises ValueError if it is something else."""
     if not re.search(r"^\s*ENTRY ", text, flags=re.M):
         raise ValueError(
-            "this is no HLO text with an ENTRY computation: give what utils.graph.hlo_text returns,"
-            f" found {text[:40]!r}"
+            "this is no HLO text with an ENTRY computation: give what"
+            f" utils.xla.graph.hlo_text returns, found {text[:40]!r}"
         )
     computations: dict[str, Computation] = {}
     entry = name = ""

@@ -4,9 +4,9 @@ One process, several devices, one program: annotations say how tensors are divid
 writes the communication. Here it is counted in the compiled text: kind, number, bytes, groups.
 """
 
-from utils.spmd.collectives import KINDS, Collective, collectives, totals
-from utils.spmd.memory import Memory, memory
-from utils.spmd.session import ENVIRONMENT, Compiled, Program, environment, run, start
+from utils.xla.spmd.collectives import KINDS, Collective, collectives, totals
+from utils.xla.spmd.memory import Memory, memory
+from utils.xla.spmd.session import ENVIRONMENT, Compiled, Program, environment, run, start
 
 __all__ = [
     "ENVIRONMENT",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.hlo.operators import called
-from utils.hlo.text import Array, Computation, Instruction, Module, read
+from utils.xla.hlo.operators import called
+from utils.xla.hlo.text import Array, Computation, Instruction, Module, read
 
 KINDS = (
     "all-reduce",

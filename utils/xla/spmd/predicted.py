@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from utils.spmd.layouts import Spec
+from utils.xla.spmd.layouts import Spec
 
 BYTES = 4
 """Of a float32 number."""
@@ -24,7 +24,7 @@ class Step:
     """One training step of a GPT.
 
     shapes: of the parameters, by name.
-    specs: how they are divided, see `utils.spmd.layouts`; not named is not divided.
+    specs: how they are divided, see `utils.xla.spmd.layouts`; not named is not divided.
     axes: devices along each axis of the mesh, such as {"data": 2, "model": 2}.
     batch, length, width: of the activations, [batch, length, width] without division.
     pairs: of a matrix by columns and one by rows.
@@ -49,7 +49,7 @@ class Step:
 
 
 def collectives(step: Step, reduce_scatter: bool = False) -> dict[str, tuple[int, float]]:
-    """Kind -> (number, bytes) of one step, in the form of `utils.spmd.totals`.
+    """Kind -> (number, bytes) of one step, in the form of `utils.xla.spmd.totals`.
 
     Each device has its part of the batch, so every gradient is a sum over the axis "data". A
     parameter that is divided over "data" itself is gathered before use, and, if it is the matrix
@@ -88,7 +88,7 @@ def collectives(step: Step, reduce_scatter: bool = False) -> dict[str, tuple[int
 
 def additions(width: int, length: int, batch: int, layers: int, vocabulary: int) -> int:
     """Number of additions one after the other on the longest way from the input through the loss
-    to a gradient of `utils.networks.TinyGPT`, if every sum runs term by term.
+    to a gradient of `utils.xla.networks.TinyGPT`, if every sum runs term by term.
 
     Forward a block adds over width in three products (qkv, project, up), over 4 x width in one
     (down), over width twice in each of two norms, and in the attention over a head's part of width

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from utils.spmd.session import QUICK
+from utils.xla.spmd.session import QUICK
 
 SECONDS = 120.0
 

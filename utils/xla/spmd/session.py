@@ -11,10 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar
 
-from utils import env, fresh
-from utils.meter import settle
-from utils.spmd.collectives import Collective, collectives
-from utils.spmd.memory import Memory, memory
+from utils.xla import env, fresh
+from utils.xla.meter import settle
+from utils.xla.spmd.collectives import Collective, collectives
+from utils.xla.spmd.memory import Memory, memory
 
 DEVICES = 4
 MOST_DEVICES = 64
@@ -42,7 +42,7 @@ _folder: Path | None = None
 def environment(devices: int = DEVICES) -> dict[str, str]:
     """What a process needs in its environment to have that many virtual devices.
 
-    For `utils.fresh.run`; whoever wants `Compiled` there calls `run` of this module instead.
+    For `utils.xla.fresh.run`; whoever wants `Compiled` there calls `run` of this module instead.
 
     >>> environment(2)["CPU_NUM_DEVICES"]
     '2'
@@ -137,7 +137,7 @@ def run(
     seconds: float = fresh.SECONDS,
 ) -> Any:
     """What function(*arguments) returns in a fresh process with `devices` virtual devices, where
-    `Compiled` works. See `utils.fresh.run` for what may be sent and what it raises.
+    `Compiled` works. See `utils.xla.fresh.run` for what may be sent and what it raises.
 
     flags: added to XLA_FLAGS. An unknown one kills the process (fresh.Died).
     """

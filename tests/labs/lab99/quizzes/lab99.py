@@ -1,6 +1,6 @@
 """Questions of lab 99."""
 
-from utils.quiz import ClaimQuestion, Question, digest
+from utils.course.quiz import ClaimQuestion, Question, digest
 
 QUIZ = {
     "q1": Question(

@@ -1,25 +1,25 @@
-"""NKI, as the Trainium course simulates it on any CPU: see `utils.simulator` of the course."""
+"""NKI, as the Trainium course simulates it on any CPU: see `utils.nki.simulator` of the course."""
 
 import importlib
 import sys
 from pathlib import Path
 
 try:
-    import utils.simulator
+    import utils.nki.simulator
 except ImportError:  # the folder of this package is on the path, the course's root is not
     sys.path.append(str(Path(__file__).resolve().parents[4]))
-    import utils.simulator
+    import utils.nki.simulator
 
-from utils.simulator import surface as _surface
-from utils.simulator.arrays import Shape
-from utils.simulator.launch import jit, simulate
-from utils.simulator.profile import profile
+from utils.nki.simulator import surface as _surface
+from utils.nki.simulator.arrays import Shape
+from utils.nki.simulator.launch import jit, simulate
+from utils.nki.simulator.profile import profile
 
 from nki import isa, language  # isort: skip (after the path)
 
 _surface.explain_old_imports()
 
-__version__ = utils.simulator.VERSION
+__version__ = utils.nki.simulator.VERSION
 __all__ = ["Shape", "__version__", "isa", "jit", "language", "profile", "simulate"]
 
 _LATER = ("collectives", "compiler", "dtype", "tensor", "typing")

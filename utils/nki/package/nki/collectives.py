@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from utils.simulator import surface as _surface
-from utils.simulator.language.grid import NKIObject
+from utils.nki.simulator import surface as _surface
+from utils.nki.simulator.language.grid import NKIObject
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """nki.dtype: the data types, which published kernels also name in annotations."""
 
-from utils.simulator import dtypes as _dtypes
+from utils.nki.simulator import dtypes as _dtypes
 
 globals().update(
     {("bool_" if name == "bool" else name): each for name, each in _dtypes.ALL.items()}

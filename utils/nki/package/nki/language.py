@@ -2,10 +2,10 @@
 
 from types import FunctionType as _FunctionType
 
-from utils.simulator import dtypes as _dtypes
-from utils.simulator import surface as _surface
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.language.allocation import (
+from utils.nki.simulator import dtypes as _dtypes
+from utils.nki.simulator import surface as _surface
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.language.allocation import (
     empty_like,
     full,
     is_hbm,
@@ -19,8 +19,8 @@ from utils.simulator.language.allocation import (
     zeros,
     zeros_like,
 )
-from utils.simulator.language.elementwise import COMPOSED as _COMPOSED
-from utils.simulator.language.grid import (
+from utils.nki.simulator.language.elementwise import COMPOSED as _COMPOSED
+from utils.nki.simulator.language.grid import (
     NKIObject,
     affine_range,
     ds,
@@ -31,9 +31,9 @@ from utils.simulator.language.grid import (
     sequential_range,
     static_range,
 )
-from utils.simulator.language.limits import tile_size
-from utils.simulator.language.random import dropout, rand, random_seed
-from utils.simulator.language.reductions import (
+from utils.nki.simulator.language.limits import tile_size
+from utils.nki.simulator.language.random import dropout, rand, random_seed
+from utils.nki.simulator.language.reductions import (
     all,
     max,
     mean,
@@ -44,7 +44,7 @@ from utils.simulator.language.reductions import (
     sum,
     var,
 )
-from utils.simulator.language.transfer import (
+from utils.nki.simulator.language.transfer import (
     broadcast_to,
     device_print,
     expand_dims,
@@ -56,9 +56,9 @@ from utils.simulator.language.transfer import (
     transpose,
     where,
 )
-from utils.simulator.loops import dynamic_range, fori_loop, while_loop
-from utils.simulator.operators import OPERATORS as _OPERATORS
-from utils.simulator.tensor import Tensor as NkiTensor
+from utils.nki.simulator.loops import dynamic_range, fori_loop, while_loop
+from utils.nki.simulator.operators import OPERATORS as _OPERATORS
+from utils.nki.simulator.tensor import Tensor as NkiTensor
 
 sbuf, psum, hbm = MemoryRegion.sbuf, MemoryRegion.psum, MemoryRegion.hbm
 private_hbm, shared_hbm = MemoryRegion.private_hbm, MemoryRegion.shared_hbm

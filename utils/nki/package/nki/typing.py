@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from utils.simulator import surface as _surface
+from utils.nki.simulator import surface as _surface
 
 
 class tensor:  # noqa: N801 (NKI's own spelling)

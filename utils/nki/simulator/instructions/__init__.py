@@ -1,6 +1,6 @@
 """The instruction table, one module for each engine; `TABLE` in `instruction` holds all rows."""
 
-from utils.simulator.instructions import (
+from utils.nki.simulator.instructions import (
     accumulating,
     control,
     dma,

@@ -2,23 +2,30 @@
 
 import numpy as np
 
-from utils.simulator.activations import MEANINGS
-from utils.simulator.enums import engine, reduce_cmd
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.accumulators import accumulate, read_out, registers
-from utils.simulator.instructions.checks import FP32, command, flag, one_of, operand_of, operator
-from utils.simulator.instructions.costs import (
+from utils.nki.simulator.activations import MEANINGS
+from utils.nki.simulator.enums import engine, reduce_cmd
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.accumulators import accumulate, read_out, registers
+from utils.nki.simulator.instructions.checks import (
+    FP32,
+    command,
+    flag,
+    one_of,
+    operand_of,
+    operator,
+)
+from utils.nki.simulator.instructions.costs import (
     FEWEST_CYCLES,
     and_reading_registers,
     charged,
     per_element,
 )
-from utils.simulator.instructions.engines import needs_generation
-from utils.simulator.instructions.rules import same_size
-from utils.simulator.instructions.tensor_scalar import scanned
-from utils.simulator.instructions.values import applied, column_of, rows
-from utils.simulator.operands import Operand, column, result, tile
-from utils.simulator.operators import OPERATORS
+from utils.nki.simulator.instructions.engines import needs_generation
+from utils.nki.simulator.instructions.rules import same_size
+from utils.nki.simulator.instructions.tensor_scalar import scanned
+from utils.nki.simulator.instructions.values import applied, column_of, rows
+from utils.nki.simulator.operands import Operand, column, result, tile
+from utils.nki.simulator.operators import OPERATORS
 
 reduce_cmds = reduce_cmd
 BEGINS = (reduce_cmd.reset_reduce, reduce_cmd.reduce, reduce_cmd.load_reduce)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator import program
-from utils.simulator.enums import engine, reduce_cmd
-from utils.simulator.errors import doubt
-from utils.simulator.operators import Operator, folded
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator import program
+from utils.nki.simulator.enums import engine, reduce_cmd
+from utils.nki.simulator.errors import doubt
+from utils.nki.simulator.operators import Operator, folded
+from utils.nki.simulator.tensor import Tensor
 
 LANES = 128
 

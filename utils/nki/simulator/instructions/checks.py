@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.documentation import listed, stated
-from utils.simulator.enums import reduce_cmd
-from utils.simulator.instruction import Use
-from utils.simulator.instructions.engines import CHIPS
-from utils.simulator.operands import Rule
-from utils.simulator.operators import NOT_COMPILED, OPERATORS, Operator
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.documentation import listed, stated
+from utils.nki.simulator.enums import reduce_cmd
+from utils.nki.simulator.instruction import Use
+from utils.nki.simulator.instructions.engines import CHIPS
+from utils.nki.simulator.operands import Rule
+from utils.nki.simulator.operators import NOT_COMPILED, OPERATORS, Operator
+from utils.nki.simulator.tensor import Tensor
 
 FP32 = frozenset(("float32",))
 INT32 = frozenset(("int32", "uint32"))

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from utils.simulator.enums import dge_mode, oob_mode
-from utils.simulator.errors import doubt
+from utils.nki.simulator.enums import dge_mode, oob_mode
+from utils.nki.simulator.errors import doubt
 
 CHOICES = {"dge_mode": dge_mode, "oob_mode": oob_mode}
 

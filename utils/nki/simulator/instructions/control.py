@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.documentation import stated
-from utils.simulator.enums import MemoryRegion, dma_engine, engine
-from utils.simulator.errors import doubt, learner_line, refuse
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.costs import by_bytes
-from utils.simulator.instructions.engines import asked_or, needs_generation
-from utils.simulator.instructions.rules import one_element, same_size, same_types
-from utils.simulator.operands import DMA_MEMORY, SBUF, Rule, result, tile
-from utils.simulator.program import running
-from utils.simulator.registers import VirtualRegister, whole_number
+from utils.nki.simulator.documentation import stated
+from utils.nki.simulator.enums import MemoryRegion, dma_engine, engine
+from utils.nki.simulator.errors import doubt, learner_line, refuse
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.costs import by_bytes
+from utils.nki.simulator.instructions.engines import asked_or, needs_generation
+from utils.nki.simulator.instructions.rules import one_element, same_size, same_types
+from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Rule, result, tile
+from utils.nki.simulator.program import running
+from utils.nki.simulator.registers import VirtualRegister, whole_number
 
 engines = engine
 INTEGERS = frozenset(("uint8", "int8", "uint16", "int16", "uint32", "int32"))

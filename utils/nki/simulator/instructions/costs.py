@@ -9,11 +9,11 @@ and, on large strides, Trainium1
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/guides/architecture/trainium_inferentia2_arch.html
 """
 
-from utils.simulator.documentation import sentence, stated
-from utils.simulator.enums import engine
-from utils.simulator.instruction import Cost, Use
-from utils.simulator.operands import PSUM, SBUF
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.documentation import sentence, stated
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.instruction import Cost, Use
+from utils.nki.simulator.operands import PSUM, SBUF
+from utils.nki.simulator.tensor import Tensor
 
 FEWEST_CYCLES = 64
 """Least distance between two instructions of one engine, in its cycles (SDK 2.26, ISA pages)."""

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from utils.simulator import indirect
-from utils.simulator.enums import dge_mode, engine, oob_mode
-from utils.simulator.instruction import instruction
-from utils.simulator.instructions.choices import by_value
-from utils.simulator.instructions.costs import by_bytes
-from utils.simulator.instructions.dma_rules import (
+from utils.nki.simulator import indirect
+from utils.nki.simulator.enums import dge_mode, engine, oob_mode
+from utils.nki.simulator.instruction import instruction
+from utils.nki.simulator.instructions.choices import by_value
+from utils.nki.simulator.instructions.costs import by_bytes
+from utils.nki.simulator.instructions.dma_rules import (
     AXES,
     as_many_elements,
     conversion,
@@ -16,7 +16,7 @@ from utils.simulator.instructions.dma_rules import (
     transpose_generator,
     transpose_shapes,
 )
-from utils.simulator.operands import DMA_MEMORY, SBUF, result, tile
+from utils.nki.simulator.operands import DMA_MEMORY, SBUF, result, tile
 
 engines = engine
 

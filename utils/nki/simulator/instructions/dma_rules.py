@@ -7,10 +7,10 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.is
 
 import math
 
-from utils.simulator.enums import MemoryRegion, dge_mode, engine, oob_mode
-from utils.simulator.instruction import Use
-from utils.simulator.operands import HBM
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.enums import MemoryRegion, dge_mode, engine, oob_mode
+from utils.nki.simulator.instruction import Use
+from utils.nki.simulator.operands import HBM
+from utils.nki.simulator.tensor import Tensor
 
 HARDWARE_DGE = 3
 """The generation that brought hardware generation of descriptors and the gathering transpose."""

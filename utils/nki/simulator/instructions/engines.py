@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from utils.simulator.documentation import ENGINES, listed, stated
-from utils.simulator.enums import engine
-from utils.simulator.instruction import Use
-from utils.simulator.operands import PSUM, Rule
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.documentation import ENGINES, listed, stated
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.instruction import Use
+from utils.nki.simulator.operands import PSUM, Rule
+from utils.nki.simulator.tensor import Tensor
 
 CHIPS = {2: "Trainium1 (gen2)", 3: "Trainium2 (gen3)", 4: "Trainium3 (gen4)"}
 

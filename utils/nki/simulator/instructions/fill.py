@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.dtypes import narrow
-from utils.simulator.enums import engine
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.costs import fill
-from utils.simulator.instructions.engines import asked, gpsimd_without_psum
-from utils.simulator.operands import PSUM, SBUF, result
-from utils.simulator.program import Core
+from utils.nki.simulator.dtypes import narrow
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.costs import fill
+from utils.nki.simulator.instructions.engines import asked, gpsimd_without_psum
+from utils.nki.simulator.operands import PSUM, SBUF, result
+from utils.nki.simulator.program import Core
 
 
 def fill_engine(use: Use) -> engine:
@@ -19,7 +19,7 @@ def fill_engine(use: Use) -> engine:
 
     The compiler gives fills of PSUM to GpSimd, although a call cannot ask for that: in published
     profiles the Vector Engine goes on carrying sums out while GpSimd clears the next accumulator
-    (row pipeline-one-accumulator of utils/data/nki_measurements.yaml).
+    (row pipeline-one-accumulator of utils/facts/data/nki_measurements.yaml).
     """
     named = asked(use, engine.vector, engine.gpsimd)
     if named is not engine.unknown:

@@ -4,23 +4,23 @@ import math
 
 import numpy as np
 
-from utils.simulator.documentation import listed, stated
-from utils.simulator.dtypes import narrow
-from utils.simulator.enums import engine, oob_mode
-from utils.simulator.errors import doubt, refuse
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.costs import by_bytes
-from utils.simulator.instructions.engines import needs_generation
-from utils.simulator.instructions.gpsimd import (
+from utils.nki.simulator.documentation import listed, stated
+from utils.nki.simulator.dtypes import narrow
+from utils.nki.simulator.enums import engine, oob_mode
+from utils.nki.simulator.errors import doubt, refuse
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.costs import by_bytes
+from utils.nki.simulator.instructions.engines import needs_generation
+from utils.nki.simulator.instructions.gpsimd import (
     INT32,
     PLAIN,
     SBUF_ONLY,
     STARTUP_CYCLES,
     startup_and_elements,
 )
-from utils.simulator.instructions.rules import same_types
-from utils.simulator.operands import DMA_MEMORY, Rule, result, tile, update
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.instructions.rules import same_types
+from utils.nki.simulator.operands import DMA_MEMORY, Rule, result, tile, update
+from utils.nki.simulator.tensor import Tensor
 
 LANES = 16
 """Partitions that one of the eight cores of the GpSimd Engine reaches."""

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.documentation import stated
-from utils.simulator.dtypes import narrow
-from utils.simulator.enums import engine
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.rules import same_size
-from utils.simulator.operands import SBUF, Rule, result, tile
-from utils.simulator.operators import OPERATORS
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.documentation import stated
+from utils.nki.simulator.dtypes import narrow
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.rules import same_size
+from utils.nki.simulator.operands import SBUF, Rule, result, tile
+from utils.nki.simulator.operators import OPERATORS
+from utils.nki.simulator.tensor import Tensor
 
 STARTUP_CYCLES = 150
 """Fixed part of an instruction of the GpSimd Engine (SDK 2.26, pages of iota, affine_select)."""

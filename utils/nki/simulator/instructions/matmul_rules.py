@@ -6,9 +6,9 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.is
 
 from typing import Any
 
-from utils.simulator.enums import engine, matmul_perf_mode
-from utils.simulator.instruction import Use
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.enums import engine, matmul_perf_mode
+from utils.nki.simulator.instruction import Use
+from utils.nki.simulator.tensor import Tensor
 
 WIDE = frozenset(("float32", "tfloat32"))
 NARROW = frozenset(("bfloat16", "float16", "float8_e4m3", "float8_e5m2"))

@@ -10,16 +10,16 @@ block row g has partition 32 * (g // 4) + g % 4, counted from where the tile of 
 import ml_dtypes
 import numpy as np
 
-from utils.mx import quantise_tile
-from utils.simulator.accumulation import accumulated
-from utils.simulator.documentation import listed, stated
-from utils.simulator.enums import engine
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.costs import FEWEST_CYCLES
-from utils.simulator.instructions.engines import needs_generation
-from utils.simulator.instructions.gpsimd import SBUF_ONLY
-from utils.simulator.operands import PSUM, Rule, result, tile
-from utils.simulator.tensor import Tensor
+from utils.chip.mx import quantise_tile
+from utils.nki.simulator.accumulation import accumulated
+from utils.nki.simulator.documentation import listed, stated
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.costs import FEWEST_CYCLES
+from utils.nki.simulator.instructions.engines import needs_generation
+from utils.nki.simulator.instructions.gpsimd import SBUF_ONLY
+from utils.nki.simulator.operands import PSUM, Rule, result, tile
+from utils.nki.simulator.tensor import Tensor
 
 ELEMENTS = {
     "float8_e5m2_x4": ("e5m2", ml_dtypes.float8_e5m2),

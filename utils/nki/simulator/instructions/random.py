@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from utils.simulator.enums import engine
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.costs import per_element
-from utils.simulator.instructions.engines import asked_or, gpsimd_without_psum, needs_generation
-from utils.simulator.instructions.rules import one_element
-from utils.simulator.operands import result, tile
-from utils.simulator.program import running
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.costs import per_element
+from utils.nki.simulator.instructions.engines import asked_or, gpsimd_without_psum, needs_generation
+from utils.nki.simulator.instructions.rules import one_element
+from utils.nki.simulator.operands import result, tile
+from utils.nki.simulator.program import running
 
 engines = engine
 INTEGERS = frozenset(("int8", "int16", "int32", "uint8", "uint16", "uint32"))

@@ -1,9 +1,9 @@
 """Rules on the sizes, types and places of operands that several instructions share."""
 
-from utils.simulator.documentation import listed, stated
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.instruction import Use
-from utils.simulator.operands import Rule
+from utils.nki.simulator.documentation import listed, stated
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.instruction import Use
+from utils.nki.simulator.operands import Rule
 
 
 def same_size(*names: str) -> Rule:

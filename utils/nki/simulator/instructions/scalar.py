@@ -4,18 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.enums import engine, reduce_cmd
-from utils.simulator.errors import doubt
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.accumulators import accumulate, read_out
-from utils.simulator.instructions.checks import FP32, command, flag, numbers, one_of, operator
-from utils.simulator.instructions.costs import and_reading_registers, per_element
-from utils.simulator.instructions.engines import needs_generation
-from utils.simulator.instructions.rules import same_size
-from utils.simulator.instructions.values import applied, column_of, rows
-from utils.simulator.operands import Operand, column, result, tile
-from utils.simulator.operators import OPERATORS, Operator
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.enums import engine, reduce_cmd
+from utils.nki.simulator.errors import doubt
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.accumulators import accumulate, read_out
+from utils.nki.simulator.instructions.checks import FP32, command, flag, numbers, one_of, operator
+from utils.nki.simulator.instructions.costs import and_reading_registers, per_element
+from utils.nki.simulator.instructions.engines import needs_generation
+from utils.nki.simulator.instructions.rules import same_size
+from utils.nki.simulator.instructions.values import applied, column_of, rows
+from utils.nki.simulator.operands import Operand, column, result, tile
+from utils.nki.simulator.operators import OPERATORS, Operator
+from utils.nki.simulator.tensor import Tensor
 
 reduce_cmds = reduce_cmd
 COMMANDS = (reduce_cmd.idle, reduce_cmd.reset, reduce_cmd.reduce, reduce_cmd.reset_reduce)

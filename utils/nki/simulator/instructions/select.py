@@ -4,19 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.documentation import listed, stated
-from utils.simulator.dtypes import narrow
-from utils.simulator.enums import MemoryRegion, engine, reduce_cmd
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.accumulators import accumulate, read_out
-from utils.simulator.instructions.checks import command
-from utils.simulator.instructions.costs import FEWEST_CYCLES, per_element
-from utils.simulator.instructions.engines import needs_generation
-from utils.simulator.instructions.gpsimd import COMPARISONS, choose
-from utils.simulator.instructions.rules import not_both_in_psum, same_size, same_types
-from utils.simulator.operands import Rule, column, result, tile, update
-from utils.simulator.operators import OPERATORS, Operator
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.documentation import listed, stated
+from utils.nki.simulator.dtypes import narrow
+from utils.nki.simulator.enums import MemoryRegion, engine, reduce_cmd
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.accumulators import accumulate, read_out
+from utils.nki.simulator.instructions.checks import command
+from utils.nki.simulator.instructions.costs import FEWEST_CYCLES, per_element
+from utils.nki.simulator.instructions.engines import needs_generation
+from utils.nki.simulator.instructions.gpsimd import COMPARISONS, choose
+from utils.nki.simulator.instructions.rules import not_both_in_psum, same_size, same_types
+from utils.nki.simulator.operands import Rule, column, result, tile, update
+from utils.nki.simulator.operators import OPERATORS, Operator
+from utils.nki.simulator.tensor import Tensor
 
 FP32_MIN = float(np.finfo(np.float32).min)
 BOUND_OPERATORS = tuple(name for name in COMPARISONS if name != "not_equal")

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.enums import engine
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.costs import per_element
-from utils.simulator.operands import tile, update
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.costs import per_element
+from utils.nki.simulator.operands import tile, update
 
 QUADRANT = 32
 KEEP = 255

@@ -10,16 +10,16 @@ tolerance; sums that FP32 holds exactly (small integers, one-hot rows) agree bit
 
 import numpy as np
 
-from utils.simulator import program
-from utils.simulator.accumulation import accumulated
-from utils.simulator.dtypes import widen
-from utils.simulator.enums import engine, matmul_perf_mode
-from utils.simulator.errors import refuse
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.costs import FEWEST_CYCLES
-from utils.simulator.instructions.matmul_rules import MATMUL_RULES, columns, doubles, one_bank
-from utils.simulator.operands import PSUM, SBUF, result, tile
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator import program
+from utils.nki.simulator.accumulation import accumulated
+from utils.nki.simulator.dtypes import widen
+from utils.nki.simulator.enums import engine, matmul_perf_mode
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.costs import FEWEST_CYCLES
+from utils.nki.simulator.instructions.matmul_rules import MATMUL_RULES, columns, doubles, one_bank
+from utils.nki.simulator.operands import PSUM, SBUF, result, tile
+from utils.nki.simulator.tensor import Tensor
 
 engines = engine
 SLOW_FP32 = 4

@@ -2,24 +2,24 @@
 
 import numpy as np
 
-from utils.simulator.enums import engine
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.checks import (
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.checks import (
     flag,
     integers_for_bits,
     numbers,
     operand_of,
     operator,
 )
-from utils.simulator.instructions.costs import (
+from utils.nki.simulator.instructions.costs import (
     charged,
     one_input,
     per_element,
     scalar_and_tensor,
 )
-from utils.simulator.instructions.engines import asked, gpsimd_without_psum
-from utils.simulator.instructions.rules import not_both_in_psum, same_size
-from utils.simulator.instructions.values import (
+from utils.nki.simulator.instructions.engines import asked, gpsimd_without_psum
+from utils.nki.simulator.instructions.rules import not_both_in_psum, same_size
+from utils.nki.simulator.instructions.values import (
     applied,
     applied_to_bits,
     bit_rows,
@@ -27,8 +27,8 @@ from utils.simulator.instructions.values import (
     put_bits,
     rows,
 )
-from utils.simulator.operands import column, result, tile
-from utils.simulator.operators import Operator
+from utils.nki.simulator.operands import column, result, tile
+from utils.nki.simulator.operators import Operator
 
 engines = engine
 

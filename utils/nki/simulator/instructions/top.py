@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from utils.simulator.documentation import listed, stated
-from utils.simulator.dtypes import narrow
-from utils.simulator.enums import engine
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.costs import per_element
-from utils.simulator.instructions.gather import LANES, same_partitions
-from utils.simulator.instructions.gpsimd import PLAIN, SBUF_ONLY, a_number
-from utils.simulator.instructions.rules import same_size
-from utils.simulator.operands import Rule, result, tile
+from utils.nki.simulator.documentation import listed, stated
+from utils.nki.simulator.dtypes import narrow
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.costs import per_element
+from utils.nki.simulator.instructions.gather import LANES, same_partitions
+from utils.nki.simulator.instructions.gpsimd import PLAIN, SBUF_ONLY, a_number
+from utils.nki.simulator.instructions.rules import same_size
+from utils.nki.simulator.operands import Rule, result, tile
 
 EIGHT = 8
 FEWEST, MOST = 8, 16384

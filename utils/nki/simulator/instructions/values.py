@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.dtypes import bits_of
-from utils.simulator.operators import Operator
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.dtypes import bits_of
+from utils.nki.simulator.operators import Operator
+from utils.nki.simulator.tensor import Tensor
 
 
 def rows(tensor: Tensor) -> np.ndarray:

@@ -2,24 +2,24 @@
 
 import numpy as np
 
-from utils.simulator import program
-from utils.simulator.dtypes import wrapped
-from utils.simulator.enums import engine
-from utils.simulator.instruction import Use, instruction
-from utils.simulator.instructions.checks import INT32, integers_for_bits, numbers, operator
-from utils.simulator.instructions.costs import one_input, per_element, two_inputs
-from utils.simulator.instructions.engines import asked, asked_or, gpsimd_without_psum
-from utils.simulator.instructions.rules import not_both_in_psum, same_size
-from utils.simulator.instructions.values import (
+from utils.nki.simulator import program
+from utils.nki.simulator.dtypes import wrapped
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instructions.checks import INT32, integers_for_bits, numbers, operator
+from utils.nki.simulator.instructions.costs import one_input, per_element, two_inputs
+from utils.nki.simulator.instructions.engines import asked, asked_or, gpsimd_without_psum
+from utils.nki.simulator.instructions.rules import not_both_in_psum, same_size
+from utils.nki.simulator.instructions.values import (
     applied_to_bits,
     bit_rows,
     column_of,
     put_bits,
     rows,
 )
-from utils.simulator.operands import PSUM, column, result, tile
-from utils.simulator.operators import Operator
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.operands import PSUM, column, result, tile
+from utils.nki.simulator.operators import Operator
+from utils.nki.simulator.tensor import Tensor
 
 engines = engine
 

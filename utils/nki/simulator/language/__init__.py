@@ -6,10 +6,10 @@ The names are put together in `package/nki/language.py`.
 
 from typing import Any
 
-from utils.simulator.language import elementwise  # noqa: F401 (gives operators their functions)
-from utils.simulator.language.calls import nisa
-from utils.simulator.operands import HBM
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.language import elementwise  # noqa: F401 (gives operators their functions)
+from utils.nki.simulator.language.calls import nisa
+from utils.nki.simulator.operands import HBM
+from utils.nki.simulator.tensor import Tensor
 
 
 def assign(view: Tensor, value: Any) -> None:

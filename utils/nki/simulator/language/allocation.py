@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.dtypes import DType, dtype_of
-from utils.simulator.enums import ON_CHIP, MemoryRegion
-from utils.simulator.errors import learner_line, refuse
-from utils.simulator.language.calls import nisa
-from utils.simulator.memory import allocate
-from utils.simulator.operands import HBM
-from utils.simulator.operators import OPERATORS
-from utils.simulator.program import running
-from utils.simulator.surface import leftovers
-from utils.simulator.tensor import Tensor, whole
+from utils.nki.simulator.dtypes import DType, dtype_of
+from utils.nki.simulator.enums import ON_CHIP, MemoryRegion
+from utils.nki.simulator.errors import learner_line, refuse
+from utils.nki.simulator.language.calls import nisa
+from utils.nki.simulator.memory import allocate
+from utils.nki.simulator.operands import HBM
+from utils.nki.simulator.operators import OPERATORS
+from utils.nki.simulator.program import running
+from utils.nki.simulator.surface import leftovers
+from utils.nki.simulator.tensor import Tensor, whole
 
 FILL_COLUMNS = 512
 """Columns of the tile from which a tensor of HBM is filled."""

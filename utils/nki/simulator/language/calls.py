@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 from types import SimpleNamespace
 
-from utils.simulator import instructions
+from utils.nki.simulator import instructions
 
 MODULES = tuple(
     importlib.import_module(f"{instructions.__name__}.{each.name}")

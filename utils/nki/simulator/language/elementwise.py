@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from utils.simulator.enums import engine
-from utils.simulator.errors import doubt, refuse
-from utils.simulator.language.allocation import tile_like
-from utils.simulator.language.calls import nisa
-from utils.simulator.language.transfer import copy, where
-from utils.simulator.operators import FUNCTIONS, OPERATORS, Operator
-from utils.simulator.surface import explained
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.errors import doubt, refuse
+from utils.nki.simulator.language.allocation import tile_like
+from utils.nki.simulator.language.calls import nisa
+from utils.nki.simulator.language.transfer import copy, where
+from utils.nki.simulator.operators import FUNCTIONS, OPERATORS, Operator
+from utils.nki.simulator.surface import explained
+from utils.nki.simulator.tensor import Tensor
 
 ROUNDER = 1.5 * 2.0**23
 """Added to an FP32 number and taken away again, it leaves the nearest whole number ..."""

@@ -6,8 +6,8 @@ from itertools import pairwise
 from types import FunctionType
 from typing import Any
 
-from utils.simulator.errors import refuse
-from utils.simulator.program import running
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.program import running
 
 
 def program_id(axis: int = 0) -> int:

@@ -2,10 +2,10 @@
 
 import os
 
-from utils.simulator import surface
-from utils.simulator.enums import nc_version
-from utils.simulator.program import active
-from utils.simulator.target import Target, chosen
+from utils.nki.simulator import surface
+from utils.nki.simulator.enums import nc_version
+from utils.nki.simulator.program import active
+from utils.nki.simulator.target import Target, chosen
 
 FP32_BYTES = 4
 BN_STATS_COLUMNS = 512

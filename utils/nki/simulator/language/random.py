@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import refuse
-from utils.simulator.language.allocation import ndarray, tile_like
-from utils.simulator.language.calls import nisa
-from utils.simulator.operands import HBM
-from utils.simulator.operators import OPERATORS
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.language.allocation import ndarray, tile_like
+from utils.nki.simulator.language.calls import nisa
+from utils.nki.simulator.operands import HBM
+from utils.nki.simulator.operators import OPERATORS
+from utils.nki.simulator.tensor import Tensor
 
 BITS = 24
 """Bits of an FP32 number between 0 and 1 that are drawn."""

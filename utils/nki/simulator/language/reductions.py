@@ -3,13 +3,13 @@
 import math
 from typing import Any
 
-from utils.simulator.enums import reduce_cmd
-from utils.simulator.errors import refuse
-from utils.simulator.language.allocation import ndarray, tile_like
-from utils.simulator.language.calls import nisa
-from utils.simulator.language.transfer import broadcast_to, cast
-from utils.simulator.operators import OPERATORS
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.enums import reduce_cmd
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.language.allocation import ndarray, tile_like
+from utils.nki.simulator.language.calls import nisa
+from utils.nki.simulator.language.transfer import broadcast_to, cast
+from utils.nki.simulator.operators import OPERATORS
+from utils.nki.simulator.tensor import Tensor
 
 
 def _axes(doing: str, x: Tensor, axis: Any) -> tuple[int, ...]:

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from utils.simulator.dtypes import dtype_of
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.errors import doubt, refuse
-from utils.simulator.language.allocation import ndarray, tile_like
-from utils.simulator.language.calls import nisa
-from utils.simulator.operands import HBM
-from utils.simulator.operators import OPERATORS
-from utils.simulator.program import running
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.dtypes import dtype_of
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.errors import doubt, refuse
+from utils.nki.simulator.language.allocation import ndarray, tile_like
+from utils.nki.simulator.language.calls import nisa
+from utils.nki.simulator.operands import HBM
+from utils.nki.simulator.operators import OPERATORS
+from utils.nki.simulator.program import running
+from utils.nki.simulator.tensor import Tensor
 
 QUADRANT = 32
 """Partitions that a stream shuffle moves between."""

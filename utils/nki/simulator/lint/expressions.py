@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Callable, Iterable
 
-from utils.simulator.lint.scope import LOOP_VARIABLE, ON_DEVICE, TENSOR, Scope, World
-from utils.simulator.lint.syntax import conditions, index_values, is_none, piece
+from utils.nki.simulator.lint.scope import LOOP_VARIABLE, ON_DEVICE, TENSOR, Scope, World
+from utils.nki.simulator.lint.syntax import conditions, index_values, is_none, piece
 
 Report = Callable[[str, ast.AST, str], None]
 """Called with a rule, the place and the piece of source."""

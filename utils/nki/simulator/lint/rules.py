@@ -1,11 +1,12 @@
-"""The rules of the lint and what one finding says; the table is in `utils/data/nki_api.yaml`."""
+"""The rules of the lint and what one finding says; the table is in
+`utils/facts/data/nki_api.yaml`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from utils.simulator import surface
-from utils.simulator.errors import place
+from utils.nki.simulator import surface
+from utils.nki.simulator.errors import place
 
 CERTAINTIES = ("refused", "different", "deprecated", "doubtful")
 

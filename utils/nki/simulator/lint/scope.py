@@ -4,7 +4,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from utils.simulator import surface
+from utils.nki.simulator import surface
 
 TENSOR, REGISTER, LOOP_VARIABLE = "tensor", "register", "loop variable"
 ON_DEVICE = frozenset((REGISTER, LOOP_VARIABLE))

@@ -9,11 +9,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from utils.simulator.errors import learner_line
-from utils.simulator.lint.rules import RULES, Finding
-from utils.simulator.lint.scope import World, world_of
-from utils.simulator.lint.statements import Reader
-from utils.simulator.lint.syntax import SHOWN
+from utils.nki.simulator.errors import learner_line
+from utils.nki.simulator.lint.rules import RULES, Finding
+from utils.nki.simulator.lint.scope import World, world_of
+from utils.nki.simulator.lint.statements import Reader
+from utils.nki.simulator.lint.syntax import SHOWN
 
 SPACES = ("nki", "nki.language", "nki.isa", "nki.collectives", "numpy", "math")
 

@@ -2,8 +2,8 @@
 
 import ast
 
-from utils.simulator.lint.expressions import Expressions, Report
-from utils.simulator.lint.scope import (
+from utils.nki.simulator.lint.expressions import Expressions, Report
+from utils.nki.simulator.lint.scope import (
     LOOP_VARIABLE,
     ON_DEVICE,
     REGISTER,
@@ -11,7 +11,7 @@ from utils.simulator.lint.scope import (
     World,
     parameter_kinds,
 )
-from utils.simulator.lint.syntax import loop_bodies, names_bound, own, piece
+from utils.nki.simulator.lint.syntax import loop_bodies, names_bound, own, piece
 
 ITERATIONS = frozenset(("enumerate", "zip", "map", "filter", "reversed"))
 

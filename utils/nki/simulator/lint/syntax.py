@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable
 
-from utils.simulator.lint.scope import World
+from utils.nki.simulator.lint.scope import World
 
 SHOWN = 60
 

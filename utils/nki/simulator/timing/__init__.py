@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from utils.simulator.program import Program
-from utils.simulator.timing.constants import Constants, constants
-from utils.simulator.timing.graph import Graph, build
-from utils.simulator.timing.machine import Times
-from utils.simulator.timing.queues import Run
+from utils.nki.simulator.program import Program
+from utils.nki.simulator.timing.constants import Constants, constants
+from utils.nki.simulator.timing.graph import Graph, build
+from utils.nki.simulator.timing.machine import Times
+from utils.nki.simulator.timing.queues import Run
 
 __all__ = ["SCHEDULES", "Schedule", "schedule", "without_collecting"]
 

@@ -7,7 +7,7 @@ microseconds; it becomes cold again when it was busy for less than half of a win
 
 from collections import deque
 
-from utils.simulator.timing.constants import Constants
+from utils.nki.simulator.timing.constants import Constants
 
 
 class Array:

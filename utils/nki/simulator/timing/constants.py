@@ -1,5 +1,6 @@
-"""The constants of the model for one target, in nanoseconds: from `utils/data/nki_timing.yaml` and
-the facts of the chip. No other module of `timing` holds a number about hardware.
+"""The constants of the model for one target, in nanoseconds: from
+`utils/facts/data/nki_timing.yaml` and the facts of the chip. No other module of `timing` holds a
+number about hardware.
 """
 
 import functools
@@ -10,10 +11,10 @@ from typing import Any
 import yaml
 
 from utils.facts import figure
-from utils.simulator.enums import engine
-from utils.simulator.target import Target, target
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.target import Target, target
 
-FILE = Path(__file__).parents[2] / "data" / "nki_timing.yaml"
+FILE = Path(__file__).parents[3] / "facts" / "data" / "nki_timing.yaml"
 GIGA = 1e9
 """Nanoseconds of a second; a rate in B/s over it is one in B/ns."""
 

@@ -7,14 +7,14 @@ same core. Cores wait for each other only where they meet: at barriers and excha
 from dataclasses import dataclass, field
 from typing import Any
 
-from utils.simulator.memory import Storage
-from utils.simulator.program import Core, Instruction, Program
-from utils.simulator.registers import VirtualRegister
-from utils.simulator.tensor import Tensor
-from utils.simulator.timing.constants import Constants
-from utils.simulator.timing.regions import WHOLE, Layout
-from utils.simulator.timing.rotation import Place, Users, memories
-from utils.simulator.timing.work import QUEUES, SYNC, Work, work_of
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.program import Core, Instruction, Program
+from utils.nki.simulator.registers import VirtualRegister
+from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.timing.constants import Constants
+from utils.nki.simulator.timing.regions import WHOLE, Layout
+from utils.nki.simulator.timing.rotation import Place, Users, memories
+from utils.nki.simulator.timing.work import QUEUES, SYNC, Work, work_of
 
 MEETINGS = frozenset(("core_barrier", "sendrecv"))
 UNTRACKED = None

@@ -5,10 +5,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from utils.simulator.timing.path import Step, engine_of, source
+from utils.nki.simulator.timing.path import Step, engine_of, source
 
 if TYPE_CHECKING:
-    from utils.simulator.timing import Schedule
+    from utils.nki.simulator.timing import Schedule
 
 NANO = 1e-9
 

@@ -1,9 +1,9 @@
 """One core in time: when an instruction that may go now begins and ends, and what that leaves."""
 
-from utils.simulator.enums import engine
-from utils.simulator.timing.array import Array
-from utils.simulator.timing.constants import Constants
-from utils.simulator.timing.work import QUEUES, SCALAR, TENSOR, Part, Work
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.timing.array import Array
+from utils.nki.simulator.timing.constants import Constants
+from utils.nki.simulator.timing.work import QUEUES, SCALAR, TENSOR, Part, Work
 
 DATA, TURN, DMA, TABLE, PORT, GENERATOR, WEIGHTS, MEETING = range(8)
 """What an instruction waited for last: another's result, its turn on the engine, the DMA engines,

@@ -4,12 +4,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from utils.facts import figures
-from utils.simulator.program import Program
-from utils.simulator.target import Target
-from utils.simulator.tensor import Tensor
-from utils.simulator.timing.graph import Graph
-from utils.simulator.timing.work import QUEUES
-from utils.simulator.uses import returned_tensors, tensors_of
+from utils.nki.simulator.program import Program
+from utils.nki.simulator.target import Target
+from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.timing.graph import Graph
+from utils.nki.simulator.timing.work import QUEUES
+from utils.nki.simulator.uses import returned_tensors, tensors_of
 
 PRODUCTS = frozenset(("nc_matmul", "nc_matmul_mx"))
 RATES = {"float32": ("fp32_from_clock", "fp32")}

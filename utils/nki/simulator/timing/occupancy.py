@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from utils.simulator.capacity import taken_bytes
-from utils.simulator.enums import ON_CHIP
-from utils.simulator.memory import Storage
-from utils.simulator.tensor import Tensor
-from utils.simulator.timing.work import QUEUES
+from utils.nki.simulator.capacity import taken_bytes
+from utils.nki.simulator.enums import ON_CHIP
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.timing.work import QUEUES
 
 if TYPE_CHECKING:
-    from utils.simulator.timing import Schedule
+    from utils.nki.simulator.timing import Schedule
 
 NANO = 1e-9
 

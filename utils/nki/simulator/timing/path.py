@@ -4,12 +4,12 @@ import linecache
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from utils.simulator.errors import Line
-from utils.simulator.timing.machine import DATA, DMA, GENERATOR, PORT, TABLE, TURN, WEIGHTS
-from utils.simulator.timing.work import QUEUES
+from utils.nki.simulator.errors import Line
+from utils.nki.simulator.timing.machine import DATA, DMA, GENERATOR, PORT, TABLE, TURN, WEIGHTS
+from utils.nki.simulator.timing.work import QUEUES
 
 if TYPE_CHECKING:
-    from utils.simulator.timing import Schedule
+    from utils.nki.simulator.timing import Schedule
 
 REASONS = {
     TURN: "its turn on the engine",

@@ -7,11 +7,11 @@ ones of the queue (`window`), as a compiler that reorders independent instructio
 
 from heapq import heappop, heappush
 
-from utils.simulator.enums import engine
-from utils.simulator.timing.constants import Constants
-from utils.simulator.timing.graph import Graph
-from utils.simulator.timing.machine import MEETING, Machine, Times
-from utils.simulator.timing.work import QUEUES
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.timing.constants import Constants
+from utils.nki.simulator.timing.graph import Graph
+from utils.nki.simulator.timing.machine import MEETING, Machine, Times
+from utils.nki.simulator.timing.work import QUEUES
 
 ENGINES = (
     engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.sync, engine.dma, engine.dma,

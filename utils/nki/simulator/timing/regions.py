@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from utils.simulator.enums import MemoryRegion
-from utils.simulator.memory import Storage
-from utils.simulator.tensor import Tensor
+from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.tensor import Tensor
 
 WHOLE = 0
 """The number of the region that is the whole allocation."""

@@ -11,9 +11,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from utils.simulator.enums import ON_CHIP, MemoryRegion
-from utils.simulator.memory import Storage, usable_bytes
-from utils.simulator.target import Target
+from utils.nki.simulator.enums import ON_CHIP, MemoryRegion
+from utils.nki.simulator.memory import Storage, usable_bytes
+from utils.nki.simulator.target import Target
 
 Users = list[int]
 """Instructions that must be over before a place is written again."""

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from utils.simulator.tensor import Tensor
-from utils.simulator.timing.path import source
-from utils.simulator.timing.work import QUEUES
+from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.timing.path import source
+from utils.nki.simulator.timing.work import QUEUES
 
 if TYPE_CHECKING:
-    from utils.simulator.timing import Schedule
+    from utils.nki.simulator.timing import Schedule
 
 TABLES = len(QUEUES)
 DATA_TRACK = TABLES + 1

@@ -10,8 +10,8 @@ partitions.
 
 from dataclasses import dataclass
 
-from utils.simulator.tensor import Tensor
-from utils.simulator.timing.constants import Constants
+from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.timing.constants import Constants
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from utils.simulator.profile import Profile
+    from utils.nki.simulator.profile import Profile
 
 NAMES = {
     "tensor": "Tensor Engine",

@@ -7,15 +7,15 @@ Everything here depends only on the layout of the operands, so it is computed on
 from dataclasses import dataclass
 from typing import Any
 
-from utils.simulator.enums import MemoryRegion, dge_mode, engine
-from utils.simulator.instructions.costs import FEWEST_CYCLES
-from utils.simulator.operators import Operator
-from utils.simulator.program import Instruction
-from utils.simulator.registers import VirtualRegister
-from utils.simulator.target import Target
-from utils.simulator.tensor import Tensor
-from utils.simulator.timing.constants import Constants
-from utils.simulator.timing.transfers import Transfer, transfer
+from utils.nki.simulator.enums import MemoryRegion, dge_mode, engine
+from utils.nki.simulator.instructions.costs import FEWEST_CYCLES
+from utils.nki.simulator.operators import Operator
+from utils.nki.simulator.program import Instruction
+from utils.nki.simulator.registers import VirtualRegister
+from utils.nki.simulator.target import Target
+from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.timing.constants import Constants
+from utils.nki.simulator.timing.transfers import Transfer, transfer
 
 TENSOR, VECTOR, SCALAR, GPSIMD, SYNC, IN, OUT = range(7)
 QUEUES = ("tensor", "vector", "scalar", "gpsimd", "sync", "dma in", "dma out")

@@ -1,6 +1,6 @@
 """nki.compiler.kernel_builder: importable; nothing is compiled here."""
 
-from utils.simulator import surface as _surface
+from utils.nki.simulator import surface as _surface
 
 
 def __getattr__(name: str) -> object:

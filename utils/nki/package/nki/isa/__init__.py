@@ -1,7 +1,7 @@
 """nki.isa: the instructions, and the choices they take."""
 
-from utils.simulator import surface as _surface
-from utils.simulator.enums import (
+from utils.nki.simulator import surface as _surface
+from utils.nki.simulator.enums import (
     dge_mode,
     dma_engine,
     engine,
@@ -10,11 +10,11 @@ from utils.simulator.enums import (
     oob_mode,
     reduce_cmd,
 )
-from utils.simulator.errors import NkiValidationError
-from utils.simulator.language.calls import nisa as _instructions
-from utils.simulator.language.limits import get_nc_sub_version, get_nc_version
-from utils.simulator.program import Instruction as NkiInstruction
-from utils.simulator.registers import VirtualRegister, register_alloc
+from utils.nki.simulator.errors import NkiValidationError
+from utils.nki.simulator.language.calls import nisa as _instructions
+from utils.nki.simulator.language.limits import get_nc_sub_version, get_nc_version
+from utils.nki.simulator.program import Instruction as NkiInstruction
+from utils.nki.simulator.registers import VirtualRegister, register_alloc
 
 globals().update(vars(_instructions))
 

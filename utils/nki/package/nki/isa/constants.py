@@ -1,6 +1,6 @@
 """nki.isa.constants: the choices of nki.isa, where published kernels also import them from."""
 
-from utils.simulator.enums import (
+from utils.nki.simulator.enums import (
     dge_mode,
     dma_engine,
     engine,

@@ -1,4 +1,4 @@
-// What widgets lack: see utils/dashboard/page.py. Everything here adds to what is there; results
+// What widgets lack: see utils/show/dashboard/page.py. Everything here adds to what is there; results
 // come from the kernel alone.
 "use strict";
 

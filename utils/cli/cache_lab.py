@@ -12,13 +12,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from utils import builds, install, programs, standins
-from utils.home import Home, Record, SetupError, environment, read_record, write_record
-from utils.programs import Say, Uv
+from utils.cli import builds, install, programs, standins
+from utils.cli.home import Home, Record, SetupError, environment, read_record, write_record
+from utils.cli.programs import Say, Uv
 
 PYTHON = (3, 11)
 PINS = ("torch==2.7.1", "torch-xla==2.7.0", "numpy")
-LOCK = Path("utils", "data", "cache_lab.lock")
+LOCK = Path("utils", "facts", "data", "cache_lab.lock")
 
 # The disk is measured; the downloads are the sizes of the wheels, rounded.
 DOWNLOAD_MB = {"slim": 950, "full": 3100}

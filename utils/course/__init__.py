@@ -1,0 +1,8 @@
+"""What the course consists of, and what a notebook of it needs to be one.
+
+- `catalog`, `notebooks`, `labgen`, `readme`: lessons and labs as they lie in the repository
+- `lesson`, `quiz`, `progress`, `earlier`: predictions, questions, points, answers to earlier labs
+- `runner`: executes notebooks; `shown`: a result as text and as HTML
+
+May import: facts. Used by: every room above.
+"""

@@ -1,0 +1,9 @@
+"""Kernels of the Neuron Kernel Interface on a CPU: their values, and an estimate of their time.
+
+- `simulator`: executes kernels under the rules of a NeuronCore, and models how long they take
+- `package`: what a kernel imports as `nki`; put this folder on PYTHONPATH
+- `kernels`: the kernels of the lessons; `validation`: estimates against published measurements
+
+Needs NumPy only. May import: facts, course, chip. Used by: show, labs, lessons 09 and 10, and by
+authors of kernels without the course.
+"""

@@ -1,0 +1,9 @@
+"""What a training run is made of, beyond its model: data, precision, checkpoints, fine-tuning.
+
+- `precision`: the same GPT trained in several number formats
+- `loading`, `traces`, `symptoms`: a loop that waits, its profile, and what a slow run shows
+- `checkpoint`, `coldstart`, `fleet`: exact resume, starts with a compile cache, many hosts
+- `finetune`: LoRA with graphs that stay
+
+May import: facts, course, chip, cost, xla. Used by: serving, show, labs, lessons 04 to 06, 08, 11.
+"""

@@ -1,0 +1,10 @@
+"""Instruments for PyTorch/XLA: what is recorded, compiled, executed, moved, and when.
+
+- `env`, `devices`, `device_cells`: which machine this is, and code that runs on every backend
+- `meter`, `graph`, `hlo`, `doctor`: counts, graphs, their FLOP and bytes, why a graph is new
+- `parity`, `fresh`, `children`: values within derived tolerances; code in a process of its own
+- `spmd`, `buckets`, `manifest`: sharded programs, padding, checked folders of compiled graphs
+- `networks`, `corpus`: the small models and the text that everything is measured with
+
+May import: facts, course, chip, cost. Used by: training, serving, show, labs, most lessons.
+"""
