@@ -53,7 +53,7 @@ def course_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def root(course_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A course with lab 99, whose cases and judges can be imported."""
-    exercises = [*utils.labs.__path__, str(hostile.REPOSITORY / "tests")]
+    exercises = [*utils.labs.__path__, str(hostile.REPOSITORY / "tests" / "labs")]
     monkeypatch.setattr(utils.labs, "__path__", exercises)
     return course_folder
 
@@ -474,14 +474,14 @@ def test_a_sandbox_sees_no_judgement() -> None:
     shown_modules = confine.exercise_modules(lab03, utils_folder)
     names = {str(path) for path in shown_modules}
     for name in ("__init__", "plain", "lab03/__init__", "training", "watch", "lab03/observe"):
-        assert f"exercises/{name}.py" in names
+        assert f"labs/{name}.py" in names
     own = [path for path in shown_modules if path.parent.name == "lab03"]
     for path in own:
         for node in ast.walk(ast.parse((utils_folder / path).read_text())):
             name = getattr(node, "name", None) or getattr(node, "id", "")
             assert not re.match(r"_?(judge|cases)|.*_cases$", name, re.IGNORECASE), (path, name)
     mounted = confine.mounts(lab03, hostile.REPOSITORY)
-    for hidden in ("lab03/judge", "lab03/bench", "exercises/criteria", "exercises/truth"):
+    for hidden in ("lab03/judge", "lab03/bench", "labs/criteria", "labs/truth"):
         assert not any(str(word).endswith(f"{hidden}.py") for word in mounted)
 
 

@@ -180,7 +180,7 @@ def fill(makers: dict, inbox: Path, root: Path, out: Path, port: int) -> None:
     for name, make in makers.items():
         make(inbox / name)
     places = [inbox / "fair" / "lab99_sums.ipynb", out / "gradebook.db", out / "gradebook.csv"]
-    places += [root / "solutions" / "x", "/course/utils/env.py", "/usr/x", "/etc/passwd", "/x"]
+    places += [root / "solutions" / "x", "/course/utils/xla/env.py", "/usr/x", "/etc/passwd", "/x"]
     known = {
         "ROOT": repr(str(root)),
         "PLACES": repr([str(place) for place in places]),
@@ -204,7 +204,7 @@ def grade_all(makers: dict, base: Path, monkeypatch: pytest.MonkeyPatch) -> Grad
     temporary.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    exercises = [*utils.labs.__path__, str(hostile.REPOSITORY / "tests")]
+    exercises = [*utils.labs.__path__, str(hostile.REPOSITORY / "tests" / "labs")]
     monkeypatch.setattr(utils.labs, "__path__", exercises)
     with socket.create_server(("127.0.0.1", 0)) as server:
         fill(makers, inbox, root, out, server.getsockname()[1])

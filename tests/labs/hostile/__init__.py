@@ -29,11 +29,11 @@ RIGHT = {"ex1": "def double(number):\n    return 2 * number", "ex2": MEAN}
 def build_course(root: Path) -> Path:
     """A whole course with lab 99 only, `utils` included; returns `root`."""
     lab99.build(root)
-    ignore = shutil.ignore_patterns("__pycache__", "lab03")
+    ignore = shutil.ignore_patterns("__pycache__", "lab[0-9]*")
     shutil.copytree(REPOSITORY / "utils", root / "utils", ignore=ignore)
     shutil.copytree(
-        REPOSITORY / "tests" / "lab99",
-        root / "utils" / "exercises" / "lab99",
+        REPOSITORY / "tests" / "labs" / "lab99",
+        root / "utils" / "labs" / "lab99",
         ignore=shutil.ignore_patterns("__pycache__", "course.py"),
     )
     return root
