@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from utils.course import progress
-from utils.labs.check import CheckFailed, check
 from utils.course.shown import html_table
+from utils.labs.check import CheckFailed, check
 
 pytestmark = pytest.mark.usefixtures("relaxed")
 

@@ -18,8 +18,8 @@ import pytest
 import utils.labs
 from tests.labs import hostile
 from tests.labs.wrong_answers import lab03 as wrong_answers
-from utils.course import labgen
 from utils.cli.commands import grade as command
+from utils.course import labgen
 from utils.labs import Criterion, Verdict
 from utils.labs.grading import (
     batch,

@@ -1,9 +1,9 @@
 """What an exercise is: cases, an observation of the learner's answer, and a judgement.
 
 The three parts are apart so that the same exercise serves two places. In a notebook,
-`utils.labs.check` runs all three in one process. At grading, cases and judgement stay in the grader's process and only
-the observation runs beside the learner's code, in a sandbox: hidden inputs and verdicts are never
-in reach of a submission.
+`utils.labs.check` runs all three in one process. At grading, cases and judgement stay in the
+grader's process and only the observation runs beside the learner's code, in a sandbox: hidden
+inputs and verdicts are never in reach of a submission.
 
 A lab is a package `utils.labs.labNN` with two modules:
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import cloudpickle
 
-from utils.xla import fresh
 from utils.labs import Answer
 from utils.labs.guard import Originals
+from utils.xla import fresh
 
 SECONDS = 10.0
 """Ten times and more what an answer takes."""

@@ -15,8 +15,8 @@ from typing import Any
 
 from utils.course import catalog, progress
 from utils.course.catalog import ROOT, Exercise
-from utils.labs import Facts, Verdict, decide, judge, observe_case, observer, where
 from utils.course.shown import Shown, columns, html_table, in_html
+from utils.labs import Facts, Verdict, decide, judge, observe_case, observer, where
 
 PUBLIC_SEED = "public"
 """Learners see the same cases at every run; grading draws others from a private seed."""

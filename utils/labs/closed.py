@@ -21,8 +21,8 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
 
     exercise_id: such as "lab01.ex1", for the message.
     names: a module or package with all of its functions and methods ("utils.chip.roofline"), or one
-        function, class or method ("utils.chip.hardware.core_sum", "utils.chip.formats.Format.encode").
-        Raises ValueError if there is no such thing.
+        function, class or method ("utils.chip.hardware.core_sum",
+        "utils.chip.formats.Format.encode"). Raises ValueError if there is no such thing.
 
     >>> from utils.chip.topology import ring
     >>> with closed("lab01.ex6", "utils.chip.topology"):

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from utils.xla import fresh
 from utils.labs import Facts
+from utils.xla import fresh
 
 
 class Journal:

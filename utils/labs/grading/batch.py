@@ -11,7 +11,18 @@ from pathlib import Path
 from utils.course import catalog
 from utils.course.earlier import Wanted
 from utils.labs import Facts
-from utils.labs.grading import beside, choose, folders, inbox, lab, marking, pour, report, sandbox, scan
+from utils.labs.grading import (
+    beside,
+    choose,
+    folders,
+    inbox,
+    lab,
+    marking,
+    pour,
+    report,
+    sandbox,
+    scan,
+)
 from utils.labs.grading.attempts import Attempt, attempts_of
 from utils.labs.grading.beside import Beside
 from utils.labs.grading.confine import Host, Limits

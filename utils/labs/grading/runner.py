@@ -1,5 +1,5 @@
-"""Run one submission, inside the sandbox: `python -m utils.labs.grading.runner FD` with a request on
-standard input.
+"""Run one submission, inside the sandbox: `python -m utils.labs.grading.runner FD` with a request
+on standard input.
 
 The supervisor imports what the lab needs once, then forks a child for every exercise, so that a
 crash or an endless loop costs that exercise only. It runs no learner code itself. A child reports

@@ -8,9 +8,9 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 
+from utils.course.notebooks import without_magics
 from utils.labs.grading import syntax
 from utils.labs.grading.lab import Cell
-from utils.course.notebooks import without_magics
 
 _NAMES = frozenset(
     # What is sent to another process, and what that process begins with.
