@@ -93,7 +93,6 @@ def relaxed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress_file: Path) -> Path:
     """A course with one lesson and lab 99, whose exercises can be imported. Returns its root."""
-    import utils.course.quizzes
     import utils.labs
 
     root = tmp_path / "course"
@@ -101,9 +100,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress_file: Path)
     monkeypatch.setattr(
         utils.labs, "__path__", [*utils.labs.__path__, str(ROOT / "tests" / "labs")]
     )
-    monkeypatch.setattr(
-        utils.course.quizzes, "__path__", [str(ROOT / "tests" / "labs" / "lab99" / "quizzes")]
-    )
+    monkeypatch.setattr("utils.course.quiz.FOLDER", ROOT / "tests" / "labs" / "lab99" / "quizzes")
     yield root
     for name in [each for each in sys.modules if each.startswith("utils.labs.lab99")]:
         del sys.modules[name]

@@ -1,22 +1,20 @@
 """The claims ledger is complete and readable, and its questions give no verdict away."""
 
-import importlib
 import re
 from pathlib import Path
 
 import pytest
 
-from utils.course.quiz import ClaimQuestion
+from utils.course.quiz import FOLDER, ClaimQuestion, questions
 from utils.course.quiz import claims as ask
 from utils.facts import VERDICTS, claim, claims
 from utils.facts.ledger import ARTICLES, DATA
 
-ROOT = Path(__file__).resolve().parents[2]
-LESSONS = sorted(path.stem for path in (ROOT / "utils" / "quizzes").glob("lesson*.py"))
+LESSONS = sorted(path.stem for path in FOLDER.glob("lesson*.yaml"))
 
 
 def lesson_claims(name: str) -> dict[str, ClaimQuestion]:
-    return getattr(importlib.import_module(f"utils.course.quizzes.{name}"), "CLAIMS", {})
+    return questions(name).claims
 
 
 def test_every_claim_has_a_verdict_a_statement_and_a_number_of_its_own() -> None:

@@ -276,7 +276,7 @@ def test_the_command_names_what_it_does_not_find(capsys) -> None:
 
 
 def test_a_reader_who_has_enough_of_the_list_gets_no_traceback() -> None:
-    course = DATA.parent.parent / "course.py"
+    course = Path(__file__).parents[2] / "course.py"
     piped = f"'{sys.executable}' '{course}' --inside facts --key '' | head -1"
     done = subprocess.run(piped, shell=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("figure ") and done.stderr == ""

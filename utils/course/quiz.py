@@ -1,20 +1,35 @@
 """Multiple-choice questions at the end of a notebook: unscored, without the right letter in sight.
 
-The questions of "lesson03" or "lab03" are `QUIZ` in `utils/course/quizzes/`, question name to
-`Question`. The claims that a lesson has checked are `CLAIMS` there, name to `ClaimQuestion`.
+The questions of lesson 03 and of lab 03 are in `utils/course/quizzes/lesson03.yaml` and
+`lab03.yaml`. An option has its text and what to say to whoever chooses it:
+
+    quiz:
+      q1:
+        prompt: What is twice two?
+        options:
+          a: [three, count again]
+          b: [four, 2 + 2]
+        digest: 3a0baf3a014050d7    # digest("lab99", "q1", "b")
+    claims:                         # of lessons: claims of the ledger that it has checked
+      c1:
+        claim: A-011
+        hints: {confirmed: look for the launch in 2024}
 """
 
 import hashlib
-import importlib
-from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from pathlib import Path
+
+import msgspec
 
 from utils.course.shown import Shown, in_html
 from utils.facts import VERDICTS, claim
+from utils.facts.records import read_as, read_yaml
+
+FOLDER = Path(__file__).parent / "quizzes"
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A question with its options: letter to (text, feedback), and the digest of the right letter.
 
     digest: `digest("lab03", "q1", "b")`, so that the file confirms an answer without containing it.
@@ -25,18 +40,7 @@ class Question:
     digest: str
 
 
-_NOT_IT = {
-    "confirmed": "a source other than the article would have to say the same, all of it",
-    "vendor-claim": "then only the maker of the product could know; find who else can measure it",
-    "outdated": "then it would have been right once: find the release or the chip that changed it",
-    "wrong": "then a source or a run would contradict it: which one?",
-    "unverifiable": "then no public source would bear on it: look once more",
-    "opinion": "then no evidence could settle it, one way or the other",
-}
-
-
-@dataclass(frozen=True)
-class ClaimQuestion:
+class ClaimQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A claim of the ledger that a lesson lets its reader judge.
 
     claim: its id, such as "A-017". hints: for wrong verdicts, what speaks against them; verdicts
@@ -45,6 +49,23 @@ class ClaimQuestion:
 
     claim: str
     hints: dict[str, str]
+
+
+class Questions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one notebook asks at its end, by the names of the questions."""
+
+    quiz: dict[str, Question]
+    claims: dict[str, ClaimQuestion] = {}
+
+
+_NOT_IT = {
+    "confirmed": "a source other than the article would have to say the same, all of it",
+    "vendor-claim": "then only the maker of the product could know; find who else can measure it",
+    "outdated": "then it would have been right once: find the release or the chip that changed it",
+    "wrong": "then a source or a run would contradict it: which one?",
+    "unverifiable": "then no public source would bear on it: look once more",
+    "opinion": "then no evidence could settle it, one way or the other",
+}
 
 
 def normalise(answer: object) -> str:
@@ -64,23 +85,23 @@ def digest(notebook: str, question: str, answer: object) -> str:
     return hashlib.sha256(f"{notebook}.{question}:{normalise(answer)}".encode()).hexdigest()[:16]
 
 
-def questions(notebook: str, kind: str = "QUIZ") -> dict[str, Any]:
-    """The questions of a notebook, such as "lab03"; the claims with the kind "CLAIMS".
+def questions(notebook: str) -> Questions:
+    """The questions of a notebook, such as "lab03".
 
     Raises:
-        ValueError: if there are none.
+        ValueError: if there are none, or if their file is not valid.
     """
-    try:
-        module = importlib.import_module(f"utils.course.quizzes.{notebook}")
-        if not hasattr(module, kind):
-            raise ValueError(f"{notebook} has no claims to check")
-        return getattr(module, kind)
-    except ModuleNotFoundError as missing:
-        if missing.name and missing.name.startswith("utils.course.quizzes"):
-            raise ValueError(
-                f"there is no quiz for {notebook!r}; quizzes are called 'lesson03' or 'lab03'"
-            ) from None
-        raise
+    path = FOLDER / f"{notebook}.yaml"
+    if not path.is_file():
+        raise ValueError(
+            f"there is no quiz for {notebook!r}; quizzes are called 'lesson03' or 'lab03'"
+        )
+    return _read(path)
+
+
+@cache
+def _read(path: Path) -> Questions:
+    return read_as(Questions, read_yaml(path), f"utils/course/quizzes/{path.name}")
 
 
 def _answered(notebook: str, name: str, question: Question, answer: object) -> str:
@@ -98,7 +119,7 @@ def quiz(notebook: str = "", **answers: object) -> Shown:
 
     Nothing is scored or recorded, and a wrong answer does not reveal the right one.
     """
-    return _shown("quiz", notebook, "QUIZ", answers)
+    return _shown("quiz", notebook, answers)
 
 
 def claims(notebook: str = "", **verdicts: object) -> Shown:
@@ -107,7 +128,7 @@ def claims(notebook: str = "", **verdicts: object) -> Shown:
 
     A right verdict is followed by the correct statement and its source, a wrong one by a hint.
     """
-    return _shown("claims", notebook, "CLAIMS", verdicts)
+    return _shown("claims", notebook, verdicts)
 
 
 def _judged(question: ClaimQuestion, answer: object) -> str:
@@ -120,44 +141,48 @@ def _judged(question: ClaimQuestion, answer: object) -> str:
     return f"{verdict} is right. {asked.correct}{source}"
 
 
-def _asked(notebook: str, name: str, question: Any, answer: object) -> tuple[str, list[str], str]:
+def _asked(
+    notebook: str, name: str, question: Question | ClaimQuestion, answer: object
+) -> tuple[str, list[str], str]:
     """What is asked, the options, and what is said of the answer."""
     if isinstance(question, ClaimQuestion):
         text = claim(question.claim).text
-        said = "your verdict?" if answer is None else _judged(question, answer)
-        return f"An article says: {text}.".replace("..", "."), [], said
+        response = "your verdict?" if answer is None else _judged(question, answer)
+        return f"An article says: {text}.".replace("..", "."), [], response
     options = [f"{letter}  {text}" for letter, (text, _) in question.options.items()]
     if answer is None:
         return question.prompt, options, f"choose one of {', '.join(question.options)}"
     return question.prompt, options, _answered(notebook, name, question, answer)
 
 
-def _shown(function: str, notebook: object, kind: str, answers: dict[str, object]) -> Shown:
+def _shown(function: str, notebook: object, answers: dict[str, object]) -> Shown:
+    """The page of `quiz` or `claims`, which `function` names."""
     if not isinstance(notebook, str) or not notebook:
-        said = f"{function}()" if notebook == "" else f"{function}({notebook!r})"
-        examples = f'{function}("lab03"), {function}("lesson03")'
-        if kind == "CLAIMS":
-            examples = f'{function}("lesson03")'
-        return Shown(f"{said}: name a notebook, as in {examples}")
+        call = f"{function}()" if notebook == "" else f"{function}({notebook!r})"
+        names = ("lab03", "lesson03") if function == "quiz" else ("lesson03",)
+        examples = ", ".join(f'{function}("{name}")' for name in names)
+        return Shown(f"{call}: name a notebook, as in {examples}")
     try:
-        asked = questions(notebook, kind)
+        asked = getattr(questions(notebook), function)
     except ValueError as error:
         return Shown(str(error))
+    if not asked:
+        return Shown(f"{notebook} has no claims to check")
     lines, blocks = [], []
     if unknown := [name for name in answers if name not in asked]:
-        what = "questions" if kind == "QUIZ" else "claims"
+        what = "questions" if function == "quiz" else "claims"
         lines.append(f"there is no {', '.join(unknown)}: the {what} are {', '.join(asked)}")
         blocks.append(f"<p>{in_html(lines[-1])}</p>")
-    if kind == "CLAIMS":
+    if function == "claims":
         verdicts = [f"{verdict}: {meaning}" for verdict, meaning in VERDICTS.items()]
-        lines += ["the verdicts:", *(f"      {each}" for each in verdicts)]
-        blocks.append("<p>" + "<br>".join(in_html(each) for each in verdicts) + "</p>")
+        lines += ["the verdicts:", *(f"      {verdict}" for verdict in verdicts)]
+        blocks.append("<p>" + "<br>".join(map(in_html, verdicts)) + "</p>")
     for name, question in asked.items():
-        prompt, options, said = _asked(notebook, name, question, answers.get(name))
-        lines += [f"{name}  {prompt}", *(f"      {each}" for each in options), f"  → {said}"]
+        prompt, options, response = _asked(notebook, name, question, answers.get(name))
+        lines += [f"{name}  {prompt}", *(f"      {line}" for line in options), f"  → {response}"]
         blocks.append(
             f"<p><b>{in_html(name)}</b> {in_html(prompt)}<br>"
-            + "".join(f"&emsp;{in_html(each)}<br>" for each in options)
-            + f"→ {in_html(said)}</p>"
+            + "".join(f"&emsp;{in_html(line)}<br>" for line in options)
+            + f"→ {in_html(response)}</p>"
         )
     return Shown("\n".join(lines), "".join(blocks))

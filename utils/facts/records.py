@@ -20,9 +20,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
 
 from utils.facts import units
+
+Kind = TypeVar("Kind")
 
 DATA = Path(__file__).parent / "data"
 FILES = ("chips.yaml", "instances.yaml", "costs.yaml", "launch.yaml")
@@ -115,13 +120,36 @@ class Figure:
         return units.convert(self.number, self.unit, unit)
 
 
-def content(name: str) -> Any:
-    """What a YAML file of `utils/facts/data` holds."""
-    import yaml
-
+def read_yaml(path: Path) -> Any:
+    """What a YAML file holds: mappings, lists, texts, numbers and dates."""
     # The loader in C takes a seventh of the time, and is not built everywhere.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load((DATA / name).read_text(encoding="utf-8"), loader)
+    return yaml.load(path.read_text(encoding="utf-8"), loader)
+
+
+def read_as(kind: type[Kind], content: object, where: str) -> Kind:
+    """What was read from a file as `kind`, a msgspec.Struct, a dataclass or a type such as
+    dict[str, int], with every field of the type that it declares.
+
+    where: the file, or the place in it, that the message names.
+
+    >>> read_as(dict[str, int], {"cores": "two"}, "chips.yaml")
+    Traceback (most recent call last):
+    ValueError: chips.yaml: Expected `int`, got `str` - at `$[...]`. Correct it there
+
+    Raises:
+        ValueError: if something is missing, unknown or of another type: what was found and what is
+            allowed.
+    """
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{where}: {error}. Correct it there") from None
+
+
+def content(name: str) -> Any:
+    """What a YAML file of `utils/facts/data` holds."""
+    return read_yaml(DATA / name)
 
 
 @cache
