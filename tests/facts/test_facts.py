@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from utils.cli.commands import facts as command
 from utils.facts import STATUSES, Unknown, fact, figure, figures, stale, table, units
 from utils.facts.ages import LIMITS, PRICE_DAYS, age
-from utils.facts.records import DATA, FILES, Figure, _computed, _figure, _leaves
+from utils.facts.records import DATA, FILES, Figure, Source, _computed, _figure, _leaves
 from utils.facts.statements import facts
 
 WORDS = {"text", "date", "bool", "billion"}
@@ -129,16 +129,18 @@ def test_a_figure_made_of_an_unknown_one_is_unknown_too() -> None:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"value": 1, "source": "page"}, "chip.rate: its unit is missing"),
+        ({"value": 1, "source": "page"}, "chip.rate: .* missing required field `unit`"),
         ({"value": 1, "unit": "GHz"}, "chip.rate: its source is missing"),
         ({"value": 1, "unit": "GHz", "source": "pgae"}, "chip.rate: no source 'pgae'"),
-        ({"value": 1, "unit": "GHz", "source": "page", "notes": ""}, "there is no notes"),
+        ({"value": 1, "unit": "GHz", "source": "page", "notes": ""}, "unknown field `notes`"),
         ({"formula": "2 * 3", "unit": "x"}, "names no figure in braces"),
+        ({"value": 1, "unit": 2, "source": "page"}, "chip.rate: Expected `str`, got `int`"),
+        ({"value": 1, "unit": "x", "source": "page", "date": "soon"}, r"at `\$.date`"),
     ],
 )
 def test_a_faulty_entry_is_named_with_its_fault(entry: dict, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        _figure("chip.rate", entry, {"page": {"url": "https://example.org", "date": DAY}})
+        _figure("chip.rate", entry, {"page": Source("https://example.org", DAY)})
     with pytest.raises(ValueError, match="chip.rate: an entry has a value or a formula"):
         [*_leaves({"chip": {"rate": {"valeu": 1, "unit": "GHz"}}})]
 

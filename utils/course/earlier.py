@@ -211,10 +211,12 @@ def functions_of(
                 continue  # what it defines is missing, if the answer uses it
             said = f"cell {name} raises {type(error).__name__}: {str(error)[:160]}"
             return Problem(wanted, "raised", said)
-    found = {name: names.get(name) for name in wanted.functions}
-    if absent := [name for name, each in found.items() if not callable(each)]:
-        return Problem(wanted, "name", f"`{absent[0]}` in cell {wanted.cell}")
-    return found
+    functions: dict[str, Callable[..., Any]] = {}
+    for name in wanted.functions:
+        if not callable(function := names.get(name)):
+            return Problem(wanted, "name", f"`{name}` in cell {wanted.cell}")
+        functions[name] = function
+    return functions
 
 
 def _parsed(source: str) -> ast.Module:

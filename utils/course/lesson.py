@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from utils.course.shown import markdown
+
 _sizes = itertools.count(65)
 
 
@@ -91,6 +93,9 @@ def measured(key: str, sentence: str, value: object, says: object = None) -> Non
         print(f"note: {wrong}. Has the cell been changed, or torch-xla?")
 
 
+RECAP = ("what was measured", "you", "measured")
+
+
 class Recap:
     """The table of all numbers measured so far in this kernel, with the predictions."""
 
@@ -98,8 +103,7 @@ class Recap:
         self.lines = tuple(_lines.values())
 
     def _rows(self) -> list[tuple[str, str, str]]:
-        head = [("what was measured", "you", "measured")]
-        return head + [
+        return [
             (
                 line.sentence,
                 "no guess" if line.predicted is None else str(line.predicted),
@@ -109,13 +113,12 @@ class Recap:
         ]
 
     def __repr__(self) -> str:
-        return "\n".join(" | ".join(row) for row in self._rows())
+        return "\n".join(" | ".join(row) for row in (RECAP, *self._rows()))
 
     def _repr_markdown_(self) -> str:
         if not self.lines:
             return "Nothing is measured yet: run the cells above."
-        head, *body = ("| " + " | ".join(row) + " |" for row in self._rows())
-        return "\n".join([head, "| --- | --- | --- |", *body])
+        return markdown(RECAP, self._rows())
 
 
 @contextmanager

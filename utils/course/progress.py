@@ -13,14 +13,35 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Literal, NotRequired, TypedDict
+
+import msgspec
 
 from utils.course import catalog
 from utils.course.catalog import ROOT, Exercise, Lab
 from utils.course.shown import Shown, columns, html_table, in_html
 
 FORMAT = 1
-Entries = dict[str, dict[str, Any]]
+
+
+class Entry(TypedDict):
+    """What is recorded of one exercise: the best points, the last state."""
+
+    points: int | float
+    attempts: int
+    state: NotRequired[str]
+    versions: NotRequired[dict[str, str]]
+
+
+Entries = dict[str, Entry]
+
+
+class _Document(TypedDict):
+    """The content of a progress file."""
+
+    format: Literal[1]
+    exercises: Entries
+
 
 _unsaved: dict[Path, Entries] = {}
 """Progress of this process where the file cannot be written: it lasts as long as the kernel."""
@@ -47,20 +68,6 @@ def versions(root: Path = ROOT) -> dict[str, str]:
     return found
 
 
-def _valid(document: Any) -> bool:
-    return (
-        isinstance(document, dict)
-        and document.get("format") == FORMAT
-        and isinstance(document.get("exercises"), dict)
-        and all(
-            isinstance(entry, dict)
-            and isinstance(entry.get("points"), int | float)
-            and isinstance(entry.get("attempts"), int)
-            for entry in document["exercises"].values()
-        )
-    )
-
-
 def _free(path: Path, ending: str) -> Path:
     """The first of path.ending-1, path.ending-2, ... that does not exist."""
     number = 1
@@ -76,18 +83,16 @@ def _load(path: Path) -> tuple[Entries, str]:
     if path.is_dir():
         return {}, f"progress cannot be read: {path.name} is a folder. Move or remove it"
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
         if not content.strip():  # made by `touch`, say: nothing is lost
             return {}, ""
-        document = json.loads(content)
+        return msgspec.json.decode(content, type=_Document)["exercises"], ""
     except FileNotFoundError:
         return {}, ""
     except OSError as error:
         return {}, f"progress cannot be read: {error.strerror} ({path.name})"
-    except ValueError:
-        document = None
-    if _valid(document):
-        return document["exercises"], ""
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass  # no JSON, or not such a document
     aside = _free(path, "broken")
     try:
         path.rename(aside)
@@ -153,13 +158,13 @@ def record(exercise_id: str, state: str, points: float, root: Path = ROOT) -> st
     """Add one attempt; the last state and the best points are kept. Returns a note, or ""."""
 
     def change(old: Entries) -> Entries:
-        before = old.get(exercise_id, {"points": 0.0, "attempts": 0})
-        after = {
-            "points": max(points, before["points"]),
-            "state": state,
-            "attempts": before["attempts"] + 1,
-            "versions": versions(root),
-        }
+        before = old.get(exercise_id, Entry(points=0.0, attempts=0))
+        after = Entry(
+            points=max(points, before["points"]),
+            state=state,
+            attempts=before["attempts"] + 1,
+            versions=versions(root),
+        )
         return {**old, exercise_id: after}
 
     return _update(root, change)
@@ -231,15 +236,15 @@ def undo_reset(root: Path = ROOT) -> Shown:
 SYMBOLS = {"passed": "●", "tried": "◐", "not tried": "○"}
 
 
-def _state(exercise: Exercise, entry: dict[str, Any] | None) -> str:
+def _state(exercise: Exercise, entry: Entry | None) -> str:
     if not entry:
         return "not tried"
     return "passed" if entry["points"] >= exercise.points else "tried"
 
 
-def _row(exercise: Exercise, entry: dict[str, Any] | None) -> tuple[str, ...]:
-    state, attempts = _state(exercise, entry), (entry or {}).get("attempts", 0)
-    won = (entry or {}).get("points", 0)
+def _row(exercise: Exercise, entry: Entry | None) -> tuple[str, ...]:
+    state = _state(exercise, entry)
+    won, attempts = (entry["points"], entry["attempts"]) if entry else (0, 0)
     return (
         f"{SYMBOLS[state]} {state}",
         exercise.id,
@@ -261,7 +266,7 @@ def board(name: str = "", root: Path = ROOT) -> Shown:
     done, note = _load(progress_file(root))
     lines, tables = [], []
     for lab in shown:
-        won = sum(done.get(each.id, {}).get("points", 0) for each in lab.exercises)
+        won = sum(done[each.id]["points"] for each in lab.exercises if each.id in done)
         left = [e for e in lab.exercises if _state(e, done.get(e.id)) != "passed"]
         caption = f"{lab.name} · {lab.title} · {won:g} / {lab.points:g} points" + (
             f" · {sum(each.minutes for each in left)} min left" if left else " · complete"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from utils.course import catalog
 from utils.course.catalog import ROOT, CatalogError, Lab, Lesson
+from utils.course.shown import markdown
 
 BEGIN = "<!-- lessons and labs: made by `python3 course.py labs`, do not edit -->"
 END = "<!-- end of lessons and labs -->"
@@ -27,10 +28,7 @@ def table(root: Path = ROOT) -> str:
     everything: list[Lesson] = [*catalog.lessons(root), *catalog.labs(root)]
     ordered = sorted(everything, key=lambda each: (each.number, isinstance(each, Lab)))
     ordered += catalog.pages(root)
-    rows = [HEAD, tuple("---" for _ in HEAD), *(_cells(each, root) for each in ordered)]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
-    )
+    return markdown(HEAD, (_cells(notebook, root) for notebook in ordered))
 
 
 def updated(root: Path = ROOT) -> str:
@@ -46,6 +44,7 @@ def updated(root: Path = ROOT) -> str:
 
 
 def is_current(root: Path = ROOT) -> bool:
+    """Whether README.md holds the table as it would be made now."""
     return updated(root) == (root / "README.md").read_text(encoding="utf-8")
 
 

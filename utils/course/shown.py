@@ -1,8 +1,17 @@
-"""A result that reads well wherever it lands: as text in a terminal, as HTML in a notebook."""
+"""A result that reads well wherever it lands: as text in a terminal, as HTML in a notebook.
+
+All tables of the repository are made by three functions: `columns` (text), `markdown` and
+`html_table`. The first two live in facts, whose own tables use them.
+"""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+
+from utils.facts.tables import columns, markdown
+
+__all__ = ["Shown", "columns", "html_table", "in_html", "markdown"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,21 +31,6 @@ class Shown:
         return self.html or f"<pre>{in_html(self.text)}</pre>"
 
 
-def columns(rows: list[tuple[str, ...]], indent: str = "  ") -> list[str]:
-    """Rows of cells as aligned lines.
-
-    >>> columns([("reads", "40"), ("executions", "2")], indent="")
-    ['reads       40', 'executions  2']
-    """
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
-    return [
-        (
-            indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
 def in_html(text: str) -> str:
     """The text escaped, with code where it stands in backticks.
 
@@ -46,7 +40,7 @@ def in_html(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def html_table(head: tuple[str, ...], rows: list[tuple[str, ...]], caption: str) -> str:
+def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
     """A table with header cells and a caption, readable by a screen reader; all text is escaped.
 
     Columns that are empty in all rows are left out.

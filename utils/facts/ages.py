@@ -59,13 +59,13 @@ def stale(today: datetime.date) -> tuple[Aged, ...]:
     """Facts to look up again, oldest first; derived figures follow from the others and are left
     out.
     """
-    everything = [
-        *(each for each in figures().values() if not each.formula),
+    everything: list[Figure | Fact] = [
+        *(figure for figure in figures().values() if not figure.formula),
         *facts().values(),
     ]
     old = [
-        Aged(each.key, kind(each), each.date, (today - each.date).days, each.source)
-        for each in everything
-        if age(each, today)
+        Aged(fact.key, kind(fact), fact.date, (today - fact.date).days, fact.source)
+        for fact in everything
+        if age(fact, today)
     ]
-    return tuple(sorted(old, key=lambda each: (each.date, each.source, each.key)))
+    return tuple(sorted(old, key=lambda fact: (fact.date, fact.source, fact.key)))

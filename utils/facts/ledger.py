@@ -11,7 +11,9 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
-from utils.facts.records import DATA
+import msgspec
+
+from utils.facts.records import DATA, read_as
 from utils.facts.tables import markdown
 
 AS_OF = datetime.date(2026, 11, 20)
@@ -32,8 +34,7 @@ VERDICTS = {
 }
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One statement of an article, checked.
 
     id: such as "A-017"; the letter is that of the article in `ARTICLES`.
@@ -58,7 +59,8 @@ class Claim:
 @cache
 def _ledger() -> dict[str, Claim]:
     with (DATA / "claims.csv").open(encoding="utf-8", newline="") as file:
-        return {row["id"]: Claim(**row) for row in csv.DictReader(file)}
+        rows = read_as(list[Claim], list(csv.DictReader(file)), "claims.csv")
+    return {row.id: row for row in rows}
 
 
 def claims(text: str = "", topic: str = "", verdict: str = "") -> tuple[Claim, ...]:

@@ -31,8 +31,6 @@ Kind = TypeVar("Kind")
 
 DATA = Path(__file__).parent / "data"
 FILES = ("chips.yaml", "instances.yaml", "costs.yaml", "launch.yaml")
-NEVER = datetime.date.max
-FIELDS = frozenset("value formula unit source status date note also history".split())
 STATUSES = ("primary", "vendor-claim", "third-party-estimate", "derived", "local-check")
 
 
@@ -152,17 +150,39 @@ def content(name: str) -> Any:
     return read_yaml(DATA / name)
 
 
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A page that figures were read from, and when."""
+
+    url: str
+    date: datetime.date
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A figure as it is written in its file."""
+
+    unit: str
+    value: Any = None
+    formula: str = ""
+    source: str = ""
+    status: str = ""
+    date: datetime.date | None = None
+    note: str = ""
+    also: list[dict[str, Any]] = []
+    history: list[dict[str, Any]] = []
+
+
 @cache
 def _all() -> dict[str, Figure]:
-    found: dict[str, Figure] = {}
+    read: dict[str, Figure] = {}
     for name in FILES:
-        read = content(name)
-        for key, entry in _leaves(read["figures"]):
-            found[key] = _figure(key, entry, read["sources"])
-    return found
+        file = content(name)
+        sources = read_as(dict[str, Source], file["sources"], f"{name}, sources")
+        for key, entry in _leaves(file["figures"]):
+            read[key] = _figure(key, entry, sources)
+    return read
 
 
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, node in tree.items():
         if not isinstance(node, Mapping):
             raise ValueError(f"{prefix.rstrip('.')}: an entry has a value or a formula")
@@ -172,32 +192,31 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, di
             yield from _leaves(node, f"{prefix}{name}.")
 
 
-def _figure(key: str, entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Figure:
-    formula = entry.get("formula", "")
-    value = entry.get("value")
-    for wrong, said in (
-        (set(entry) - FIELDS, f"there is no {', '.join(set(entry) - FIELDS)} in an entry"),
-        ("unit" not in entry, "its unit is missing"),
+def _figure(key: str, content: Mapping[str, Any], sources: Mapping[str, Source]) -> Figure:
+    entry = read_as(_Entry, content, key)
+    formula = entry.formula
+    for wrong, message in (
         (formula and not _parts(formula), f"{formula!r} names no figure in braces"),
-        (not formula and "source" not in entry, "its source is missing"),
-        (entry.get("source", "") not in {"", *sources}, f"no source {entry.get('source')!r}"),
+        (not formula and not entry.source, "its source is missing"),
+        (entry.source and entry.source not in sources, f"no source {entry.source!r}"),
     ):
         if wrong:
-            raise ValueError(f"{key}: {said}")
-    source = sources[entry["source"]] if "source" in entry else {"url": "", "date": NEVER}
-    again = {k: entry[k] for k in ("unit", "source", "status") if k in entry}
+            raise ValueError(f"{key}: {message}")
+    # What a derived figure follows from is known only when it is computed.
+    source = sources[entry.source] if entry.source else Source("", datetime.date.max)
+    inherited = {name: content[name] for name in ("unit", "source", "status") if name in content}
     return Figure(
         key=key,
-        value=tuple(value) if isinstance(value, list) else value,
-        unit=entry["unit"],
-        page=entry.get("source", ""),
-        source=source["url"],
-        status=entry.get("status", "derived" if formula else "primary"),
-        date=entry.get("date", source["date"]),
-        note=entry.get("note", ""),
+        value=tuple(entry.value) if isinstance(entry.value, list) else entry.value,
+        unit=entry.unit,
+        page=entry.source,
+        source=source.url,
+        status=entry.status or ("derived" if formula else "primary"),
+        date=entry.date or source.date,
+        note=entry.note,
         formula=formula,
-        also=tuple(_figure(key, again | other, sources) for other in entry.get("also", ())),
-        history=tuple(_figure(key, again | other, sources) for other in entry.get("history", ())),
+        also=tuple(_figure(key, inherited | other, sources) for other in entry.also),
+        history=tuple(_figure(key, inherited | other, sources) for other in entry.history),
     )
 
 

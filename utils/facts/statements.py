@@ -5,14 +5,14 @@ of sources at the end of a lesson is made from the same keys.
 """
 
 import datetime
-from dataclasses import dataclass
 from functools import cache
 
-from utils.facts.records import content
+import msgspec
+
+from utils.facts.records import content, read_as
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One quoted statement: what is said, who says it, how well that is founded, and as of when."""
 
     key: str
@@ -26,7 +26,10 @@ class Fact:
 def facts() -> dict[str, Fact]:
     """All statements by key."""
     entries = content("software.yaml")["facts"]
-    return {key: Fact(key=key, **entry) for key, entry in entries.items()}
+    return {
+        key: read_as(Fact, {**entry, "key": key}, f"software.yaml, {key}")
+        for key, entry in entries.items()
+    }
 
 
 def fact(key: str) -> Fact:

@@ -1,7 +1,7 @@
 """Figures as a table that says of each where it comes from: `table("trainium2.hbm.bandwidth")`."""
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from utils.facts.ages import age
@@ -32,14 +32,11 @@ class Table:
         return f"{each.date}, {old}" if old else str(each.date)
 
     def __repr__(self) -> str:
-        rows = [HEAD] + [
+        rows = [
             (name, each.text, each.status, self._when(each), _made(each) or each.source)
             for each, name in self._lines()
         ]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(HEAD) - 1)]
-        return "\n".join(
-            "  ".join([*map(str.ljust, row[:-1], widths), row[-1]]).rstrip() for row in rows
-        )
+        return "\n".join(columns([HEAD, *rows], indent=""))
 
     def _repr_markdown_(self) -> str:
         rows = []
@@ -55,6 +52,16 @@ class Table:
                 )
             )
         return markdown(HEAD, rows, right=(1,))
+
+
+def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
+    """Rows of cells as aligned lines of text.
+
+    >>> columns([("reads", "40"), ("executions", "2")], indent="")
+    ['reads       40', 'executions  2']
+    """
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [(indent + "  ".join(map(str.ljust, row, widths))).rstrip() for row in rows]
 
 
 def markdown(

@@ -3,17 +3,17 @@ of the SDK, from `utils/facts/data/neuron_timeline.yaml`.
 """
 
 import datetime
-from dataclasses import dataclass
 from functools import cache
 
+import msgspec
+
 from utils.facts import fact
-from utils.facts.records import content
+from utils.facts.records import content, read_as
 
 FILE = "neuron_timeline.yaml"
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One state of one way. since, until: the release that began and ended it; "" if it was so
     before the first release known here, or still is. fact: the key of the statement that says it.
     """
@@ -37,12 +37,12 @@ def spans() -> tuple[Span, ...]:
 
     Raises: KeyError for a release or a fact that is not there.
     """
-    found = tuple(Span(**entry) for entry in content(FILE)["spans"])
-    for each in found:
-        fact(each.fact)
-        for release in filter(None, (each.since, each.until)):
+    history = read_as(tuple[Span, ...], content(FILE)["spans"], FILE)
+    for span in history:
+        fact(span.fact)
+        for release in filter(None, (span.since, span.until)):
             releases()[release]
-    return found
+    return history
 
 
 def looked_at() -> datetime.date:

@@ -12,7 +12,7 @@ def registry() -> "pint.UnitRegistry":
     """pint's units and those of this field: FLOP, TFLOPS, USD, Gbps; a token is only counted."""
     import pint
 
-    units = pint.UnitRegistry(cache_folder=None)
+    units: pint.UnitRegistry = pint.UnitRegistry(cache_folder=None)
     units.define("FLOP = [floating_point_operation]")
     units.define("FLOPS = FLOP / second")
     units.define("OP = [integer_operation]")
