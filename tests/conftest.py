@@ -26,6 +26,11 @@ process first asks for a device.
 os.environ["XLA_FLAGS"] = COMPILE_FAST  # some modules ask for it when they are imported
 
 
+def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    if not pluginmanager.hasplugin("tests.plugin"):
+        pluginmanager.import_plugin("tests.plugin")
+
+
 def pytest_collection_finish() -> None:
     os.environ["XLA_FLAGS"] = ""
 
@@ -38,21 +43,6 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         return (yield)
     finally:
         os.environ["XLA_FLAGS"] = ""
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """A file's tests stay together, but notebooks that papermill runs, each in a process of its
-    own, go to whichever worker is free: they are a third of all the time, in one file.
-    """
-    from xdist.scheduler import LoadFileScheduling
-
-    class ByFile(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            return nodeid if file.endswith("test_papermill.py") else file
-
-    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from utils.course import kernel_server
 from utils.course.catalog import ROOT
 
 CELL_TIMEOUT_S = 600
@@ -39,17 +40,23 @@ class Run:
 
 
 @contextlib.contextmanager
-def kernel_environment(base: dict[str, str] | None = None) -> Iterator[dict[str, str]]:
+def kernel_environment(
+    base: dict[str, str] | None = None, server: Path | None = None
+) -> Iterator[dict[str, str]]:
     """Environment variables under which the kernel "python3" is this very Python.
 
     Whatever kernels and settings a user has are out of reach, and so is the learner's progress:
     a fresh progress file serves, unless `base` names one.
+
+    server: the socket of a `kernel_server` that forks the kernels; without it each is started.
     """
     with tempfile.TemporaryDirectory(prefix="course-kernel-") as name:
         folder = Path(name)
         kernel = folder / "jupyter" / "kernels" / "python3"
         kernel.mkdir(parents=True)
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        if server:
+            command = kernel_server.launcher(server)
         (kernel / "kernel.json").write_text(
             json.dumps({"argv": command, "display_name": "Python 3", "language": "python"})
         )

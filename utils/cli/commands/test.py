@@ -1,12 +1,24 @@
-"""Run every test in one pytest session; arguments go to pytest and then only they are run."""
+"""Run the tests: all once, or with --quick or --exhaustive; other arguments go to pytest.
+
+`course.py test` runs everything once. `--quick` runs lints, the rules of the repository and what
+the files changed since main reach, within three minutes; with `--no-limit` all that they reach.
+`--exhaustive` adds second executions of lessons, more seeds, and public repositories if
+COURSE_AUDIT_REPOS names a folder with them. `--record` stores how long each part takes, by which
+work is shared between the workers. With any other argument only that is run.
+"""
 
 import ctypes
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
 
+from utils.cli import suite
 from utils.cli.install import system_packages
+from utils.course import kernel_server
 from utils.course.catalog import ROOT
 from utils.course.runner import kernel_environment, side_by_side
 
@@ -17,22 +29,72 @@ LIBRARIES = {"libatomic1": "libatomic.so.1"}
 """What those programs load and a minimal system lacks: Debian package to library."""
 
 WORKERS = 2
+QUICK_S = 220
+"""Seconds of both workers that fit three minutes beside start and collection."""
 
-EVERYTHING = (
-    "tests",
-    "utils",
-    "notebooks",
-    "solutions",
-    "--doctest-modules",
-    "--nbval",
-    # A notebook's cells share one kernel, so a notebook must not be split among workers.
-    *("-n", str(WORKERS), "--dist", "loadfile"),
-)
-NBVAL = (
-    "--nbval-current-env",
+NO_LIMIT = "--no-limit"
+OWN = ("--quick", "--exhaustive", "--record", NO_LIMIT)
+
+PARALLEL = ("-n", str(WORKERS), "--dist", "loadfile")
+NOTEBOOKS_TOO = ("--doctest-modules", "--nbval")
+EVERYTHING = ("tests", "utils", "notebooks")
+SETTINGS = (
+    *("-p", "tests.plugin"),
+    "--nbval-kernel-name=python3",
     "--nbval-cell-timeout=120",
     "--nbval-sanitize-with=tests/nbval_sanitize.cfg",
 )
+PRELOADED = ("utils.xla.fresh.preload", "ipykernel.kernelapp", "matplotlib.pyplot", "pandas")
+"""What nearly all notebooks import; none uses a device or starts a thread when it is imported."""
+
+
+def main(argv: list[str]) -> int:
+    own = [argument for argument in argv if argument in OWN]
+    others = [argument for argument in argv if argument not in OWN]
+    wanted = [package for package, program in PROGRAMS.items() if not shutil.which(program)]
+    wanted += [package for package, library in LIBRARIES.items() if not _loads(library)]
+    if missing := system_packages(wanted):
+        _announce_missing(missing)
+    with tempfile.TemporaryDirectory(prefix="course-test-") as folder:
+        if others:
+            passed = [a for a in own if a in ("--exhaustive", "--record")]
+            return _pytest([*passed, *others], Path(folder))
+        if "--quick" in own:
+            return _pytest(_quick(Path(folder), NO_LIMIT in own), Path(folder))
+        size = (
+            ["--size=exhaustive", "--exhaustive"] if "--exhaustive" in own else ["--size=default"]
+        )
+        record = ["--record"] if "--record" in own else []
+        return _pytest([*EVERYTHING, *NOTEBOOKS_TOO, *PARALLEL, *size, *record], Path(folder))
+
+
+def _quick(folder: Path, no_limit: bool) -> list[str]:
+    """Arguments of pytest for what the changed files reach; says what that is."""
+    changed = suite.changed_files()
+    if changed is None:
+        print("No git history here, so nothing is known to have changed: lints and rules only.")
+    reads = suite.Reads()
+    hashes, recorded = suite.hashes_of_notebooks(reads), suite.read_green()
+    green = {notebook for notebook, digest in hashes.items() if recorded.get(notebook) == digest}
+    seconds = float("inf") if no_limit else QUICK_S
+    choice = suite.choose(changed or set(), reads.units(), green, seconds)
+    print(choice.describe(len(changed or ())), flush=True)
+    units = folder / "units"
+    units.write_text("\n".join(choice.run), encoding="utf-8")
+    return [*choice.paths(), *NOTEBOOKS_TOO, *PARALLEL, "--size=quick", f"--units={units}"]
+
+
+def _pytest(arguments: list[str], folder: Path) -> int:
+    base = {key: value for key, value in os.environ.items() if key != "COURSE_PROGRESS"}
+    base |= side_by_side(WORKERS) | {"COURSE_STRICT": "1"}
+    server = folder / "kernels"
+    with ExitStack() as stack:
+        environment = stack.enter_context(kernel_environment(base, server))
+        if any("notebooks" in argument or ".ipynb" in argument for argument in arguments):
+            environment[kernel_server.VARIABLE] = str(server)
+            stack.enter_context(kernel_server.serve(server, dict(environment), PRELOADED))
+        command = [sys.executable, "-m", "pytest", *SETTINGS, *arguments]
+        return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
 def _announce_missing(missing: list[str]) -> None:
@@ -51,15 +113,3 @@ def _loads(library: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def main(argv: list[str]) -> int:
-    wanted = [package for package, program in PROGRAMS.items() if not shutil.which(program)]
-    wanted += [package for package, library in LIBRARIES.items() if not _loads(library)]
-    if missing := system_packages(wanted):
-        _announce_missing(missing)
-    base = {key: value for key, value in os.environ.items() if key != "COURSE_PROGRESS"}
-    base |= side_by_side(WORKERS) | {"COURSE_STRICT": "1"}
-    with kernel_environment(base) as environment:
-        command = [sys.executable, "-m", "pytest", *NBVAL, *(argv or EVERYTHING)]
-        return subprocess.run(command, cwd=ROOT, env=environment).returncode

@@ -1,0 +1,192 @@
+"""What the tests need of pytest: sizes, work for two workers, a line of progress, a table of time.
+
+`course.py test` loads it with `-p tests.plugin`, tests/conftest.py for everybody else. Options of
+its own: --exhaustive runs what is marked so; --size says which of the three sizes this run is, and
+asks for progress and table; --units names a file with the only units to run, one a line; --record
+stores how long each unit took in tests/durations.json.
+"""
+
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from utils.cli import suite
+from utils.facts.tables import columns
+
+SLOWEST = 20
+LINE_EVERY_S, LINE_EVERY_SHARE = 10.0, 0.05
+"""A line of progress comes after the first of the two, but not within a second of the last one."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("course")
+    group.addoption("--exhaustive", action="store_true", help="also what is marked exhaustive")
+    group.addoption("--size", choices=suite.SIZES, help="report progress and where the time went")
+    group.addoption("--units", type=Path, help="a file with the only units to run, one a line")
+    group.addoption("--record", action="store_true", help="store how long each unit took")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_worker = hasattr(config, "workerinput")
+    if config.getoption("size") and not is_worker:
+        config.pluginmanager.register(Report(config), "course-report")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    units = config.getoption("units")
+    wanted = set(units.read_text("utf-8").splitlines()) if units else None
+    kept, left = [], []
+    for item in items:
+        too_much = item.get_closest_marker("exhaustive") and not config.getoption("exhaustive")
+        chosen = wanted is None or suite.unit_of(item.nodeid) in wanted
+        (left if too_much or not chosen else kept).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Whole units, the longest first; a worker that is free takes the next one.
+
+    A unit is what must stay together or shares what is costly to make: a lesson, a notebook that
+    papermill runs, the tests of a file, or of one lab in a file over all labs.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class LongestFirst(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return suite.unit_of(nodeid)
+
+        def _assign_work_unit(self, node: object) -> None:
+            if not self.assigned_work[node] and not any(self.assigned_work.values()):
+                self._sort()
+            super()._assign_work_unit(node)
+
+        def _sort(self) -> None:
+            seconds = suite.estimate({unit: len(tests) for unit, tests in self.workqueue.items()})
+            for unit in sorted(self.workqueue, key=lambda unit: -seconds[unit]):
+                self.workqueue.move_to_end(unit)
+
+        def mark_test_complete(self, node: object, item_index: int, duration: float = 0) -> None:
+            super().mark_test_complete(node, item_index, duration)
+            # What is done is looked through for every test that ends.
+            work = self.assigned_work[node]
+            for unit in [unit for unit, tests in work.items() if all(tests.values())]:
+                del work[unit]
+
+    return LongestFirst(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+class Report:
+    """Progress while the tests run, and where the time went, in the process that starts workers."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.size = config.getoption("size")
+        self.record = config.getoption("record")
+        self.started = self.last_line = time.monotonic()
+        self.total = self.done = self.failed = 0
+        self.share_shown = 0.0
+        self.seconds: dict[str, float] = defaultdict(float)  # by test
+        self.not_passed: set[str] = set()
+        self.first_test = 0.0
+        # As they are now: a notebook that is edited while the tests run has not passed.
+        self.hashes = suite.hashes_of_notebooks()
+        self.terminal = config.pluginmanager.getplugin("terminalreporter")
+
+    # Without workers, and with them.
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.total = max(self.total, len(session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: object, ids: list[str]) -> None:
+        self.total = len(ids)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport
+    ) -> tuple[str, str, str] | None:
+        """No dots: lines of progress stand in their place."""
+        if report.failed:
+            return ("failed" if report.when == "call" else "error"), "", ""
+        if report.skipped:
+            return "skipped" if not hasattr(report, "wasxfail") else "xfailed", "", ""
+        return ("passed" if report.when == "call" else ""), "", ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.first_test = self.first_test or time.monotonic() - report.duration
+        self.seconds[report.nodeid] += report.duration
+        if not report.passed:
+            self.not_passed.add(report.nodeid)
+        if report.failed:
+            self.failed += 1
+            self.terminal.write_line(f"FAILED {report.nodeid} ({report.when})")
+        if report.when == "teardown":
+            self.done += 1
+            self._line()
+
+    def _line(self) -> None:
+        now = time.monotonic()
+        share = self.done / max(self.total, 1)
+        much = share - self.share_shown >= LINE_EVERY_SHARE and now - self.last_line > 1
+        if not much and now - self.last_line < LINE_EVERY_S and self.done != self.total:
+            return
+        self.last_line, self.share_shown = now, share
+        self.terminal.write_line(
+            f"{share:4.0%}  {self.done:,} of {self.total:,} tests, {self.failed} failed,"
+            f" {clock(now - self.started)}"
+        )
+        sys.stdout.flush()
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        units: dict[str, set[str]] = defaultdict(set)
+        for nodeid in self.seconds:
+            units[suite.unit_of(nodeid)].add(nodeid)
+        complete = self.done == self.total and self.total > 0
+        if complete:
+            passed = {unit for unit, nodeids in units.items() if not nodeids & self.not_passed}
+            suite.remember_green({u: h for u, h in self.hashes.items() if u in passed})
+        if complete and self.record:
+            suite.record(
+                {unit: sum(self.seconds[n] for n in nodeids) for unit, nodeids in units.items()}
+            )
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.seconds:
+            for line in self.table():
+                terminalreporter.write_line(line)
+
+    def table(self) -> Iterator[str]:
+        """The time by group and of the slowest tests, a lesson counted as one."""
+        groups: dict[str, list[float]] = defaultdict(list)
+        slow: dict[str, float] = defaultdict(float)
+        for nodeid, seconds in self.seconds.items():
+            groups[suite.group_of(nodeid)].append(seconds)
+            slow[suite.unit_of(nodeid) if ".ipynb" in nodeid else nodeid] += seconds
+        total = sum(self.seconds.values())
+        wall = time.monotonic() - self.started
+        yield ""
+        start = clock(self.first_test - self.started)
+        yield f"{clock(wall)}, of which {start} to start and to collect. Seconds of all workers:"
+        rows = [("group", "tests", "seconds", "share")]
+        for group, times in sorted(groups.items(), key=lambda item: -sum(item[1])):
+            rows.append((group, f"{len(times)}", f"{sum(times):.0f}", f"{sum(times) / total:.0%}"))
+        yield from columns([*rows, ("all", f"{len(self.seconds)}", f"{total:.0f}", "100%")])
+        yield ""
+        yield f"The slowest {min(SLOWEST, len(slow))}:"
+        slowest = sorted(slow, key=lambda name: -slow[name])[:SLOWEST]
+        yield from columns([(f"{slow[name]:.1f}", name) for name in slowest])
+
+
+def clock(seconds: float) -> str:
+    """
+    >>> clock(192.3)
+    '3 min 12 s'
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
