@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.chip.formats import FORMATS, Format, format_of, round_to
-from utils.chip.formats.rounding import widened
+from utils.chip.formats import FORMATS, Format, format_of, round_to, widened
 
 ELEMENTS = ("e4m3fn", "e5m2", "e3m2", "e2m3", "e2m1")
 SCALE = FORMATS["e8m0"]

@@ -1,7 +1,7 @@
 """How chips are wired, and how long an all-reduce takes on that wiring by the alpha-beta model.
 
-The formulas are those of `utils.chip.collectives.terms`; other collectives, and tiers of several
-wirings, are in `utils.chip.collectives`.
+The formulas are those of `utils.chip.collectives.algorithms`; other collectives, and tiers of
+several wirings, are in `utils.chip.collectives`.
 """
 
 import itertools
@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from utils.chip.collectives.terms import degree, neighbours, terms
+from utils.chip.collectives.algorithms import degree, neighbours, terms
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,12 @@ class Topology:
 
     @property
     def chips(self) -> int:
+        """How many, without the switch."""
         return math.prod(self.sizes)
 
     @cached_property
     def links(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of numbers, the smaller first, in order."""
         if self.kind == "switched":
             return tuple((chip, self.chips) for chip in range(self.chips))
         found = set()
@@ -124,21 +126,23 @@ def all_reduce_seconds(
     >>> all_reduce_seconds(1e9, ring(4), 1e9, 0)
     1.5
     """
-    per_axis = link_bytes_per_s if isinstance(link_bytes_per_s, tuple) else None
-    if per_axis is not None and (topology.kind != "torus" or len(per_axis) != len(topology.sizes)):
+    per_axis = isinstance(link_bytes_per_s, tuple)
+    given = link_bytes_per_s if isinstance(link_bytes_per_s, tuple) else (link_bytes_per_s,)
+    if per_axis and (topology.kind != "torus" or len(given) != len(topology.sizes)):
         raise ValueError(
-            f"one rate per axis is for a torus with as many axes; found {len(per_axis)} for a"
+            f"one rate per axis is for a torus with as many axes; found {len(given)} for a"
             f" {topology.kind} of {topology.sizes}"
         )
-    if size_bytes < 0 or latency_s < 0 or not min(per_axis or (link_bytes_per_s,)) > 0:
+    if size_bytes < 0 or latency_s < 0 or not min(given) > 0:
         raise ValueError(
             "size and latency are 0 or more and rates above 0; found"
             f" {size_bytes}, {latency_s}, {link_bytes_per_s}"
         )
-    total = sum(per_axis) if per_axis else link_bytes_per_s
-    rates = tuple(rate / total for rate in per_axis) if per_axis else None
+    total = sum(given)
+    rates = tuple(rate / total for rate in given) if per_axis else None
     if topology.kind == "switched":
         cost = terms("all-reduce", "direct", "switched", topology.sizes)
     else:
         cost = terms("all-reduce", "torus", "torus", topology.sizes, rates)
+    assert cost is not None  # both algorithms run on their wiring
     return cost.steps * latency_s + cost.load * size_bytes / total

@@ -19,6 +19,7 @@ class Recipe:
 
     @property
     def total(self) -> int:
+        """Bytes per parameter in all."""
         return self.weights + self.gradients + self.master + self.moments
 
 
@@ -45,6 +46,7 @@ class Memory:
 
     @property
     def total(self) -> float:
+        """Bytes of all three."""
         return self.weights + self.gradients + self.optimizer
 
 

@@ -2,14 +2,24 @@
 
 `fabric(name, nodes)` is the wiring of Trainium instances, `seconds(kind, size, fabric, ranks)` the
 modelled time, `crossover_bytes` where latency gives way to bandwidth, `overlapped` what computing
-hides. All of it is an estimate, without the start of the software:
-`utils.chip.collectives.published` says how good.
+hides. All of it is an estimate, without the start of the software.
+
+`algorithms` has the steps and loads of each algorithm on one tier (ring, torus, halving, direct,
+tree), `fabrics` the tiers, `cost` the time over all tiers; `published` holds it to measurements,
+and `moving` runs the algorithms on small arrays, to see what is sent when.
 """
 
-from utils.chip.collectives.cost import Estimate, crossover_bytes, overlapped, seconds
-from utils.chip.collectives.fabric import NAMES, Fabric, Tier, fabric
-from utils.chip.collectives.lines import Line, lines, spread
-from utils.chip.collectives.terms import ALGORITHMS, KINDS, Terms, terms
+from utils.chip.collectives.algorithms import ALGORITHMS, KINDS, Terms, terms
+from utils.chip.collectives.cost import (
+    Estimate,
+    Line,
+    crossover_bytes,
+    lines,
+    overlapped,
+    seconds,
+    spread,
+)
+from utils.chip.collectives.fabrics import NAMES, Fabric, Tier, fabric
 
 __all__ = [
     "ALGORITHMS",

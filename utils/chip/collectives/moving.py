@@ -1,6 +1,6 @@
 """The algorithms themselves: pieces of real arrays are passed on, and steps and values counted.
 
-Slow and small, to see what is sent when, and to hold the formulas of `terms` to it.
+Slow and small, to see what is sent when, and to hold the formulas of `algorithms` to it.
 """
 
 import itertools
@@ -48,6 +48,7 @@ def pieces(values: Sequence[np.ndarray], groups: Groups) -> Pieces:
 
 
 def whole(held: dict[int, np.ndarray]) -> np.ndarray:
+    """The pieces that a rank holds, joined in their order."""
     return np.concatenate([held[place] for place in sorted(held)])
 
 
@@ -104,18 +105,18 @@ def halving_all_gather(wire: Wire, held: Pieces, groups: Groups) -> Pieces:
 def _to_partners(
     wire: Wire, held: Pieces, groups: Groups, distance: int, ahead: range, add: bool
 ) -> None:
-    messages, places = [], []
+    messages, sizes = [], []
     for group in groups:
         n = len(group)
         for at, rank in enumerate(group):
-            which = [(at + step) % n for step in ahead]
+            places = [(at + step) % n for step in ahead]
             messages.append(
-                (rank, group[(at + distance) % n], np.concatenate([held[rank][p] for p in which]))
+                (rank, group[(at + distance) % n], np.concatenate([held[rank][p] for p in places]))
             )
-            places.append([(place, held[rank][place].size) for place in which])
-    for (_, to, what), which in zip(wire.step(messages), places, strict=True):
-        ends = np.cumsum([size for _, size in which])[:-1]
-        for (place, _), part in zip(which, np.split(what, ends), strict=True):
+            sizes.append({place: held[rank][place].size for place in places})
+    for (_, to, what), size_of in zip(wire.step(messages), sizes, strict=True):
+        ends = np.cumsum(list(size_of.values()))[:-1]
+        for place, part in zip(size_of, np.split(what, ends), strict=True):
             held[to][place] = held[to][place] + part if add else part
 
 

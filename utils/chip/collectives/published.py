@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from utils.chip.collectives.cost import seconds
-from utils.chip.collectives.fabric import Fabric, Tier, fabric
+from utils.chip.collectives.fabrics import Fabric, Tier, fabric
 from utils.facts.records import content
 
 STATUSES = ("primary", "third-party")
@@ -50,6 +50,7 @@ class Series:
 
     @property
     def ranks(self) -> int:
+        """Members of the group in all tiers together."""
         return math.prod(self.members)
 
 

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from utils.chip.collectives.terms import WIRINGS, neighbours
+from utils.chip.collectives.algorithms import WIRINGS, neighbours
 from utils.facts import figure
 
 
@@ -52,7 +52,7 @@ class Tier:
         object.__setattr__(self, "sizes", sizes)
 
     def part(self, ranks: int) -> tuple[tuple[int, ...], tuple[float, ...]] | None:
-        """(sizes, rates) of a group of `ranks` members, see `terms.terms`; None if none fits.
+        """(sizes, rates) of a group of `ranks` members, see `algorithms.terms`; None if none fits.
 
         Of a torus a group fills the last axis first. On an axis that it does not fill it has one
         link to a neighbour instead of two, since the ring is not closed.
@@ -83,6 +83,7 @@ class Fabric:
 
     @cached_property
     def ranks(self) -> int:
+        """Of all tiers together."""
         return math.prod(tier.ranks for tier in self.tiers)
 
 

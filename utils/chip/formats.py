@@ -1,11 +1,24 @@
-"""One number format: its codes, the values behind them, and the gaps between the values."""
+"""Number formats of 4 to 32 bits: what they hold, their spacing, and rounding to them.
+
+Everything about a format is computed from four things: exponent bits, mantissa bits, bias, and what
+the highest codes mean. NumPy only; held bit for bit to ml_dtypes by tests.
+
+    from utils.chip.formats import FORMATS, round_to
+    FORMATS["bf16"].spacing(1.0)
+    round_to(x, "e4m3", saturate=True)
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from utils.chip.formats.rounding import quantum, rounded, widened
+__all__ = ["FORMATS", "MODES", "Format", "format_of", "round_to", "widened"]
+
+MODES = ("nearest", "stochastic", "toward-zero")
+
+# Fields of float64, in which every step here is exact: scaling by a power of two, whole numbers.
+_MANTISSA_BITS, _BIAS, _EXPONENT = 52, 1023, 0x7FF
 
 Specials = Literal["ieee", "fn", "none", "scale"]
 
@@ -46,10 +59,12 @@ class Format:
 
     @property
     def signed(self) -> bool:
+        """Whether it has a sign bit: all but scales."""
         return self.specials != "scale"
 
     @property
     def bits(self) -> int:
+        """Of one value, with its sign."""
         return int(self.signed) + self.exponent_bits + self.mantissa_bits
 
     @property
@@ -70,6 +85,7 @@ class Format:
 
     @property
     def min_normal(self) -> float:
+        """The smallest value with the full number of mantissa bits."""
         return 2.0**self.min_exponent
 
     @property
@@ -154,3 +170,124 @@ class Format:
         codes |= np.signbit(values).astype(np.int64) << (self.bits - 1)
         width = next(width for width in (8, 16, 32) if self.bits <= width)
         return codes.astype(f"uint{width}")[()]
+
+
+FORMATS = {
+    form.name: form
+    for form in (
+        Format("fp32", exponent_bits=8, mantissa_bits=23, bias=127),
+        Format("tf32", exponent_bits=8, mantissa_bits=10, bias=127),
+        Format("bf16", exponent_bits=8, mantissa_bits=7, bias=127),
+        Format("fp16", exponent_bits=5, mantissa_bits=10, bias=15),
+        Format("e5m2", exponent_bits=5, mantissa_bits=2, bias=15),
+        # The same layout twice: with infinities as in IEEE 754 (the E4M3 of NeuronCores up to
+        # Trainium2), and with their codes given to numbers (OCP 8-bit floating point, E4M3).
+        Format("e4m3", exponent_bits=4, mantissa_bits=3, bias=7),
+        Format("e4m3fn", exponent_bits=4, mantissa_bits=3, bias=7, specials="fn"),
+        Format("e3m4", exponent_bits=3, mantissa_bits=4, bias=3),
+        # The elements of OCP Microscaling blocks below 8 bits, and the scale of a block.
+        Format("e3m2", exponent_bits=3, mantissa_bits=2, bias=3, specials="none"),
+        Format("e2m3", exponent_bits=2, mantissa_bits=3, bias=1, specials="none"),
+        Format("e2m1", exponent_bits=2, mantissa_bits=1, bias=1, specials="none"),
+        Format("e8m0", exponent_bits=8, mantissa_bits=0, bias=127, specials="scale"),
+    )
+}
+
+
+def format_of(fmt: str | Format) -> Format:
+    """The format of that name; a Format is returned as it is."""
+    form = FORMATS.get(fmt) if isinstance(fmt, str) else fmt
+    if not isinstance(form, Format):
+        raise ValueError(f"no format {fmt!r}; there are {', '.join(FORMATS)}")
+    return form
+
+
+def round_to(
+    x: Any,
+    fmt: str | Format,
+    mode: str = "nearest",
+    saturate: bool = False,
+    rng: np.random.Generator | None = None,
+) -> np.ndarray:
+    """x with every value rounded once to a value of the format; shape as x.
+
+    x: numbers of up to 64 bits. The result is float64 where x is float64 (or Python numbers, or
+    integers of more than 16 bits), float32 otherwise; both hold every value of every format.
+
+    mode: "nearest" (a tie goes to the even mantissa), "toward-zero" (cut off), or "stochastic": to
+    one of the two neighbours, to each the more often the nearer it is, so that the mean of many
+    roundings is x; it draws from rng.
+
+    What is beyond the format's maximum after rounding becomes infinity, or NaN where the format has
+    no infinity, or the maximum where it has neither; with saturate=True always the maximum,
+    infinities too (the two conversions of the OCP specification of 8-bit floating point).
+    NaN stays NaN; a format without NaN raises ValueError. A scale (e8m0) has no sign and no zero:
+    these become NaN, and what is too small becomes the smallest scale.
+
+    >>> round_to([1.00390625, 1.01171875], "bf16").tolist()
+    [1.0, 1.015625]
+    """
+    wide, narrow = widened(x)
+    return rounded(wide, format_of(fmt), mode, saturate, rng).astype(narrow, copy=False)[()]
+
+
+def widened(x: Any) -> tuple[np.ndarray, type]:
+    """x as float64 without a change of value, and the type that its rounded values are given in."""
+    array = np.asarray(x)
+    if not np.can_cast(array.dtype, np.float64, "same_kind") or array.dtype.itemsize > 8:
+        raise TypeError(f"cannot round {array.dtype}: give real numbers of up to 64 bits")
+    wide = array.astype(np.float64, copy=False)
+    if array.dtype.kind in "iu" and np.any(np.abs(wide) >= 2.0**53):
+        raise ValueError("integers of 2**53 and more would be rounded twice, first to float64")
+    narrow = np.float32 if np.can_cast(array.dtype, np.float32, "safe") else np.float64
+    return wide, narrow
+
+
+def quantum(wide: np.ndarray, fmt: Format) -> np.ndarray:
+    """The gap between the format's values around each of wide (float64), were its range endless."""
+    exponent = (wide.view(np.int64) >> _MANTISSA_BITS) & _EXPONENT
+    lowest = np.maximum(exponent, fmt.min_exponent + _BIAS) - fmt.mantissa_bits
+    return (lowest << _MANTISSA_BITS).view(np.float64)
+
+
+def rounded(
+    wide: np.ndarray,
+    fmt: Format,
+    mode: str = "nearest",
+    saturate: bool = False,
+    rng: np.random.Generator | None = None,
+) -> np.ndarray:
+    """wide (float64) rounded to the format, float64: what round_to does."""
+    gap = quantum(wide, fmt)
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = wide / gap
+        if mode == "nearest":
+            steps = np.rint(steps)
+        elif mode == "toward-zero":
+            steps = np.trunc(steps)
+        elif mode == "stochastic":
+            if rng is None:
+                raise ValueError('mode="stochastic" needs rng=numpy.random.default_rng(seed)')
+            below = np.floor(steps)
+            steps = below + (rng.random(steps.shape) < steps - below)
+        else:
+            raise ValueError(f"mode is one of {', '.join(MODES)}, found {mode!r}")
+        values = np.copysign(steps * gap, wide)
+    if not fmt.signed:
+        values = np.where(wide > 0, np.maximum(values, fmt.min_subnormal), np.nan)
+    return _in_range(wide, values, fmt, mode, saturate)
+
+
+def _in_range(
+    wide: np.ndarray, values: np.ndarray, fmt: Format, mode: str, saturate: bool
+) -> np.ndarray:
+    """The rounded values, with what the format says in place of those beyond its maximum."""
+    if fmt.specials == "none" and np.isnan(values).any():
+        raise ValueError(f"{fmt.name} has no NaN: all its codes are numbers")
+    beyond = np.abs(values) > fmt.max
+    if not beyond.any():
+        return values
+    instead: Any = fmt.max if saturate or fmt.overflow is None else fmt.overflow
+    if mode == "toward-zero":  # cutting off a finite value never leads to infinity
+        instead = np.where(np.isfinite(wide), fmt.max, instead)
+    return np.where(beyond, np.copysign(instead, values), values)
