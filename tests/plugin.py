@@ -97,7 +97,11 @@ class Report:
         self.first_test = 0.0
         # As they are now: a notebook that is edited while the tests run has not passed.
         self.hashes = suite.hashes_of_notebooks()
-        self.terminal = config.pluginmanager.getplugin("terminalreporter")
+        self.plugins = config.pluginmanager
+
+    @property
+    def terminal(self) -> pytest.TerminalReporter:
+        return self.plugins.getplugin("terminalreporter")  # it registers after this one
 
     # Without workers, and with them.
     def pytest_collection_finish(self, session: pytest.Session) -> None:
