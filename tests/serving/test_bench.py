@@ -1,4 +1,7 @@
-"""Percentiles and their intervals: equal to NumPy's and SciPy's, and as often right as they say."""
+"""Percentiles and their intervals: known values, and as often right as they say.
+
+The computing is NumPy's and SciPy's; here it is held to the definition.
+"""
 
 import math
 
@@ -10,25 +13,14 @@ from scipy import stats
 
 from utils.serving import bench
 
-finite = st.floats(-1e12, 1e12, allow_subnormal=False)
-samples = st.lists(finite, min_size=1, max_size=200)
 inner = st.floats(0.1, 99.9)
 levels = st.sampled_from([0.8, 0.9, 0.95, 0.99])
 
 
-@settings(max_examples=1000, deadline=None)
-@given(samples, st.floats(0, 100))
-def test_a_percentile_is_that_of_numpy(values: list[float], p: float) -> None:
-    # The same to the last bit here; another version of NumPy may round the last one otherwise.
-    last_bit = np.spacing(max(map(abs, values)))
-    assert abs(bench.percentile(values, p) - np.percentile(values, p)) <= last_bit
-
-
-@settings(max_examples=200, deadline=None)
-@given(samples, st.floats(0, 100), st.floats(0, 100))
-def test_percentiles_are_in_order_and_within_the_samples(values, one, other) -> None:
-    low, high = (bench.percentile(values, p) for p in sorted((one, other)))
-    assert min(values) <= low <= high <= max(values)
+def ranks(count: int, p: float, level: float = 0.95) -> tuple[int | None, int | None]:
+    """The ranks, from 1, of the two samples that an interval gives: of 1 to count, the values."""
+    low, high = bench.interval(range(1, count + 1), p, level)
+    return low and int(low), high and int(high)
 
 
 def test_percentiles_of_a_known_distribution() -> None:
@@ -52,12 +44,12 @@ def test_a_percentile_beyond_100_is_refused(p: float) -> None:
         bench.percentile([1.0], p)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 3000), inner, levels)
 def test_ranks_are_the_closest_that_keep_the_level(count: int, p: float, level: float) -> None:
     """By the binomial distribution itself: each end misses at most its half, and the next rank
     would miss more."""
-    low, high = bench.ranks(count, p, level)
+    low, high = ranks(count, p, level)
     below = stats.binom(count, p / 100)
     miss = (1 - level) / 2
     slack = 1e-9
@@ -69,35 +61,23 @@ def test_ranks_are_the_closest_that_keep_the_level(count: int, p: float, level: 
         assert below.cdf(high - 1) - below.cdf(low - 1) >= level - slack
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.integers(1, 400), st.floats(1, 99), levels, st.integers(0, 2**32 - 1))
-def test_an_interval_is_that_of_scipys_quantile_test(count, p, level, seed) -> None:
-    values = np.random.default_rng(seed).permutation(count).astype(float)
-    test = stats.quantile_test(values, q=0, p=p / 100)
-    theirs = test.confidence_interval(level)
-    ours = bench.interval(values, p, level)
-    assert [math.nan if each is None else each for each in ours] == pytest.approx(
-        list(theirs), nan_ok=True
-    )
-
-
 def test_published_ranks_and_sizes() -> None:
     """The sign test's interval for a median of 10 (2nd to 9th, 97.9 %), and Wilks' 59 samples for a
     one-sided bound of the 95th percentile at 95 %, which is the upper end of a level of 90 %."""
-    assert bench.ranks(10, 50) == (2, 9)
+    assert ranks(10, 50) == (2, 9)
     assert stats.binom(10, 0.5).cdf(8) - stats.binom(10, 0.5).cdf(1) == pytest.approx(
         0.979, abs=1e-3
     )
     assert bench.samples_needed(95, level=0.9) == 59
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.floats(1, 99.9), levels)
 def test_the_samples_needed_are_the_fewest_with_both_ends(p: float, level: float) -> None:
     enough = bench.samples_needed(p, level)
     assume(enough > 1)
-    assert None not in bench.ranks(enough, p, level)
-    assert None in bench.ranks(enough - 1, p, level)
+    assert None not in ranks(enough, p, level)
+    assert None in ranks(enough - 1, p, level)
 
 
 DISTRIBUTIONS = {
@@ -123,7 +103,7 @@ def test_intervals_hold_the_true_percentile_as_often_as_they_say(name, p, count)
     """4,000 samples with a fixed seed; four standard errors below 95 % would be 93.6 %."""
     draw, true = DISTRIBUTIONS[name]
     drawn = np.sort(draw(np.random.default_rng(7), (4000, count)), axis=1)
-    low, high = bench.ranks(count, p)
+    low, high = ranks(count, p)
     held = (drawn[:, low - 1] <= true(p / 100)) & (true(p / 100) <= drawn[:, high - 1])
     assert held.mean() >= 0.936
     # Conservative by no more than the steps of a binomial force.
@@ -143,9 +123,9 @@ def test_an_interval_that_cannot_be_is_refused(p: float, level: float) -> None:
 
 
 def test_a_summary_has_all_percentiles_of_the_same_samples() -> None:
-    seconds = [each / 1000 for each in range(1, 1001)]
-    found = bench.summary(reversed(seconds))
-    assert (found.count, found.mean_s) == (1000, pytest.approx(0.5005))
-    assert found.p95.value_s == pytest.approx(np.percentile(seconds, 95))
-    assert found.p99.low_s < found.p99.value_s < found.p99.high_s
-    assert str(found).startswith("1000 samples, mean 500.5 ms\np50 500.5 ms")
+    seconds = [number / 1000 for number in range(1, 1001)]
+    summary = bench.summary(reversed(seconds))
+    assert (summary.count, summary.mean_s) == (1000, pytest.approx(0.5005))
+    assert summary.p95.value_s == pytest.approx(0.95005)
+    assert summary.p99.low_s < summary.p99.value_s < summary.p99.high_s
+    assert str(summary).startswith("1000 samples, mean 500.5 ms\np50 500.5 ms")

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import json
 import math
+from typing import get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from scipy import stats
 from utils.cost import tco
 from utils.facts import Unknown, figure
 from utils.serving import bench
-from utils.serving.bench import environment, report, typed
+from utils.serving.bench import environment
 
 positive = st.floats(1e-9, 1e6)
 words = st.text(min_size=1, max_size=12)
@@ -26,7 +27,7 @@ def made(kind: type, **known: st.SearchStrategy) -> st.SearchStrategy:
     return st.builds(
         kind,
         **{
-            field.name: values(typed.get_type_hints(kind)[field.name])
+            field.name: values(get_type_hints(kind)[field.name])
             for field in dataclasses.fields(kind)
         }
         | known,
@@ -43,7 +44,7 @@ def values(kind: object) -> st.SearchStrategy:
         return st.builds(bench.Given, positive, words, words.filter(str.strip))
     if dataclasses.is_dataclass(kind):
         return made(kind)
-    origin, inside = typed.get_origin(kind), typed.get_args(kind)
+    origin, inside = get_origin(kind), get_args(kind)
     if origin is tuple:
         return st.lists(values(inside[0]), min_size=1, max_size=3).map(tuple)
     if origin is dict:
@@ -116,28 +117,33 @@ def changed(change) -> str:
         ('{"format": "other", "version": 2}', "is no record of a benchmark"),
         (changed(lambda c: c.update(version=3)), "has version 3, this course reads 2: update"),
         (changed(lambda c: c.update(version=0)), "has version 0, this course reads 2: record it"),
-        (changed(lambda c: c.pop("record")), "record is None, but an object belongs there"),
-        (changed(lambda c: c["record"].pop("rounds")), "record has no 'rounds'; it needs what"),
-        (changed(lambda c: c["record"].update(extra=1)), "record has a 'extra', which is unknown"),
+        (changed(lambda c: c.pop("record")), "Expected `object`, got `null`"),
+        (changed(lambda c: c["record"].pop("rounds")), "missing required field `rounds`"),
+        (changed(lambda c: c["record"].update(extra=1)), "has other fields than a record: 'extra'"),
+        (
+            changed(lambda c: c["record"]["environment"].update(more=1)),
+            "a record: 'more'; record it",
+        ),
+        (changed(lambda c: c["record"].pop("rates")), "has other fields than a record: 'rates'"),
         (
             changed(lambda c: c["record"]["rounds"][0].append("0.3")),
-            r"record.rounds\[0\]\[2\] is '0.3', but a number belongs there",
+            r"Expected `float`, got `str` - at `\$.rounds\[0\]\[2\]`; record it anew",
         ),
         (
             changed(lambda c: c["record"]["rounds"][0].append(True)),
-            r"record.rounds\[0\]\[2\] is True, but a number belongs there",
+            r"Expected `float`, got `bool` - at `\$.rounds\[0\]\[2\]`",
         ),
         (
             changed(lambda c: c["record"]["environment"].update(cores=2.0)),
-            "record.environment.cores is 2.0, but a whole number belongs there",
+            r"Expected `int`, got `float` - at `\$.environment.cores`",
         ),
         (
             changed(lambda c: c["record"].update(cold={"process_s": 1})),
-            "record.cold has no 'import_s'",
+            r"missing required field `import_s` - at `\$.cold`",
         ),
-        (changed(lambda c: c["record"].update(rounds=[])), "record: rounds: at least one round"),
+        (changed(lambda c: c["record"].update(rounds=[])), "rounds: at least one round"),
         (changed(lambda c: c["record"]["rounds"][0].append(-1)), "a time is not above 0 s"),
-        (changed(lambda c: c["record"]["rounds"][0].append("inf")), "above 0 s and finite"),
+        (changed(lambda c: c["record"]["rounds"][0].append(math.inf)), "above 0 s and finite"),
         (changed(lambda c: c["record"]["first_s"].append(1)), "first_s: 2 for 1 rounds"),
     ],
 )
@@ -177,13 +183,13 @@ def test_the_environment_says_what_is_here(monkeypatch) -> None:
 @pytest.mark.parametrize(("load", "warned"), [(0.3, False), (2.0, False), (2.1, True)])
 def test_a_busy_machine_is_told(load: float, warned: bool) -> None:
     where = dataclasses.replace(record().environment, load=load)
-    assert ("CAUTION: other programs" in report.text(record(environment=where))) is warned
+    assert ("CAUTION: other programs" in str(record(environment=where))) is warned
 
 
 def test_money_says_at_which_rate_and_a_missing_part_why() -> None:
     rates = tuple(bench.Rate(each, 1, 1, 24, 2.0, (0.1,) * 24) for each in (1, 4))
     bill = bench.usd_per_million(48, bench.Given(1, "USD/h", "a bill"))
-    text = report.text(record(rates=rates, usd_per_million=bill, missing={"cold": "no time"}))
+    text = str(record(rates=rates, usd_per_million=bill, missing={"cold": "no time"}))
     assert "at the highest rate, which a queue of users never keeps up: batch 4, 1 under" in text
     assert "throughput of a few calls (24 or more)" in text
     assert text.endswith("not measured, cold: no time")

@@ -13,13 +13,22 @@ May import: facts, course, chip, cost, xla, training. Used by: cli, show, labs, 
 """
 
 from utils.serving.arrivals import burst, poisson, steady
-from utils.serving.clock import NEVER, Pause, Policy, closed_loop, open_loop
+from utils.serving.clock import (
+    NEVER,
+    Linear,
+    Pause,
+    Policy,
+    Request,
+    Run,
+    Service,
+    closed_loop,
+    exponential,
+    open_loop,
+)
 from utils.serving.fleet import Fleet, smallest_fleet
 from utils.serving.generation import decode, largest_batch, prefill, weight_bytes
 from utils.serving.laws import Little, erlang_c, little, md1_wait_s, mm1_latency_s
 from utils.serving.omission import corrected
-from utils.serving.runs import Request, Run
-from utils.serving.services import Linear, Service, exponential
 
 __all__ = [
     "NEVER",

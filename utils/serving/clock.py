@@ -1,20 +1,159 @@
 """The clock: one queue, first come first served, in front of servers that compute batches.
 
-Events are handled in the order of their times; whatever happens at one moment has happened before
-anything is started at it.
+`open_loop` and `closed_loop` go through a load test event by event and return a `Run`, which keeps
+every `Request` with its four times. Events are handled in the order of their times; whatever
+happens at one moment has happened before anything is started at it.
+
+Why not SimPy: it starts each process as soon as its own event is handled, so that of sixteen
+requests that are due together the first would be served alone, and the rule above would need a
+second phase at every moment, written against its scheduler. Tried: no shorter, and the batches of
+bursts differ.
 """
 
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from utils.serving.runs import Request, Run
-from utils.serving.services import Service
 from utils.xla.buckets import bucket_of
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, in seconds from the start of the test.
+
+    due_s: when its user wanted it. arrived_s: when it was sent to the service, later than due if
+        the client was still waiting for an earlier answer. started_s, finished_s: of its batch.
+    batch: requests in that batch. rows: what was computed, padding included.
+    server, client: their numbers, from 0.
+    """
+
+    due_s: float
+    arrived_s: float
+    started_s: float
+    finished_s: float
+    batch: int = 1
+    rows: int = 1
+    server: int = 0
+    client: int = 0
+
+    @property
+    def latency_s(self) -> float:
+        """What its user waited: from the moment it was due."""
+        return self.finished_s - self.due_s
+
+    @property
+    def seen_s(self) -> float:
+        """What a client sees that starts its watch when it sends."""
+        return self.finished_s - self.arrived_s
+
+    @property
+    def wait_s(self) -> float:
+        """In the queue of the service."""
+        return self.started_s - self.arrived_s
+
+
+@dataclass(frozen=True)
+class Run:
+    """All requests of one test, in the order in which they were due.
+
+    servers: how many there were. busy_s: seconds in which they worked, all together.
+    """
+
+    requests: tuple[Request, ...]
+    servers: int
+    busy_s: float
+
+    @cached_property
+    def latencies_s(self) -> np.ndarray:
+        """float64 [requests], from due to finished."""
+        return np.array([each.latency_s for each in self.requests])
+
+    @cached_property
+    def seen_s(self) -> np.ndarray:
+        """float64 [requests], from sent to finished."""
+        return np.array([each.seen_s for each in self.requests])
+
+    @cached_property
+    def waits_s(self) -> np.ndarray:
+        """float64 [requests], in the queue."""
+        return np.array([each.wait_s for each in self.requests])
+
+    @property
+    def duration_s(self) -> float:
+        """From the first arrival to the last answer."""
+        first = min(each.arrived_s for each in self.requests)
+        return max(each.finished_s for each in self.requests) - first
+
+    @property
+    def throughput_per_s(self) -> float:
+        """Answers per second."""
+        return len(self.requests) / self.duration_s
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the servers' time in which they worked."""
+        return self.busy_s / (self.servers * self.duration_s)
+
+    @property
+    def mean_batch(self) -> float:
+        """Requests per batch: each request counts its share of one batch."""
+        return len(self.requests) / sum(1 / each.batch for each in self.requests)
+
+    @property
+    def padding(self) -> float:
+        """Share of the computed rows that answered nobody."""
+        return 1 - len(self.requests) / sum(each.rows / each.batch for each in self.requests)
+
+
+Service = Callable[[int], float]
+"""Seconds that one batch takes, of the number of rows computed. Whoever gives one states where its
+parameters come from: a measurement, a roofline, or an assumption."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A part that every batch pays once, and one for each row.
+
+    fixed_s: starting a graph, reading the weights. per_item_s: the arithmetic of one row.
+
+    >>> Linear(fixed_s=0.010, per_item_s=0.001)(10)
+    0.02
+    """
+
+    fixed_s: float
+    per_item_s: float
+
+    def __post_init__(self) -> None:
+        if self.fixed_s < 0 or self.per_item_s < 0 or self.fixed_s + self.per_item_s <= 0:
+            raise ValueError(
+                "seconds are 0 or more and not both 0; found"
+                f" fixed_s={self.fixed_s!r}, per_item_s={self.per_item_s!r}"
+            )
+
+    def __call__(self, size: int) -> float:
+        """Seconds of a batch of `size` rows."""
+        return self.fixed_s + size * self.per_item_s
+
+    def rate_per_s(self, size: int) -> float:
+        """Items per second of a server that always has a full batch of that size."""
+        return size / self(size)
+
+
+def exponential(mean_s: float, seed: int) -> Service:
+    """A service whose times are drawn anew for each batch: the one of the queue M/M/1.
+
+    It remembers how far it has drawn: make a new one for each simulation.
+    """
+    if not mean_s > 0:
+        raise ValueError(f"mean_s is above 0, found {mean_s!r}")
+    random = np.random.default_rng(seed)
+    return lambda size: float(random.exponential(mean_s))
+
 
 NEVER = math.inf
 """A `max_wait_s` for batches that start only when they are full."""
@@ -148,14 +287,14 @@ class _Clock:
         if servers < 1:
             raise ValueError(f"servers is 1 or more, found {servers!r}")
         self.due, self.clients, self.service, self.policy = due, clients, service, policy
-        self.pauses = [[] for _ in range(servers)]
-        for each in sorted(pauses, key=lambda pause: pause.begin_s):
-            if each.server is not None and not 0 <= each.server < servers:
-                raise ValueError(f"{each} is of no server: they are 0 to {servers - 1}")
-            for server in range(servers) if each.server is None else (each.server,):
-                self.pauses[server].append((each.begin_s, each.end_s))
+        self.pauses: list[list[tuple[float, float]]] = [[] for _ in range(servers)]
+        for pause in sorted(pauses, key=lambda pause: pause.begin_s):
+            if pause.server is not None and not 0 <= pause.server < servers:
+                raise ValueError(f"{pause} is of no server: they are 0 to {servers - 1}")
+            for server in range(servers) if pause.server is None else (pause.server,):
+                self.pauses[server].append((pause.begin_s, pause.end_s))
         self.arrived = [0.0] * len(due)
-        self.done: list[Request | None] = [None] * len(due)
+        self.done: dict[int, Request] = {}
         self.queue: deque[int] = deque()
         self.idle = list(range(servers))  # a heap: the lowest number works first
         self.busy_s = 0.0
@@ -180,12 +319,13 @@ class _Clock:
                     self.queue.append(number)
                 elif kind == _FREE:
                     heapq.heappush(self.idle, number)
-                elif kind == _ANSWERED:
+                elif kind == _ANSWERED and self.clients:
                     following = number + self.clients
                     if following < len(self.due):
                         self._at(max(self.due[following], now), _ARRIVES, following)
             self._start(now)
-        return Run(tuple(self.done), len(self.pauses), self.busy_s)
+        requests = tuple(self.done[number] for number in range(len(self.due)))
+        return Run(requests, len(self.pauses), self.busy_s)
 
     def _start(self, now: float) -> None:
         """Start every batch that may start now."""

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.serving.clock import ONE_BY_ONE, Policy, open_loop
-from utils.serving.runs import Run
-from utils.serving.services import Service
+from utils.serving.clock import ONE_BY_ONE, Policy, Run, Service, open_loop
 
 ROUNDING = 1e-9
 """A latency is a difference of two times, and may exceed its own terms in the last digits."""

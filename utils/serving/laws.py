@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.serving.runs import Run
+from utils.serving.clock import Run
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ Exit status: 0; 1 if --against says slower; 2 if something cannot be measured, r
 
 def main(argv: list[str]) -> int:
     from utils.serving import bench
-    from utils.serving.bench import report, runs
+    from utils.serving.bench import runs
 
     arguments = _parse(argv)
     try:
@@ -41,7 +41,7 @@ def main(argv: list[str]) -> int:
         record = runs.run(plan, _parts(arguments.only), price, power, say, earlier, p)
         if arguments.out:
             bench.save(record, arguments.out)
-        print(report.text(record))
+        print(record)
         if arguments.out:
             print(f"\nrecorded in {arguments.out}")
         found = bench.compare(earlier, record, p) if earlier else None

@@ -9,32 +9,39 @@ money and energy. A `Record` keeps all of it as JSON, and `compare` tests one ag
 one. Nothing here imports torch before it measures. `python3 course.py bench` does it all for a
 model of the course.
 
-Where to look: `timing`, `quantiles` (percentiles, intervals), `arrivals` (open loop), `cold`,
-`rates` (throughput), `streams` (tokens), `agreement` (fidelity), `killing` and `workers`
-(recovery), `money` (and energy); `environment`, `records` and `typed` (JSON), `comparison`;
-`workloads`, `runs` and `report` are what the command adds.
+Where to look: `timing` (calls, open loop, tokens, throughput), `quantiles` (percentiles and their
+intervals), `cold`, `workers` (processes side by side, recovery), `agreement` (fidelity), `money`
+(and energy); `environment`, `records` (JSON, and in words), `comparison`; `workloads` and `runs`
+are what the command adds.
 """
 
 from utils.serving.bench.agreement import Fidelity, fidelity
-from utils.serving.bench.arrivals import Arrivals, open_loop
 from utils.serving.bench.cold import ColdStart, cold_and_warm
 from utils.serving.bench.comparison import Comparison, Unlike, compare
 from utils.serving.bench.environment import Environment
-from utils.serving.bench.killing import Recovery, recovery
 from utils.serving.bench.money import Given, joules_per_query, usd_per_million
 from utils.serving.bench.quantiles import (
     Quantile,
     Summary,
     interval,
     percentile,
-    ranks,
     samples_needed,
     summary,
 )
-from utils.serving.bench.rates import Rate, side_by_side, throughput
 from utils.serving.bench.records import Record, Unreadable, from_json, load, save, to_json
-from utils.serving.bench.streams import Tokens, tokens
-from utils.serving.bench.timing import CLOCK, Samples, measure, timed
+from utils.serving.bench.timing import (
+    CLOCK,
+    Arrivals,
+    Rate,
+    Samples,
+    Tokens,
+    measure,
+    open_loop,
+    throughput,
+    timed,
+    tokens,
+)
+from utils.serving.bench.workers import Recovery, recovery, side_by_side
 
 __all__ = [
     "CLOCK",
@@ -63,7 +70,6 @@ __all__ = [
     "measure",
     "open_loop",
     "percentile",
-    "ranks",
     "recovery",
     "samples_needed",
     "save",

@@ -2,13 +2,11 @@
 
 `utils.xla.fresh` cannot tell it: its processes are forks that have imported torch already. Here a
 new interpreter starts, and each stage ends with a look at the clock, which on Linux is the same
-for all
-processes. Cold is the process, not the machine: files that were read lately are still in memory,
-and a compiler with a cache on disk (Neuron's, lesson 04) finds what it compiled before. To measure
-without it, give that process an empty cache by `environment`.
+for all processes. Cold is the process, not the machine: files that were read lately are still in
+memory, and a compiler with a cache on disk (Neuron's, lesson 04) finds what it compiled before. To
+measure without it, give that process an empty cache by `environment`.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -19,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import msgspec
 
 from utils.course.catalog import ROOT
 from utils.serving.bench.timing import CLOCK, Clock, Samples, Waited, measure
-from utils.serving.bench.typed import from_plain
 from utils.xla import children
 
 CHILD = Path(__file__).with_name("child.py")
@@ -94,10 +92,10 @@ def cold_and_warm(
                 " timeout_s or fewer repeats"
             ) from None
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            last = said[-1] if said else "it said nothing"
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            last = lines[-1] if lines else "it said nothing"
             raise RuntimeError(f"the cold start ended with exit {done.returncode}: {last}")
-        return from_plain(ColdStart, json.loads(answer.read_text(encoding="utf-8")), "cold start")
+        return msgspec.json.decode(answer.read_bytes(), type=ColdStart)
 
 
 def stages(

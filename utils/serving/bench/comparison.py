@@ -71,11 +71,12 @@ class Comparison:
     p: float = 50.0
 
     def __str__(self) -> str:
+        name = "median" if self.p == 50 else f"p{self.p:g}"
         lines = [
             f"{self.verdict}: {self.before_s * 1e3:.4g} ms before, {self.after_s * 1e3:.4g} ms"
             f" after, ratio {self.ratio:.3f} (95 % interval {self.low:.3f} to {self.high:.3f}),"
             f" p = {self.p_value:.2g}",
-            f"one number of the test is the {_called(self.p)} of {self.unit}:"
+            f"one number of the test is the {name} of {self.unit}:"
             f" {self.units[0]} before, {self.units[1]} after",
             *self.notes,
         ]
@@ -109,12 +110,12 @@ def compare(before: Record, after: Record, p: float = 50.0) -> Comparison:
     same but for a factor. The interval is a bootstrap of the units with a fixed seed. Neither knows
     what else the machine did between the two runs: repeat both, in turns, before you believe it.
     """
-    from scipy import stats
+    from scipy import stats  # takes a second to load
 
     check_alike(before, after.what, after.settings, after.environment)
     unit, units = divided(before.rounds, after.rounds, p)
     notes = () if unit == ROUND else _doubts(units, (before.rounds, after.rounds))
-    if not all(len(each) for each in units):
+    if not min(map(len, units)):
         raise Unlike(
             f"one record is shorter than {unit}, which is how long its times remember each other:"
             f" measure more calls, or {ROUNDS} rounds"
@@ -134,7 +135,7 @@ def compare(before: Record, after: Record, p: float = 50.0) -> Comparison:
         verdict=(FASTER if ratio < 1 else SLOWER) if shown else NOT_SHOWN,
         unit=unit,
         units=(len(units[0]), len(units[1])),
-        notes=(*notes, *(f"{name}: {said}" for name, said in cautions.items() if said)),
+        notes=(*notes, *(f"{name}: {text}" for name, text in cautions.items() if text)),
         changed=_changed(before, after),
         p=p,
     )
@@ -147,9 +148,8 @@ def divided(
     every = (*before, *after)
     check_percentile(p, min(len(before), len(after)), min(map(len, every)))
     if min(len(before), len(after)) >= ROUNDS:
-        return ROUND, tuple(
-            np.array([percentile(each, p) for each in one]) for one in (before, after)
-        )
+        first, second = (np.array([percentile(calls, p) for calls in r]) for r in (before, after))
+        return ROUND, (first, second)
     calls = max(map(memory, every))
     length = LENGTHS * calls if calls > 1 else 1
     unit = "a block of 1 call" if length == 1 else f"a block of {length} calls"
@@ -197,19 +197,22 @@ def blocks(rounds: Rounds, length: int) -> np.ndarray:
 
 
 def ratio_interval(
-    before: Sequence[float], after: Sequence[float], level: float = 0.95
+    before: np.ndarray, after: np.ndarray, level: float = 0.95
 ) -> tuple[float, float]:
     """Of the ratio of the medians, after over before: a percentile bootstrap with a fixed seed."""
-    random = np.random.default_rng(SEED)
+    from scipy import stats  # takes a second to load
 
-    def medians(values: Sequence[float]) -> np.ndarray:
-        drawn = random.integers(len(values), size=(RESAMPLES, len(values)))
-        return np.median(np.asarray(values)[drawn], axis=1)
-
-    tails = ((1 - level) / 2, (1 + level) / 2)
-    below = medians(before)
-    low, high = np.quantile(medians(after) / below, tails)
-    return float(low), float(high)
+    # scipy resamples two values or more; of one alone, all resamples are the same.
+    samples = [np.repeat(values, 2) if len(values) == 1 else values for values in (before, after)]
+    interval = stats.bootstrap(
+        samples,
+        lambda before, after, axis: np.median(after, axis=axis) / np.median(before, axis=axis),
+        confidence_level=level,
+        n_resamples=RESAMPLES,
+        method="percentile",
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    return float(interval.low), float(interval.high)
 
 
 def check_percentile(p: float, rounds: int, calls: int) -> None:
@@ -246,7 +249,7 @@ def check_alike(
 
     environment: None while it is not known yet.
     """
-    pairs = {"what": (before.what, what)}
+    pairs: dict[str, tuple[object, object]] = {"what": (before.what, what)}
     for name in sorted({*before.settings, *settings}):
         pairs[f"setting {name}"] = (before.settings.get(name), settings.get(name))
     if environment:
@@ -283,16 +286,12 @@ def _doubts(units: Sequence[np.ndarray], series: tuple[Rounds, Rounds]) -> tuple
     return tuple(found)
 
 
-def _called(p: float) -> str:
-    return "median" if p == 50 else f"p{p:g}"
-
-
 def _changed(before: Record, after: Record) -> dict[str, tuple[str, str]]:
     was, now = before.environment, after.environment
     pairs = {
         name: (a.get(name, "none"), b.get(name, "none"))
         for a, b in ((was.versions, now.versions), (was.variables, now.variables))
-        for name in {**a, **b}
+        for name in (*a, *b)
     }
     pairs["system"] = (was.system, now.system)
     pairs["revision"] = (was.revision or "none", now.revision or "none")

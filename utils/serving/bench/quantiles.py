@@ -7,7 +7,7 @@ the other seldom are quite (see `utils.serving.bench.comparison`).
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,26 +25,24 @@ def percentile(samples: Iterable[float], p: float) -> float:
 
     Raises: ValueError for no samples, one that is no finite number, or another p.
 
-    It is what `numpy.percentile` returns by default.
-
     >>> percentile([30, 10, 20, 40], 50)
     25.0
     >>> percentile(range(1, 101), 99)  # between the 99th and the 100th of 100
     99.01
     """
-    place, ordered = _place(p), _ordered(samples)
-    position = place * (len(ordered) - 1)
-    below = min(math.floor(position), len(ordered) - 1)
-    low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
-    share, step = position - below, high - low
-    # From the nearer end, so that rounding cannot push the result beyond it.
-    return float(low + step * share if share < 0.5 else high - step * (1 - share))
+    if not 0 <= p <= 100:
+        raise ValueError(f"percentile {p} does not exist: give one from 0 to 100")
+    return float(np.percentile(_checked(samples), p))
 
 
 def interval(
     samples: Iterable[float], p: float, level: float = LEVEL
 ) -> tuple[float | None, float | None]:
     """Where the true p-th percentile lies, by order statistics: two of the samples.
+
+    They are those of `scipy.stats.quantile_test`: the rank low is the largest with P(B < low) <=
+    (1 - level) / 2, and high the smallest with P(B >= high) at most that, where B is the binomial
+    number of samples below the percentile.
 
     Args:
         samples: independent ones, at least one.
@@ -62,26 +60,12 @@ def interval(
     >>> interval(range(1, 101), 99)
     (97.0, None)
     """
-    ordered = _ordered(samples)
-    low, high = ranks(len(ordered), p, level)
-    return (
-        None if low is None else float(ordered[low - 1]),
-        None if high is None else float(ordered[high - 1]),
-    )
+    from scipy.stats import quantile_test  # takes a second to load
 
-
-def ranks(count: int, p: float, level: float = LEVEL) -> tuple[int | None, int | None]:
-    """The ranks, from 1, of the two samples of `interval`.
-
-    The rank low is the largest with P(B < low) <= (1 - level) / 2, and high the smallest with
-    P(B >= high) at most that, where B is the binomial number of samples below the percentile.
-    """
-    from scipy.stats import binom
-
-    share, miss = _inner(p), _miss(level)
-    low = int(binom.ppf(miss, count, share))
-    high = int(binom.isf(miss, count, share)) + 1
-    return low if low >= 1 else None, high if high <= count else None
+    _check(p, level)
+    test = quantile_test(_checked(samples), q=0, p=p / 100)
+    low, high = test.confidence_interval(level)
+    return None if math.isnan(low) else float(low), None if math.isnan(high) else float(high)
 
 
 def samples_needed(p: float, level: float = LEVEL) -> int:
@@ -93,8 +77,8 @@ def samples_needed(p: float, level: float = LEVEL) -> int:
     >>> samples_needed(50), samples_needed(99), samples_needed(99.9)
     (6, 368, 3688)
     """
-    share = _inner(p)
-    return math.ceil(math.log(_miss(level)) / math.log(max(share, 1 - share)))
+    _check(p, level)
+    return math.ceil(math.log((1 - level) / 2) / math.log(max(p / 100, 1 - p / 100)))
 
 
 @dataclass(frozen=True)
@@ -111,7 +95,7 @@ class Quantile:
         >>> print(Quantile(99, 0.012, 0.011, None))
         p99 12 ms, 95 % interval 11 to ? ms
         """
-        low, high = (_ms(each) for each in (self.low_s, self.high_s))
+        low, high = _ms(self.low_s), _ms(self.high_s)
         return f"p{self.p:g} {_ms(self.value_s)} ms, 95 % interval {low} to {high} ms"
 
 
@@ -136,40 +120,29 @@ def summary(samples: Iterable[float]) -> Summary:
     >>> summary([0.1, 0.2, 0.3]).p50.value_s
     0.2
     """
-    seconds = _ordered(samples)
-    found = (Quantile(p, percentile(seconds, p), *interval(seconds, p)) for p in PERCENTS)
-    return Summary(len(seconds), float(np.mean(seconds)), *found)
+    seconds = np.sort(_checked(samples))  # a mean depends on the order in its last digit
+    quantiles = (Quantile(p, percentile(seconds, p), *interval(seconds, p)) for p in PERCENTS)
+    return Summary(len(seconds), float(np.mean(seconds)), *quantiles)
 
 
 def _ms(seconds: float | None) -> str:
     return "?" if seconds is None else f"{seconds * 1e3:.4g}"
 
 
-def _ordered(samples: Iterable[float]) -> Sequence[float]:
-    found = np.sort(np.asarray(list(samples), dtype=float))
-    if not found.size:
+def _checked(samples: Iterable[float]) -> np.ndarray:
+    seconds = np.asarray(list(samples), dtype=float)
+    if not seconds.size:
         raise ValueError("there are no samples: measure at least one")
-    if not np.isfinite(found).all():
+    if not np.isfinite(seconds).all():
         raise ValueError(
-            f"{int((~np.isfinite(found)).sum())} of {found.size} samples are no finite number: a"
-            " request that failed has no latency, count it apart"
+            f"{int((~np.isfinite(seconds)).sum())} of {seconds.size} samples are no finite number:"
+            " a request that failed has no latency, count it apart"
         )
-    return found
+    return seconds
 
 
-def _place(p: float) -> float:
-    if not 0 <= p <= 100:
-        raise ValueError(f"percentile {p} does not exist: give one from 0 to 100")
-    return p / 100
-
-
-def _inner(p: float) -> float:
+def _check(p: float, level: float) -> None:
     if not 0 < p < 100:
         raise ValueError(f"no sample bounds percentile {p}: give one above 0 and below 100")
-    return p / 100
-
-
-def _miss(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"level is {level}: give a probability between 0 and 1, such as 0.95")
-    return (1 - level) / 2

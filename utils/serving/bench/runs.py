@@ -7,16 +7,22 @@ from typing import Any
 from utils import serving
 from utils.serving.bench import workloads
 from utils.serving.bench.agreement import Fidelity, fidelity
-from utils.serving.bench.arrivals import Arrivals, open_loop
 from utils.serving.bench.cold import ColdStart, cold_and_warm
 from utils.serving.bench.comparison import check_alike, check_percentile
 from utils.serving.bench.environment import Environment, here
-from utils.serving.bench.killing import Recovery, recovery
 from utils.serving.bench.money import Given, joules_per_query, usd_per_million
-from utils.serving.bench.rates import Rate, side_by_side, throughput
 from utils.serving.bench.records import Record, Setting
-from utils.serving.bench.streams import Tokens, tokens
-from utils.serving.bench.timing import Samples, measure
+from utils.serving.bench.timing import (
+    Arrivals,
+    Rate,
+    Samples,
+    Tokens,
+    measure,
+    open_loop,
+    throughput,
+    tokens,
+)
+from utils.serving.bench.workers import Recovery, recovery, side_by_side
 from utils.xla import fresh
 from utils.xla.devices import Device, get
 
