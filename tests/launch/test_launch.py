@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from tests.launch.launch_cloud import KEYS, REGION, Clock, account, at_call, living
 from utils.cli.commands import launch as command
 from utils.facts import figure
-from utils.launch import known, plan, policy, review
+from utils.launch import known, plan, review
 from utils.launch.aws import ledger, preflight, session, starting
 from utils.launch.aws.session import Refused, Session
 from utils.launch.names import OWN
+from utils.launch.review import too_wide
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITES = ("Run", "Create", "Start", "Put", "Terminate", "Stop", "Delete", "Modify")
@@ -147,7 +148,7 @@ def test_trainium2_has_no_known_price_on_demand() -> None:
 @pytest.mark.parametrize("where", ["ec2", "training-job", "studio"])
 def test_permissions_are_narrow(where: str) -> None:
     document = plan(where).policy
-    assert policy.too_wide(document) == ()
+    assert too_wide(document) == ()
     ids = [statement["Sid"] for statement in document["Statement"]]
     assert len(set(ids)) == len(ids)
     for statement in document["Statement"]:
@@ -322,7 +323,9 @@ def test_what_is_missing_in_the_account_is_named() -> None:
 
 
 def test_a_run_that_goes_on_refuses_a_second_one(ec2: Any) -> None:
-    request = starting.dated(plan("ec2", run="first", owner="ada"), Clock().now())["RunInstances"]
+    request = starting.date_tags(plan("ec2", run="first", owner="ada"), Clock().now())[
+        "RunInstances"
+    ]
     request["ImageId"] = ec2.describe_images()["Images"][0]["ImageId"]
     ec2.run_instances(**request)
     try:
@@ -417,7 +420,9 @@ def test_stop_ends_your_own_and_names_what_others_have(
         image = ec2.describe_images()["Images"][0]["ImageId"]
         me = Session(REGION).me()
         for owner in (me, "grace"):
-            run = starting.dated(plan("ec2", run=starting.new_run(), owner=owner), Clock().now())
+            run = starting.date_tags(
+                plan("ec2", run=starting.new_run(), owner=owner), Clock().now()
+            )
             ec2.run_instances(**run["RunInstances"], ImageId=image)
         tag = {"ResourceType": "instance", "Tags": [{"Key": "course", "Value": OWN}]}
         for tags in ([], [tag]):  # of somebody else, and a node that a cluster's template tagged

@@ -31,8 +31,8 @@ from tests.launch.launch_cloud import (
     sagemaker,
     signals_raise,
 )
-from utils.launch import plan, requests
-from utils.launch.aws import ledger, starting, stopping, things
+from utils.launch import plan
+from utils.launch.aws import ledger, running, starting
 from utils.launch.aws.session import Refused, Session
 from utils.launch.names import unlisted
 
@@ -136,13 +136,13 @@ def test_an_instance_that_ec2_lists_late_is_still_found(
     ec2: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The list of instances may be some seconds behind the start."""
-    find, looks = starting.things.FIND["ec2"], []
+    find, looks = running.FIND["ec2"], []
 
     def late(aws: Session) -> Iterator:
         looks.append(1)
         return find(aws) if len(looks) > 3 else iter(())
 
-    monkeypatch.setitem(starting.things.FIND, "ec2", late)
+    monkeypatch.setitem(running.FIND, "ec2", late)
     lost = ReadTimeoutError(endpoint_url="https://ec2")
     with at_call(SENT - 1, "after", raised(lost)):
         assert launched(Clock()).left == ()
@@ -175,37 +175,34 @@ def test_a_full_disk_after_the_start_leaves_nothing(
 def test_one_that_cannot_be_ended_keeps_no_other_from_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    there = [things.Thing("ec2", name, *["?"] * 6) for name in ("i-bad", "i-good")]
+    there = [running.Thing("ec2", name, *["?"] * 6) for name in ("i-bad", "i-good")]
 
-    def end(aws: Session, thing: things.Thing) -> None:
+    def end(aws: Session, thing: running.Thing) -> None:
         if thing.id == "i-bad":
             raise TypeError("an answer that nobody expected")
         there.remove(thing)
 
-    monkeypatch.setattr(things, "end", end)
-    left = stopping.end_all(AWS, lambda: list(there), lambda t: None, lambda s: None, rounds=3)
+    monkeypatch.setattr(running, "end", end)
+    left = running.end_all(AWS, lambda: list(there), lambda t: None, lambda s: None, rounds=3)
     assert [thing.id for thing in left] == ["i-bad"]
 
 
 def test_what_cannot_be_ended_is_said_and_stays_on_record(ec2: Any) -> None:
-    with contextlib.nullcontext():
-        said: list[str] = []
-        refuse = Refused("the credentials have expired")
+    lines: list[str] = []
 
-        def denied(aws: Session, thing: object) -> None:
-            raise refuse
+    def denied(aws: Session, thing: object) -> None:
+        raise Refused("the credentials have expired")
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(starting.things, "end", denied)
-            outcome = launched(Clock(), said)
-        assert len(outcome.left) == 1 and "STILL RUNNING" in said[-1]
-        assert set(ledger.unended()) == {"testrun"}
-        (instance,) = living(ec2)
-        assert attribute(ec2, instance["InstanceId"], "instanceInitiatedShutdownBehavior") == (
-            "terminate"
-        )
-        assert stopping.stop(AWS, lambda each: True, said.append, lambda s: None) == []
-        assert living(ec2) == [] and ledger.unended() == {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "end", denied)
+        outcome = launched(Clock(), lines)
+    assert len(outcome.left) == 1 and "STILL RUNNING" in lines[-1]
+    assert set(ledger.unended()) == {"testrun"}
+    (instance,) = living(ec2)
+    behaviour = attribute(ec2, instance["InstanceId"], "instanceInitiatedShutdownBehavior")
+    assert behaviour == "terminate"
+    assert running.stop(AWS, lambda thing: True, lines.append, lambda s: None) == []
+    assert living(ec2) == [] and ledger.unended() == {}
 
 
 def course(port: Port, folder: Path, *words: str) -> subprocess.Popen:
@@ -261,7 +258,7 @@ def test_a_killed_launcher_leaves_at_most_what_ends_by_itself(
         # The record was on the disk before AWS heard of the run.
         assert len(ledger.unended()) == alive
         said: list[str] = []
-        assert stopping.stop(AWS, mine, said.append, lambda seconds: None) == []
+        assert running.stop(AWS, mine, said.append, lambda seconds: None) == []
         assert living(ec2) == [] and ledger.unended() == {}
 
 
@@ -295,7 +292,7 @@ def scripted(folder: Path, fails: tuple[str, ...] = (), hours: float = 2.0) -> t
         body = f'#!/bin/bash\necho "{name} $*" >> {folder}/log\nexit {int(name in fails)}\n'
         (commands / name).write_text(body)
         (commands / name).chmod(0o755)
-    request = requests.run_instances("trn1.2xlarge", hours, 512, "python", "testrun", {})
+    request = plan("ec2", hours=hours).requests["RunInstances"]
     script = request["UserData"].replace("/etc/systemd/system", str(units))
     script = script.replace("/etc/motd", str(folder / "motd"))
     subprocess.run(

@@ -27,6 +27,7 @@ class Image:
 
     find: "parameter" (a public parameter of Systems Manager), "search" (the newest image of AWS
         with that name), "container" (an address) or "domain" (whatever the Studio domain gives).
+    key: the parameter, name or address.
     python: the interpreter that has the framework.
     families: instance families on which its framework runs.
     notes: (statement, address of its source).
@@ -57,7 +58,7 @@ class Quota:
 
 @dataclass(frozen=True)
 class Price:
-    """USD for an hour; None if no source of the course gives it."""
+    """USD for an hour; None if no source of the course gives it. said: which price it is."""
 
     usd_per_hour: float | None
     said: str
@@ -82,30 +83,18 @@ def place(name: str) -> Place:
     """Raises ValueError for a name that is not in `places()`."""
     if name not in places():
         raise ValueError(f"no place {name!r} to launch at; there are {', '.join(places())}")
-    entry = dict(_all()["places"][name])
-    source = _address(entry.pop("source"))
-    return Place(name, **entry | {"instances": tuple(entry["instances"])}, source=source)
-
-
-def images() -> tuple[str, ...]:
-    """The names of all images."""
-    return tuple(_all()["images"])
+    entry = _all()["places"][name]
+    sure = {"instances": tuple(entry["instances"]), "source": _address(entry["source"])}
+    return Place(name, **entry | sure)
 
 
 def image(name: str, region: str) -> Image:
     """The image of that name in a region."""
-    entry = _all()["images"][name]
-    return Image(
-        name=name,
-        title=entry["title"],
-        find=entry["find"],
-        key=entry["name"].format(region=region),
-        sdk=entry["sdk"],
-        python=entry["python"],
-        families=tuple(entry["families"]),
-        source=_address(entry["source"]),
-        notes=tuple((note["text"], _address(note["source"])) for note in entry["notes"]),
-    )
+    entry = dict(_all()["images"][name])
+    key = entry.pop("name").format(region=region)
+    sure = {"families": tuple(entry["families"]), "source": _address(entry["source"])}
+    sure["notes"] = tuple((note["text"], _address(note["source"])) for note in entry["notes"])
+    return Image(name, key=key, **entry | sure)
 
 
 def ec2_type(instance: str) -> str:
@@ -142,9 +131,9 @@ def price(instance: str, region: str) -> Price:
         key = f"{instance}.price.on_demand"
     if key not in figures() or figure(key).value is None:
         return Price(None, f"no source of the course gives an hour on demand in {region}")
-    found = figure(key)
-    said = f"on demand in {region}, as of {found.date} ({found.status})"
-    return Price(found.to("USD/h"), said, found.source)
+    listed = figure(key)
+    said = f"on demand in {region}, as of {listed.date} ({listed.status})"
+    return Price(listed.to("USD/h"), said, listed.source)
 
 
 def vcpus(instance: str) -> int:
@@ -155,19 +144,13 @@ def vcpus(instance: str) -> int:
 
 def quota(where: str, instance: str, count: int = 1) -> Quota:
     """What to ask for: EC2 counts vCPUs of all running instances of a family, SageMaker counts
-    instances of one type for one use.
+    instances of one type for one use. Raises Unknown if no source gives the vCPUs.
 
     >>> quota("ec2", "trn1.2xlarge").needed, quota("training-job", "ml.trn1.2xlarge").needed
     (8, 1)
     """
     on_ec2 = not instance.startswith("ml.")
-    name = "trn" if on_ec2 else where
-    entry = _all()["quotas"][name]
-    return Quota(
-        service=entry["service"],
-        code=entry["code"],
-        name=entry["name"].format(instance=instance),
-        needed=count * (vcpus(instance) if on_ec2 else 1),
-        unit=entry["unit"],
-        source=_address(entry["source"]),
-    )
+    entry = dict(_all()["quotas"]["trn" if on_ec2 else where])
+    entry["name"] = entry["name"].format(instance=instance)
+    needed = count * (vcpus(instance) if on_ec2 else 1)
+    return Quota(needed=needed, **entry | {"source": _address(entry["source"])})

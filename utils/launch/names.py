@@ -35,7 +35,7 @@ def listed(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 def unlisted(tags: list[dict[str, str]]) -> dict[str, str]:
     """Tags as a mapping."""
-    return {each["Key"]: each["Value"] for each in tags}
+    return {tag["Key"]: tag["Value"] for tag in tags}
 
 
 def ours(tags: Mapping[str, str]) -> bool:
@@ -45,5 +45,5 @@ def ours(tags: Mapping[str, str]) -> bool:
     >>> ours(tags("0a1b2c", "ada", None)), ours({TAG: OWN}), ours({TAG: OWN, RUN_TAG: "RUN"})
     (True, False, False)
     """
-    told = tags.get(TAG) == OWN and {OWNER_TAG, EXPIRES_TAG} <= tags.keys()
-    return told and RUN.fullmatch(tags.get(RUN_TAG, "")) is not None
+    complete = tags.get(TAG) == OWN and {OWNER_TAG, EXPIRES_TAG} <= tags.keys()
+    return complete and RUN.fullmatch(tags.get(RUN_TAG, "")) is not None

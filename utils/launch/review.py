@@ -5,9 +5,9 @@ It reads the plain dict of `Plan.as_dict()`, so that a plan from a file can be r
 
 from typing import Any
 
-from utils.launch import known, policy
+from utils.launch import known
 from utils.launch.names import EXPIRES_TAG, OWN, OWNER_TAG, RUN_TAG, TAG, unlisted
-from utils.launch.requests import IDLE_MINUTES, minutes, user_data
+from utils.launch.plans import IDLE_MINUTES, Request, minutes, reads, user_data
 
 PlanDict = dict[str, Any]
 
@@ -25,27 +25,50 @@ def review(plan: PlanDict, limit_usd: float | None = None) -> tuple[str, ...]:
     >>> review(planned)
     ('RunInstances: a shut-down would only stop the instance, and its disk would go on costing',)
     """
-    found = [*_cost(plan, limit_usd), *_image(plan), *_quota(plan)]
-    found += [f"permissions: {each}" for each in policy.too_wide(plan["policy"])]
+    faults = [*_cost(plan, limit_usd), *_image(plan), *_quota(plan)]
+    faults += [f"permissions: {fault}" for fault in too_wide(plan["policy"])]
     for name, request in plan["requests"].items():
-        looked = _CALLS.get(name, _strange)(plan, request)
-        found += [f"{name}: {each}" for each in looked]
-    return tuple(found)
+        faults += [f"{name}: {fault}" for fault in _CALLS.get(name, _strange)(plan, request)]
+    return tuple(faults)
+
+
+def too_wide(document: dict[str, Any]) -> tuple[str, ...]:
+    """What an IAM policy allows that no run of the course needs.
+
+    >>> too_wide({"Statement": [{"Sid": "All", "Effect": "Allow", "Action": "ec2:*",
+    ...                          "Resource": "*"}]})
+    ('All allows ec2:*', 'All allows ec2:* on everything')
+    """
+    faults: list[str] = []
+    for statement in document.get("Statement", ()):
+        if statement["Effect"] != "Allow":
+            continue
+        sid, actions = statement.get("Sid", "a statement"), _as_list(statement["Action"])
+        faults += [f"{sid} allows {action}" for action in actions if "*" in action]
+        if "*" in _as_list(statement["Resource"]):
+            changes = [action for action in actions if not reads(action)]
+            faults += [f"{sid} allows {action} on everything" for action in changes]
+    return tuple(faults)
+
+
+def _as_list(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def _cost(plan: PlanDict, limit_usd: float | None) -> list[str]:
-    bill, found = plan["cost"], []
+    bill = plan["cost"]
     total = bill["total_usd"]
     if total is None:
         return ["cost: the price is not known"]
+    faults = []
     parts = bill["instances"] * bill["hours"] * (bill["usd_per_hour"] or 0) + bill["disk_usd"]
     if abs(total - parts) > 0.005:
-        found.append(f"cost: hours, price and disk make {parts:.2f} USD, not {total:.2f}")
+        faults.append(f"cost: hours, price and disk make {parts:.2f} USD, not {total:.2f}")
     if bill["hours"] < plan["hours"]:
-        found.append("cost: fewer hours are paid for than asked for")
+        faults.append("cost: fewer hours are paid for than asked for")
     if limit_usd is not None and total > limit_usd:
-        found.append(f"cost: {total:.2f} USD is above the limit of {limit_usd:.2f}")
-    return found
+        faults.append(f"cost: {total:.2f} USD is above the limit of {limit_usd:.2f}")
+    return faults
 
 
 def _image(plan: PlanDict) -> list[str]:
@@ -67,34 +90,52 @@ def _quota(plan: PlanDict) -> list[str]:
     return []
 
 
-def _marks(tags: list[dict[str, str]]) -> list[str]:
-    there = unlisted(tags)
-    found = [f"no tag {key}" for key in (OWNER_TAG, RUN_TAG, EXPIRES_TAG) if key not in there]
-    return (
-        found if there.get(TAG) == OWN else [f"no tag {TAG}={OWN}: --stop cannot find it"] + found
-    )
+def _tags(request: Request) -> list[str]:
+    """Whether the tags by which the launcher finds what it started are all there."""
+    tags = unlisted(request.get("Tags", []))
+    faults = [] if tags.get(TAG) == OWN else [f"no tag {TAG}={OWN}: --stop cannot find it"]
+    return faults + [
+        f"no tag {key}" for key in (OWNER_TAG, RUN_TAG, EXPIRES_TAG) if key not in tags
+    ]
 
 
-def _run_instances(plan: PlanDict, request: dict[str, Any]) -> list[str]:
-    found = []
-    if request.get("InstanceInitiatedShutdownBehavior") != "terminate":
-        found.append("a shut-down would only stop the instance, and its disk would go on costing")
-    found += _clock(plan, request.get("UserData", ""))
+def _run_instances(plan: PlanDict, request: Request) -> list[str]:
     disks = request.get("BlockDeviceMappings", ())
-    if not disks or not all(each["Ebs"].get("DeleteOnTermination") for each in disks):
-        found.append("a disk would stay when the instance is gone")
-    if not request.get("ClientToken"):
-        found.append("no client token: a repeated call would start a second instance")
-    if (request.get("MinCount"), request.get("MaxCount")) != (1, plan["cost"]["instances"]):
-        found.append("it starts another number of instances than the cost counts")
-    if request["InstanceType"] != plan["instance"]:
-        found.append("it starts another machine than the plan names")
-    if request.get("MetadataOptions", {}).get("HttpTokens") != "required":
-        found.append("its metadata would answer without a token")
-    if "KeyName" in request:
-        found.append("a key pair is named, but nobody is to log in through a port")
-    marked = {s["ResourceType"]: s["Tags"] for s in request.get("TagSpecifications", ())}
-    return found + [e for kind in ("instance", "volume") for e in _marks(marked.get(kind, []))]
+    count = plan["cost"]["instances"]
+    checks = [
+        (
+            request.get("InstanceInitiatedShutdownBehavior") != "terminate",
+            "a shut-down would only stop the instance, and its disk would go on costing",
+        ),
+        *((True, fault) for fault in _clock(plan, request.get("UserData", ""))),
+        (
+            not disks or not all(disk["Ebs"].get("DeleteOnTermination") for disk in disks),
+            "a disk would stay when the instance is gone",
+        ),
+        (
+            not request.get("ClientToken"),
+            "no client token: a repeated call would start a second instance",
+        ),
+        (
+            (request.get("MinCount"), request.get("MaxCount")) != (1, count),
+            "it starts another number of instances than the cost counts",
+        ),
+        (
+            request["InstanceType"] != plan["instance"],
+            "it starts another machine than the plan names",
+        ),
+        (
+            request.get("MetadataOptions", {}).get("HttpTokens") != "required",
+            "its metadata would answer without a token",
+        ),
+        (
+            "KeyName" in request,
+            "a key pair is named, but nobody is to log in through a port",
+        ),
+    ]
+    tagged = {part["ResourceType"]: part for part in request.get("TagSpecifications", ())}
+    faults = [fault for wrong, fault in checks if wrong]
+    return faults + [f for kind in ("instance", "volume") for f in _tags(tagged.get(kind, {}))]
 
 
 def _clock(plan: PlanDict, script: str) -> list[str]:
@@ -115,36 +156,36 @@ def _clock(plan: PlanDict, script: str) -> list[str]:
     return []
 
 
-def _strange(plan: PlanDict, request: dict[str, Any]) -> list[str]:
+def _strange(plan: PlanDict, request: Request) -> list[str]:
     return [f"no call of the course: it makes {', '.join(_CALLS)}"]
 
 
-def _training_job(plan: PlanDict, request: dict[str, Any]) -> list[str]:
-    found = []
+def _training_job(plan: PlanDict, request: Request) -> list[str]:
+    faults = []
     seconds = request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds")
     if seconds is None:
-        found.append("no MaxRuntimeInSeconds: the job may run for a day")
+        faults.append("no MaxRuntimeInSeconds: the job may run for a day")
     elif seconds > plan["hours"] * 3600:
-        found.append(f"MaxRuntimeInSeconds is {seconds}, past the {plan['hours']:g} h asked for")
+        faults.append(f"MaxRuntimeInSeconds is {seconds}, past the {plan['hours']:g} h asked for")
     resource = request["ResourceConfig"]
     if resource.get("KeepAlivePeriodInSeconds"):
-        found.append("the machine would be kept, and paid for, after the job")
+        faults.append("the machine would be kept, and paid for, after the job")
     if resource["InstanceCount"] != plan["cost"]["instances"]:
-        found.append("it starts another number of instances than the cost counts")
-    return found + _marks(request.get("Tags", []))
+        faults.append("it starts another number of instances than the cost counts")
+    return faults + _tags(request)
 
 
-def _space(plan: PlanDict, request: dict[str, Any]) -> list[str]:
+def _space(plan: PlanDict, request: Request) -> list[str]:
     lab = request["SpaceSettings"]["JupyterLabAppSettings"]
     idle = lab.get("AppLifecycleManagement", {}).get("IdleSettings", {})
-    found = _marks(request.get("Tags", []))
+    faults = _tags(request)
     if idle.get("IdleTimeoutInMinutes") != IDLE_MINUTES:
-        found.append(f"an idle app is not shut down after {IDLE_MINUTES} minutes")
-    return found
+        faults.append(f"an idle app is not shut down after {IDLE_MINUTES} minutes")
+    return faults
 
 
-def _app(plan: PlanDict, request: dict[str, Any]) -> list[str]:
-    return _marks(request.get("Tags", []))
+def _app(plan: PlanDict, request: Request) -> list[str]:
+    return _tags(request)
 
 
 _CALLS = {

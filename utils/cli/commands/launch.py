@@ -5,13 +5,15 @@ ends what it started; Ctrl-C ends it sooner. --list and --stop find what the cou
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import sys
 from collections.abc import Callable
 
-from utils.launch import Plan, known, plan
-from utils.launch.aws import ledger, signals
+from utils.launch import Order, known, plan_order
+from utils.launch.aws import ledger, running, starting
+from utils.launch.aws.session import Refused, Session
 from utils.launch.plans import HOURS, REGION
 
 NEEDS = "learner"
@@ -36,6 +38,7 @@ NEEDED = {"training-job": ("role", "bucket"), "studio": ("domain", "user")}
 
 
 def main(argv: list[str]) -> int:
+    """Run the command; returns its exit status."""
     given = _parse(argv)
     try:
         if given.list or given.stop:
@@ -44,7 +47,7 @@ def main(argv: list[str]) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    except (KeyboardInterrupt, signals.Told):
+    except (KeyboardInterrupt, starting.Interrupted):
         print(INTERRUPTED, file=sys.stderr)
         return 130
 
@@ -83,8 +86,8 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     return given
 
 
-def _planned(given: argparse.Namespace, run: str = "plan", owner: str = "you") -> Plan:
-    return plan(
+def _order(given: argparse.Namespace) -> Order:
+    return Order(
         given.where,
         given.instance,
         given.region or REGION,
@@ -92,8 +95,6 @@ def _planned(given: argparse.Namespace, run: str = "plan", owner: str = "you") -
         image=given.image,
         disk_gb=given.disk,
         usd_per_hour=given.price,
-        run=run,
-        owner=owner,
         domain=given.domain,
         user=given.user,
         role=given.role,
@@ -103,7 +104,7 @@ def _planned(given: argparse.Namespace, run: str = "plan", owner: str = "you") -
 
 def _plan(given: argparse.Namespace) -> int:
     """Print the plan and what would keep it from starting. Asks nobody."""
-    planned = _planned(given)
+    planned = plan_order(_order(given))
     if given.json:
         print(json.dumps(planned.as_dict(), indent=1))
         return 0
@@ -125,16 +126,14 @@ def _plan(given: argparse.Namespace) -> int:
 
 def _start(given: argparse.Namespace) -> int:
     """Start the plan, stay with it, end it."""
-    from utils.launch.aws import starting
-    from utils.launch.aws.session import Refused, Session
-
-    draft = _planned(given)
-    aws = Session(draft.region)
+    order = _order(given)
+    aws = Session(order.region)
     try:
-        reasons = draft.refusals(given.limit) or _missing(given)
+        reasons = plan_order(order).refusals(given.limit) or _missing(given)
         if reasons:
             raise Refused("\n".join(reasons))
-        planned = _planned(given, starting.new_run(), aws.me())
+        run = starting.new_run()
+        planned = plan_order(dataclasses.replace(order, run=run, owner=aws.me()))
         outcome = starting.start(aws, planned, given.limit, _say)
     except (Refused, OSError) as error:
         print(f"Nothing was started.\n{error}", file=sys.stderr)
@@ -164,45 +163,39 @@ def _missing(given: argparse.Namespace) -> tuple[str, ...]:
 def _list(given: argparse.Namespace) -> int:
     """Show what runs, in the region asked for and in those of recorded runs."""
 
-    def shown(aws) -> int:
-        from utils.launch.aws.stopping import running
-
-        found = running(aws, say=_say)
-        _say(f"{aws.region}: {len(found)} running")
-        for each in found:
-            _say(f"  {each}")
+    def show(aws: Session) -> int:
+        things = running.running(aws, say=_say)
+        _say(f"{aws.region}: {len(things)} running")
+        for thing in things:
+            _say(f"  {thing}")
         return 0
 
-    return _each_region(given, shown)
+    return _each_region(given, show)
 
 
 def _stop(given: argparse.Namespace) -> int:
     """End what runs. Own is what carries your name, or was begun on this machine."""
 
-    def ended(aws) -> int:
-        from utils.launch.aws.stopping import running, stop
-
+    def end(aws: Session) -> int:
         me, runs = aws.me(), ledger.runs()
 
-        def mine(thing) -> bool:
+        def mine(thing: running.Thing) -> bool:
             return given.everyone or thing.owner == me or thing.run in runs
 
-        left = stop(aws, mine, _say)
+        left = running.stop(aws, mine, _say)
         if left:
             _say(f"{aws.region}: STILL RUNNING: " + "; ".join(map(str, left)))
             return 3
         _say(f"{aws.region}: nothing of yours is running")
-        others = [each for each in running(aws) if not mine(each)]
+        others = [thing for thing in running.running(aws) if not mine(thing)]
         if others:
             _say(f"  of others: {'; '.join(map(str, others))} (--everyone ends these too)")
         return 0
 
-    return _each_region(given, ended)
+    return _each_region(given, end)
 
 
-def _each_region(given: argparse.Namespace, act: Callable) -> int:
-    from utils.launch.aws.session import Refused, Session
-
+def _each_region(given: argparse.Namespace, act: Callable[[Session], int]) -> int:
     regions = {event["region"] for event in ledger.unended().values()}
     worst = 0
     for region in sorted({given.region} if given.region else regions | {REGION}):

@@ -73,25 +73,25 @@ def events() -> Iterator[Event]:
         return
     for line in path().read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            found = json.loads(line)
+            event = json.loads(line)
         except ValueError:
             continue
-        if isinstance(found, dict) and all(isinstance(found.get(k), str) for k in ("event", "run")):
-            if found["event"] != "begin" or found.keys() >= BEGIN:
-                yield found
+        if isinstance(event, dict) and all(isinstance(event.get(k), str) for k in ("event", "run")):
+            if event["event"] != "begin" or event.keys() >= BEGIN:
+                yield event
 
 
 def unended() -> dict[str, Event]:
     """Runs that began and of which no end is recorded: the first event of each, by run."""
-    found: dict[str, Event] = {}
-    for each in events():
-        if each["event"] == "begin":
-            found[each["run"]] = each
-        elif each["event"] == "ended":
-            found.pop(each["run"], None)
-    return found
+    open_runs: dict[str, Event] = {}
+    for event in events():
+        if event["event"] == "begin":
+            open_runs[event["run"]] = event
+        elif event["event"] == "ended":
+            open_runs.pop(event["run"], None)
+    return open_runs
 
 
 def runs() -> set[str]:
     """All runs that were begun on this machine."""
-    return {each["run"] for each in events()}
+    return {event["run"] for event in events()}

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from utils.launch.aws.running import ON_EC2
 from utils.launch.aws.session import Denied, Refused, Session, code_of
-from utils.launch.aws.things import ON_EC2
 from utils.launch.known import Quota, vcpus
 from utils.launch.names import OWN, TAG
 from utils.launch.plans import Plan
@@ -81,18 +81,13 @@ def idle_shutdown(aws: Session, space: dict[str, Any]) -> None:
 
 def _allowed(aws: Session, needed: Quota) -> float:
     if needed.code:
-        found = aws.call(
-            "service-quotas",
-            "get_service_quota",
-            ServiceCode=needed.service,
-            QuotaCode=needed.code,
-        )
-        return float(found["Quota"]["Value"])
+        named = {"ServiceCode": needed.service, "QuotaCode": needed.code}
+        quota = aws.call("service-quotas", "get_service_quota", **named)["Quota"]
+        return float(quota["Value"])
     pages = aws.pages("service-quotas", "list_service_quotas", ServiceCode=needed.service)
-    for page in pages:
-        for each in page["Quotas"]:
-            if each["QuotaName"] == needed.name:
-                return float(each["Value"])
+    for quota in (quota for page in pages for quota in page["Quotas"]):
+        if quota["QuotaName"] == needed.name:
+            return float(quota["Value"])
     raise Refused(f"{needed.service} lists no quota of that name in {aws.region}")
 
 
@@ -102,8 +97,8 @@ def _used(aws: Session, planned: Plan) -> int:
         return 0
     states = [{"Name": "instance-state-name", "Values": list(ON_EC2[:3])}]
     pages = aws.pages("ec2", "describe_instances", Filters=states)
-    each = [i for page in pages for r in page["Reservations"] for i in r["Instances"]]
-    trainium = [i for i in each if i["InstanceType"].startswith("trn")]
+    instances = [i for page in pages for r in page["Reservations"] for i in r["Instances"]]
+    trainium = [i for i in instances if i["InstanceType"].startswith("trn")]
     # What is bought another way, such as spot, says so and has quotas of its own.
     on_demand = [i["InstanceType"] for i in trainium if "InstanceLifecycle" not in i]
     try:
@@ -116,17 +111,17 @@ def _used(aws: Session, planned: Plan) -> int:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Ami:
     id: str
     root: str
     least_gb: int
 
 
-def _image(aws: Session, planned: Plan) -> _Found:
+def _image(aws: Session, planned: Plan) -> _Ami:
     image = planned.image
     if image.find == "parameter":
         try:
-            answer = aws.call("ssm", "get_parameter", Name=image.key)
+            parameter = aws.call("ssm", "get_parameter", Name=image.key)["Parameter"]
         except Refused as error:
             if code_of(error) != "ParameterNotFound":
                 raise
@@ -134,20 +129,20 @@ def _image(aws: Session, planned: Plan) -> _Found:
                 f"{aws.region} has no parameter {image.key}: the image is not published there any "
                 "more. Try another region, or --image torchneuron on a machine that it runs on"
             ) from error
-        listed = _images(aws, ImageIds=[answer["Parameter"]["Value"]])
+        listed = _images(aws, ImageIds=[parameter["Value"]])
     else:
         named = [{"Name": "name", "Values": [image.key]}]
         listed = _images(aws, Owners=["amazon"], Filters=named)
     if not listed:
         raise Refused(f"{aws.region} has no image '{image.key}' of AWS")
-    newest = max(listed, key=lambda each: each.get("CreationDate", ""))
+    newest = max(listed, key=lambda ami: ami.get("CreationDate", ""))
     root = newest["RootDeviceName"]
     sizes = [
         disk["Ebs"].get("VolumeSize", 0)
         for disk in newest.get("BlockDeviceMappings", ())
         if disk["DeviceName"] == root and "Ebs" in disk
     ]
-    return _Found(newest["ImageId"], root, max(sizes, default=0))
+    return _Ami(newest["ImageId"], root, max(sizes, default=0))
 
 
 def _images(aws: Session, **what: Any) -> list[dict[str, Any]]:
@@ -169,18 +164,18 @@ def _profile(aws: Session) -> None:
 def _group(aws: Session) -> str:
     """The security group of the course, which must have no inbound rule."""
     named = [{"Name": "group-name", "Values": [OWN]}, {"Name": f"tag:{TAG}", "Values": [OWN]}]
-    found = aws.call("ec2", "describe_security_groups", Filters=named)["SecurityGroups"]
-    if not found:
+    groups = aws.call("ec2", "describe_security_groups", Filters=named)["SecurityGroups"]
+    if not groups:
         raise Refused(
             f"there is no security group {OWN} with the tag {TAG}={OWN} in {aws.region}: the "
             "plan's first steps make it"
         )
-    if found[0]["IpPermissions"]:
+    if groups[0]["IpPermissions"]:
         raise Refused(
             f"the security group {OWN} lets something in, and nothing needs to: remove its inbound "
             "rules"
         )
-    return found[0]["GroupId"]
+    return groups[0]["GroupId"]
 
 
 def _may_start(aws: Session, full: dict[str, Any]) -> None:

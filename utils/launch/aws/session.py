@@ -48,7 +48,7 @@ class Session:
         client token and starts nothing twice.
         """
         if service not in self._clients:
-            import boto3
+            import boto3  # late: 0.3 s, and a plan needs no AWS
             from botocore.config import Config
 
             patient = Config(
@@ -97,7 +97,7 @@ def owner(arn: str) -> str:
 @contextmanager
 def plainly(what: str, region: str) -> Iterator[None]:
     """Turns errors of boto3 into `Refused` with words for a learner."""
-    from botocore import exceptions, parsers
+    from botocore import exceptions, parsers  # late, as boto3 is
 
     try:
         yield
@@ -124,9 +124,9 @@ def plainly(what: str, region: str) -> Iterator[None]:
 
 
 def _refused(error: Any, what: str, region: str) -> Refused:
-    code, said = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
+    code, message = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
     if code in STALE:
-        return Refused(f"{CREDENTIALS} ({code}: {said})")
+        return Refused(f"{CREDENTIALS} ({code}: {message})")
     if code in DENIED:
         return Denied(
             f"the credentials may not do {what} in {region}: the plan prints the policy that is "
@@ -138,8 +138,10 @@ def _refused(error: Any, what: str, region: str) -> Refused:
             "region that offers it. A quota is a permission and no promise"
         )
     if code in QUOTA:
-        return Refused(f"the quota is too small ({code}): the plan says which to ask for. {said}")
-    return Refused(f"{what} in {region} failed: {code}: {said}")
+        return Refused(
+            f"the quota is too small ({code}): the plan says which to ask for. {message}"
+        )
+    return Refused(f"{what} in {region} failed: {code}: {message}")
 
 
 def code_of(error: Refused) -> str:

@@ -2,28 +2,41 @@
 
 The order is what makes it safe. Everything is checked first; the run is written to the disk; then
 comes the one call that costs money, in which the machine already gets the clock that ends it; and
-from the record on, every way out of this module goes through the ending.
+from the record on, every way out of this module goes through the ending. The first signal ends the
+run, and none cuts the ending short.
 """
 
 import datetime
 import secrets
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
-from utils.launch.aws import ledger, preflight, signals, things
+from utils.launch.aws import ledger, preflight, running
+from utils.launch.aws.running import PAUSE_SECONDS, ROUNDS, Sleep, Thing, end_all
 from utils.launch.aws.session import Refused, Say, Session
-from utils.launch.aws.stopping import PAUSE_SECONDS, ROUNDS, Sleep, end_all
-from utils.launch.aws.things import Thing
-from utils.launch.cost import dollars
 from utils.launch.names import OWNER_TAG, tags
-from utils.launch.plans import Plan
-from utils.launch.requests import Request
+from utils.launch.plans import Plan, Request, dollars
 from utils.launch.review import review
 
 WATCH_SECONDS = 30.0
-Now = Callable[[], datetime.datetime]
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+CALLS = {
+    "RunInstances": ("ec2", "run_instances"),
+    "CreateTrainingJob": ("sagemaker", "create_training_job"),
+    "CreateSpace": ("sagemaker", "create_space"),
+    "CreateApp": ("sagemaker", "create_app"),
+}
+"""The calls of a plan, as boto3 names them."""
+
+
+def utc_now() -> datetime.datetime:
+    """The time in UTC."""
+    return datetime.datetime.now(datetime.UTC)
 
 
 @dataclass(frozen=True)
@@ -35,31 +48,55 @@ class Outcome:
     left: tuple[Thing, ...]
 
 
+class Interrupted(BaseException):
+    """A signal asked the program to end. No `except Exception` stops it."""
+
+
+class OneSignal:
+    """A handler that raises `Interrupted` at the first signal and passes over later ones."""
+
+    def __init__(self) -> None:
+        self.armed = True
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.armed:
+            self.armed = False
+            raise Interrupted(f"signal {signal.Signals(number).name}")
+
+
+@contextmanager
+def catch_signals() -> Iterator[OneSignal]:
+    """Within, signals go to one `OneSignal`; afterwards the former handlers are back."""
+    handler = OneSignal()
+    former = {number: signal.signal(number, handler) for number in SIGNALS}
+    try:
+        yield handler
+    finally:
+        handler.armed = False
+        for number, before in former.items():
+            signal.signal(number, before)
+
+
 def new_run() -> str:
     """A name for a run, new each time."""
     return secrets.token_hex(6)
 
 
-def utc_now() -> datetime.datetime:
-    """The time in UTC."""
-    return datetime.datetime.now(datetime.UTC)
-
-
-def dated(planned: Plan, now: datetime.datetime) -> dict[str, Request]:
+def date_tags(planned: Plan, now: datetime.datetime) -> dict[str, Request]:
     """The plan's requests with the hour of their end in the tags."""
     expires = now + datetime.timedelta(hours=planned.hours)
     marks = tags(planned.run, planned.tags[OWNER_TAG], expires)
 
-    def marked(node: Any) -> Any:
+    def mark(node: Any) -> Any:
         if isinstance(node, list):
-            return [marked(each) for each in node]
+            return [mark(item) for item in node]
         if isinstance(node, dict):
             if set(node) == {"Key", "Value"}:
                 return node | {"Value": marks.get(node["Key"], node["Value"])}
-            return {key: marked(value) for key, value in node.items()}
+            return {key: mark(value) for key, value in node.items()}
         return node
 
-    return {name: marked(request) for name, request in planned.requests.items()}
+    return {name: mark(request) for name, request in planned.requests.items()}
 
 
 def check(
@@ -80,9 +117,9 @@ def check(
             f"in {ledger.path().name}. {once}"
         )
     # What may not be looked at could not be ended either: here, to be denied a look refuses.
-    for each in things.FIND[planned.where](aws):
-        if each.owner == planned.tags[OWNER_TAG] or each.run in ledger.runs():
-            raise Refused(f"a run of yours is still going: {each}. {once}")
+    for thing in running.FIND[planned.where](aws):
+        if thing.owner == planned.tags[OWNER_TAG] or thing.run in ledger.runs():
+            raise Refused(f"a run of yours is still going: {thing}. {once}")
     if planned.where == "ec2":
         return {"RunInstances": preflight.ready(aws, planned, requests["RunInstances"])}
     preflight.quota(aws, planned)
@@ -97,7 +134,7 @@ def start(
     limit_usd: float | None,
     say: Say = print,
     *,
-    now: Now = utc_now,
+    now: Callable[[], datetime.datetime] = utc_now,
     sleep: Sleep = time.sleep,
 ) -> Outcome:
     """Start a plan, watch it until its hours are over or a signal comes, and end it.
@@ -112,110 +149,105 @@ def start(
             nothing was started.
     """
     with ledger.alone():
-        requests = check(aws, planned, limit_usd, dated(planned, now()))
+        requests = check(aws, planned, limit_usd, date_tags(planned, now()))
         say(
             f"starting {planned.instance} in {aws.region} for {planned.hours:g} h, at most "
             f"{dollars(planned.cost.total_usd)} USD"
         )
-        return _run(aws, planned, limit_usd, requests, say, now, sleep)
+        until = now() + datetime.timedelta(hours=planned.hours)
+        return _Run(aws, planned, until, say, now, sleep).begin(limit_usd, requests)
 
 
-def _run(
-    aws: Session,
-    planned: Plan,
-    limit_usd: float | None,
-    requests: dict[str, Request],
-    say: Say,
-    now: Now,
-    sleep: Sleep,
-) -> Outcome:
-    until = now() + datetime.timedelta(hours=planned.hours)
-    why, begun = "an error", False
-    left: list[Thing] = []
-    with signals.caught() as once:
-        try:
+@dataclass
+class _Run:
+    """One run, from the record of its beginning to the record of its end."""
+
+    aws: Session
+    planned: Plan
+    until: datetime.datetime
+    say: Say
+    now: Callable[[], datetime.datetime]
+    sleep: Sleep
+
+    def begin(self, limit_usd: float | None, requests: dict[str, Request]) -> Outcome:
+        run, why, begun = self.planned.run, "an error", False
+        left: list[Thing] = []
+        with catch_signals() as handler:
             try:
-                ledger.write(
-                    "begin",
-                    planned.run,
-                    where=planned.where,
-                    region=aws.region,
-                    instance=planned.instance,
-                    until=until,
-                    limit_usd=limit_usd,
-                    at_most_usd=planned.cost.total_usd,
-                )
-                begun = True
-                answers = _send(aws, requests, sleep)
-                ledger.note(say, "started", planned.run, what=answers)
-                say(f"started {', '.join(answers)}; it ends at {until:%Y-%m-%d %H:%M} UTC.")
-                say("Ctrl-C ends it sooner. Keep this program running: it is what ends it in time.")
-                why = _watch(aws, planned, until, say, now, sleep)
-            except signals.Told as told:
-                why = str(told)
-            except Refused as refused:
-                why = f"refused: {refused}"
+                try:
+                    ledger.write(
+                        "begin",
+                        run,
+                        where=self.planned.where,
+                        region=self.aws.region,
+                        instance=self.planned.instance,
+                        until=self.until,
+                        limit_usd=limit_usd,
+                        at_most_usd=self.planned.cost.total_usd,
+                    )
+                    begun = True
+                    started = self._send(requests)
+                    ledger.note(self.say, "started", run, what=started)
+                    self.say(
+                        f"started {', '.join(started)}; it ends at {self.until:%Y-%m-%d %H:%M} "
+                        "UTC.\nCtrl-C ends it sooner. Keep this program running: it is what ends "
+                        "it in time."
+                    )
+                    why = self._watch()
+                except Interrupted as interrupted:
+                    why = str(interrupted)
+                except Refused as refused:
+                    why = f"refused: {refused}"
+                finally:
+                    handler.armed = False
             finally:
-                once.armed = False
-        finally:
-            # Every way out of the above leads here; from now on a signal is noted and waits. Even
-            # a refusal is no proof that nothing runs: it may answer the repetition of a lost call.
-            if begun:
-                say(f"ending the run {planned.run} ({why})")
-                left = end_all(aws, lambda: _of_run(aws, planned), say, sleep, unseen=True)
-            if left:
-                say("STILL RUNNING: " + "; ".join(map(str, left)))
-            else:
-                ledger.note(say, "ended", planned.run, why=why)
-    return Outcome(planned.run, why, tuple(left))
+                # Every way out of the above leads here; from now on a signal is passed over. Even
+                # a refusal is no proof that nothing runs: it may answer the repetition of a lost
+                # call.
+                if begun:
+                    self.say(f"ending the run {run} ({why})")
+                    left = end_all(self.aws, self._look, self.say, self.sleep, unseen=True)
+                if left:
+                    self.say("STILL RUNNING: " + "; ".join(map(str, left)))
+                else:
+                    ledger.note(self.say, "ended", run, why=why)
+        return Outcome(run, why, tuple(left))
 
+    def _look(self) -> list[Thing]:
+        things = running.FIND[self.planned.where](self.aws)
+        return [thing for thing in things if thing.run == self.planned.run]
 
-def _of_run(aws: Session, planned: Plan) -> list[Thing]:
-    return [each for each in things.FIND[planned.where](aws) if each.run == planned.run]
+    def _send(self, requests: dict[str, Request]) -> list[str]:
+        """Make the calls; returns the names of what was started."""
+        started = []
+        for name, request in requests.items():
+            if name == "CreateApp":
+                self._wait_for_space(request)
+            response = self.aws.call(*CALLS[name], **request)
+            started += [instance["InstanceId"] for instance in response.get("Instances", ())]
+            started += [arn for key, arn in response.items() if key.endswith("Arn")]
+        return started
 
+    def _wait_for_space(self, request: Request) -> None:
+        """An app can be made when its space is in service."""
+        named = {key: request[key] for key in ("DomainId", "SpaceName")}
+        for _ in range(ROUNDS):
+            state = self.aws.call("sagemaker", "describe_space", **named)["Status"]
+            if state == "InService":
+                return
+            if state not in ("Pending", "Updating"):
+                raise Refused(f"the space was not made: it is {state}")
+            self.sleep(PAUSE_SECONDS)
+        raise Refused(f"the space is {state} still: try again later")
 
-_SEND = {
-    "RunInstances": ("ec2", "run_instances"),
-    "CreateTrainingJob": ("sagemaker", "create_training_job"),
-    "CreateSpace": ("sagemaker", "create_space"),
-    "CreateApp": ("sagemaker", "create_app"),
-}
-
-
-def _send(aws: Session, requests: dict[str, Request], sleep: Sleep) -> list[str]:
-    """Make the calls; returns the names of what was started."""
-    started = []
-    for name, request in requests.items():
-        if name == "CreateApp":
-            _wait_for_space(aws, request, sleep)
-        answer = aws.call(*_SEND[name], **request)
-        started += [each["InstanceId"] for each in answer.get("Instances", ())]
-        started += [arn for key, arn in answer.items() if key.endswith("Arn")]
-    return started
-
-
-def _wait_for_space(aws: Session, request: Request, sleep: Sleep) -> None:
-    """An app can be made when its space is in service."""
-    named = {key: request[key] for key in ("DomainId", "SpaceName")}
-    for _ in range(ROUNDS):
-        state = aws.call("sagemaker", "describe_space", **named)["Status"]
-        if state == "InService":
-            return
-        if state not in ("Pending", "Updating"):
-            raise Refused(f"the space was not made: it is {state}")
-        sleep(PAUSE_SECONDS)
-    raise Refused(f"the space is {state} still: try again later")
-
-
-def _watch(
-    aws: Session, planned: Plan, until: datetime.datetime, say: Say, now: Now, sleep: Sleep
-) -> str:
-    """Wait until the hours are over or the run has ended by itself; returns which."""
-    while now() < until:
-        sleep(min(WATCH_SECONDS, max(0.0, (until - now()).total_seconds())))
-        try:
-            if not _of_run(aws, planned):
-                return "it ended by itself"
-        except Refused as error:
-            say(f"cannot look now: {error}")
-    return "its hours are over"
+    def _watch(self) -> str:
+        """Wait until the hours are over or the run has ended by itself; returns which."""
+        while self.now() < self.until:
+            seconds_left = (self.until - self.now()).total_seconds()
+            self.sleep(min(WATCH_SECONDS, max(0.0, seconds_left)))
+            try:
+                if not self._look():
+                    return "it ended by itself"
+            except Refused as error:
+                self.say(f"cannot look now: {error}")
+        return "its hours are over"
