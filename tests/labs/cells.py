@@ -5,10 +5,12 @@ import json
 import linecache
 import random
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from utils.course import catalog
 from utils.course.catalog import ROOT
+from utils.course.misconceptions import WrongAnswer, wrong_answers
 from utils.labs import Facts, Verdict, decide, judge, observe_case, observer
 
 NOT_RUN = ("setup", "quiz", "board")
@@ -28,6 +30,43 @@ def code_of(lab: str) -> dict[str, str]:
     (path,) = catalog.lab_notebooks(ROOT, lab)
     cells = catalog.read_notebook(path)["cells"]
     return {cell["id"]: catalog.text(cell) for cell in cells if cell["cell_type"] == "code"}
+
+
+@cache
+def right_answers(lab: str) -> dict[str, str]:
+    """The answers of a lab's published solution, by exercise such as "ex1"."""
+    return {
+        name.removesuffix("-code"): source
+        for name, source in code_of(lab).items()
+        if name.endswith("-code")
+    }
+
+
+class Wrong(NamedTuple):
+    """An answer that must be refused: exercise id, what is wrong, its source, its record."""
+
+    exercise: str
+    name: str
+    source: str
+    record: WrongAnswer
+
+    @property
+    def id(self) -> str:
+        return f"{self.exercise}-{self.name.replace(' ', '-')}"
+
+
+@cache
+def wrong_entries(lab: str) -> list[Wrong]:
+    """Every wrong answer to a lab's exercises that is kept in its records of misconceptions."""
+    return [
+        Wrong(
+            f"{lab}.{each.exercise}",
+            each.wrong,
+            each.source(right_answers(lab)[each.exercise]),
+            each,
+        )
+        for each in wrong_answers(lab)
+    ]
 
 
 def names_of(lab: str) -> dict:

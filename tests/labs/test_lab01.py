@@ -9,17 +9,138 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import cases_of, names_of
-from tests.labs.wrong_answers.lab01 import RIGHT
+from tests.labs.cells import (
+    cases_of,
+    names_of,
+)
+from utils.chip.roofline import bound, gemm
+from utils.chip.topology import ring, torus
+from utils.chip.training_memory import RECIPES
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.labs import closed, decide, observe_case
 from utils.labs.lab01 import fabrics, fitting, gemms, offers, ridges, sheets, tables
 from utils.labs.lab01.observe import OBSERVERS
 from utils.labs.values import TOLERANCE
-from utils.chip.roofline import bound, gemm
-from utils.chip.topology import ring, torus
-from utils.chip.training_memory import RECIPES
+
+GEMM_TIMES = """
+def gemm_times(sheet, gemms):
+    found = []
+    for each in gemms:
+        m, k, n, dtype = each["m"], each["k"], each["n"], each["dtype"]
+        rate, bandwidth = sheet["chip_tflops"][dtype], sheet["hbm_tb_per_s"]
+        if each["on"] == "core":
+            rate, bandwidth = sheet["core_tflops"][dtype], bandwidth / sheet["cores"]
+        computing = 2 * m * k * n / (rate * 1e12)
+        moving = (m * k + k * n + m * n) * BYTES[dtype] / (bandwidth * 1e12)
+        bound = "compute" if computing >= moving else "memory"
+        found.append((max(computing, moving), bound))
+    return found
+"""
+
+RIDGE = """
+def ridge(sheet, level, memory, dtype):
+    core = level == "core"
+    tflops = sheet["core_tflops" if core else "chip_tflops"].get(dtype)
+    if memory == "hbm":
+        bandwidth = sheet["hbm_tb_per_s"] * 1e12 / (sheet["cores"] if core else 1)
+    elif sheet["dma_engines"] is None:
+        return None
+    else:
+        engines = sheet["dma_engines_per_core" if core else "dma_engines"]
+        bandwidth = engines * sheet["dma_gb_per_s_per_engine"] * 1e9
+    return None if tflops is None else tflops * 1e12 / bandwidth
+"""
+
+FIT = """
+def fit(job):
+    width = {"fp32": 4, "bf16": 2, None: 0}
+    dtypes = job["dtypes"]
+    weights, gradients = width[dtypes["weights"]], width[dtypes["gradients"]]
+    optimizer = width[dtypes["master"]] + 2 * width[dtypes["moments"]]
+    ways = job["cores"] // job["tensor_parallel"]
+    here = job["parameters"] / job["tensor_parallel"]
+    state = [
+        here * (weights + gradients + optimizer),
+        here * (weights + gradients + optimizer / ways),
+        here * (weights + (gradients + optimizer) / ways),
+        here * (weights + gradients + optimizer) / ways,
+    ]
+    room = (job["hbm_gib_per_chip"] / job["cores_per_chip"] - job["activation_gib"]) * 2**30
+    stage = next((stage for stage, size in enumerate(state) if size <= room), None)
+    return {"bytes": state, "stage": stage}
+"""
+
+WRONG_ROW = """
+def wrong_row(tables):
+    relations = [
+        (["array_side", "array_side", "tensor_clock_ghz"], "core_tflops", 2e-3, 0.02),
+        (["partitions"], "array_side", 1, 0.02),
+        (["cores", "core_tflops"], "chip_tflops", 1, 0.08),
+        (["chips", "chip_tflops"], "system_pflops", 1e-3, 0.02),
+        (["cores", "chips"], "system_cores", 1, 0.02),
+        (["chips", "hbm_gib"], "system_hbm_gib", 1, 0.02),
+        (["cores", "core_hbm_gib"], "hbm_gib", 1, 0.02),
+        (["chips", "hbm_tb_per_s"], "system_hbm_tb_per_s", 1, 0.02),
+        (["ridge_flop_per_byte", "hbm_tb_per_s"], "chip_tflops", 1, 0.02),
+        (["partitions", "sbuf_kib_per_partition"], "sbuf_mib_per_core", 1 / 1024, 0.02),
+        (["cores", "sbuf_mib_per_core"], "sbuf_mib_per_chip", 1, 0.02),
+    ]
+    for name, table in tables.items():
+        failing, holding = [], []
+        for factors, product, unit, tolerance in relations:
+            expected = unit * math.prod(table[row] for row in factors)
+            holds = abs(table[product] - expected) <= tolerance * expected
+            (holding if holds else failing).append({*factors, product})
+        if failing:
+            (row,) = set.intersection(*failing) - set().union(*holding)
+            return name, row
+    raise ValueError("no table contradicts itself")
+"""
+
+CHOOSE = """
+def choose(job, offers):
+    gib = 2**30
+    needed = job["parameters"] * job["bytes_per_parameter"] + job["activation_gib"] * gib
+    rejected, prices, ask = {}, {}, []
+    for offer in offers:
+        name, price = offer["name"], offer[f"usd_per_hour_{job['market']}"]
+        if needed > offer["hbm_gib"] * gib:
+            rejected[name] = "memory"
+        elif offer["network_gbps"] < 8 * job["network_gb_per_s"]:
+            rejected[name] = "network"
+        elif price is None:
+            ask.append(name)
+        else:
+            prices[name] = price
+    best = min(prices, key=prices.get, default=None)
+    return {"instance": best, "usd_per_hour": prices.get(best), "ask": ask, "rejected": rejected}
+"""
+
+ALL_REDUCE_SECONDS = """
+def all_reduce_seconds(elements, dtype, fabric):
+    left = elements * BYTES[dtype]
+    one_way = fabric["link_gb_per_s"] * 1e9 / 2
+    latency = fabric["latency_us"] * 1e-6
+    if fabric["kind"] == "switched":
+        (chips,) = fabric["sizes"]
+        return 2 * (latency + (chips - 1) / chips * left / one_way)
+    seconds = 0.0
+    for chips in fabric["sizes"]:
+        left /= chips
+        seconds += 2 * (chips - 1) * (latency + left / (one_way / len(fabric["sizes"])))
+    return seconds
+"""
+
+RIGHT = {
+    "ex1": GEMM_TIMES,
+    "ex2": RIDGE,
+    "ex3": FIT,
+    "ex4": WRONG_ROW,
+    "ex5": CHOOSE,
+    "ex6": ALL_REDUCE_SECONDS,
+}
+
 
 EXERCISES = [f"lab01.{name}" for name in OBSERVERS]
 SEEDS = ["public", "a private one", *map(str, range(4))]

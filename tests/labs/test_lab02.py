@@ -12,16 +12,85 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import answer_from, code_of, names_of, verdict_of
-from tests.labs.wrong_answers.lab02 import RIGHT, WRONG
-from utils.course import catalog
+from tests.labs.cells import (
+    answer_from,
+    code_of,
+    names_of,
+    verdict_of,
+    wrong_entries,
+)
 from utils.audit import audit, audit_source
+from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.labs import criteria, decide, judge, observe_case, training
+from utils.labs.grading import confine, lab, shown
 from utils.labs.lab02 import classify, findings, problems, train_cuda, truth
 from utils.labs.lab02 import judge as judging
 from utils.labs.lab02.observe import OBSERVERS, source_of
-from utils.labs.grading import confine, lab, shown
+
+WRONG = wrong_entries("lab02")
+
+CLASSIFY = """
+def classify():
+    return {
+        "A": "loud", "B": "silent", "C": "silent", "D": "slow", "E": "fine",
+        "F": "slow", "G": "loud", "H": "fine", "I": "silent", "J": "slow",
+    }
+"""
+
+TRAIN = """
+def train(model, batches, lr, checkpoint):
+    device = torch_xla.device()
+    model.load_state_dict(torch.load(checkpoint, map_location="cpu"))
+    model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    losses = []
+    for x, y in batches:
+        x, y = x.to(device), y.to(device)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+        optimizer.step()
+        torch_xla.sync()
+        losses.append(loss.detach())
+    return torch.stack(losses).tolist()
+"""
+
+HISTOGRAM = """
+def histogram(values, edges):
+    bins = (values[:, None] > edges).sum(dim=1)
+    counts = F.one_hot(bins, num_classes=len(edges) + 1).sum(dim=0)
+    return bins, counts
+"""
+
+MASKED_LOSS = """
+def masked_loss(logits, targets, mask):
+    losses = F.cross_entropy(logits, targets, reduction="none")
+    return torch.where(mask, losses, 0.0).sum() / mask.sum().clamp(min=1)
+"""
+
+MAKE_STEP = """
+def make_step(model, lr, device):
+    model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+
+    def step(x, y):
+        x, y = x.to(device), y.to(device)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+        optimizer.step()
+        if device.type == "xla":
+            torch_xla.sync()
+        return loss.detach()
+
+    return step
+"""
+
+RIGHT = {"ex1": CLASSIFY, "ex2": TRAIN, "ex3": HISTOGRAM, "ex4": MASKED_LOSS, "ex5": MAKE_STEP}
+
 
 EXERCISES = [f"lab02.{name}" for name in OBSERVERS]
 

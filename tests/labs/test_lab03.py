@@ -11,14 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import answer_from, names_of, verdict_of
-from tests.labs.wrong_answers.lab03 import WRONG
+from tests.labs.cells import (
+    answer_from,
+    names_of,
+    verdict_of,
+    wrong_entries,
+)
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.labs import criteria, decide, judge, observe_case, training, truth
 from utils.labs.lab03 import bench, fake
 from utils.labs.lab03.judge import EXPECTED, MOST_COMPILES
 from utils.labs.lab03.observe import OBSERVERS, measure_snippets
+
+WRONG = wrong_entries("lab03")
+
 
 EXERCISES = [f"lab03.{name}" for name in OBSERVERS]
 

@@ -10,17 +10,122 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import answer_from, cases_of, names_of, verdict_of
-from tests.labs.wrong_answers.lab04 import RIGHT, WRONG
+from tests.labs.cells import (
+    answer_from,
+    cases_of,
+    names_of,
+    verdict_of,
+    wrong_entries,
+)
 from utils.course import catalog
-from utils.xla.buckets import best_buckets
 from utils.course.catalog import ROOT
 from utils.labs import decide, judge, limit, observe_case
 from utils.labs.criteria import distance
+from utils.labs.grading import shown
 from utils.labs.lab04 import histograms, loops, plans, texts, training, truth
 from utils.labs.lab04.judge import EXPECTED
 from utils.labs.lab04.observe import OBSERVERS, measure_edits
-from utils.labs.grading import shown
+from utils.xla.buckets import best_buckets
+
+WRONG = wrong_entries("lab04")
+
+NEW_GRAPHS = """
+def new_graphs(values):
+    different = len(set(values))
+    built_in = len({value == 1 for value in values})
+    return {
+        "A": different,
+        "B": len({value > 0.5 for value in values}),
+        "C": different,
+        "D": built_in,
+        "E": different,
+        "F": built_in,
+        "G": built_in,
+        "H": 1,
+    }
+"""
+
+STEADY_LOOP = """
+def steady_loop(model, optimizer, batches, warmup):
+    rows = max(len(y) for _, y in batches)
+    losses = []
+    for (x, y), factor in zip(batches, warmup.tolist(), strict=True):
+        spare = rows - len(y)
+        x = F.pad(x, (0, 0, 0, spare)).to("xla")
+        y = F.pad(y, (0, spare), value=-100).to("xla")
+        factor = torch.tensor([factor]).to("xla")
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        (factor * loss).backward()
+        optimizer.step()
+        torch_xla.sync()
+        losses.append(loss.detach())
+    return torch.stack(losses).tolist()
+"""
+
+BUCKETED = """
+def bucketed_losses(model, sequences):
+    groups = {}
+    for place, ids in enumerate(sequences):
+        bucket = next(bucket for bucket in (32, 64, 128) if bucket >= len(ids) - 1)
+        groups.setdefault(bucket, []).append(place)
+    losses = [0.0] * len(sequences)
+    for bucket, places in groups.items():
+        inputs = torch.zeros(len(places), bucket, dtype=torch.int64)
+        targets = torch.full((len(places), bucket), -100)
+        for row, place in enumerate(places):
+            ids = torch.tensor(sequences[place])
+            inputs[row, : len(ids) - 1] = ids[:-1]
+            targets[row, : len(ids) - 1] = ids[1:]
+        targets = targets.to("xla")
+        logits = model(inputs.to("xla")).transpose(1, 2)
+        each = F.cross_entropy(logits, targets, reduction="none")
+        means = each.sum(dim=1) / (targets >= 0).sum(dim=1)
+        for place, mean in zip(places, means.tolist(), strict=True):
+            losses[place] = mean
+    return losses
+"""
+
+CHOOSE = """
+def choose_buckets(histogram, most):
+    lengths = sorted(histogram)
+
+    @functools.cache
+    def best(end, count):
+        if end == 0:
+            return 0, ()
+        if count == 0:
+            return math.inf, ()
+        bucket, inside, options = lengths[end - 1], 0, []
+        for start in reversed(range(end)):
+            inside += histogram[lengths[start]]
+            tokens, shorter = best(start, count - 1)
+            options.append((tokens + bucket * inside, (*shorter, bucket)))
+        return min(options)
+
+    return list(best(len(lengths), most)[1])
+"""
+
+PLAN = """
+def plan(job, seconds):
+    graphs = set()
+    for steps in job:
+        training = "first"
+        for kind, rows, length in steps:
+            if kind == "train":
+                kind, training = training, "train"
+            graphs.add((kind, rows, length))
+    queues = [[] for _ in job]
+    busy = [0.0] * len(job)
+    for graph in sorted(graphs, key=seconds.__getitem__, reverse=True):
+        worker = busy.index(min(busy))
+        queues[worker].append(graph)
+        busy[worker] += seconds[graph]
+    return queues
+"""
+
+RIGHT = {"ex1": NEW_GRAPHS, "ex2": STEADY_LOOP, "ex3": BUCKETED, "ex4": CHOOSE, "ex5": PLAN}
+
 
 EXERCISES = [f"lab04.{name}" for name in OBSERVERS]
 SEEDS = ["public", "a private one", "another"]

@@ -16,11 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import answer_from, cases_of, names_of, verdict_of
-from tests.labs.wrong_answers.lab05 import BY_CHANCE, MASTER, RIGHT, WRONG
+from tests.labs.cells import (
+    answer_from,
+    cases_of,
+    names_of,
+    verdict_of,
+    wrong_entries,
+)
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.labs import decide, judge, observe_case
+from utils.labs.grading import shown
 from utils.labs.lab05 import (
     blocks,
     codes,
@@ -33,7 +39,88 @@ from utils.labs.lab05 import (
     updates,
 )
 from utils.labs.lab05.observe import OBSERVERS
-from utils.labs.grading import shown
+
+WRONG = wrong_entries("lab05")
+
+BY_HAND = """
+def round_by_hand(numbers, exponent_bits, mantissa_bits):
+    bias = 2 ** (exponent_bits - 1) - 1
+    infinity = (2**exponent_bits - 1) << mantissa_bits
+    codes = []
+    for x in numbers:
+        sign = math.copysign(1, x) < 0
+        exponent = max(math.frexp(abs(x))[1] - 1, 1 - bias)
+        steps = round(math.ldexp(abs(x), mantissa_bits - exponent))
+        code = ((exponent + bias - 1) << mantissa_bits) + steps
+        code = min(code, infinity)
+        codes.append(sign << (exponent_bits + mantissa_bits) | code)
+    return codes
+"""
+
+STOCHASTIC = """
+def round_stochastically(x, rng):
+    noise = rng.integers(0, 2**16, x.shape, dtype=np.uint32)
+    bits = x.view(np.uint32) + noise
+    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
+"""
+
+PRODUCT = """
+def tiled_product(a, b, engine):
+    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    for start in range(0, a.shape[1], engine.depth):
+        stop = start + engine.depth
+        total += engine.multiply(a[:, start:stop], b[start:stop])
+    return total
+"""
+
+MASTER = """
+def update(weights, gradients, state, lr):
+    masters = state.setdefault("masters", [w.float() for w in weights])
+    for w, gradient, master in zip(weights, gradients, masters, strict=True):
+        master -= lr * gradient.float()
+        w.copy_(master)
+"""
+
+BY_CHANCE = """
+def update(weights, gradients, state, lr):
+    for w, gradient in zip(weights, gradients, strict=True):
+        new = w.float() - lr * gradient.float()
+        noise = (torch.rand_like(new) * 2**16).to(torch.int32)
+        bits = new.view(torch.int32) + noise
+        w.copy_((bits & -(2**16)).view(torch.float32))
+"""
+
+SCALES = """
+def choose_scales(tensors):
+    scales = []
+    for x in tensors:
+        largest = float(abs(x).max())
+        scales.append(2.0 ** math.floor(math.log2(240 / largest)) if largest else 1.0)
+    return scales
+"""
+
+BLOCKS = """
+def mx_quantise(x, element):
+    dtype, largest = ELEMENTS[element]
+    emax = math.floor(math.log2(largest))
+    blocks = x.reshape(len(x), -1, 32)
+    sizes = abs(blocks).max(axis=2)
+    exponents = np.frexp(sizes)[1] - 1 - emax
+    exponents = np.where(sizes > 0, exponents, -127).clip(-127, 127)
+    scaled = np.ldexp(blocks, -exponents[:, :, None])
+    elements = scaled.clip(-largest, largest).astype(dtype).astype(np.float32)
+    return (exponents + 127).astype(np.uint8), elements.reshape(x.shape)
+"""
+
+RIGHT = {
+    "ex1": BY_HAND,
+    "ex2": STOCHASTIC,
+    "ex3": PRODUCT,
+    "ex4": MASTER,
+    "ex5": SCALES,
+    "ex6": BLOCKS,
+}
+
 
 EXERCISES = [f"lab05.{name}" for name in OBSERVERS]
 NUMPY_ONLY = [each for each in EXERCISES if each != "lab05.ex4"]

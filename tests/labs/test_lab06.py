@@ -14,18 +14,77 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.labs.wrong_answers.lab06 import RIGHT, SHARED, THREADS, WRONG
-from utils.xla import fresh
+from tests.labs.cells import (
+    answer_from,
+    cases_of,
+    changed,
+    names_of,
+    right_answers,
+    verdict_of,
+    wrong_entries,
+)
 from utils.labs import observe_case
+from utils.labs.grading import shown
 from utils.labs.lab06 import loads, pipeline, profiles, programs, records, waits
 from utils.labs.lab06.device import TICK_S, LazyDevice, call_ticks
 from utils.labs.lab06.examples import DEVICE, KINDS, ORDER, PROFILE
 from utils.labs.lab06.observe import OBSERVERS
 from utils.labs.lab06.pipeline import Pipeline
 from utils.labs.lab06.tapes import Events
-from utils.labs.grading import shown
 from utils.training.loading import Waits
+from utils.xla import fresh
+
+RIGHT = right_answers("lab06")
+WRONG = wrong_entries("lab06")
+
+SHARED = """
+import queue, threading
+
+numbers, made, free = queue.Queue(), {{}}, threading.Semaphore({free})
+for number in range(count):
+    numbers.put(number)
+arrived = threading.Condition()
+over = threading.Event()
+def work():
+    while True:
+        free.acquire()
+        try:
+            number = numbers.get_nowait()
+        except queue.Empty:
+            return
+        if over.is_set():
+            return
+        {make}
+        with arrived:
+            made[number] = batch
+            arrived.notify_all()
+threads = [threading.Thread(target=work) for _ in range(workers)]
+for thread in threads:
+    thread.start()
+try:
+    for number in range(count):
+        with arrived:
+            arrived.wait_for(lambda: number in made)
+            batch = made.pop(number)
+        free.release()
+        {give}
+finally:
+    over.set()
+    for _ in threads:
+        free.release()
+"""
+
+KEEP_ERROR = """try:
+            batch = make(number)
+        except Exception as error:
+            batch = error"""
+
+RAISE_ERROR = """if isinstance(batch, Exception):
+            raise batch
+        yield batch"""
+
+THREADS = SHARED.format(free="ahead", make=KEEP_ERROR, give=RAISE_ERROR)
+
 
 EXERCISES = [f"lab06.{name}" for name in OBSERVERS]
 SEEDS = ["public", "a private one", "another"]
@@ -533,8 +592,8 @@ def test_a_real_trace_has_the_form_of_the_drawn_ones(names: dict, tmp_path: Path
     import torch
     import torch_xla
 
-    from utils.xla.meter import settle
     from utils.training.traces import Capture, span
+    from utils.xla.meter import settle
 
     model = torch.nn.Sequential(torch.nn.Linear(337, 64), torch.nn.Tanh(), torch.nn.Linear(64, 8))
     model.to(torch_xla.device())

@@ -15,13 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labs import hostile
-from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.labs.wrong_answers.lab07 import RIGHT, WRONG
+from tests.labs.cells import (
+    answer_from,
+    cases_of,
+    changed,
+    names_of,
+    right_answers,
+    verdict_of,
+    wrong_entries,
+)
 from utils.chip import collectives, training_memory
+from utils.cost.planner.architecture import Architecture
+from utils.cost.planner.memory import activations_per_token
 from utils.course import catalog
-from utils.xla import fresh
 from utils.course.catalog import ROOT
 from utils.labs import apart, decide, observe_case
+from utils.labs.grading import batch, shown
 from utils.labs.lab07 import (
     averages,
     curves,
@@ -36,9 +45,11 @@ from utils.labs.lab07 import (
 )
 from utils.labs.lab07.observe import OBSERVERS, observe_average
 from utils.labs.truth import loss_and_gradients
-from utils.labs.grading import batch, shown
-from utils.cost.planner.architecture import Architecture
-from utils.cost.planner.memory import activations_per_token
+from utils.xla import fresh
+
+RIGHT = right_answers("lab07")
+WRONG = wrong_entries("lab07")
+
 
 EXERCISES = [f"lab07.{name}" for name in OBSERVERS]
 IN_PROCESS = ["lab07.ex2", "lab07.ex4", "lab07.ex5"]

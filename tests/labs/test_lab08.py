@@ -12,15 +12,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labs import hostile
-from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.labs.wrong_answers.lab08 import COMPARED, CONTENT, HOURS, PART, RIGHT, STORED, WRONG
+from tests.labs.cells import (
+    answer_from,
+    cases_of,
+    changed,
+    names_of,
+    right_answers,
+    verdict_of,
+    wrong_entries,
+)
 from utils.course import labgen
 from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case
+from utils.labs.grading import batch, shown
 from utils.labs.lab08 import devices, examples, intervals, resharding, resuming, storage
 from utils.labs.lab08.observe import OBSERVERS
 from utils.labs.lab08.tensors import region, whole
-from utils.labs.grading import batch, shown
+
+RIGHT = right_answers("lab08")
+WRONG = wrong_entries("lab08")
+
+PART = 'part = path.with_name(path.name + ".part")'
+
+CONTENT = 'content = b"%d\\n" % step + data'
+
+STORED = "file.write(hashlib.sha256(content).digest() + content)"
+
+COMPARED = "hashlib.sha256(content).digest() == digest"
+
+HOURS = "min((k / 10_000 / rate for k in range(1, 10_000)), key=lost_share)"
+
 
 EXERCISES = [f"lab08.{name}" for name in OBSERVERS]
 IN_THIS_PROCESS = ["lab08.ex3", "lab08.ex4"]

@@ -11,16 +11,192 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.labs.wrong_answers.lab09 import ADD, MENDED, NORM, SOFTMAX, SUMS, TRANSPOSE, WRONG
-from utils.labs import check
+from tests.labs.cells import (
+    answer_from,
+    cases_of,
+    changed,
+    names_of,
+    verdict_of,
+    wrong_entries,
+)
 from utils.course.catalog import ROOT
-from utils.labs import judge, limit, observe_case
+from utils.labs import check, judge, limit, observe_case
+from utils.labs.grading import shown
 from utils.labs.lab09 import norm, rows, sums
 from utils.labs.lab09.observe import OBSERVERS
 from utils.labs.packed import packed, unpacked
 from utils.labs.replayed import farthest, generator
-from utils.labs.grading import shown
+
+WRONG = wrong_entries("lab09")
+
+ADD = """
+@nki.jit
+def add_rows(a, b):
+    rows, columns = a.shape
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    for start in range(0, rows, nl.tile_size.pmax):
+        size = min(nl.tile_size.pmax, rows - start)
+        here = nl.ds(start, size)
+        x = nl.ndarray((size, columns), dtype=a.dtype, buffer=nl.sbuf)
+        y = nl.ndarray((size, columns), dtype=b.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=x, src=a[here])
+        nisa.dma_copy(dst=y, src=b[here])
+        nisa.tensor_tensor(dst=x, data1=x, data2=y, op=nl.add)
+        nisa.dma_copy(dst=out[here], src=x)
+    return out
+"""
+
+TRANSPOSE = """
+@nki.jit
+def transpose(x):
+    rows, columns = x.shape
+    out = nl.ndarray((columns, rows), dtype=x.dtype, buffer=nl.shared_hbm)
+    for row in range(0, rows, 128):
+        for column in range(0, columns, 128):
+            high, wide = min(128, rows - row), min(128, columns - column)
+            block = nl.ndarray((high, wide), dtype=x.dtype, buffer=nl.sbuf)
+            turned = nl.ndarray((wide, high), dtype=x.dtype, buffer=nl.psum)
+            result = nl.ndarray((wide, high), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=block, src=x[nl.ds(row, high), nl.ds(column, wide)])
+            nisa.nc_transpose(dst=turned, data=block)
+            nisa.tensor_copy(dst=result, src=turned)
+            nisa.dma_copy(dst=out[nl.ds(column, wide), nl.ds(row, high)], src=result)
+    return out
+"""
+
+SOFTMAX = """
+@nki.jit
+def softmax(x):
+    rows, columns = x.shape
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for start in range(0, rows, nl.tile_size.pmax):
+        size = min(nl.tile_size.pmax, rows - start)
+        here = nl.ds(start, size)
+        tile = nl.ndarray((size, columns), dtype=x.dtype, buffer=nl.sbuf)
+        shifted = nl.ndarray((size, columns), dtype=nl.float32, buffer=nl.sbuf)
+        lowest = nl.ndarray((size, 1), dtype=nl.float32, buffer=nl.sbuf)
+        total = nl.ndarray((size, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[here])
+        nisa.tensor_reduce(dst=lowest, op=nl.maximum, data=tile, axis=1, negate=True)
+        nisa.activation_reduce(
+            dst=shifted, op=nl.exp, data=tile, bias=lowest, reduce_op=nl.add, reduce_res=total
+        )
+        nisa.reciprocal(dst=total, data=total)
+        nisa.tensor_scalar(dst=tile, data=shifted, op0=nl.multiply, operand0=total)
+        nisa.dma_copy(dst=out[here], src=tile)
+    return out
+"""
+
+NORM = """
+@nki.jit
+def rms_norm(x, weight, epsilon):
+    rows, columns = x.shape
+    pmax = nl.tile_size.pmax
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    weights = nl.ndarray((pmax, columns), dtype=nl.float32, buffer=nl.sbuf)
+    offset = nl.ndarray((pmax, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=weights, src=weight.ap(pattern=[[0, pmax], [1, columns]]))
+    nisa.memset(dst=offset, value=epsilon)
+    for start in range(0, rows, pmax):
+        size = min(pmax, rows - start)
+        here = nl.ds(start, size)
+        tile = nl.ndarray((size, columns), dtype=x.dtype, buffer=nl.sbuf)
+        squares = nl.ndarray((size, columns), dtype=nl.float32, buffer=nl.sbuf)
+        scale = nl.ndarray((size, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[here])
+        nisa.activation_reduce(
+            dst=squares, op=nl.square, data=tile, reduce_op=nl.add, reduce_res=scale
+        )
+        nisa.activation(
+            dst=scale, op=nl.rsqrt, data=scale, scale=1 / columns, bias=offset[0:size]
+        )
+        nisa.scalar_tensor_tensor(
+            dst=tile, data=tile, op0=nl.multiply, operand0=scale,
+            op1=nl.multiply, operand1=weights[0:size],
+        )
+        nisa.dma_copy(dst=out[here], src=tile)
+    return out
+"""
+
+SUMS = """
+@nki.jit
+def column_sums(x):
+    rows, columns = x.shape
+    pmax, fmax = nl.tile_size.pmax, nl.tile_size.gemm_moving_fmax
+    out = nl.ndarray((1, columns), dtype=nl.float32, buffer=nl.shared_hbm)
+    ones = nl.ndarray((pmax, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=ones, value=1.0)
+    for left in range(0, columns, fmax):
+        wide = min(fmax, columns - left)
+        total = nl.ndarray((1, wide), dtype=nl.float32, buffer=nl.psum)
+        result = nl.ndarray((1, wide), dtype=nl.float32, buffer=nl.sbuf)
+        for start in range(0, rows, pmax):
+            size = min(pmax, rows - start)
+            tile = nl.ndarray((size, wide), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=x[nl.ds(start, size), nl.ds(left, wide)])
+            nisa.nc_matmul(dst=total, stationary=ones[0:size], moving=tile)
+        nisa.tensor_copy(dst=result, src=total)
+        nisa.dma_copy(dst=out[:, nl.ds(left, wide)], src=result)
+    return out
+"""
+
+MENDED = """
+def mended():
+    def a(x):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        for start in range(0, x.shape[0], 128):
+            tile = nl.ndarray((128, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=x[nl.ds(start, 128)])
+            nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+            nisa.dma_copy(dst=out[nl.ds(start, 128)], src=tile)
+        return out
+
+    def b(x, y):
+        out = nl.ndarray((128, 256), dtype=nl.float32, buffer=nl.shared_hbm)
+        x_tile = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.sbuf)
+        y_tile = nl.ndarray((128, 256), dtype=y.dtype, buffer=nl.sbuf)
+        product = nl.ndarray((128, 256), dtype=nl.float32, buffer=nl.psum)
+        result = nl.ndarray((128, 256), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=x_tile, src=x)
+        nisa.dma_copy(dst=y_tile, src=y)
+        nisa.nc_matmul(dst=product, stationary=x_tile, moving=y_tile)
+        nisa.tensor_copy(dst=result, src=product)
+        nisa.dma_copy(dst=out, src=result)
+        return out
+
+    def c(x, y):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+        row = nl.ndarray(x.shape, dtype=y.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x)
+        nisa.dma_copy(dst=row, src=y.ap(pattern=[[0, 128], [1, 256]]))
+        nisa.tensor_tensor(dst=tile, data1=tile, data2=row, op=nl.add)
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    def d(x, y):
+        out = nl.ndarray((128, 1024), dtype=nl.float32, buffer=nl.shared_hbm)
+        x_tile = nl.ndarray((64, 128), dtype=x.dtype, buffer=nl.sbuf)
+        y_tile = nl.ndarray((64, 1024), dtype=y.dtype, buffer=nl.sbuf)
+        result = nl.ndarray((128, 1024), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=x_tile, src=x)
+        nisa.dma_copy(dst=y_tile, src=y)
+        for left in (0, 512):
+            half = nl.ds(left, 512)
+            product = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+            nisa.nc_matmul(dst=product, stationary=x_tile, moving=y_tile[:, half])
+            nisa.tensor_copy(dst=result[:, half], src=product)
+        nisa.dma_copy(dst=out, src=result)
+        return out
+
+    return {
+        "a": ("partitions", a),
+        "b": ("dma-psum", b),
+        "c": ("broadcast", c),
+        "d": ("columns", d),
+    }
+"""
+
 
 EXERCISES = [f"lab09.{name}" for name in OBSERVERS]
 
@@ -337,9 +513,7 @@ def test_a_kernel_that_does_not_end_is_stopped_once(
     names: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("utils.labs.limit.SECONDS", 0.1)
-    monkeypatch.setattr(
-        "utils.labs.limit.within", partial(limit.within, seconds=0.1), raising=True
-    )
+    monkeypatch.setattr("utils.labs.limit.within", partial(limit.within, seconds=0.1), raising=True)
     answer = answer_from("def add_rows(a, b):\n    while True:\n        pass", "lab09.ex1", names)
     verdict = check.run("lab09.ex1", answer, 6.0, "public")
     assert verdict.state == "error" and "does each of its loops end?" in verdict.error

@@ -6,26 +6,310 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.labs.wrong_answers.lab10 import (
-    ATTENTION,
-    CONV,
-    FAST,
-    MATMUL,
-    NORM,
-    ROWS,
-    SHORT_SUMS,
-    WRONG,
+from tests.labs.cells import (
+    answer_from,
+    cases_of,
+    changed,
+    names_of,
+    verdict_of,
+    wrong_entries,
 )
-from utils.nki import simulator
 from utils.labs import judge, observe_case
 from utils.labs.lab10 import attention, convolution, fusion, products
 from utils.labs.lab10.advice import profiles, truths
 from utils.labs.lab10.observe import OBSERVERS
 from utils.labs.lab10.reading import ACTIONS
 from utils.labs.replayed import farthest
+from utils.nki import simulator
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.profile import profile
+
+WRONG = wrong_entries("lab10")
+
+MATMUL = """
+@nki.jit
+def matmul(lhs_t, rhs):
+    (depth, rows), columns = lhs_t.shape, rhs.shape[1]
+    out = nl.ndarray((rows, columns), dtype=lhs_t.dtype, buffer=nl.shared_hbm)
+    for m0 in range(0, rows, 512):
+        lefts = []
+        for k in range(0, depth, 128):
+            tile = nl.ndarray((128, 512), dtype=lhs_t.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=lhs_t[nl.ds(k, 128), nl.ds(m0, 512)])
+            lefts.append(tile)
+        for n in range(0, columns, 512):
+            rights = []
+            for k in range(0, depth, 128):
+                tile = nl.ndarray((128, 512), dtype=rhs.dtype, buffer=nl.sbuf)
+                nisa.dma_copy(dst=tile, src=rhs[nl.ds(k, 128), nl.ds(n, 512)])
+                rights.append(tile)
+            for m in range(0, 512, 128):
+                total = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+                for k in range(len(lefts)):
+                    nisa.nc_matmul(
+                        dst=total, stationary=lefts[k][:, nl.ds(m, 128)], moving=rights[k]
+                    )
+                result = nl.ndarray((128, 512), dtype=out.dtype, buffer=nl.sbuf)
+                nisa.tensor_copy(dst=result, src=total)
+                nisa.dma_copy(dst=out[nl.ds(m0 + m, 128), nl.ds(n, 512)], src=result)
+    return out
+"""
+
+FAST = """
+@nki.jit
+def fast_matmul(lhs_t, rhs):
+    (depth, rows), columns = lhs_t.shape, rhs.shape[1]
+    out = nl.ndarray((rows, columns), dtype=lhs_t.dtype, buffer=nl.shared_hbm)
+    panels = []
+    for m0 in range(0, rows, 512):
+        lefts = []
+        for k in range(0, depth, 128):
+            tile = nl.ndarray((128, 512), dtype=lhs_t.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=lhs_t[nl.ds(k, 128), nl.ds(m0, 512)])
+            lefts.append(tile)
+        for n in range(columns // 512):
+            if m0 == 0:
+                rights = []
+                for k in range(0, depth, 128):
+                    tile = nl.ndarray((128, 512), dtype=rhs.dtype, buffer=nl.sbuf)
+                    nisa.dma_copy(dst=tile, src=rhs[nl.ds(k, 128), nl.ds(n * 512, 512)])
+                    rights.append(tile)
+                panels.append(rights)
+            for m in range(0, 512, 128):
+                total = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+                for k in range(len(lefts)):
+                    nisa.nc_matmul(
+                        dst=total, stationary=lefts[k][:, nl.ds(m, 128)], moving=panels[n][k]
+                    )
+                result = nl.ndarray((128, 512), dtype=out.dtype, buffer=nl.sbuf)
+                nisa.tensor_copy(dst=result, src=total)
+                nisa.dma_copy(dst=out[nl.ds(m0 + m, 128), nl.ds(n * 512, 512)], src=result)
+    return out
+"""
+
+NORM = """
+@nki.jit
+def fused_norm(x, gate, weight, epsilon):
+    rows, columns = x.shape
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    weights = nl.ndarray((128, columns), dtype=nl.float32, buffer=nl.sbuf)
+    offset = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=weights, src=weight.ap(pattern=[[0, 128], [1, columns]]))
+    nisa.memset(dst=offset, value=epsilon)
+    for row in range(0, rows, 128):
+        here = nl.ds(row, 128)
+        left = nl.ndarray((128, columns), dtype=x.dtype, buffer=nl.sbuf)
+        right = nl.ndarray((128, columns), dtype=x.dtype, buffer=nl.sbuf)
+        squares = nl.ndarray((128, columns), dtype=nl.float32, buffer=nl.sbuf)
+        scale = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=right, src=gate[here])
+        nisa.dma_copy(dst=left, src=x[here])
+        nisa.activation(dst=right, op=nl.silu, data=right)
+        nisa.tensor_tensor(
+            dst=left, data1=left, data2=right, op=nl.multiply, engine=nisa.engine.gpsimd
+        )
+        nisa.activation_reduce(
+            dst=squares, op=nl.square, data=left, reduce_op=nl.add, reduce_res=scale
+        )
+        nisa.activation(dst=scale, op=nl.rsqrt, data=scale, scale=1 / columns, bias=offset)
+        nisa.scalar_tensor_tensor(
+            dst=left, data=left, op0=nl.multiply, operand0=scale,
+            op1=nl.multiply, operand1=weights,
+        )
+        nisa.dma_copy(dst=out[here], src=left)
+    return out
+"""
+
+CONV = """
+@nki.jit
+def conv_pool(x, w, bias):
+    (inputs, high, wide), outputs = x.shape, w.shape[3]
+    across, down = wide - 2, high - 2
+    out = nl.ndarray((outputs, down // 2, across // 2), dtype=x.dtype, buffer=nl.shared_hbm)
+    taps = nl.ndarray((inputs, 9, outputs), dtype=w.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=taps, src=w.reshape((9, inputs, outputs)).permute((1, 0, 2)))
+    column = nl.ndarray((outputs, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=column, src=bias.reshape((outputs, 1)))
+    most = 512 // across // 2 * 2
+    for first in range(0, down, most):
+        rows = min(most, down - first)
+        piece = nl.ndarray((inputs, rows + 2, wide), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=piece, src=x[:, nl.ds(first, rows + 2), :])
+        total = nl.ndarray((outputs, rows, across), dtype=nl.float32, buffer=nl.psum)
+        for tap in range(9):
+            nisa.nc_matmul(
+                dst=total, stationary=taps[:, tap, :],
+                moving=piece[:, nl.ds(tap // 3, rows), nl.ds(tap % 3, across)],
+            )
+        sums = nl.ndarray((outputs, rows // 2, 2, across), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_copy(
+            dst=sums.reshape((outputs, rows, across)), src=total, engine=nisa.engine.scalar
+        )
+        pair = nl.ndarray((outputs, rows // 2, across // 2, 2), dtype=nl.float32, buffer=nl.sbuf)
+        best = nl.ndarray((outputs, rows // 2, across // 2), dtype=nl.float32, buffer=nl.sbuf)
+        result = nl.ndarray(best.shape, dtype=x.dtype, buffer=nl.sbuf)
+        nisa.tensor_tensor(
+            dst=pair.reshape((outputs, rows // 2, across)), data1=sums[:, :, 0, :],
+            data2=sums[:, :, 1, :], op=nl.maximum,
+        )
+        nisa.tensor_tensor(
+            dst=best, data1=pair[:, :, :, 0], data2=pair[:, :, :, 1], op=nl.maximum
+        )
+        nisa.tensor_scalar(dst=result, data=best, op0=nl.add, operand0=column)
+        nisa.dma_copy(dst=out[:, nl.ds(first // 2, rows // 2), :], src=result)
+    return out
+"""
+
+ATTENTION = """
+@nki.jit
+def attention(q, k, v):
+    depth, size = q.shape
+    out = nl.ndarray((size, depth), dtype=q.dtype, buffer=nl.shared_hbm)
+    queries = nl.ndarray(q.shape, dtype=q.dtype, buffer=nl.sbuf)
+    keys = nl.ndarray(k.shape, dtype=k.dtype, buffer=nl.sbuf)
+    values = nl.ndarray((128, size // 128, depth + 1), dtype=v.dtype, buffer=nl.sbuf)
+    minus = nl.ndarray((1, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.dma_copy(dst=queries, src=q)
+    nisa.dma_copy(dst=keys, src=k)
+    nisa.dma_copy(
+        dst=values[:, :, 0:depth], src=v.reshape((size // 128, 128, depth)).permute((1, 0, 2))
+    )
+    nisa.memset(dst=values[:, :, nl.ds(depth, 1)], value=1.0)
+    nisa.memset(dst=minus, value=-1.0)
+    for row in range(0, size, 512):
+        # The maximum of each query, queries on the partitions; then as a row, in BF16.
+        shift = nl.ndarray((1, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+        for part in range(0, 512, 128):
+            parts = nl.ndarray((128, size // 512), dtype=nl.float32, buffer=nl.sbuf)
+            for key in range(0, size, 512):
+                scores = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+                nisa.nc_matmul(
+                    dst=scores, stationary=queries[:, nl.ds(row + part, 128)],
+                    moving=keys[:, nl.ds(key, 512)],
+                )
+                nisa.tensor_reduce(
+                    dst=parts[:, nl.ds(key // 512, 1)], op=nl.maximum, data=scores, axis=1
+                )
+            column = nl.ndarray((128, 1), dtype=nl.bfloat16, buffer=nl.sbuf)
+            turned = nl.ndarray((1, 128), dtype=nl.bfloat16, buffer=nl.psum)
+            nisa.tensor_reduce(dst=column, op=nl.maximum, data=parts, axis=1)
+            nisa.nc_transpose(dst=turned, data=column)
+            nisa.tensor_copy(dst=shift[:, nl.ds(part, 128)], src=turned)
+        # The scores again, keys on the partitions, minus that maximum: a product with K = 1.
+        powers = []
+        for key in range(0, size, 128):
+            scores = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+            nisa.nc_matmul(
+                dst=scores, stationary=keys[:, nl.ds(key, 128)], moving=queries[:, nl.ds(row, 512)]
+            )
+            nisa.nc_matmul(dst=scores, stationary=minus, moving=shift)
+            power = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+            nisa.activation(dst=power, op=nl.exp, data=scores, scale=depth**-0.5)
+            powers.append(power)
+        # Times the values; the column of ones beside them makes the sum of the exponentials.
+        for part in range(0, 512, 128):
+            total = nl.ndarray((128, depth + 1), dtype=nl.float32, buffer=nl.psum)
+            for index in range(len(powers)):
+                nisa.nc_matmul(
+                    dst=total, stationary=powers[index][:, nl.ds(part, 128)],
+                    moving=values[:, index, :],
+                )
+            inverse = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+            result = nl.ndarray((128, depth), dtype=q.dtype, buffer=nl.sbuf)
+            nisa.reciprocal(dst=inverse, data=total[:, nl.ds(depth, 1)])
+            nisa.tensor_scalar(
+                dst=result, data=total[:, 0:depth], op0=nl.multiply, operand0=inverse
+            )
+            nisa.dma_copy(dst=out[nl.ds(row + part, 128)], src=result)
+    return out
+"""
+
+ROWS = """
+@nki.jit
+def attention(q, k, v):
+    depth, size = q.shape
+    out = nl.ndarray((size, depth), dtype=q.dtype, buffer=nl.shared_hbm)
+    queries = nl.ndarray(q.shape, dtype=q.dtype, buffer=nl.sbuf)
+    keys = nl.ndarray(k.shape, dtype=k.dtype, buffer=nl.sbuf)
+    values = nl.ndarray((128, size // 128, depth), dtype=v.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=queries, src=q)
+    nisa.dma_copy(dst=keys, src=k)
+    nisa.dma_copy(dst=values, src=v.reshape((size // 128, 128, depth)).permute((1, 0, 2)))
+    for row in range(0, size, 128):
+        scores = nl.ndarray((128, size), dtype=nl.float32, buffer=nl.psum)
+        for key in range(0, size, 512):
+            nisa.nc_matmul(
+                dst=scores[:, nl.ds(key, 512)], stationary=queries[:, nl.ds(row, 128)],
+                moving=keys[:, nl.ds(key, 512)],
+            )
+        shift = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+        total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+        power = nl.ndarray((128, size), dtype=nl.bfloat16, buffer=nl.sbuf)
+        nisa.tensor_reduce(dst=shift, op=nl.maximum, data=scores, axis=1)
+        nisa.tensor_scalar(dst=shift, data=shift, op0=nl.multiply, operand0=-(depth**-0.5))
+        nisa.activation_reduce(
+            dst=power, op=nl.exp, data=scores, bias=shift, scale=depth**-0.5,
+            reduce_op=nl.add, reduce_res=total,
+        )
+        nisa.reciprocal(dst=total, data=total)
+        weighted = nl.ndarray((128, depth), dtype=nl.float32, buffer=nl.psum)
+        for key in range(0, size, 512):
+            turned = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.psum)
+            moved = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+            for part in range(0, 512, 128):
+                nisa.nc_transpose(
+                    dst=turned[:, nl.ds(part, 128)], data=power[:, nl.ds(key + part, 128)]
+                )
+            nisa.tensor_copy(dst=moved, src=turned)
+            for part in range(0, 512, 128):
+                nisa.nc_matmul(
+                    dst=weighted, stationary=moved[:, nl.ds(part, 128)],
+                    moving=values[:, (key + part) // 128, :],
+                )
+        result = nl.ndarray((128, depth), dtype=q.dtype, buffer=nl.sbuf)
+        nisa.tensor_scalar(dst=result, data=weighted, op0=nl.multiply, operand0=total)
+        nisa.dma_copy(dst=out[nl.ds(row, 128)], src=result)
+    return out
+"""
+
+SHORT_SUMS = """
+@nki.jit
+def fast_matmul(lhs_t, rhs):
+    (depth, rows), columns = lhs_t.shape, rhs.shape[1]
+    out = nl.ndarray((rows, columns), dtype=lhs_t.dtype, buffer=nl.shared_hbm)
+    sums = {}
+    for first in range(0, depth, 256):
+        lefts, rights = [], []
+        for k in range(first, first + 256, 128):
+            left = nl.ndarray((128, rows), dtype=lhs_t.dtype, buffer=nl.sbuf)
+            right = nl.ndarray((128, columns), dtype=rhs.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=left, src=lhs_t[nl.ds(k, 128)])
+            nisa.dma_copy(dst=right, src=rhs[nl.ds(k, 128)])
+            lefts.append(left)
+            rights.append(right)
+        for m in range(0, rows, 128):
+            for n in range(0, columns, 512):
+                total = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+                for k in range(len(lefts)):
+                    nisa.nc_matmul(
+                        dst=total, stationary=lefts[k][:, nl.ds(m, 128)],
+                        moving=rights[k][:, nl.ds(n, 512)],
+                    )
+                if first == 0:
+                    sums[m, n] = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+                    nisa.tensor_copy(dst=sums[m, n], src=total)
+                else:
+                    nisa.tensor_tensor(
+                        dst=sums[m, n], data1=sums[m, n], data2=total, op=nl.add
+                    )
+    for m in range(0, rows, 128):
+        for n in range(0, columns, 512):
+            result = nl.ndarray((128, 512), dtype=out.dtype, buffer=nl.sbuf)
+            nisa.tensor_copy(dst=result, src=sums[m, n])
+            nisa.dma_copy(dst=out[nl.ds(m, 128), nl.ds(n, 512)], src=result)
+    return out
+"""
+
 
 EXERCISES = [f"lab10.{name}" for name in OBSERVERS]
 ROOM = 0.05

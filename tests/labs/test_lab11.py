@@ -10,15 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labs import hostile
-from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.labs.wrong_answers.lab11 import RIGHT, WRONG
+from tests.labs.cells import (
+    answer_from,
+    cases_of,
+    changed,
+    names_of,
+    right_answers,
+    verdict_of,
+    wrong_entries,
+)
 from utils.course import catalog, labgen
 from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case
 from utils.labs.criteria import distance
+from utils.labs.grading import batch, shown
 from utils.labs.lab11 import adapters, decoder, loops, swaps, texts, truth, tuned
 from utils.labs.lab11.observe import OBSERVERS
-from utils.labs.grading import batch, shown
+
+RIGHT = right_answers("lab11")
+WRONG = wrong_entries("lab11")
+
 
 EXERCISES = [f"lab11.{name}" for name in OBSERVERS]
 

@@ -11,18 +11,29 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.labs.wrong_answers.lab12 import RIGHT, WRONG
+from tests.labs.cells import (
+    answer_from,
+    cases_of,
+    changed,
+    names_of,
+    right_answers,
+    verdict_of,
+    wrong_entries,
+)
 from utils import serving
-from utils.serving import bench
-from utils.xla import fresh
 from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case
+from utils.labs.grading import shown
 from utils.labs.lab12 import draws, examples, intervals, loops, merging, observe, queues
 from utils.labs.lab12.doors import doors
 from utils.labs.lab12.observe import OBSERVERS
 from utils.labs.lab12.service import TICK_S, Request, Service, replayed
-from utils.labs.grading import shown
+from utils.serving import bench
+from utils.xla import fresh
+
+RIGHT = right_answers("lab12")
+WRONG = wrong_entries("lab12")
+
 
 EXERCISES = [f"lab12.{name}" for name in OBSERVERS]
 OF_FORMULAS = EXERCISES[:4]

@@ -11,14 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import cases_of, changed, names_of, verdict_of
-from tests.labs.wrong_answers.lab13 import RIGHT
+from tests.labs.cells import (
+    cases_of,
+    changed,
+    names_of,
+    right_answers,
+    verdict_of,
+)
 from utils.cost import tco
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case
 from utils.labs.lab13 import comparisons, examples, fleets, flips, ranking, runs, saving
 from utils.labs.lab13.observe import OBSERVERS
+
+RIGHT = right_answers("lab13")
+
 
 EXERCISES = [f"lab13.{name}" for name in OBSERVERS]
 SEEDS = ["public", "a private one", *map(str, range(4))]

@@ -12,12 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labs import hostile
-from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of
-from tests.labs.wrong_answers.lab15 import RIGHT, with_part
+from tests.labs.cells import (
+    answer_from,
+    cases_of,
+    changed,
+    code_of,
+    names_of,
+    right_answers,
+    verdict_of,
+)
 from utils import facts, launch
 from utils.course import earlier, labgen
 from utils.course.catalog import ROOT, lab_notebooks
+from utils.course.earlier import Earlier, Problem
 from utils.labs import decide, observe_case, observer
+from utils.labs.grading import batch, shown
 from utils.labs.lab15 import (
     capstone,
     finishing,
@@ -28,7 +37,20 @@ from utils.labs.lab15 import (
     snippets,
     tuning,
 )
-from utils.labs.grading import batch, shown
+
+RIGHT = right_answers("lab15")
+
+
+def with_part(mine: Earlier, exercise_id: str, *changes: tuple[str, str]) -> Earlier:
+    """Earlier answers in which the one to an exercise has been changed."""
+    wanted = next(each for each in earlier.WANTED["lab15"] if each.id == exercise_id)
+    cells = code_of(wanted.lab)
+    cells[wanted.cell] = changed(cells[wanted.cell], *changes)
+    found = earlier.functions_of(wanted, list(cells.items()))
+    if isinstance(found, Problem):
+        return Earlier(dict(mine.functions), [*mine.problems, found])
+    return Earlier({**mine.functions, **found}, list(mine.problems))
+
 
 pytestmark = pytest.mark.usefixtures("xla_device")
 

@@ -5,15 +5,14 @@ one of them is in its own test module.
 import pytest
 
 from tests.labs import test_lab01, test_lab13, test_lab14
-from tests.labs.cells import answer_from, names_of, verdict_of
-from tests.labs.wrong_answers import lab01, lab13, lab14
+from tests.labs.cells import answer_from, names_of, verdict_of, wrong_entries
 from utils.labs.grading import shown
 
 OWN = {"lab01": test_lab01, "lab13": test_lab13, "lab14": test_lab14}
 EXERCISES = [each for module in OWN.values() for each in module.EXERCISES]
-SEEDS = ["public", "a private one", *map(str, range(4))]
-WRONG = [*lab01.WRONG, *lab13.WRONG, *lab14.WRONG]
-ENDING = [wrong for wrong in WRONG if wrong[1] != "for ever"]
+EXHAUSTIVE = [pytest.param(str(seed), marks=pytest.mark.exhaustive) for seed in range(5)]
+SEEDS = ["a private one", *EXHAUSTIVE]
+ENDING = [w for lab in OWN for w in wrong_entries(lab) if w.name != "for ever"]
 """That one takes the whole of the limit, and the public seed in test_labs.py is enough."""
 
 every_exercise = pytest.mark.parametrize("exercise_id", EXERCISES)
@@ -44,6 +43,7 @@ def test_other_right_ways_pass(exercise_id: str, source: str, seed: str, names: 
     assert verdict.state == "passed", verdict
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", ["a private one", "another"])
 @pytest.mark.parametrize(
     ("exercise_id", "source"),

@@ -1,7 +1,7 @@
 """Inputs as the exercises of lab 01 get them, to look at in the notebook."""
 
-from utils.labs.lab01.sheets import RELATED, offer, sheet, table_of
 from utils.facts import figure
+from utils.labs.lab01.sheets import RELATED, offer, sheet, table_of
 
 SHEET = sheet("trainium2")
 GEMMS = [

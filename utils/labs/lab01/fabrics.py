@@ -3,10 +3,13 @@
 import math
 import random
 
+from utils.chip.topology import Topology, all_reduce_seconds, ring, switched, torus
+from utils.course.misconceptions import says
+from utils.facts import figure
 from utils.labs import Criterion, Facts
 from utils.labs.values import Ways, right_values
-from utils.facts import figure
-from utils.chip.topology import Topology, all_reduce_seconds, ring, switched, torus
+
+SAYS = says("lab01")
 
 DTYPE_BYTES = {"fp32": 4, "bf16": 2}
 LINKS = (
@@ -95,57 +98,57 @@ def ways(case: Facts, fabric: Facts) -> Ways:
     width = f"and {case['dtype']} has {DTYPE_BYTES[case['dtype']]} bytes"
     found = [
         (
-            f"vendors print both directions together: a chip sends half of that; {width}",
+            SAYS["both-directions"].format(width=width),
             moved / 2 + waited,
         ),
         (
-            f"a chip sends half of what vendors print, over all its links at once; {width}",
+            SAYS["one-link-of-two"].format(width=width),
             2 * moved + waited,
         ),
-        ("the latency of each step is forgotten", moved),
-        ("the latency comes with each step, not once", moved + fabric["latency_us"] * 1e-6),
-        ("a step pays the latency once, and n − 1 steps are enough", moved + 2 * waited),
-        ("the bytes take time, too", waited),
-        ("µs are 10^−6 seconds", moved + 1e6 * waited),
-        ("µs are 10^−6 seconds", moved + 1e3 * waited),
-        ("µs are 10^−6 seconds", moved + waited / 1e3),
+        (SAYS["no-latency"], moved),
+        (SAYS["latency-once"], moved + fabric["latency_us"] * 1e-6),
+        (SAYS["a-latency-to-send-and-one-to-receive"], moved + 2 * waited),
+        (SAYS["latency-alone"], waited),
+        (SAYS["milliseconds"], moved + 1e6 * waited),
+        (SAYS["milliseconds"], moved + 1e3 * waited),
+        (SAYS["milliseconds"], moved + waited / 1e3),
         (
-            "that is a reduce-scatter: an all-reduce gathers what it left, and takes as long again",
+            SAYS["half-of-it"],
             right / 2,
         ),
-        ("GB/s are bytes, not bits", 8 * moved + waited),
-        ("GB are 10^9 bytes here, GiB would be 2^30", moved * 1e9 / 2**30 + waited),
-        ("GB are 10^9 bytes: a factor of a thousand is lost", 1e3 * moved + waited),
-        ("GB are 10^9 bytes: a factor of a thousand is lost", moved / 1e3 + waited),
+        (SAYS["bits-3"], 8 * moved + waited),
+        (SAYS["gibibytes-3"], moved * 1e9 / 2**30 + waited),
+        (SAYS["tb-for-gb"], 1e3 * moved + waited),
+        (SAYS["tb-for-gb"], moved / 1e3 + waited),
         (
-            f"a chip sends half of what vendors print for both directions, not twice; {width}",
+            SAYS["twice-in-place-of-half"].format(width=width),
             moved / 4 + waited,
         ),
         ("return seconds: these are milliseconds", 1e3 * right),
-        ("return seconds: these are microseconds", 1e6 * right),
+        (SAYS["microseconds"], 1e6 * right),
     ]
     if fabric["kind"] == "torus":
         rate, alpha = fabric["link_gb_per_s"] * 0.5e9, fabric["latency_us"] * 1e-6
         axes = len(sizes)
         loop = {**fabric, "kind": "ring", "sizes": [chips]}
-        text = "each axis has its share of the chip's links, and so of what it sends"
+        text = SAYS["all-links-on-each-axis"]
         found += [
-            ("on a torus not one long ring runs, but a ring along each axis", seconds(size, loop)),
+            (SAYS["a-torus-as-one-ring"], seconds(size, loop)),
             (text, moved / axes + waited),
             (
-                "one axis is at work after the other: their times add up",
+                SAYS["all-axes-at-once"],
                 max(2 * (a - 1) * (alpha + axes * s / rate) for a, s in _steps(size, sizes)),
             ),
             (
-                "one axis is at work after the other: their times add up",
+                SAYS["all-axes-at-once"],
                 max(2 * (a - 1) * (alpha + axes * size / a / rate) for a in sizes),
             ),
             (
-                "the first axis leaves each chip a part of S: the next has only that to reduce",
+                SAYS["all-of-it-on-each-axis"],
                 sum(2 * (a - 1) * (alpha + size / a / (rate / axes)) for a in sizes),
             ),
             (
-                "the first axis leaves each chip a part of S: the next has only that to reduce",
+                SAYS["all-of-it-on-each-axis"],
                 sum(2 * (a - 1) * (alpha + size / a / rate) for a in sizes),
             ),
             (
@@ -155,7 +158,7 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         ]
     else:
         found += [
-            ("the last of n pieces need not be sent: n − 1 steps or pieces, not n", part)
+            (SAYS["n-steps"], part)
             for part in (
                 right / less_by_one,
                 moved / less_by_one + waited,
@@ -163,7 +166,7 @@ def ways(case: Facts, fabric: Facts) -> Ways:
             )
         ]
     if fabric["kind"] == "ring":
-        rest = "in each step of the ring a chip sends one piece, S/n, not the whole of S"
+        rest = SAYS["all-of-it-in-each-step"]
         found += [(rest, chips * moved + waited)]
         direct = {**fabric, "kind": "switched"}
         found += [("on a ring a piece passes from chip to chip", seconds(size, direct))]
@@ -172,7 +175,7 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         # First, because a small message tells one factor of its bytes hardly from another.
         found = [
             (
-                "through a switch a chip sends to all others at once: two steps, not 2(n − 1)",
+                SAYS["a-switch-as-a-ring"],
                 seconds(size, loop),
             ),
             (

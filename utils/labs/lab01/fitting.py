@@ -3,12 +3,15 @@
 import random
 from typing import Any
 
+from utils.chip.hardware import machine
+from utils.chip.training_memory import training_bytes
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab01.sheets import INSTANCES, TRAINIUM
 from utils.labs.values import Ways, right_values
-from utils.chip.hardware import machine
-from utils.chip.training_memory import training_bytes
+
+SAYS = says("lab01")
 
 GIB = 2**30
 STAGES = (0, 1, 2, 3)
@@ -104,10 +107,7 @@ def fitting_words(case: Facts) -> str:
 
 _ADVICE = "add up bytes per parameter, and divide each part by those who share it at this stage"
 
-_SMALL = (
-    "the optimizer's state is too small: Adam has two moments, beside the master copy if there is"
-    " one, and each has its own dtype"
-)
+_SMALL = SAYS["one-moment"]
 
 
 def ways(case: Facts, at: int) -> Ways:
@@ -138,23 +138,23 @@ def ways(case: Facts, at: int) -> Ways:
         (_SMALL, total(moments=1)),
         (_SMALL, total(master=None)),
         (_SMALL, total(moments=2 * BYTES[dtypes["weights"]] / BYTES[dtypes["moments"]])),
-        ("the optimizer's state is forgotten: two moments, and the master copy", total(moments=0)),
+        (SAYS["no-optimizer"], total(moments=0)),
         (
-            "the optimizer's state is forgotten: two moments, and the master copy",
+            SAYS["no-optimizer"],
             total(moments=0, master=None),
         ),
         ("the gradients are forgotten", total(gradients=None)),
-        ("the gradients have a dtype of their own", total(gradients=dtypes["weights"])),
+        (SAYS["gradients-as-the-weights"], total(gradients=dtypes["weights"])),
         ("FP32 has 4 bytes and BF16 has 2", right / 2),
         ("FP32 has 4 bytes and BF16 has 2", 2 * right),
-        ("tensor parallelism shares everything, at every stage", total(tensor=1)),
-        ("tensor parallelism shares everything, at every stage", total(optimizer_tensor=1)),
+        (SAYS["tensor-parallelism-forgotten"], total(tensor=1)),
+        (SAYS["tensor-parallelism-forgotten"], total(optimizer_tensor=1)),
         (
             "the weights are not all: gradients and optimizer",
             total(moments=0, gradients=None, master=None),
         ),
         (
-            "these are the bytes of the recipe mixed: this job has other dtypes",
+            SAYS["the-recipe-mixed-for-all"],
             total(
                 moments=2 * 4 / BYTES[dtypes["moments"]],
                 weights="bf16",
@@ -163,30 +163,28 @@ def ways(case: Facts, at: int) -> Ways:
             ),
         ),
         (
-            "ZeRO shares among the data-parallel ways only, which are cores over tensor parallel",
+            SAYS["shared-among-all-cores"],
             total(data=cores),
         ),
-        ("shared among cores, not among chips", total(data=data / case["cores_per_chip"])),
+        (SAYS["shared-among-chips"], total(data=data / case["cores_per_chip"])),
         (
-            "each stage adds a part to what the stages before it share: optimizer, gradients,"
-            " weights",
+            SAYS["stage-2-gives-the-optimizer-back"],
             total(from_stage=(3, 3, 1, 1) if at < 3 else (3, 9, 9, 9)),
         ),
-        ("stage 1 shares the optimizer's state", total(from_stage=(3, 1, 2, 2))),
+        (SAYS["stage-1-shares-the-gradients"], total(from_stage=(3, 1, 2, 2))),
         (
-            "each stage adds a part to what the stages before it share: optimizer, gradients,"
-            " weights",
+            SAYS["stage-2-gives-the-optimizer-back"],
             total(from_stage=(3, 2, 1, 1) if at < 2 else (3, 2, 9, 9)),
         ),
         ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 9, 1))),
         ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 3, 1))),
-        ("stage 3 shares the weights, too", total(from_stage=(9, 2, 1, 1))),
+        (SAYS["stage-3-keeps-the-weights"], total(from_stage=(9, 2, 1, 1))),
         (
-            "the bytes on one core are asked for, not on all of them",
+            SAYS["on-all-cores"],
             total(data=1, tensor=1) * cores,
         ),
-        ("the bytes on one core are asked for, not on all of them", right * cores),
-        ("return bytes: these are GiB", right / GIB),
+        (SAYS["on-all-cores"], right * cores),
+        (SAYS["gibibytes-2"], right / GIB),
         ("return bytes: these are GB", right / 1e9),
         (
             "the state is asked for: the activations count when you ask whether it fits",
@@ -201,9 +199,7 @@ def ways(case: Facts, at: int) -> Ways:
 def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
     items, kind = facts["items"], facts["kind"]
     if items is None or len(items) != len(STAGES):
-        message = (
-            f"`fit` returned {kind}: return {{'bytes': [four numbers], 'stage': 0 to 3 or None}}"
-        )
+        message = SAYS["the-stage-alone"].format(kind=kind)
         first = criterion("bytes", 5, False, kind, "four numbers", message)
         return [first, not_judged(criterion("stage", 3, False, "", "", ""))]
     labels = [f"bytes at stage {each}" for each in STAGES]
@@ -220,15 +216,15 @@ def _judge_stage(case: Facts, said: Any) -> Criterion:
     right = stage(case)
     wrong_ways = [
         (
-            "the activations need room, too: all of their GiB, of 2^30 bytes",
+            SAYS["no-activations"],
             _with(case, activation_gib=case["activation_gib"] * 1e9 / GIB),
         ),
         (
-            "GiB are 2^30 bytes: with 10^9 there seems to be less room than there is",
+            SAYS["gb-for-gib"],
             _with(case, hbm_gib_per_chip=case["hbm_gib_per_chip"] * 1e9 / GIB),
         ),
         (
-            "a core has its share of the chip's memory, not all of it",
+            SAYS["the-chips-memory-for-a-core"],
             _with(case, hbm_gib_per_chip=case["hbm_gib_per_chip"] * case["cores_per_chip"]),
         ),
         ("the activations need room, too", _with(case, activation_gib=0.0)),
@@ -236,12 +232,12 @@ def _judge_stage(case: Facts, said: Any) -> Criterion:
             "the activations are given per core already",
             _with(case, activation_gib=case["activation_gib"] / case["cores_per_chip"]),
         ),
-        ("the lowest stage that fits is asked for: each higher one moves more", 3),
+        (SAYS["always-stage-3"], 3),
     ]
     message = ""
     if said != right:
         strange = said is not None and said not in STAGES
-        found = "there is no entry 'stage'" if said == "nothing" else f"{said} is no stage"
+        found = SAYS["no-stage"] if said == "nothing" else f"{said} is no stage"
         message = f"{found}: return 0, 1, 2, 3, or None if nothing fits"
         if not strange:
             message = next((text for text, each in wrong_ways if each == said), "")

@@ -3,11 +3,14 @@
 import random
 from typing import Any
 
+from utils.chip.roofline import bound, gemm
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, at_level, core_of, sheet
 from utils.labs.values import Ways, right_values
-from utils.chip.roofline import bound, gemm
+
+SAYS = says("lab01")
 
 COUNT = 6
 BOUNDS = ("compute", "memory")
@@ -72,8 +75,8 @@ def truth(case: Facts) -> list[tuple[float, str]]:
 _ADVICE = "2mkn FLOP at the rate of its dtype, all three matrices over HBM: the longer of the two"
 
 
-_UNITS = "T is 10^12: rate and bandwidth are given in units of that"
-_DENSE = "the matrices are dense: the sparse rate does not hold for them"
+_UNITS = SAYS["no-powers-of-ten"]
+_DENSE = SAYS["the-sparse-rate"]
 
 
 def ways(case: Facts, each: dict[str, Any]) -> Ways:
@@ -84,26 +87,26 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
     compute, move = flops / of.rate(dtype), elements * width / of.hbm_bytes_per_s
     right = max(compute, move)
     found = [
-        ("every multiplication comes with an addition: 2mkn FLOP", max(compute / 2, move)),
+        (SAYS["additions-forgotten"], max(compute / 2, move)),
         (
-            "computing and moving overlap: the longer of the two counts, not the sum",
+            SAYS["both-times-added"],
             compute + move,
         ),
         (
-            "the product is written to memory too",
+            SAYS["the-product-is-not-written"],
             max(compute, (m * k + k * n) * width / of.hbm_bytes_per_s),
         ),
-        ("bytes are elements times the width of the dtype", max(compute, move / width)),
-        ("bf16 has 2 bytes, but not every dtype does", max(compute, move / width * 2)),
-        ("fp32 has 4 bytes, but not every dtype does", max(compute, move / width * 4)),
+        (SAYS["values-for-bytes"], max(compute, move / width)),
+        (SAYS["two-bytes-each"], max(compute, move / width * 2)),
+        (SAYS["four-bytes-each"], max(compute, move / width * 4)),
         (
-            "each dtype has its own rate: this one is that of bf16",
+            SAYS["the-bf16-rate-for-all"],
             max(flops / of.rate("bf16"), move),
         ),
-        ("T is 10^12 here, a tebi would be 2^40", max(compute, move * 1e12 / 2**40)),
-        ("T is 10^12 here, a tebi would be 2^40", right * 1e12 / 2**40),
+        (SAYS["tebibytes"], max(compute, move * 1e12 / 2**40)),
+        (SAYS["tebibytes"], right * 1e12 / 2**40),
         ("return seconds: these are milliseconds", 1e3 * right),
-        ("return seconds: these are microseconds", 1e6 * right),
+        (SAYS["microseconds"], 1e6 * right),
         ("T is 10^12, this is a factor of a thousand off", max(compute, 1e3 * move)),
         ("T is 10^12, this is a factor of a thousand off", max(1e3 * compute, move)),
         (_UNITS, max(1e12 * compute, move)),
@@ -119,21 +122,21 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
         whole = elements * width / chip.hbm_bytes_per_s
         shared = compute * of.rate(dtype) * chip.cores / chip.rate(dtype)
         found += [
-            ("one core has its share of the chip's bandwidth, not all of it", max(compute, whole)),
+            (SAYS["all-of-the-bandwidth-for-a-core"], max(compute, whole)),
             (
-                "one core does not compute at the rate of the whole chip",
+                SAYS["the-chips-rate-for-a-core"],
                 max(flops / chip.rate(dtype), move),
             ),
             (
-                "a core computes at its documented rate, which is not the chip's shared out",
+                SAYS["the-chips-rate-shared-out"],
                 max(shared, move),
             ),
             (
-                "one core was given the rate and the bandwidth of the whole chip",
+                SAYS["a-core-as-its-chip"],
                 max(flops / chip.rate(dtype), whole),
             ),
             (
-                "a core has one of `cores` shares, whatever the chips of an instance",
+                SAYS["chips-for-cores"],
                 max(compute, whole * case["sheet"]["chips_per_instance"]),
             ),
         ]
@@ -152,11 +155,11 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
         found += [(_DENSE, max(flops / (sparse * 1e12), move))]
     # From here on those that give the number of another wrong way now and then.
     found += [
-        ("moving may take longer than computing", compute),
-        ("computing may take longer than moving", move),
-        ("the longer of computing and moving counts, not the shorter", min(compute, move)),
-        ("TB/s are bytes, not bits", max(compute, 8 * move)),
-        ("TB/s are bytes, not bits", max(compute, move / 8)),
+        (SAYS["compute-only"], compute),
+        (SAYS["memory-only"], move),
+        (SAYS["the-shorter"], min(compute, move)),
+        (SAYS["bits"], max(compute, 8 * move)),
+        (SAYS["bits"], max(compute, move / 8)),
     ]
     return found
 
@@ -166,15 +169,12 @@ def judge_gemm_times(case: Facts, facts: Facts) -> list[Criterion]:
     if items is None or len(items) != COUNT or any(isinstance(each, str) for each in items):
         strange = [each for each in items or [] if isinstance(each, str)]
         what = f"{facts['kind']} with {strange[0]}" if strange else facts["kind"]
-        message = (
-            f"`gemm_times` returned {what}: return a list of six pairs, (seconds,"
-            ' "compute" or "memory")'
-        )
+        message = SAYS["the-seconds-alone"].format(what=what)
         first = criterion("time", 5, False, facts["kind"], "six pairs", message)
         return [first, not_judged(criterion("bound", 3, False, "", "", ""))]
     labels = [label(each) for each in case["gemms"]]
     if all(isinstance(seconds, str) and name not in BOUNDS for seconds, name in items):
-        message = 'each pair is (seconds, "compute" or "memory"), in this order'
+        message = SAYS["the-bound-before-the-seconds"]
         first = criterion("time", 5, False, "not judged", "seconds first", message)
         return [first, not_judged(criterion("bound", 3, False, "", "", ""))]
     times = right_values(
@@ -196,14 +196,11 @@ def _judge_bounds(said: list[str], right: list[str], labels: list[str]) -> Crite
         message = f"{labels[off[0]]}: which takes longer there, computing or moving?"
         strange = [each for each in said if each not in BOUNDS]
         if strange:
-            message = f'name the bound "compute" or "memory", as written here: found {strange[0]!r}'
+            message = SAYS["capital-letters"].format(value=strange[0])
         elif len(off) == len(right):
-            message = (
-                "all six are the wrong way round: above the ridge, with many FLOP per byte, the"
-                " compute rate is the bound, below it the memory"
-            )
+            message = SAYS["the-bound-turned-round"]
         elif len(set(said)) == 1:
-            message = f"{labels[off[0]]}: the six do not all have the same bound"
+            message = SAYS["always-compute"].format(value=labels[off[0]])
     return criterion(
         "bound", 3, not off, f"{len(right) - len(off)} of {len(right)}", "all", message
     )

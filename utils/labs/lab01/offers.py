@@ -4,10 +4,13 @@ import itertools
 import random
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.lab01.sheets import MARKETS, offer
 from utils.labs.values import near
+
+SAYS = says("lab01")
 
 NAMES = (
     "trn1.2xlarge",
@@ -135,7 +138,7 @@ def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
         found = facts["kind"]
         if found.startswith("a dict"):
             found += f" with {facts[f'{entry}_kind']} as {entry!r}"
-        message = f"`choose` returned {found}: return {_FORM}"
+        message = SAYS["the-name-alone"].format(got=found, FORM=_FORM)
         first = criterion(names[0], 2, False, facts["kind"], "a dict", message)
         others = [criterion(name, 2, False, "", "", "") for name in names[1:]]
         return [first, *map(not_judged, others)]
@@ -148,12 +151,12 @@ def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
     return [fits, cheapest, ask]
 
 
-_NETWORK = "the network counts, in Gbit/s there and in GB/s here: 8 bits are a byte"
+_NETWORK = SAYS["bits-for-bytes"]
 
 
 def _judge_rejected(case: Facts, said: Facts, right: Facts) -> Criterion:
     known = [
-        ("GiB are 2^30 bytes on both sides", {"gib": 1e9}),
+        (SAYS["gb-for-gib-2"], {"gib": 1e9}),
         (_NETWORK, {"bits": 1}),
         (_NETWORK, {"bits": 1 / 8}),
         (_NETWORK, {"bits": 0}),
@@ -171,10 +174,7 @@ def _judge_rejected(case: Facts, said: Facts, right: Facts) -> Criterion:
             (text for text, rules in known if truth(case, **rules)["rejected"] == said), ""
         )
         if strange:
-            message = (
-                f"found {strange[0]!r} as a reason: name only offers that do not fit, for"
-                ' "memory" or "network"'
-            )
+            message = SAYS["all-names-with-a-reason-or-none"].format(value=strange[0])
         elif not message and not off:
             message = "a name is rejected that nobody offers"
         elif not message:
@@ -185,16 +185,16 @@ def _judge_rejected(case: Facts, said: Facts, right: Facts) -> Criterion:
 
 def _about_fit(name: str, said: str | None, right: str | None) -> str:
     if said and not right:
-        return f"{name} is rejected, but it fits: an unknown price is no reason, nor is a high one"
+        return SAYS["unknown-prices-rejected"].format(name=name)
     if right == "memory":
-        first = ", and that is asked first" if said == "network" else ""
+        first = SAYS["the-network-first"] if said == "network" else ""
         return f"{name}: state and activations do not fit its HBM{first}"
     if right == "network":
         return f"{name} has the memory, but not the network"
     return f"{name}: compare bytes with bytes"
 
 
-_MARKET = "the job names its market: a price of the other one is not to be had there"
+_MARKET = SAYS["the-other-markets-price"]
 
 
 def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
@@ -209,7 +209,7 @@ def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
     if said in right["ask"] and price != 0:
         message = _MARKET
     elif said in right["ask"]:
-        message = "its price is not known: None is not 0"
+        message = SAYS["none-as-0"]
     elif said != right["instance"] and said is None:
         message = "some that fit have a price: the cheapest of those is asked for"
     elif said in right["rejected"]:
@@ -221,9 +221,9 @@ def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
     elif said != right["instance"] and said in others:
         message = _MARKET
     elif said != right["instance"]:
-        message = "another one that fits costs less by the hour, as a whole instance"
+        message = SAYS["the-dearest"]
     elif not passed:
-        message = "usd_per_hour is the price of that instance in the job's market, None without one"
+        message = SAYS["no-price"]
     shown = "done" if passed else "other" if said else "none"
     return criterion("cheapest known", 2, passed, shown, "name and price", message)
 
@@ -232,11 +232,8 @@ def _judge_ask(case: Facts, said: list[str], right: list[str]) -> Criterion:
     missing, extra = set(right) - set(said), set(said) - set(right)
     message = ""
     if missing:
-        message = (
-            f"{times(len(missing), 'offer')} missing that would fit, with no known price in this"
-            " market. An unknown price may be lower: name all of them in `ask`"
-        )
+        message = SAYS["unknown-prices-left-out"].format(times=times(len(missing), "offer"))
     elif extra:
-        message = "ask only where it could matter: what fits, and has no price in the job's market"
+        message = SAYS["everybody-is-asked"]
     shown = f"{len(set(right) & set(said))} of {len(right)}"
     return criterion("unknown prices", 2, not message, shown, "all that fit", message)

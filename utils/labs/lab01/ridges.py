@@ -2,11 +2,14 @@
 
 import random
 
+from utils.chip.roofline import ridge
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
 from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, TRAINIUM, at_level, sheet
 from utils.labs.values import Ways, near, right_values
-from utils.chip.roofline import ridge
+
+SAYS = says("lab01")
 
 Query = list[str]
 
@@ -54,7 +57,7 @@ def _right(key: str, level: str, memory: str, dtype: str) -> float | None:
 _ADVICE = "dense FLOP per second of this level and dtype, over the bytes per second of this memory"
 
 
-_UNITS = "T is 10^12 and G is 10^9: the powers of ten do not cancel as you have them"
+_UNITS = SAYS["no-powers-of-ten-2"]
 
 
 def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
@@ -64,34 +67,34 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
     if right is None:
         return []
     of, chip, instance = (at_level(key, each) for each in (level, "chip", "instance"))
-    rate, alike = of.rate(dtype), "chips multiply FLOP per second and bytes per second alike"
+    rate, alike = of.rate(dtype), SAYS["sixteen-chips-of-flop"]
     found = [
-        ("that is bytes per FLOP: the ridge is FLOP per byte", 1 / right),
+        (SAYS["turned-round"], 1 / right),
         ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right / 1e3),
         ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right * 1e3),
         (
-            "FLOP per byte, not per value: the ridge does not ask how wide a value is",
+            SAYS["per-value"],
             right * DTYPE_BYTES[dtype],
         ),
         *((_UNITS, right * 10.0**power) for power in (-12, -9, 9, 12)),
-        ("T is 10^12 here, a tebi would be 2^40", right * 1e12 / 2**40),
-        ("each dtype has its own rate: this one is that of bf16", right * of.rate("bf16") / rate),
+        (SAYS["tebibytes"], right * 1e12 / 2**40),
+        (SAYS["the-bf16-rate-for-all"], right * of.rate("bf16") / rate),
     ]
     if data["sparse_tflops"]:
-        sparse, text = data["sparse_tflops"] * 1e12, "the ridge is that of the dense rate"
+        sparse, text = data["sparse_tflops"] * 1e12, SAYS["the-sparse-rate-2"]
         found += [(text, right * sparse / chip.rate("bf16")), (text, right * sparse / rate)]
     if level == "core":
         shares = chip.cores
         if memory == "dma":
             shares = data["dma_engines"] / data["dma_engines_per_core"]
         found += [
-            ("one core has its share of the chip's bandwidth, not all of it", right / shares),
+            (SAYS["all-of-the-bandwidth-for-a-core"], right / shares),
             (
-                "one core computes at its own rate, not at the chip's",
+                SAYS["the-chips-rate-for-a-core-2"],
                 right * chip.rate(dtype) / rate,
             ),
             (
-                "a core has its documented rate, which is not the chip's shared out",
+                SAYS["the-chips-rate-shared-out-2"],
                 right * chip.rate(dtype) / chip.cores / rate,
             ),
         ]
@@ -101,22 +104,22 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
         engines = data["dma_engines_per_core"] if level == "core" else data["dma_engines"]
         count = engines * (instance.chips if level == "instance" else 1)
         found += [
-            ("one engine moves that: how many engines does this level have?", right * count),
+            (SAYS["one-engine"], right * count),
             (
-                "the DMA engines move it: theirs is another rate than HBM's",
+                SAYS["hbm-for-the-engines"],
                 ridge(of, dtype),
             ),
-            ("an engine moves what the sheet says: nothing is to be halved", right * 2),
-            ("G is 10^9 here, a gibi would be 2^30", right * 1e9 / 2**30),
+            (SAYS["half-for-each-direction"], right * 2),
+            (SAYS["gibibytes"], right * 1e9 / 2**30),
         ]
         if level != "core":
             shares = data["dma_engines"] / data["dma_engines_per_core"]
-            found += [("a chip has the engines of all its cores", right * shares)]
+            found += [(SAYS["a-cores-engines-for-a-chip"], right * shares)]
     elif data["dma_engines"]:
         text = "HBM's own bandwidth is asked for here, not that of the engines"
         found += [(text, ridge(of, dtype, "dma"))]
     # Last, because a chip may have eight cores.
-    return [*found, *(("bytes per second, not bits", number) for number in (right / 8, 8 * right))]
+    return [*found, *((SAYS["bits-2"], number) for number in (right / 8, 8 * right))]
 
 
 def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
@@ -150,12 +153,12 @@ def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
             if dtype not in at_level(case["key"], "chip").flops
             else "nobody publishes these engines, so nothing follows from them"
         )
-        message = f"{labels[guessed[0]]}: {why}. Return None, which says so; 0 would be a claim"
+        message = SAYS["0-for-what-is-unknown"].format(value=labels[guessed[0]], why=why)
     counted = f"{len(unknown) - len(guessed)} of {len(unknown)}"
     # An answer that returns None for everything knows nothing.
     knows = any(each is not None for each in said)
     if not knows:
-        message = "None throughout: only what nobody publishes is unknown"
+        message = SAYS["does-nothing"]
     return [
         part("HBM", 3, places["hbm"]),
         part("DMA", 2, places["dma"]),

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from utils.facts import figure, figures
 from utils.chip.hardware import Machine, machine
+from utils.facts import figure, figures
 
 Table = dict[str, float]
 

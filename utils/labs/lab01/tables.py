@@ -7,10 +7,13 @@ that may be wrong stands in another set of relations than every other row: it ca
 import math
 import random
 
+from utils.course.misconceptions import says
+from utils.facts import figure, figures
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab01.sheets import RELATED, SYSTEMS, Table, table_of
-from utils.facts import figure, figures
+
+SAYS = says("lab01")
 
 IMAGINED = "imagined"
 
@@ -153,10 +156,7 @@ def judge_wrong_row(case: Facts, facts: Facts) -> list[Criterion]:
     right_table = said_table == table
     message, second = "", ""
     if said_table is None:
-        message = (
-            f"`wrong_row` returned {facts['kind']}: return a pair, the name of the table and the"
-            " name of the row"
-        )
+        message = SAYS["the-row-alone"].format(kind=facts["kind"])
     elif not right_table:
         message = _about_table(case, said_table)
     elif said_row != row:
@@ -170,11 +170,8 @@ def judge_wrong_row(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _about_table(case: Facts, said: str) -> str:
     if said not in case["tables"]:
-        return "there is no table of that name: return one of the names that came in"
-    return (
-        "its rows agree: documented rates are rounded, and a chip's total may exceed the sum of its"
-        " cores by some percent. Which table is off by more?"
-    )
+        return SAYS["rows-and-table-exchanged"]
+    return SAYS["no-tolerance-for-cores"]
 
 
 def _about_row(table: Table, row: str, said: str) -> str:

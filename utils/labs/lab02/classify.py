@@ -2,8 +2,11 @@
 
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
+
+SAYS = says("lab02")
 
 KINDS = ("loud", "silent", "slow", "fine")
 
@@ -23,15 +26,15 @@ EXPECTED = {
 
 _WHY = {
     "A": "the line needs an NVIDIA driver. What does PyTorch do where there is none?",
-    "B": "what is `place` on a machine without CUDA, and where does the model run then?",
-    "C": "look at the dtype of what comes out, and compare it with the one that is asked for",
-    "D": "the losses are right. What does the host do in each step, and how many graphs run?",
-    "E": "where does `table` lie when it is indexed: on the host, or on the device?",
-    "F": "the sum is right. What is the shape of `loss[...]`, and who can know it beforehand?",
-    "G": "making the optimizer is one thing: call its step with parameters on the device",
-    "H": "compare the output and the counts with and without the line. Who reads the flag?",
-    "I": "call it twice with the same seed, and compare the numbers on the device",
-    "J": "the output is right. Who decides the `if`, and what does that need?",
+    "B": SAYS["asking-raises"],
+    "C": SAYS["losses-look-right"],
+    "D": SAYS["a-read-is-free"],
+    "E": SAYS["by-its-rule"],
+    "F": SAYS["a-mask-is-fine"],
+    "G": SAYS["the-constructor-is-silent"],
+    "H": SAYS["the-flag-misleads"],
+    "I": SAYS["a-seed-is-a-seed"],
+    "J": SAYS["an-if-is-fine"],
 }
 """What to look at. None of them names the class."""
 
@@ -56,7 +59,7 @@ def _judge_finding(name: str, said: str | None) -> Criterion:
     if said is None:
         message = f'no class yet: add "{name}": and one of {", ".join(KINDS)}'
     elif said not in KINDS:
-        message = f"{said} is no class: choose one of {', '.join(KINDS)}"
+        message = SAYS["unknown-word"].format(answer=said, KINDS=", ".join(KINDS))
     else:
         message = f"you said {said}; {_WHY[name]}"
     right = said == EXPECTED[name]

@@ -4,6 +4,7 @@ import random
 from math import inf
 
 from utils.audit.rules import RULES
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts, Judge
 from utils.labs.criteria import (
     criterion,
@@ -27,6 +28,8 @@ from utils.labs.lab02.rewrites import (
 from utils.labs.lab02.truth import clipped_losses
 from utils.labs.training import training_case
 
+SAYS = says("lab02")
+
 MOST_COMPILES = 4
 """The first step, the further steps (momentum exists by then), bringing the losses together; and
 one to spare for another way to do that."""
@@ -35,16 +38,10 @@ _LEAST_NODES = 40
 """Nodes that a training step runs on the device, at the least, for these models: a forward pass has
 10, a step with backward, clipping and update 80 or more."""
 
-_FROZEN = (
-    "these are the losses of a model that never learns: on XLA, `model.to` makes new parameters,"
-    " and the optimizer holds the old ones. Which of the two has to come first?"
-)
-_UNCLIPPED = (
-    "these are the losses without clipping: limit the norm of all gradients together, after"
-    " backward and before the update"
-)
-_SUMMED = "these are the losses of gradients that add up from step to step: where is zero_grad?"
-_NO_MOMENTUM = "these are the losses without momentum"
+_FROZEN = SAYS["optimizer-before-the-move"]
+_UNCLIPPED = SAYS["no-clipping"]
+_SUMMED = SAYS["gradients-add-up"]
+_NO_MOMENTUM = SAYS["no-momentum"]
 
 
 def _training_cases(rng: random.Random) -> list[Facts]:
@@ -73,9 +70,7 @@ def _judge_port(case: Facts, facts: Facts) -> list[Criterion]:
     steps, first = case["steps"], other_weights(case)
     known = {
         **_known(case),
-        "these are the losses of the weights that `model` came with, not of those in the file": (
-            clipped_losses(case, weights_of=first)
-        ),
+        SAYS["checkpoint-forgotten"]: (clipped_losses(case, weights_of=first)),
         "this model has the weights that it came with, and never learns: load those in"
         " `checkpoint`, and make the optimizer when the model is on the device": clipped_losses(
             {**case, "lr": 0.0}, weights_of=first
@@ -83,7 +78,7 @@ def _judge_port(case: Facts, facts: Facts) -> list[Criterion]:
     }
     right = clipped_losses(case)
     advice = (
-        "the right training, but in fewer digits: is a part of it in bfloat16? Train in float32"
+        SAYS["bfloat16"]
         if _nearly(facts["returned"]["items"], right)
         else "compare with the script: weights from the file, zero_grad, the loss in float32,"
         " clipping, one update per batch"
@@ -153,9 +148,9 @@ def _with_place(
         moved,
         f"{facts['on_device']} of {times(steps, 'step')}" + idle * ", forward only",
         "all, with the model and its input on XLA",
-        "a step ran little more there than a forward pass: backward and the update belong there"
+        SAYS["trained-on-the-cpu-shown-to-the-device"]
         if idle
-        else f"the model did not run on {device}: move the model and each batch there with .to",
+        else SAYS["stayed-on-the-cpu"].format(device=device),
     )
     return [rows[0], not_judged(place) if did_nothing(facts) else place, *rows[1:]]
 
@@ -174,7 +169,7 @@ def _judge_step(case: Facts, facts: Facts) -> list[Criterion]:
             case,
             on_xla,
             steps,
-            "On XLA, and only there, a step has to end with torch_xla.sync(): ask device.type",
+            SAYS["compared-with-a-str"],
         ),
         criterion(
             "reads",
@@ -182,8 +177,7 @@ def _judge_step(case: Facts, facts: Facts) -> list[Criterion]:
             not on_xla["reads"],
             times(on_xla["reads"], "read"),
             "0",
-            "each makes the host wait for the device. A value is read by `if`, float(), .item() and"
-            " print: decide on the device, and return the loss as it is",
+            SAYS["read-in-each-step"],
         ),
         _step_losses("losses on the cpu", 1, on_cpu, right, known),
         criterion(
@@ -192,15 +186,14 @@ def _judge_step(case: Facts, facts: Facts) -> list[Criterion]:
             on_cpu["on_device"] == steps and not on_cpu["launched"] + on_cpu["markers"],
             f"{times(on_cpu['on_device'], 'step')} on the cpu, {times(on_cpu['markers'], 'sync')}",
             f"{times(steps, 'step')}, 0 syncs",
-            "for the device cpu nothing may go to XLA: ask `device` what to do, name no device, and"
-            " call torch_xla only if device.type is xla",
+            SAYS["sync-without-asking"],
         ),
     ]
     if on_xla["step"] != "function":
-        said = f"`make_step` returned {on_xla['step']}: return the function `step`"
+        said = SAYS["returns-no-step"].format(step=on_xla["step"])
         first = not_judged(rows[0], said)
         rows = [first, *map(not_judged, rows[1:])]
-    return _with_place(1, rows, on_xla, "the device that was passed in", steps)
+    return _with_place(1, rows, on_xla, SAYS["only-for-the-cpu"], steps)
 
 
 def _step_losses(
@@ -208,7 +201,7 @@ def _step_losses(
 ) -> Criterion:
     returned = facts["returned"]
     if strange := next((each for each in returned["items"] or [] if isinstance(each, str)), None):
-        message = f"`step` returned {strange}: return the loss of the step, a scalar tensor"
+        message = SAYS["returns-no-loss"].format(strange=strange)
         return criterion(name, weight, False, strange, "scalar tensors", message)
     advice = "compare with the step for the CPU: zero_grad, backward, clip, update, for each batch"
     return right_numbers(name, weight, returned, right, known, advice, ("step", "batch"))

@@ -4,9 +4,12 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import TOLERANCE, criterion, distance, not_judged, times
 from utils.labs.lab02.truth import histograms, masked_losses
+
+SAYS = says("lab02")
 
 # ex3: two operators without a lowering
 
@@ -33,7 +36,7 @@ def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
             [_dtype(pair, 0) for pair in pairs],
             [_values(pair, 0) for pair in pairs],
             [bins for bins, _ in right],
-            "a value on an edge belongs to the bin below that edge"
+            SAYS["greater-or-equal"]
             if [_values(pair, 0) for pair in pairs] == above
             else "the bin of a value is the number of edges that are smaller than it",
         ),
@@ -42,7 +45,7 @@ def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
             [_dtype(pair, 1) for pair in pairs],
             [_values(pair, 1) for pair in pairs],
             [counts for _, counts in right],
-            "there is one bin more than there are edges, and an empty one counts 0",
+            SAYS["one-hot-without-classes"],
         ),
         _on_host(3, operators, "say the same with operators that XLA has: compare, sum, one_hot"),
         criterion(
@@ -51,7 +54,7 @@ def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
             not reads,
             times(reads, "read"),
             "0",
-            "values leave the device, and the host waits for them",
+            SAYS["numpy"],
         ),
         _executions(1, case["calls"], facts),
         _compiles(1, facts),
@@ -62,10 +65,7 @@ def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
     places = {item["place"] for items in pairs for item in items}
     if places != {"xla"} or (reads and not operators and facts["executions"] <= case["calls"]):
         # Right numbers and no fallback are no merit of a function that computes on the host.
-        said = (
-            "this was computed on the host, or from numbers that were read: keep everything on the"
-            " device of `values`"
-        )
+        said = SAYS["on-the-host"]
         return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
     if len(operators) > 1:
         # As it was given. One of the two replaced wins something.
@@ -106,7 +106,7 @@ def _same(
 ) -> Criterion:
     other = next((each for each in dtypes if each != "int64"), None)
     if found == right and other:
-        message = "the numbers are right, but the function above returns int64"
+        message = SAYS["bins-as-floats"]
         return criterion(name, 1, False, other, "int64", message)
     lengths = [len(each or []) for each in found]
     target = "equal"
@@ -130,20 +130,19 @@ def _on_host(weight: int, operators: list[str], advice: str) -> Criterion:
         not operators,
         str(len(operators)),
         "0",
-        f"{', '.join(operators)} ran on the host, because XLA has no lowering for it: {advice}",
+        SAYS["only-the-bins"].format(operators=", ".join(operators), advice=advice),
     )
 
 
 def _executions(weight: int, calls: int, facts: Facts) -> Criterion:
     ran = facts["executions"]
     return criterion(
-        "one execution a call",
+        SAYS["if-any"],
         weight,
         ran == calls,
         times(ran, "execution"),
         str(calls),
-        "a value that is needed on the host runs the graph before the call is over, and the rest"
-        " is a second one"
+        SAYS["the-number-is-read"]
         if ran > calls
         else "the device did not run what was asked for: record it there",
     )
@@ -219,14 +218,14 @@ def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
             1,
             [[found[p], *(facts["gradients"][p] or [None])] for p in empty],
             [[0.0, *right[p][1]] for p in empty],
-            "the loss of no row is 0.0, and so is its gradient: what is divided by what?",
+            SAYS["no-floor"],
         ),
         _on_host(1, operators, "keep the shape, and let the rows with False count nothing"),
         _executions(1, calls, facts),
         _compiles(2, facts),
     ]
     if odd:
-        said = f"`masked_loss` returned {odd['kind']}: return a scalar tensor on the device"
+        said = SAYS["losses-of-all-rows"].format(kind=odd["kind"])
         return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
     if on_host and not operators:
         said = "this was computed on the host: keep logits, targets and mask on their device"
@@ -234,12 +233,12 @@ def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
     if operators:
         # As it was given: right numbers, at the price that the exercise is about.
         rest = [each if each in (rows[3], rows[5]) else not_judged(each) for each in rows]
-        return [not_judged(rows[0], "judged once no operator runs on the host"), *rest[1:]]
+        return [not_judged(rows[0], SAYS["rows-set-to-zero-by-their-mask"]), *rest[1:]]
     return rows if rows[0].passed else _numbers_only(rows, 2)
 
 
 def _loss_advice(counts: list[int], found: list[Any], right: list[float]) -> str:
-    advice = "the loss is the mean over the rows with True, and over no other row"
+    advice = SAYS["the-mask-is-ignored"]
     if any(not isinstance(each, int | float) for each in found):
         return advice
     factors = [
@@ -248,8 +247,8 @@ def _loss_advice(counts: list[int], found: list[Any], right: list[float]) -> str
     if max(factors) - min(factors) > 1e-3 * max(factors):
         return advice
     if abs(factors[0] - 1) < 1e-3:
-        return "these are sums: divide by the number of rows with True"
-    return "each sum is divided by the same number: divide by the number of rows with True"
+        return SAYS["a-sum"]
+    return SAYS["mean-over-all-rows"]
 
 
 def _close(
@@ -260,7 +259,7 @@ def _close(
         return criterion(name, weight, True, "", "", "")
     flat = [each for part in found for each in (part or [None])]
     if None in flat:
-        return criterion(name, weight, False, "none", target, "no gradient reached the logits")
+        return criterion(name, weight, False, "none", target, SAYS["detached"])
     if odd := [each for each in flat if isinstance(each, str)]:
         return criterion(name, weight, False, odd[0], target, advice)
     off = distance(flat, [each for part in right for each in part])

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.lab03 import fake
+
+SAYS = says("lab03")
 
 
 def bench_cases(rng: random.Random) -> list[Facts]:
@@ -72,31 +75,25 @@ def _quantile(
     ways = known.items() if sound else ()
     reasons = [text for text, compute in ways if is_said(compute(sorted(samples)))]
     if is_said(fake.percentile(calls, percent)):
-        reasons.append("the warm-up calls are among the samples")
+        reasons.append(SAYS["warm-up-among-the-samples"])
     if said <= 2 * case["enqueue_ticks"] * fake.TICK_S:
-        reasons.append("this is the time to enqueue a call: stop the clock after the sync")
+        reasons.append(SAYS["clock-stopped-too-early"])
     reasons.append(
-        "this is no sample of that rank: sort the samples in seconds; rank 1 is the fastest"
-        if sound
-        else "the samples were not taken as asked: mend what is said above first"
+        SAYS["milliseconds"] if sound else SAYS["first-sample-not-idle-so-wrong-percentiles"]
     )
     passed = is_said(fake.percentile(samples, percent))
     return criterion(name, 2, passed, f"{said * 1e3:.3f} ms", target, reasons[0])
 
 
 MEDIAN_KNOWN: dict[str, Callable[[list[int]], float]] = {
-    "this is the average of two samples: the nearest rank is one sample, here too": lambda t: (
-        (t[len(t) // 2 - 1] + t[len(t) // 2]) / 2
-    ),
-    "this is one rank too high: ranks count from 1, list places from 0": lambda t: t[len(t) // 2],
-    "this is the mean: one slow sample moves it": lambda t: sum(t) / len(t),
+    SAYS["interpolated-median"]: lambda t: (t[len(t) // 2 - 1] + t[len(t) // 2]) / 2,
+    SAYS["median-one-rank-too-high"]: lambda t: t[len(t) // 2],
+    SAYS["mean"]: lambda t: sum(t) / len(t),
 }
 P99_KNOWN: dict[str, Callable[[list[int]], float]] = {
-    "this is the slowest sample, which is the 99th percentile of fewer than 100 only": max,
-    "this is one rank too high: ranks count from 1, list places from 0": lambda t: t[
-        min(99 * len(t) // 100, len(t) - 1)
-    ],
-    "this is between two samples: the nearest rank is one sample": lambda t: (
+    SAYS["slowest-for-p99"]: max,
+    SAYS["median-one-rank-too-high"]: lambda t: t[min(99 * len(t) // 100, len(t) - 1)],
+    SAYS["interpolated-p99"]: lambda t: (
         t[int(0.99 * (len(t) - 1))] * (1 - 0.99 * (len(t) - 1) % 1)
         + t[min(int(0.99 * (len(t) - 1)) + 1, len(t) - 1)] * (0.99 * (len(t) - 1) % 1)
     ),
@@ -108,11 +105,11 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
     before, timed = fake.split_log(log, warmup)
     called, syncs = log.count("f"), timed.count("s")
     if syncs == repeats:
-        timing = "stop the clock after the sync, or the sample is only the time to enqueue"
+        timing = SAYS["clock-stopped-too-early-in-words"]
     elif syncs < repeats:
-        timing = "a call returns before its work is done: without a sync a sample says nothing"
+        timing = SAYS["no-sync-in-the-sample"]
     else:
-        timing = "the queue is empty after the first sync: a further one measures only itself"
+        timing = SAYS["two-syncs-a-sample"]
     items = facts["returned"]["items"] or []
     median, p99 = items if len(items) == 2 else (None, None)
     idle = fake.starts_idle(before) and bool(timed)
@@ -123,7 +120,7 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
             called == warmup + repeats,
             str(called),
             f"{warmup} + {repeats}",
-            "fn is called `warmup` times without being timed, then once for each sample",
+            SAYS["no-warm-up"],
         ),
         criterion(
             "idle at the start",
@@ -131,8 +128,7 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
             idle,
             "idle" if idle else "not idle",
             "sync, then start the clock",
-            "work from before, or from the warm-up, is still in the queue when the first sample"
-            " starts: the sample waits for it. Sync once before the first",
+            SAYS["first-sample-not-idle"],
         ),
         criterion(
             "one sync a sample",
@@ -150,19 +146,17 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
         _quantile("p99", case, p99, 99, P99_KNOWN, sound),
     ]
     missing = [row for row, each in zip(rows[3:], (median, p99), strict=True) if _no_number(each)]
-    unreturned = f"{_returned(items, facts)}: return (median, p99), two floats in seconds"
+    unreturned = SAYS["one-number"].format(returned=_returned(items, facts))
     if not called:
         # Nothing else can be said of what never ran.
-        first = "fn was never called: a sample is the time of one call and its sync"
+        first = SAYS["makes-up-two-numbers"]
         first = f"{unreturned}. Besides, {first}" if missing else first
         return [
             criterion(order[0].name, order[0].weight, False, "0", order[0].target, first),
             *map(not_judged, rows[1:]),
         ]
     if "c" not in log:
-        first = (
-            "you never called the `clock` that is passed in: use clock(), not time.perf_counter()"
-        )
+        first = SAYS["another-clock"]
         return [
             rows[0],
             not_judged(rows[1]),

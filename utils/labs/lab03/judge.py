@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts, Judge
 from utils.labs.criteria import (
     criterion,
@@ -19,6 +20,8 @@ from utils.labs.lab03.bench import bench_cases, bench_words, judge_bench
 from utils.labs.training import training_case
 from utils.labs.truth import true_losses
 
+SAYS = says("lab03")
+
 # ex1: predict
 
 EXPECTED: dict[str, Callable[[int], list[int]]] = {
@@ -31,27 +34,27 @@ EXPECTED: dict[str, Callable[[int], list[int]]] = {
 }
 """Executions and compiles of each snippet; a test holds them equal to the measurement."""
 
-_REPEATED = "a known graph is not compiled again: how many different graphs run here?"
+_REPEATED = SAYS["each-run-compiles"]
 _WHY = {
     "A": ("each sync runs what was recorded since the last one", _REPEATED),
     "B": (
         "recording runs nothing: into how many graphs go all the steps that wait for the sync?",
-        "the compiler gets each different graph that runs: how many are there?",
+        SAYS["a-compile-for-each-step"],
     ),
     "C": (
         "`.item()` runs a graph for `total`, and the sync still has `x` to run",
         "a graph that ends at `total` is another one than a graph that ends at `x`",
     ),
     "D": (
-        "the sync computes `total` together with `x`: the read that follows only copies it",
+        SAYS["every-read-executes"],
         "a read of what is computed needs no graph, and a known graph is not compiled again",
     ),
     "E": (
         "a sync computes what still has a name: what has one here when the sync comes?",
-        "only a graph that runs is compiled",
+        SAYS["a-sync-runs-all-that-was-recorded"],
     ),
     "F": (
-        "`.item()` does not keep what it computes: what does the next read of `total` find?",
+        SAYS["a-read-keeps-the-value"],
         _REPEATED,
     ),
 }
@@ -71,10 +74,7 @@ def _pair(pair: list[int]) -> str:
 def _judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
     message = ""
     if facts["launches"]:
-        message = (
-            "predict ran graphs on the device. Measure in a cell of your own, understand the"
-            " counts, and let predict compute them from steps alone"
-        )
+        message = SAYS["measures-instead-of-predicting"]
     elif not facts["kind"].startswith("a dict"):
         message = (
             f'predict returned {facts["kind"]}: return a dict {{"A": (executions, compiles), ...}}'
@@ -90,9 +90,9 @@ def _judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _judge_snippet(name: str, steps: int, said: Any, measured: list[int]) -> Criterion:
     if said is None:
-        message = f'no prediction yet: add "{name}": (executions, compiles)'
+        message = SAYS["one-missing"].format(name=name)
     elif not isinstance(said, list) or not all(isinstance(each, int) for each in said):
-        message = "give a pair of whole numbers, (executions, compiles)"
+        message = SAYS["executions-only"]
     else:
         wrong = [
             (thing, why)
@@ -126,18 +126,14 @@ def _judge_mean_losses(case: Facts, facts: Facts) -> list[Criterion]:
     ends = range(every, len(losses) + 1, every)
     windows = [losses[end - every : end] for end in ends]
     known = {
-        "these are sums: divide by `every`": [sum(window) for window in windows],
-        "these are the last losses of the windows: each counts, take their mean": [
-            window[-1] for window in windows
-        ],
-        "these are means since the first step: begin anew in each window": [
-            sum(losses[:end]) / end for end in ends
-        ],
+        SAYS["sums"]: [sum(window) for window in windows],
+        SAYS["last-losses"]: [window[-1] for window in windows],
+        SAYS["never-begins-anew"]: [sum(losses[:end]) / end for end in ends],
     }
     means = [sum(window) / every for window in windows]
-    advice = "each window is `every` steps, one after the other: does each loss count once?"
+    advice = SAYS["windows-shifted-by-one"]
     budget = case["steps"] + len(windows)
-    end = "End each step with torch_xla.sync()"
+    end = SAYS["no-sync-but-the-read"]
     return [
         right_numbers(
             "mean losses", 2, facts["returned"], means, known, advice, ("mean_losses", "window")
@@ -155,8 +151,8 @@ def _loop_cases(rng: random.Random) -> list[Facts]:
 
 
 def _judge_fixed_loop(case: Facts, facts: Facts) -> list[Criterion]:
-    end = "xm.optimizer_step(optimizer) marks no step: something else has to"
-    advice = "the fix must not change the training: one zero_grad, backward and update per batch"
+    end = SAYS["unchanged"]
+    advice = SAYS["no-zero-grad"]
     steps, right = case["steps"], true_losses(case)
     return [
         right_numbers("losses", 2, facts["returned"], right, {}, advice, ("fixed_loop", "batch")),
@@ -178,19 +174,12 @@ TRAINING_NODES = 32
 
 def _judge_train(case: Facts, facts: Facts) -> list[Criterion]:
     steps, right = case["steps"], true_losses(case)
-    known = {
-        "these are the losses of a model that never learns: the optimizer holds the parameters"
-        " that stayed on the CPU. Move the model first, then make the optimizer": true_losses(
-            {**case, "lr": 0.0}
-        )
-    }
-    advice = "compare with the loop for the CPU: each batch once, in order, with the same update"
+    known = {SAYS["optimizer-made-before-the-move"]: true_losses({**case, "lr": 0.0})}
+    advice = SAYS["data-moved-once-only"]
     compiles = facts["compiles"]
     rows = [
         right_numbers("losses", 2, facts["returned"], right, known, advice, ("train", "batch")),
-        executions(
-            "one execution a step", 3, case, facts, steps + 1, "End each step with torch_xla.sync()"
-        ),
+        executions("one execution a step", 3, case, facts, steps + 1, SAYS["no-sync-but-the-read"]),
         reads(2, facts, 1),
         criterion(
             "compiles",
@@ -198,8 +187,7 @@ def _judge_train(case: Facts, facts: Facts) -> list[Criterion]:
             compiles <= MOST_COMPILES,
             str(compiles),
             f"at most {MOST_COMPILES}",
-            "the graph differs from step to step: a Python number that changes, such as the index"
-            " in data[i] on the device, is a part of it. Take the batches apart on the host",
+            SAYS["indexed-on-the-device"],
         ),
     ]
     moved = facts["on_device"] == steps
@@ -217,10 +205,7 @@ def _judge_train(case: Facts, facts: Facts) -> list[Criterion]:
         moved and trained,
         f"{facts['on_device']} of {times(steps, 'step')}",
         "all, with the model and its input on XLA",
-        "the device ran the forward pass only: backward and update belong there too"
-        if moved
-        else "the model did not run on torch_xla.device(): move the model and each batch there with"
-        " .to",
+        SAYS["trains-a-copy-on-the-cpu"] if moved else SAYS["never-moved"],
     )
     # What was returned comes first: a loop that returns nothing may have no other fault.
     return [rows[0], not_judged(place) if did_nothing(facts) else place, *rows[1:]]

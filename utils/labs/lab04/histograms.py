@@ -3,9 +3,12 @@
 import random
 from collections.abc import Sequence
 
-from utils.xla.buckets import best_buckets, bucket_of
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
+from utils.xla.buckets import best_buckets, bucket_of
+
+SAYS = says("lab04")
 
 NEAR = 1.02
 """Tokens of a choice that is called near, relative to the optimum."""
@@ -109,8 +112,7 @@ def judge_choose_buckets(case: Facts, facts: Facts) -> list[Criterion]:
         not fault and found <= NEAR * best,
         times(found, "token"),
         f"at most {int(NEAR * best)}",
-        "far from the best: where there are many sequences a bucket should lie close above them,"
-        " where there are few it may lie far",
+        SAYS["the-longest-only"],
     )
     right = criterion(
         "the fewest tokens",
@@ -118,8 +120,7 @@ def judge_choose_buckets(case: Facts, facts: Facts) -> list[Criterion]:
         not fault and found == best,
         times(found, "token"),
         str(best),
-        "a good guess, but another choice needs fewer tokens. To move one bucket changes what the"
-        " others are worth, so it takes a method that compares all choices",
+        SAYS["one-after-the-other"],
     )
     if fault:
         near, right = not_judged(near), not_judged(right)
@@ -132,18 +133,17 @@ def _fault(case: Facts, facts: Facts) -> str:
     """What makes a return value no choice at all; empty if it is one."""
     kind, items = facts["returned"]["kind"], facts["returned"]["items"]
     if facts["stopped"]:
-        return (
-            "the check stopped the answer after some seconds: the number of combinations explodes."
-            " What is the best for the first lengths with one bucket less? Keep it, and look it up"
-        )
+        return SAYS["all-combinations"]
     if items is None:
         return f"`choose_buckets` returned {kind}: return a list of lengths"
     if strange := [each for each in items if not isinstance(each, int)]:
-        return f"{strange[0]} is among the buckets: return whole numbers"
+        return SAYS["the-tokens-too"].format(value=strange[0])
     if len(set(items)) > case["most"]:
-        return f"{times(len(set(items)), 'bucket')}: each is a compile, and {case['most']} are paid"
+        return SAYS["every-length"].format(
+            times=times(len(set(items)), "bucket"), most=case["most"]
+        )
     if max(items, default=0) < max(length for length, _ in case["histogram"]):
-        return "the longest sequence fits in no bucket: one bucket has to be as long as it is"
+        return SAYS["the-most-frequent-lengths"]
     if min(items) < 1:
         return f"{min(items)} is among the buckets: a bucket holds a token at least"
     return ""

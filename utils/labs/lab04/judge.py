@@ -4,9 +4,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts, Judge
 from utils.labs.criteria import criterion, times
 from utils.labs.lab04 import histograms, loops, plans
+
+SAYS = says("lab04")
 
 # ex1: graph identity
 
@@ -36,19 +39,18 @@ EXPECTED: dict[str, Callable[[list[float]], int]] = {
 """Compiles of each edit; a test holds them equal to the measurement."""
 
 _WHY = {
-    "A": "a graph is made for fixed shapes",
-    "B": "Python decides which branch is recorded: how many branches do these values take?",
-    "C": "all slices have the same shape; is the place where they start an input of the graph?",
-    "D": "an ordinary number is handed to the graph as an input, but some numbers are so common"
-    " that they are built in: try 0.25, 0.5 and 1.0",
-    "E": "is the exponent an input of the graph, as a multiplier is? Try 0.25, 0.5 and 0.75",
+    "A": SAYS["a-shape-is-an-input"],
+    "B": SAYS["each-value-a-dtype"],
+    "C": SAYS["equal-shapes-are-equal-graphs"],
+    "D": SAYS["each-multiplier-baked-in"],
+    "E": SAYS["the-exponent-is-an-input"],
     "F": "measure it: 0.25, 0.5 and 0.75 first, then 1.0",
-    "G": "the optimizer multiplies the gradient by it: it is a multiplier, as in D",
-    "H": "a tensor that was moved to the device is data: a graph is not made for its content",
+    "G": SAYS["each-learning-rate-compiles"],
+    "H": SAYS["moved-data-is-baked-in"],
 }
 """The likely misconception. They name no count: the first card must not be the answer."""
 
-_REPEATED = "a value that comes back brings back a graph that is known already"
+_REPEATED = SAYS["each-run-compiles"]
 
 
 def _identity_cases(rng: random.Random) -> list[Facts]:
@@ -73,10 +75,7 @@ def _identity_words(case: Facts) -> str:
 def _judge_identity(case: Facts, facts: Facts) -> list[Criterion]:
     message = ""
     if facts["launches"]:
-        message = (
-            "new_graphs ran graphs on the device. Measure in a cell of your own, understand the"
-            " counts, and let new_graphs compute them from the values alone"
-        )
+        message = SAYS["measures-in-place-of-a-formula"]
     elif not facts["kind"].startswith("a dict"):
         message = f'new_graphs returned {facts["kind"]}: return a dict {{"A": compiles, ...}}'
     if message:
@@ -91,9 +90,9 @@ def _judge_identity(case: Facts, facts: Facts) -> list[Criterion]:
 def _judge_edit(name: str, values: list[float], said: Any, measured: int) -> Criterion:
     right = EXPECTED[name](values)
     if said is None:
-        message = f'no prediction yet: add "{name}": compiles'
+        message = SAYS["one-missing"].format(name=name)
     elif not isinstance(said, int):
-        message = "give a whole number"
+        message = SAYS["yes-or-no"]
     else:
         repeated = said == len(values) and right == len(set(values))
         message = f"you said {times(said, 'compile')}: {_REPEATED if repeated else _WHY[name]}"

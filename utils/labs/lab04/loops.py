@@ -5,8 +5,7 @@ import operator
 import random
 from typing import Any
 
-from utils.xla.buckets import padded_tokens, powers_of_two
-from utils.xla.corpus import sentences
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import (
     criterion,
@@ -20,6 +19,10 @@ from utils.labs.criteria import (
 from utils.labs.lab04.texts import COUNT
 from utils.labs.lab04.truth import batch_losses, loss_after, sentence_losses
 from utils.labs.training import training_case
+from utils.xla.buckets import padded_tokens, powers_of_two
+from utils.xla.corpus import sentences
+
+SAYS = says("lab04")
 
 TOLERANCE = 1e-5
 """How far a loss may lie from the one computed in float64.
@@ -65,20 +68,11 @@ def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
     steps, sizes, compiles = case["steps"], case["sizes"], facts["compiles"]
     rows = [shape[0] for shape in facts["shapes"] if shape]
     dropped = len(rows) < steps or any(a < b for a, b in zip(rows, sizes, strict=False))
-    advice = (
-        "a padded row must not count: neither in the sum of the losses nor in the number of rows"
-        " that it is divided by"
-    )
+    advice = SAYS["padded-rows-count-as-class-0"]
     known = {
-        "these are the losses of a model that never learns: is there an update in each step?": (
-            batch_losses({**case, "lr": 0.0})
-        ),
-        "these are losses without the warm-up: each step's loss is scaled before backward": (
-            batch_losses({**case, "warmup": [1.0] * steps})
-        ),
-        "the gradients of earlier steps are still there: optimizer.zero_grad() before backward": (
-            batch_losses(case, kept=1.0)
-        ),
+        SAYS["no-update"]: (batch_losses({**case, "lr": 0.0})),
+        SAYS["warm-up-forgotten"]: (batch_losses({**case, "warmup": [1.0] * steps})),
+        SAYS["gradients-of-all-steps-so-far"]: (batch_losses(case, kept=1.0)),
     }
     losses = right_numbers(
         "losses",
@@ -96,34 +90,24 @@ def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
         not dropped and max(rows) <= max(sizes),
         times(sum(rows), "row"),
         f"{sum(sizes)} at least, {max(sizes)} a step at most",
-        "rows were dropped: every sample has to enter the model, and the largest batch may stand"
-        " anywhere"
-        if dropped
-        else "more rows than needed: pad to the largest batch, no further",
+        SAYS["cut-to-the-smallest-batch"] if dropped else SAYS["padded-to-a-hundred"],
     )
-    ran = executions(
-        "one execution a step", 1, case, facts, steps + 1, "End each step with torch_xla.sync()"
-    )
+    ran = executions("one execution a step", 1, case, facts, steps + 1, SAYS["no-sync"])
     steady = criterion(
         "compiles",
         4,
         compiles <= MOST_COMPILES_STEADY,
         str(compiles),
         f"at most {MOST_COMPILES_STEADY}",
-        "the batches have one shape, and the graph still differs from step to step: a Python"
-        " number that chooses a place in a tensor on the device is a part of it"
+        SAYS["only-the-batches-padded"]
         if len(set(rows)) == 1
-        else f"batches of {len(set(rows))} shapes enter the model, and each is a graph. It is not"
-        " the only thing that differs from step to step",
+        else SAYS["the-given-loop"].format(len=len(set(rows))),
     )
     if not _trained_on_device(facts):
-        message = "every step belongs on torch_xla.device(), whole: forward, backward and update"
+        message = SAYS["on-the-cpu"]
         return _off_device([losses, entered, ran, steady], facts, message)
     if losses.passed and not _near(facts["loss_after"], loss_after(case)):
-        message = (
-            "the losses are right, but they are not those of the model on the device: train the"
-            " model that is given, there, up to its last step"
-        )
+        message = SAYS["losses-from-the-cpu-beside-work-on-the-device"]
         return _off_device([losses, entered, ran, steady], facts, message)
     if dropped or facts["waiting"] > 1:
         # Few compiles are no merit of what leaves out the batches that differ, or runs all at once.
@@ -192,15 +176,12 @@ def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
     mean = sum(map(operator.mul, right, lengths)) / real
     known = {"this is one mean for all sentences: each has a mean of its own": [mean] * COUNT}
     buckets = [min((s[-1] for s in shapes if s and s[-1] >= n), default=n) for n in lengths]
-    known["the sums are right, and divided by the whole bucket: only real targets count"] = [
+    known[SAYS["padding-counts-in-the-divisor"]] = [
         loss * n / bucket for loss, n, bucket in zip(right, lengths, buckets, strict=True)
     ]
-    advice = (
-        "padding goes to the right, where it changes no logit before it, and its targets must not"
-        " count: neither in the sum nor in the number it is divided by"
-    )
+    advice = SAYS["targets-of-0"]
     if _in_another_order(facts["returned"]["items"], right):
-        advice = "the losses are right, but they are not in the order of the sentences"
+        advice = SAYS["in-the-order-of-the-buckets"]
     losses = right_numbers(
         "losses",
         2,
@@ -217,10 +198,7 @@ def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
         real <= tokens <= MOST_TIMES_TOKENS * real,
         f"{tokens / real:.2f} × the tokens",
         f"1 to {MOST_TIMES_TOKENS:.2f} ×",
-        "tokens are missing: each one but the last of a sentence goes into the model"
-        if tokens < real
-        else "too much padding: a short sentence belongs into a shorter bucket, and a batch"
-        " needs no row that holds no sentence",
+        SAYS["cut-to-32"] if tokens < real else SAYS["one-bucket-for-all"],
     )
     few = criterion(
         "shapes",
@@ -228,7 +206,7 @@ def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
         len(set(shapes)) <= MOST_SHAPES,
         str(len(set(shapes))),
         f"at most {MOST_SHAPES}",
-        "each shape that enters the model is a graph, a batch with another number of rows too",
+        SAYS["no-padding"],
     )
     compiled = criterion(
         "compiles",
@@ -236,17 +214,14 @@ def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
         compiles <= MOST_SHAPES + 1,
         str(compiles),
         f"at most {MOST_SHAPES + 1}",
-        "one for each shape, and one that brings the losses together: what else differs? A Python"
-        " number that cuts or takes a row of a tensor on the device is a part of the graph: pad on"
-        " the CPU, before .to, and read all losses of a batch at once",
+        SAYS["padded-on-the-device"],
     )
     if not 0 < facts["on_device"] == facts["steps"]:
-        message = "every sentence belongs through the model on torch_xla.device()"
+        message = SAYS["on-the-cpu-2"]
         return _off_device([losses, enough, few, compiled], facts, message)
     if losses.passed and facts["sentences_in"] < COUNT:
-        message = (
-            "the losses are right, but they are not of what entered the model on the device: only"
-            f" {facts['sentences_in']} of {times(COUNT, 'sentence')} did"
+        message = SAYS["losses-from-the-cpu-beside-work-on-the-device-2"].format(
+            sentences_in=facts["sentences_in"], COUNT=times(COUNT, "sentence")
         )
         return _off_device([losses, enough, few, compiled], facts, message)
     if tokens == real and not few.passed:

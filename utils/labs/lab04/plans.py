@@ -6,8 +6,11 @@ A model in pure Python: the seconds are given, nothing is compiled.
 import random
 from itertools import groupby, pairwise
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
+
+SAYS = says("lab04")
 
 Graph = tuple[str, int, int]
 
@@ -180,8 +183,7 @@ def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
         longest <= most,
         f"{longest} s",
         f"at most {most} s",
-        "one worker still compiles while others are done. Which graph would you rather not have"
-        " left for the end?",
+        SAYS["dealt-out-in-turn"],
     )
     if fault or missing:
         # A plan is not lean or short by what it leaves out.
@@ -189,38 +191,33 @@ def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
     return [complete, lean, not_judged(short) if extra else short]
 
 
-_ONE_FIRST = (
-    'only the first training step of a worker is of kind "first"; neither another shape nor an'
-    " evaluation in between begins the training again"
-)
+_ONE_FIRST = SAYS["an-evaluation-begins-the-training-again"]
 
 
 def _missing_message(missing: list[Graph], strange: list[Graph]) -> str:
     kinds = {kind for kind, _, _ in missing}
     told = "first" if "first" in kinds else min(kinds)
     why = {
-        "first": "the first training step of a worker is a graph of its own, of the shape that this"
-        " worker begins with",
-        "eval": "an evaluation is a graph too, without backward and update",
-        "train": "a shape of rows × length that comes once, such as the last batch of a worker, is"
-        " a graph like any other",
+        "first": SAYS["no-first-step"],
+        "eval": SAYS["no-evaluation"],
+        "train": SAYS["the-last-batch-forgotten"],
     }[told]
     _, rows, length = next(graph for graph in missing if graph[0] == told)
     if told == "train" and ("first", rows, length) in strange:
         why = _ONE_FIRST
-    return f"({told!r}, {rows}, {length}) is compiled while the job waits: {why}"
+    return SAYS["empty-queues"].format(told=told, rows=rows, length=length, why=why)
 
 
 def _extra_message(strange: list[Graph], needed: set[Graph]) -> str:
     if not strange:
-        return "a graph is compiled twice: the workers share what they have compiled"
+        return SAYS["each-its-own"]
     kind, rows, length = strange[0]
     hint = "no step of the job runs it"
     if kind == "train" and ("first", rows, length) in needed:
-        hint = "it runs as the first step of a worker only, which is another graph"
+        hint = SAYS["the-first-step-is-trained-again"]
     elif kind == "first" and ("train", rows, length) in needed:
         hint = _ONE_FIRST
-    return f"({kind!r}, {rows}, {length}) is not needed: {hint}"
+    return SAYS["all-of-the-table"].format(kind=kind, rows=rows, length=length, hint=hint)
 
 
 def _fault(facts: Facts, workers: int) -> str:
@@ -233,15 +230,12 @@ def _fault(facts: Facts, workers: int) -> str:
         )
     if queues is None or any(isinstance(queue, str) for queue in queues):
         what = facts["kind"] if queues is None else f"{facts['kind']} with {_first_text(queues)}"
-        return f"`plan` returned {what}: return a list of queues, each a list of graphs"
+        return SAYS["does-nothing-4"].format(what=what)
     if len(queues) != workers:
-        return (
-            f"`plan` returned {times(len(queues), 'queue')}: return one for each of the"
-            f" {workers} workers, an empty one if it has nothing to do"
-        )
+        return SAYS["one-list"].format(times=times(len(queues), "queue"), workers=workers)
     for graph in (graph for queue in queues for graph in queue):
         if isinstance(graph, str):
-            return f"{graph} is in a queue: a graph is (kind, rows, length)"
+            return SAYS["pairs-with-seconds"].format(graph=graph)
         if not (graph[0] in ("first", "train", "eval") and isinstance(graph[1], int)):
             return f"({graph[0]!r}, {graph[1]}, {graph[2]}) is in a queue: it is no graph"
     return ""

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab05.inputs import blocks
+
+SAYS = says("lab05")
 
 BLOCK = 32
 
@@ -128,9 +131,9 @@ def _fault(x: np.ndarray, codes: np.ndarray, facts: Facts) -> str:
     if facts["stopped"]:
         return "the check stopped the answer after some seconds: work on all blocks at once"
     if facts["codes"] is None:
-        return f"`mx_quantise` returned {facts['kind']}: return two arrays, (codes, elements)"
+        return SAYS["does-nothing-4"].format(kind=facts["kind"])
     if [facts["codes_shape"], facts["elements_shape"]] == [list(x.shape), list(codes.shape)]:
-        return "codes and elements are exchanged: return (codes, elements)"
+        return SAYS["codes-and-elements-exchanged"]
     if facts["codes_shape"] != list(codes.shape):
         return (
             f"the codes have the shape {facts['codes_shape']}, not {list(codes.shape)}: one scale"
@@ -140,13 +143,13 @@ def _fault(x: np.ndarray, codes: np.ndarray, facts: Facts) -> str:
         return f"the elements have the shape {facts['elements_shape']}, not {list(x.shape)}"
     if strange := [each for each in facts["codes"] if not isinstance(each, int)]:
         said = f"{strange[0]} is among the codes: a code is the exponent plus 127, an int"
-        return said + ". log2(0) is none" * (strange[0] in ("-inf", "nan"))
+        return said + SAYS["a-logarithm-of-zero"] * (strange[0] in ("-inf", "nan"))
     if min(facts["codes"]) < 0 or max(facts["codes"]) > 254:
-        return "a code of E8M0 is the exponent plus 127, from 0 to 254 (an int8 ends at 127)"
+        return SAYS["no-bias"]
     return ""
 
 
-_RULE = "emax = {0} is the exponent of the element's largest value, {1:g}, and the bias is 127"
+_RULE = SAYS["emax-one-too-large"]
 
 
 def _ceiling(size: float) -> int:
@@ -162,45 +165,46 @@ def _scale_message(x: np.ndarray, element: Element, codes: np.ndarray, given: np
 
     middle = (codes - 127 + element.emax) + 127
     ways = (
-        (254 - codes, "these are the codes of the reciprocals: x is the element times the scale"),
+        (254 - codes, SAYS["reciprocal-scales"]),
         (codes - 127, "a code is the exponent plus 127"),
         (
             middle,
-            "the scale has to bring the largest value of a block up to the largest exponent of the"
-            f" element, emax = {element.emax}, not to 1",
+            SAYS["without-emax"].format(emax=element.emax),
         ),
-        (reference(x, element, _ceiling)[0], "the exponent is rounded down (floor), not up"),
+        (reference(x, element, _ceiling)[0], SAYS["exponent-rounded-up"]),
         (
             reference(x, element, lambda size: round(math.log2(size)))[0],
-            "the exponent is rounded down (floor), not to the nearest",
+            SAYS["exponent-rounded-to-nearest"],
         ),
-        (codes + 1, f"every code is one too large: {_RULE.format(element.emax, element.largest)}"),
+        (
+            codes + 1,
+            SAYS["a-bias-of-128"].format(format=_RULE.format(element.emax, element.largest)),
+        ),
         (codes - 1, f"every code is one too small: {_RULE.format(element.emax, element.largest)}"),
         (
             reference(
                 x, element, lambda s: math.floor(math.log2(s / element.largest)) + element.emax
             )[0],
-            "floor is taken of log2(largest magnitude) alone, and then emax subtracted: not of the"
-            " quotient of the largest magnitude and the largest element",
+            SAYS["floor-of-the-quotient"],
         ),
     )
     for other, text in ways:
         if is_like(other):
             return text
     if len(np.unique(given)) == 1 and given.size > 2:
-        return "all blocks have one scale: each block of 32 has its own"
+        return SAYS["one-scale-for-all"]
     apart = np.swapaxes(x.reshape(len(x), BLOCK, -1), 1, 2).reshape(x.shape)
     if is_like(reference(apart, element)[0]):
-        return "these are the scales of numbers that lie apart: a block is 32 neighbours of a row"
+        return SAYS["numbers-that-lie-apart"]
     if x.shape[0] == x.shape[1] and is_like(reference(x.T.copy(), element)[0]):
-        return "these are the scales of columns: a block is 32 neighbours of a row"
+        return SAYS["blocks-along-columns"]
     sizes = np.array([abs(row).max() for row in x])
     if is_like(np.array([[math.frexp(s)[1] - 1 - element.emax + 127] for s in sizes]) + 0 * codes):
         return "all blocks of a row have one scale: each block of 32 has its own"
     signed = x.reshape(len(x), -1, BLOCK).max(axis=2)
     largest = np.array([[math.frexp(s)[1] - 1 if s > 0 else -127 for s in row] for row in signed])
     if is_like(largest - element.emax + 127):
-        return "the extreme value may be negative: take the largest magnitude of a block"
+        return SAYS["the-largest-value-not-magnitude"]
     return (
         "the exponent of a scale is floor(log2(largest magnitude of the block)) - emax, where"
         f" emax = {element.emax} is the exponent of the element's largest value"
@@ -221,18 +225,17 @@ def _element_message(x: np.ndarray, element: Element, given: np.ndarray, codes: 
 
     unlimited = (given == right) | (abs(right) == element.largest)
     ways = (
-        (right * scales, "these are the values themselves: an element is the value over the scale"),
-        (cut, "the bits that do not fit are cut off: round to the nearest element"),
+        (right * scales, SAYS["dequantised"]),
+        (cut, SAYS["truncation"]),
         (away, "a value in the middle goes to the even element, not away from zero"),
         (
             np.where(abs(x / scales) < normal, 0, right),
-            "elements below the smallest normal one"
-            " became zero: the subnormal ones are there to be used",
+            SAYS["no-subnormal-elements"],
         ),
-        (x / scales, "the values are scaled, and not rounded to elements"),
+        (x / scales, SAYS["not-rounded"]),
         (
             rounded(x * scales, element),
-            "x is the element times the scale: divide by the scale, do not multiply",
+            SAYS["multiplied-by-the-scale"],
         ),
     )
     for other, text in ways:
@@ -241,7 +244,7 @@ def _element_message(x: np.ndarray, element: Element, given: np.ndarray, codes: 
     if np.isnan(given).any():
         return "some elements are nan: what lies beyond the largest element becomes the largest"
     if element.largest == 448 and abs(given).max() == 240:
-        return "240 is the largest value of the e4m3 with infinity: e4m3fn goes on to 448"
+        return SAYS["limited-to-240"]
     return (
         "an element is x over its block's scale, rounded to the nearest value of the format, ties"
         " to even, subnormal values included"
@@ -251,20 +254,11 @@ def _element_message(x: np.ndarray, element: Element, given: np.ndarray, codes: 
 def _cut_message(other_scales: set[str], given: np.ndarray, element: Element) -> str:
     """other_scales: the kinds of blocks that have another scale than the reference."""
     if "cut off" in other_scales:
-        return (
-            "a block whose largest value lies beyond the largest element got a larger scale: the"
-            " rule is floor all the same, and such values are cut off"
-        )
+        return SAYS["so-that-nothing-is-cut-off"]
     if other_scales:
-        return (
-            "close below a power of two another exponent came out: a logarithm in float32 rounds"
-            " up there. np.frexp is exact"
-        )
+        return SAYS["a-logarithm-in-float32"]
     if np.isnan(given).any():
-        return (
-            "nan: the OCP formats have no infinity, and a value too large for e4m3fn becomes nan."
-            f" Set what lies beyond {element.largest:g} to it before you round"
-        )
+        return SAYS["not-limited"].format(largest=element.largest)
     if (abs(given) > element.largest).any():
         return f"an element beyond the largest, {element.largest:g}: it has no code"
     return (
@@ -275,8 +269,5 @@ def _cut_message(other_scales: set[str], given: np.ndarray, element: Element) ->
 
 def _tiny_message(zeros: bool) -> str:
     if zeros:
-        return "a block of zeros has the code 0 and elements 0: log2(0) is no exponent"
-    return (
-        "the smallest exponent of E8M0 is -127, code 0: a block that would need a smaller one takes"
-        " this one"
-    )
+        return SAYS["zeros-with-a-scale-of-one"]
+    return SAYS["codes-that-wrap-around"]

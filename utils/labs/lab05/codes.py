@@ -7,6 +7,10 @@ from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
 
+from utils.course.misconceptions import says
+
+SAYS = says("lab05")
+
 
 def value_of(magnitude: int, exponent_bits: int, mantissa_bits: int) -> Fraction:
     """The value of a code without sign; of infinity, what would come next without it.
@@ -151,65 +155,55 @@ def _bias_off(by: int) -> Callable[[float, int, int], int]:
 
 
 KNOWN: tuple[tuple[str, Callable[[float, int, int], int]], ...] = (
-    ("the sign bit is missing: it is the highest bit, and a negative zero has it too", _unsigned),
-    ("a number that rounds to zero keeps its sign bit: there is a negative zero", _unsigned_zero),
-    ("the exponent is stored with the bias 2**(exponent_bits - 1) - 1", _bias_off(1)),
-    ("the exponent is stored with the bias 2**(exponent_bits - 1) - 1", _bias_off(-1)),
+    (SAYS["sign-forgotten"], _unsigned),
+    (SAYS["no-sign-for-a-zero"], _unsigned_zero),
+    (SAYS["bias-too-large-by-one"], _bias_off(1)),
+    (SAYS["bias-too-large-by-one"], _bias_off(-1)),
     (
-        "every number became infinity: the bias is 2**(exponent_bits - 1) - 1, so 127 for 8 bits"
-        " of exponent only",
+        SAYS["the-bias-of-fp32"],
         _infinite,
     ),
     (
-        "a bit of the mantissa is lost: math.frexp counts from 0.5 to 1, so the exponent of 1.xxx"
-        " is one less",
+        SAYS["frexp-taken-for-the-exponent-of-1-xxx"],
         _exponent_of_frexp,
     ),
     (
-        "negative numbers came as two's complement: a negative number has the code of its"
-        " magnitude, and the sign bit",
+        SAYS["twos-complement"],
         _complement,
     ),
     ("the bits that do not fit are cut off: the nearest value is asked for", _lower),
-    ("rounded down, towards minus infinity: the nearest value is asked for", _down),
+    (SAYS["rounded-down"], _down),
     ("rounded up, towards infinity: the nearest value is asked for", _up),
     (
-        "a number in the middle went away from zero: of the two values take the one with the even"
-        " mantissa",
+        SAYS["ties-away-from-zero"],
         _away,
     ),
     (
-        "a number in the middle went towards zero: of the two values take the one with the even"
-        " mantissa",
+        SAYS["ties-towards-zero"],
         _half_to_zero,
     ),
     (
-        "the mantissa rounded up to its next power of two and lost the carry: the exponent grows by"
-        " one",
+        SAYS["carry-lost"],
         _without_carry,
     ),
     (
-        "numbers below the smallest normal one became zero: with the exponent field 0 there are"
-        " subnormal values, without the hidden one, in equal steps down to zero",
+        SAYS["no-subnormals"],
         _flushed,
     ),
     (
-        "a subnormal number has no hidden one: with the exponent field 0 the steps are those of the"
-        " smallest normal numbers",
+        SAYS["a-hidden-one-in-subnormals"],
         _hidden_bit_in_subnormals,
     ),
     (
-        "what lies beyond the largest value was set to it (saturated): here it becomes infinity,"
-        " from half a step beyond the largest value on",
+        SAYS["saturates"],
         _saturated,
     ),
     (
-        "less than half a step above the largest value it is still the nearest: infinity begins"
-        " half a step above it",
+        SAYS["infinity-at-once"],
         _infinity_at_once,
     ),
     (
-        "rounded twice: a number close to the middle was first rounded onto the middle. Round once",
+        SAYS["rounded-twice"],
         _twice,
     ),
 )

@@ -9,7 +9,12 @@ from utils.labs.closed import closed
 from utils.labs.lab05 import inputs
 from utils.labs.plain import describe, number, numbers
 
-COURSE = ("utils.chip.formats", "utils.chip.mx", "utils.chip.accumulate", "utils.training.precision.rounding")
+COURSE = (
+    "utils.chip.formats",
+    "utils.chip.mx",
+    "utils.chip.accumulate",
+    "utils.training.precision.rounding",
+)
 """What the course has for these exercises; it refuses to be called while an answer runs."""
 
 _MOST_VALUES = 4096

@@ -4,10 +4,13 @@ import random
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab05.engine import DEPTH
 from utils.labs.lab05.inputs import operands
+
+SAYS = says("lab05")
 
 TOLERANCE = 1e-6
 """Relative error of the product, in the Frobenius norm.
@@ -77,8 +80,7 @@ def judge_product(case: Facts, facts: Facts) -> list[Criterion]:
         not other and error.passed,
         other[0] if other else "float32",
         "float32",
-        f"partial sums were added in {other[0] if other else ''}: PSUM adds in FP32. np.zeros makes"
-        " float64 unless it is told otherwise",
+        SAYS["sums-in-float64"].format(value=other[0] if other else ""),
     )
     if facts["products"] < needed and error.passed:
         # A right number that the engine did not make.
@@ -95,14 +97,13 @@ def _fault(case: Facts, facts: Facts) -> str:
     if facts["stopped"]:
         return "the check stopped the answer after some seconds: there are few tiles"
     if facts["kind"] != "a ndarray":
-        return f"`tiled_product` returned {facts['kind']}: return an array [m, n]"
+        return SAYS["a-list-of-tiles"].format(kind=facts["kind"])
     if facts["shape"] != shape:
-        return f"the result has another shape than [m, n] = {shape}"
+        return SAYS["transposed"].format(shape=shape)
     if facts["dtype"] != "float32":
-        return (
-            f"the result is {facts['dtype']}: return the sum in float32, as PSUM holds it."
-            + " np.zeros makes float64 unless it is told otherwise" * (facts["dtype"] == "float64")
-        )
+        return SAYS["np-zeros-in-float64"].format(
+            dtype=facts["dtype"]
+        ) + " np.zeros makes float64 unless it is told otherwise" * (facts["dtype"] == "float64")
     if facts["values"] is None:
         return "the result holds nan or infinity: are all tiles in it, and begins the sum at zero?"
     return ""
@@ -110,48 +111,36 @@ def _fault(case: Facts, facts: Facts) -> str:
 
 def _products_message(case: Facts, made: int, needed: int) -> str:
     if not made:
-        return (
-            "the engine multiplied nothing: it alone has BF16 multipliers. Hand it tiles of `a` and"
-            " `b`, and add what it returns"
-        )
+        return SAYS["without-the-engine"]
     if made < needed:
         return "some products of the result never came from the engine"
     if made == case["m"] * case["n"] * -(-case["k"] // DEPTH) * DEPTH:
-        return (
-            "the engine multiplied zeros that fill up the last tile: a tile may be shorter than"
-            " `engine.depth`, so leave them out"
-        )
-    return "the engine made products that the result does not need: each pair of tiles once"
+        return SAYS["the-last-tile-filled-up-with-zeros"]
+    return SAYS["overlapping-tiles"]
 
 
 def _error_message(case: Facts, c: np.ndarray) -> str:
     k, tile = case["k"], DEPTH
     whole = k // tile * tile
     if whole < k and relative_error(c, exact_product(case, whole)) <= TOLERANCE:
-        return f"the last {k - whole} of k are missing: the last tile may be shorter"
+        return SAYS["the-short-last-tile-left-out"].format(value=k - whole)
     if relative_error(c, exact_product(case, first=(k - 1) // tile * tile)) <= TOLERANCE:
-        return "only the last tile is in the result: add each to those before it"
+        return SAYS["only-the-last-tile"]
     if relative_error(c, exact_product(case, tile)) <= TOLERANCE:
-        return "only the first tile is in the result: add the others to it"
+        return SAYS["returns-in-the-loop"]
     exact = exact_product(case)
     off, times = relative_error(c, exact), float((c * exact).sum() / (exact**2).sum())
     if abs(times - 1) > 0.001 and relative_error(c, times * exact) <= TOLERANCE:
         if abs(times - 2) < 0.001:
             return "every tile is counted twice"
-        return f"this is {times:.3g} times the product: tiles are added, once each, not averaged"
+        return SAYS["the-mean-of-the-tiles"].format(times=times)
     if np.array_equal(c, _upper_bits(c)):
-        return (
-            "every number of the result is a BF16 value: each rounding of a partial sum to BF16"
-            " loses what is below its step. Keep the sum in FP32"
-        )
+        return SAYS["partial-sums-in-bf16"]
     beside = c - exact
     if np.ptp(beside) < 0.01 * abs(beside.mean()):
-        return f"every number is off by {beside.mean():.3g}: the sum begins at zero"
+        return SAYS["a-sum-that-begins-at-one"].format(mean=beside.mean())
     if off < 0.3:
-        return (
-            "close, but more is lost than FP32 loses: is a partial sum, or a tile, rounded to a"
-            " shorter format on the way, or a tile left out?"
-        )
+        return SAYS["partial-sums-in-fp16"]
     return "not this product: which rows of b belong to which columns of a?"
 
 

@@ -6,9 +6,12 @@ infinity (mantissa 0), the exponent 0 holds the subnormal numbers.
 
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, times
 from utils.labs.lab05.codes import KNOWN, code_of
+
+SAYS = says("lab05")
 
 ODD_FORMATS = ((3, 5), (4, 4), (5, 4), (5, 6), (6, 5), (6, 8))
 """Exponent and mantissa bits of formats that no library rounds to."""
@@ -93,8 +96,7 @@ _ADVICE = {
     " mantissa is zero",
     "subnormal": "below the smallest normal value the steps stay as they are: the exponent field is"
     " 0 and there is no hidden one",
-    "overflow": "from half a step above the largest value on the result is infinity: exponent all"
-    " ones, mantissa 0",
+    "overflow": SAYS["the-ocp-formats-codes"],
 }
 
 
@@ -104,10 +106,7 @@ def judge_rounding(case: Facts, facts: Facts) -> list[Criterion]:
     if items is None or len(items) != count:
         fault = f"`round_by_hand` returned {kind}: return a list of {count} codes, one per number"
     elif strange := [each for each in items if not isinstance(each, int)]:
-        fault = (
-            f"{strange[0]} is among the codes: return the bit pattern as an int, such as"
-            " 0b0_0111_000"
-        )
+        fault = SAYS["values-in-place-of-codes"].format(value=strange[0])
     else:
         fault = _out_of_range(case, items)
     if fault:
@@ -126,8 +125,8 @@ def _out_of_range(case: Facts, items: list[int]) -> str:
             if code >= 0:
                 return said
             if x < 0:
-                return f"{said}. A negative number has the sign bit set, and no negative code"
-            return f"{said}. No exponent is below that of the smallest normal value, 1 - bias"
+                return SAYS["negative-codes"].format(answer=said)
+            return SAYS["subnormals-one-exponent-too-low"].format(answer=said)
     return ""
 
 

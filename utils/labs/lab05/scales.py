@@ -5,9 +5,12 @@ import random
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.lab05.inputs import tensors
+
+SAYS = says("lab05")
 
 LARGEST = 240.0
 """Of e4m3 with infinities: exponents of all ones are taken, so it is 1.875 * 2**7."""
@@ -17,7 +20,7 @@ NEAR = 1.10
 
 _EXPONENTS = range(-60, 61)
 _SMALLEST, _LARGEST = 2.0**-126, 2.0**128 * (1 - 2.0**-24)  # normal numbers of float32
-_WEIGHTS = {"nothing saturates": 2, "error": 4}
+_WEIGHTS = {SAYS["the-99th-percentile"]: 2, "error": 4}
 
 # Ranges of the largest value's significand: where a scale for 448, one rounded to the nearest power
 # of two, and one from the exponent alone are too large. None lies where rounding decides.
@@ -82,14 +85,16 @@ def judge_scales(case: Facts, facts: Facts) -> list[Criterion]:
     fault = _fault(len(xs), facts)
     if fault:
         return [
-            criterion(name, weight, False, "", "", fault if name == "nothing saturates" else "")
+            criterion(
+                name, weight, False, "", "", fault if name == SAYS["the-99th-percentile"] else ""
+            )
             for name, weight in _WEIGHTS.items()
         ]
     pairs = list(zip(xs, facts["returned"]["items"], strict=True))
     beyond = sum(saturates(x, scale) for x, scale in pairs)
     none = criterion(
-        "nothing saturates",
-        _WEIGHTS["nothing saturates"],
+        SAYS["the-99th-percentile"],
+        _WEIGHTS[SAYS["the-99th-percentile"]],
         not beyond,
         times(beyond, "value"),
         "0",
@@ -120,7 +125,7 @@ def _fault(count: int, facts: Facts) -> str:
     if facts["stopped"]:
         return "the check stopped the answer after some seconds: the largest magnitude is enough"
     if items is None or len(items) != count:
-        return f"`choose_scales` returned {kind}: return a list of {count} floats, one per tensor"
+        return SAYS["zeros-left-out"].format(kind=kind, count=count)
     if strange := [each for each in items if isinstance(each, str)]:
         zeros = " A tensor of zeros has no largest value to divide by"
         return f"{strange[0]} is among the scales: a scale is a finite float." + (
@@ -128,7 +133,7 @@ def _fault(count: int, facts: Facts) -> str:
         )
     if min(items) < _SMALLEST or max(items) > _LARGEST:
         bad = min(items) if min(items) < _SMALLEST else max(items)
-        return f"{bad:g} is among the scales: a scale is above 0, and a normal number in float32"
+        return SAYS["a-tensor-of-zeros-forgotten"].format(bad=bad)
     return ""
 
 
@@ -147,27 +152,22 @@ def _extreme(x: np.ndarray) -> float:
     return float(abs(x).max())
 
 
-_OCP = (
-    "448 is the maximum of the OCP format. The e4m3 asked for here keeps the exponent of all ones"
-    " for infinity, and ends at 240"
-)
+_OCP = SAYS["448-over-the-largest"]
 _DOWN = "the exponent of a power of two for the scale has to be rounded down"
 _TOO_LARGE = (
     (_OCP, lambda largest: 448 / largest),
     (
-        "57344 is the maximum of e5m2. The format asked for here is e4m3, which ends at 240",
+        SAYS["the-maximum-of-e5m2"],
         lambda largest: 57344 / largest,
     ),
     (
-        "each scale is a power of two too large: 448, the maximum of the OCP format, was taken for"
-        " 240, or the exponent was rounded up",
+        SAYS["448-for-240"],
         lambda largest: 2.0 ** math.floor(math.log2(448 / largest)),
     ),
     (f"{_DOWN}, not to the nearest", lambda largest: 2.0 ** round(math.log2(240 / largest))),
     (f"{_DOWN}, not up", lambda largest: 2.0 ** math.ceil(math.log2(240 / largest))),
     (
-        "the largest value's significand counts, too, not only its exponent: 1.95 * 2**7 is"
-        " beyond 240",
+        SAYS["only-the-exponent-of-the-largest"],
         lambda largest: 2.0 ** (7 - math.floor(math.log2(largest))),
     ),
 )
@@ -177,9 +177,9 @@ _TOO_LARGE = (
 def _mistaken(pairs: Pairs) -> str:
     """What good scales were made into, if that is all that is wrong."""
     if _fits(pairs, lambda x, scale: 1 / scale):
-        return "the stored value is x * scale: these are the reciprocals of good scales"
+        return SAYS["inverted"]
     if _fits(pairs, lambda x, scale: 2.0 ** min(scale, 127)):
-        return "these are the exponents of good scales: the scale is 2 to that power"
+        return SAYS["the-exponent-in-place-of-the-scale"]
     return ""
 
 
@@ -193,18 +193,12 @@ def _saturation_message(pairs: Pairs) -> str:
             return text
     if any(-x.min() > x.max() and saturates(x, scale) for x, scale in pairs):
         return "the extreme value of a tensor is negative there: take the largest magnitude"
-    return "the largest magnitude times the scale must be at most 240, in each tensor for itself"
+    return SAYS["the-mean-magnitude"]
 
 
 def _error_message(pairs: Pairs, worst: float) -> str:
     if text := _mistaken(pairs):
         return text
     if worst < 3:
-        return (
-            "a larger scale still saturates nothing. With each factor of two that is given away,"
-            " the small values lose a bit, or vanish"
-        )
-    return (
-        "most values are stored as subnormal numbers, or as zero: the scale has to bring each"
-        " tensor's largest magnitude close to 240, also where all values are small"
-    )
+        return SAYS["a-power-of-two-too-small"]
+    return SAYS["no-scaling"]

@@ -3,6 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from utils.course.misconceptions import says
+
+SAYS = says("lab05")
+
 
 class Share(NamedTuple):
     """Of one value: the share of draws that went to the neighbour of higher magnitude, the
@@ -14,28 +18,26 @@ class Share(NamedTuple):
     step: float
 
 
-_NOT_RANDOM = "nothing is random here, or one draw serves all numbers"
+_NOT_RANDOM = SAYS["half-up-in-the-mantissa"]
 
 _WAYS: tuple[tuple[Callable[[float], float], str], ...] = (
     (
         lambda p: 0.0,
-        f"every draw was cut off, towards zero: {_NOT_RANDOM}, or the noise is far smaller than a"
-        " step",
+        SAYS["truncation-2"].format(NOT_RANDOM=_NOT_RANDOM),
     ),
     (lambda p: 1.0, f"every draw went away from zero: {_NOT_RANDOM}"),
     (
         lambda p: p if p == 0.5 else float(p > 0.5),
-        f"every draw of a value went to the nearer neighbour: {_NOT_RANDOM}",
+        SAYS["to-nearest"].format(NOT_RANDOM=_NOT_RANDOM),
     ),
     (
         lambda p: 0.5,
-        "up and down are equally likely, however near: the probability of a neighbour is the nearer"
-        " the higher",
+        SAYS["a-coin"],
     ),
-    (lambda p: 1 - p, "the nearer neighbour is the less likely one: the two are exchanged"),
+    (lambda p: 1 - p, SAYS["neighbours-exchanged"]),
     (
         lambda p: max(0.0, 2 * p - 1),
-        "the noise is half a step wide, from zero on: it has to reach a whole step",
+        SAYS["noise-half-as-wide"],
     ),
     (
         lambda p: min(1.0, 2 * p),
@@ -60,12 +62,9 @@ def why_biased(shares: list[Share], random_at_all: bool) -> str:
     """
     same_way = all(each.up in (0.0, 1.0) for each in shares)
     if random_at_all and same_way:
-        return "all draws of a value went the same way: each number needs noise of its own"
+        return SAYS["one-draw-for-all-numbers"]
     if not same_way and all(_near(s.up, min(1.0, s.p * abs(s.step))) for s in shares):
-        return (
-            "the probability follows the distance itself: it has to be counted in steps, so divide"
-            " by the distance between the two neighbours"
-        )
+        return SAYS["the-distance-not-in-steps"]
     for rule, text in _WAYS:
         telling = [s for s in shares if s.p != 0.5 or rule(0.5) != 0.5] or shares
         if all(_near(s.up, rule(s.p)) for s in telling):
@@ -80,11 +79,5 @@ def why_biased(shares: list[Share], random_at_all: bool) -> str:
     lean = sum(s.up - s.p for s in shares) / len(shares)
     if all((s.up - s.p) * lean > 0 for s in shares):
         away = "away from" if lean > 0 else "towards"
-        return (
-            f"on average numbers move {away} zero: the probability of a neighbour is the distance"
-            " to the other one, in steps"
-        )
-    return (
-        "the shares scatter more, or lie elsewhere, than the distances say: each number needs noise"
-        " of its own, evenly spread over one step of that number"
-    )
+        return SAYS["a-small-lean"].format(away=away)
+    return SAYS["normal-noise"]

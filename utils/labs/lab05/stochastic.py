@@ -13,9 +13,12 @@ import random
 import struct
 from typing import NamedTuple
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab05.shares import Share, why_biased
+
+SAYS = says("lab05")
 
 FALSE_ALARM = 1e-9
 """How often a check refuses a right answer, at most."""
@@ -134,13 +137,13 @@ def _fault(facts: Facts) -> str:
     if facts["stopped"]:
         return "the check stopped the answer after some seconds: round all numbers at once"
     if facts["kind"] != "a ndarray":
-        return f"`round_stochastically` returned {facts['kind']}: return an array"
+        return SAYS["does-nothing-2"].format(kind=facts["kind"])
     if facts["dtype"] != "float32":
         return f"the result is {facts['dtype']}: return float32 that holds values of BF16"
     if not facts["same_shape"]:
         return "the result has another shape than x: return one number for each"
     if facts["input_changed"]:
-        return "x was changed: work on a copy"
+        return SAYS["works-on-x-itself"]
     return ""
 
 
@@ -160,20 +163,13 @@ def _neighbours(between: list[tuple[Value, list[list[float]]]]) -> Criterion:
         if isinstance(x, str):
             message += "only finite numbers are asked for"
         elif min(abs(value.low), abs(value.high)) < abs(x) < max(abs(value.low), abs(value.high)):
-            message += "that is no value of BF16, whose mantissa has 7 bits"
+            message += SAYS["nothing-cut-off"]
         elif x * value.low < 0 and abs(x) > step:
             message += "the sign is lost"
         elif abs(x) < abs(value.low) / 4:
-            message += (
-                "that is far from x. Its bits are x.view(np.uint32), not x.astype(np.uint32), and"
-                " of them the upper 16 stay"
-            )
+            message += SAYS["the-lower-bits-kept"]
         else:
-            message += (
-                "noise of more than one step moves numbers past their neighbours. Add noise once,"
-                " one step wide in all, and then cut off (or round to nearest, if the noise is"
-                " centred on zero)"
-            )
+            message += SAYS["noise-twice-as-wide"]
     return criterion(
         "neighbours",
         _WEIGHTS["neighbours"],
@@ -190,11 +186,7 @@ def _exact(exact: list[tuple[Value, list[list[float]]]]) -> Criterion:
     if moved:
         message = f"{moved[0]!r} is a value of BF16 and did not always stay: "
         power = moved[0] and math.frexp(moved[0])[0] in (0.5, -0.5)
-        message += (
-            "below a power of two the steps are half as wide, so noise centred on zero moves it"
-            if power
-            else "noise must never be enough for a whole step"
-        )
+        message += SAYS["below-a-power-of-two"] if power else SAYS["an-end-that-is-included"]
     return criterion(
         "exact values",
         _WEIGHTS["exact values"],
@@ -244,9 +236,9 @@ def _unbiased(
 def _generator(facts: Facts) -> Criterion:
     message = ""
     if not facts["repeats"]:
-        message = "two generators with the same seed gave two results: draw from `rng` alone"
+        message = SAYS["the-global-generator"]
     elif not facts["differs"]:
-        message = "generators with different seeds gave one result: draw from `rng`, which is given"
+        message = SAYS["a-generator-of-its-own"]
     return criterion(
         "generator",
         _WEIGHTS["generator"],

@@ -4,9 +4,12 @@ import random
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab05.inputs import training
+
+SAYS = says("lab05")
 
 TOLERANCE = 0.1
 """How far the last loss may lie from that of the same training in float64, in first losses.
@@ -21,10 +24,7 @@ them.
 _WEIGHTS = {"last loss": 5, "weights in BF16": 2}
 
 
-_UNMOVED = (
-    "still stalled, no weight moved at all: what is new must be written into `weights`, and an"
-    " update of less than half a step of BF16 must survive until it is enough for a step"
-)
+_UNMOVED = SAYS["sums-in-fp32-nothing-kept"]
 
 
 def update_cases(rng: random.Random) -> list[Facts]:
@@ -79,8 +79,7 @@ def judge_update(case: Facts, facts: Facts) -> list[Criterion]:
         not strange,
         [*strange, "bfloat16"][0],
         "bfloat16",
-        f"the forward pass saw weights of {', '.join(strange)}: `weights` holds BF16 copies. Keep"
-        " what is longer in `state`, and write into `weights` with copy_",
+        SAYS["fp32-weights-in-the-forward-pass"].format(strange=", ".join(strange)),
     )
     if strange:
         # A training in FP32 is no cure for one in BF16.
@@ -108,25 +107,12 @@ def _share(
 def _loss_message(case: Facts, share: float, right: float, first: float) -> str:
     stalled = mean_loss(case, trained(case, case["lr"], kept_in_bf16=True)) / first
     if share > 1.05:
-        return (
-            "the loss has grown: an update goes against the gradient, and is lr times as large."
-            " (And what lasts belongs in `state`, which is empty at the start of each training)"
-        )
+        return SAYS["the-wrong-direction"]
     if share > stalled - 0.1:
-        return (
-            "still stalled: an update of less than half a step of BF16 is rounded away (or it is"
-            " far smaller than lr times the gradient). It must survive: in FP32 weights kept in"
-            " `state` for the whole training, or by chance"
-        )
+        return SAYS["the-stalled-update"]
     if share > right:
-        return (
-            "it learns, but less than the same training in FP32: some of each update is lost, or"
-            " noise moves the weights. Is something rounded to nearest BF16 that should last?"
-        )
-    return (
-        "it learns more than the same training in FP32: another learning rate is another training."
-        " One update is lr times the gradient, once a step"
-    )
+        return SAYS["noise-half-as-wide-2"]
+    return SAYS["a-larger-learning-rate"]
 
 
 def update_words(case: Facts) -> str:

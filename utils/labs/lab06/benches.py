@@ -6,9 +6,12 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab06.device import TICK_S, call_ticks
+
+SAYS = says("lab06")
 
 SHAPES = ((0, 3), (2, 6), (3, 9), (5, 20))
 """warmup and repeats; with an even and an odd number of samples."""
@@ -63,15 +66,14 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
             facts["most_alive"] <= 2,
             str(facts["most_alive"]),
             "at most 2 at a time",
-            "every result is kept to the end: on a device that is memory. One has to live until"
-            " it is computed, and no longer",
+            SAYS["all-are-kept"],
         ),
     ]
     if not log.count("f"):
-        message = f"{_returned(facts)}, and step was never called: call it, settle, read the clock"
+        message = SAYS["does-nothing-3"].format(returned=_returned(facts))
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     if "c" not in log:
-        message = "the `clock` that is passed in was never read: use clock(), not the time module"
+        message = SAYS["another-clock"]
         return [rows[0], rows[1], not_judged(rows[2], message), *map(not_judged, rows[3:])]
     if facts["items"] is None:
         message = f'{_returned(facts)}: return {{"first_s": ..., "median_s": ...}}, in seconds'
@@ -80,7 +82,7 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _returned(facts: Facts) -> str:
-    return f"`bench` returned {facts['kind']}"
+    return SAYS["a-pair"].format(kind=facts["kind"])
 
 
 def _calls(case: Facts, log: str, calls: int) -> Criterion:
@@ -91,8 +93,7 @@ def _calls(case: Facts, log: str, calls: int) -> Criterion:
         found == calls,
         str(found),
         f"1 + {case['warmup']} + {case['repeats']}",
-        "step is called once for the first, `warmup` times without being timed, and once for each"
-        " of the `repeats` samples",
+        SAYS["no-first"],
     )
 
 
@@ -101,22 +102,13 @@ def _once(facts: Facts, calls: int) -> Criterion:
     called = facts["log"].count("f")
     once = sum(count == 1 for count in runs)
     if any(count > 1 for count in runs):
-        message = (
-            "some steps ran twice: `.item()` (and float(), and `if`) of a pending result runs it"
-            " and keeps nothing, so settle runs it again. Wait with settle, read nothing"
-        )
+        message = SAYS["read-and-settled"]
     elif reads:
-        message = (
-            "a read is no wait for the step: it runs what that one value needs, and the update of"
-            " the weights is left for later. Wait with settle"
-        )
+        message = SAYS["read-in-place-of-settled"]
     elif called < calls and sum(runs) == called:
         message = "all that were called ran: call the missing ones"
     else:
-        message = (
-            "some steps never ran: nobody held the result when settle came, and what nobody holds"
-            " is not computed. Give it a name until then"
-        )
+        message = SAYS["dropped"]
     passed = once == len(runs) and not reads
     return criterion("each step ran once", 2, passed, f"{once} of {len(runs)}", "all", message)
 
@@ -128,8 +120,7 @@ def _first(case: Facts, facts: Facts) -> Criterion:
     before = log[: log.index("f")] if "f" in log else log
     if not re.search(r"sc+$", before):
         message = (
-            "work from before is in the queue when the first call is timed. Settle, then start the"
-            " clock"
+            SAYS["busy-at-first"]
             if "c" in before
             else "the clock is not read before the first call: it is the one that compiles"
         )
@@ -142,9 +133,7 @@ def _first(case: Facts, facts: Facts) -> Criterion:
     return _number("first_s", 2, said, right, "the first call", message)
 
 
-_ENQUEUED = (
-    "this is the time to record a step: the device has not begun. Stop the clock after settle"
-)
+_ENQUEUED = SAYS["no-wait"]
 
 
 def _median(case: Facts, facts: Facts) -> Criterion:
@@ -153,8 +142,7 @@ def _median(case: Facts, facts: Facts) -> Criterion:
     said = (facts["items"] or [None, None])[1]
     message = next(
         (text for text, compute in _known(ticks, samples, case) if _is(said, compute())),
-        "the samples are not one step from settle to settle each: is the device idle when one"
-        " starts, and done when it ends?",
+        SAYS["one-loop-for-all"],
     )
     if facts["log"].count("f") < len(ticks):
         message = "these are other samples than those that were asked for: calls are missing"
@@ -170,29 +158,27 @@ def _known(
     return [
         (_ENQUEUED, lambda: case["record_ticks"]),
         (
-            "this is the mean: one call that compiles late moves it",
+            SAYS["the-mean"],
             lambda: statistics.fmean(samples),
         ),
-        ("this is the fastest sample: quote what is usual", lambda: min(samples)),
+        (SAYS["the-fastest"], lambda: min(samples)),
         ("this is the slowest sample: quote what is usual", lambda: max(samples)),
         (
-            "this is one of the two samples in the middle: with an even number of samples the"
-            " median is their mean, as in statistics.median",
+            SAYS["the-lower-one"],
             lambda: statistics.median_low(samples),
         ),
         (
-            "this is one of the two samples in the middle: with an even number of samples the"
-            " median is their mean, as in statistics.median",
+            SAYS["the-lower-one"],
             lambda: statistics.median_high(samples),
         ),
         (
-            "the first call is among the samples: it compiles",
+            SAYS["the-first-among-the-samples"],
             lambda: statistics.median([ticks[0], *samples]),
         ),
-        ("the warm-up calls are among the samples", lambda: statistics.median(ticks[1:])),
-        ("the warm-up calls are among the samples", lambda: statistics.median(ticks)),
+        (SAYS["the-warm-up-among-the-samples"], lambda: statistics.median(ticks[1:])),
+        (SAYS["the-warm-up-among-the-samples"], lambda: statistics.median(ticks)),
         ("this is the mean of all calls", lambda: statistics.fmean(ticks)),
-        ("these are milliseconds", lambda: statistics.median(samples) * 1e3),
+        (SAYS["milliseconds"], lambda: statistics.median(samples) * 1e3),
     ]
 
 

@@ -14,7 +14,8 @@ KINDS = {
 }
 """Names of events in a trace of torch_xla on the CPU, and what they are spent on. "step", "next
 batch" and "record" are names that the training loop gives; all others lie inside of these. (A graph
-of a few operations runs without an event of its own; `utils.training.traces` goes by the device's threads.)
+of a few operations runs without an event of its own; `utils.training.traces` goes by the device's
+threads.)
 """
 
 ORDER = ("execute", "compile", "transfer", "data", "trace")

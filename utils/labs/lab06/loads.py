@@ -2,9 +2,12 @@
 
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.training.loading import Waits
+
+SAYS = says("lab06")
 
 LIMIT = 0.10
 """The largest share of waiting. A loader that keeps to the rules has less than 6 % in the cases
@@ -63,10 +66,7 @@ def judge_load(case: Facts, facts: Facts) -> list[Criterion]:
     # Who waits for no batch that make made keeps every limit, and has shown nothing.
     nothing = -1 in run["got"] or len(run["got"]) < case["count"] // 2
     if nothing or run["in_consumer"] == run["begun"]:
-        message = first.message or (
-            "every batch was made in the thread of the training loop, while it waited: nothing is"
-            " fixed yet. Call make in threads of its own"
-        )
+        message = first.message or (SAYS["the-given-one"])
         return [not_judged(first, message), *map(not_judged, rows)]
     return [first, *rows]
 
@@ -76,31 +76,21 @@ def _order(case: Facts, facts: Facts) -> Criterion:
     got = run["got"]
     message = ""
     if facts["kind"] in ("None", "a function"):
-        message = f"`load` returned {facts['kind']}: yield the batches, or return an iterator"
+        message = SAYS["does-nothing"].format(kind=facts["kind"])
     elif run["stuck"] or facts["stopped"]:
-        message = (
-            f"after {_batches(len(got))} the loop waited for"
-            " ever, and no batch was being made: does a worker wait for a place that only the loop"
-            " can free, or the loop for a batch that nobody was told to make?"
-        )
+        message = SAYS["for-ever"].format(batches=_batches(len(got)))
     elif -1 in got:
-        message = "yield what make returned, as it is"
+        message = SAYS["changed-batches"]
     elif sorted(got) != sorted(set(got)):
-        message = "some batches came twice: each number is to be given to one worker only"
+        message = SAYS["without-end"]
     elif len(got) < count and got == list(range(len(got))) and not run["ended"]:
         message = f"the loop got {len(got)} of {count} batches, and then nothing"
     elif sorted(got) != list(range(count)):
-        message = (
-            f"the loop got {len(set(got))} of {count} batches: which are lost at the end, when"
-            " there is nothing more to begin?"
-        )
+        message = SAYS["the-last-are-lost"].format(len=len(set(got)), count=count)
     elif got != list(range(count)):
-        message = (
-            "batches came in the order in which they were ready. Training has to see them in the"
-            " same order each time: wait for number k before k + 1, however late it is"
-        )
+        message = SAYS["as-they-are-ready"]
     elif run["twice"]:
-        message = f"{_batches(run['twice'])} made twice: that is work for nothing"
+        message = SAYS["made-anew"].format(batches=_batches(run["twice"]))
     passed = got == list(range(count)) and run["ended"] and not run["twice"] and not run["stuck"]
     mixed = ", not in order" * (got != list(range(len(got))))
     endless = ", waiting for another" * (not mixed and len(got) >= count and not run["ended"])
@@ -121,17 +111,12 @@ def _wait_share(case: Facts, facts: Facts) -> Criterion:
     together, most = facts["run"]["most_together"], min(case["workers"], case["ahead"])
     if together < most:
         message = (
-            f"at most {_batches(together)} was being made at a"
-            f" time, where {most} may be. One thread is as slow as the loop was: start `workers`"
-            " of them"
+            SAYS["one-thread"].format(batches=_batches(together), most=most)
             if together == 1
             else f"at most {together} batches were being made at a time, where {most} may be"
         )
     else:
-        message = (
-            "workers stand still while the loop works: as soon as a batch is handed over, before"
-            " the step and not after it, the next may be begun"
-        )
+        message = SAYS["next-after-the-step"]
     return criterion("wait share", 3, record.share <= LIMIT, measured, target, message)
 
 
@@ -140,15 +125,9 @@ def _limits(case: Facts, facts: Facts) -> list[Criterion]:
     ahead = max(run["most_ahead"], early["begun"] - len(early["taken"]))
     workers = run["most_together"]
     if ahead > case["ahead"] + case["workers"]:
-        message = (
-            "nothing holds the workers back: a data set that does not fit into memory ends the"
-            " run. Begin a batch only when fewer than `ahead` are begun and not handed over"
-        )
+        message = SAYS["map"]
     else:
-        message = (
-            "a batch counts from the moment that it is begun. A queue of `ahead` places bounds"
-            " what is ready, and each worker holds one more that it makes, or cannot put down"
-        )
+        message = SAYS["one-too-many"]
     return [
         criterion(
             "batches ahead",
@@ -164,7 +143,7 @@ def _limits(case: Facts, facts: Facts) -> list[Criterion]:
             workers <= case["workers"],
             str(workers),
             f"at most {case['workers']}",
-            "`workers` says how many threads there are: each takes a core, or a place at the disk",
+            SAYS["a-thread-for-each-place"],
         ),
     ]
 
@@ -178,23 +157,19 @@ def _endings(case: Facts, facts: Facts) -> list[Criterion]:
     fails = facts["fails"] or {"raised": "as it was", "got": None, "left": 0}
     arrived = fails["raised"] == "as it was" and fails["got"] in (None, _upto(case["fails"]))
     if fails["raised"] == "as it was":
-        message = (
-            f"the error came after {_batches(len(fails['got'] or []))}, and"
-            f" {case['fails']} could be made before it: raise it where its batch would be"
+        message = SAYS["errors-at-once"].format(
+            batches=_batches(len(fails["got"] or [])), fails=case["fails"]
         )
     elif fails["raised"]:
-        message = "another error came out than make raised: raise that one, or raise from it"
+        message = SAYS["another-error"]
     else:
-        message = (
-            "make raised an error, and the loop saw nothing of it: it waited, or trained without"
-            " that batch. Carry the error to the loop and raise it there"
-        )
+        message = SAYS["errors-are-skipped"]
     left = max(facts["left"], early["left"], fails["left"])
     which = [
         text
         for text, count in (
             ("after the last batch", facts["left"]),
-            ("when the loop breaks off and closes the loader", early["left"]),
+            (SAYS["threads-that-stay"], early["left"]),
             ("after an error", fails["left"]),
         )
         if count

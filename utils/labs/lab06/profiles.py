@@ -4,10 +4,13 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab06.examples import KINDS, ORDER
 from utils.labs.lab06.tapes import HOST, SECOND, Events, draw
+
+SAYS = says("lab06")
 
 WEIGHTS = {"execute": 2, "compile": 1, "transfer": 1, "data": 1, "trace": 1}
 BOTTLENECK = 2
@@ -166,14 +169,8 @@ _UNSORTED = (
     "this is not the time from the first step to the end of the last: the list is in no order, so"
     " look for the smallest begin and the largest end"
 )
-_DOUBLE = (
-    "durations are added up, and events lie inside of others and beside them on other threads: a"
-    " moment counts once"
-)
-_ORDER_LOST = (
-    "a moment that several kinds cover counts as the first of the order: while the device executes,"
-    " whatever the host does costs nothing"
-)
+_DOUBLE = SAYS["sums"]
+_ORDER_LOST = SAYS["each-kind-alone"]
 WAYS: list[tuple[str, Callable[[Events], dict[str, float]]]] = [
     (_DOUBLE, _sums_over_window),
     (_DOUBLE, _sums_unclipped),
@@ -183,17 +180,15 @@ WAYS: list[tuple[str, Callable[[Events], dict[str, float]]]] = [
     (_ORDER_LOST, _in_order(ORDER[::-1])),
     (_ORDER_LOST, _in_order((*ORDER[1:], "execute"))),
     (
-        "what lies before the first step and after the last one is no part of it, and an event that"
-        " reaches across these borders counts up to them",
+        SAYS["the-whole-file"],
         _whole_file,
     ),
     (
-        "the whole is the time from the first step to the end of the last, with moments that no"
-        " event of the table covers",
+        SAYS["shares-of-what-is-covered"],
         _of_covered,
     ),
-    ("the device has two threads: it executes while either of them does", _one_thread),
-    ("the device executes in threads of its own: look at all threads", _host_only),
+    (SAYS["one-thread-of-the-device"], _one_thread),
+    (SAYS["the-host-only"], _host_only),
     (
         "the whole reaches from the first step to the end of the last: the time between two steps"
         " belongs to it",
@@ -202,11 +197,11 @@ WAYS: list[tuple[str, Callable[[Events], dict[str, float]]]] = [
     (_UNSORTED, _listed_steps(-1)),
     (_UNSORTED, _listed_steps(0)),
     (
-        "these are percent: return shares from 0 to 1",
+        SAYS["percent"],
         lambda events: {kind: 100 * share for kind, share in right_shares(events).items()},
     ),
     (
-        "these are microseconds: return shares of the whole",
+        SAYS["microseconds"],
         lambda events: _covered(events, ORDER, _window(events)),
     ),
 ]
@@ -217,10 +212,7 @@ def judge_profiles(case: Facts, facts: Facts) -> list[Criterion]:
     rows = [_share(kind, weight, said) for kind, weight in WEIGHTS.items()]
     rows.append(_bottleneck(said))
     if missing := [each for each in facts["said"] if isinstance(each, str)]:
-        message = (
-            f"`read_profile` returned {missing[0]}: return a dict with the shares of"
-            f" {', '.join(ORDER)}, and the bottleneck"
-        )
+        message = SAYS["does-nothing-4"].format(value=missing[0], ORDER=", ".join(ORDER))
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     return rows
 
@@ -235,7 +227,9 @@ def _share(kind: str, weight: int, said: list[tuple[Events, Any]]) -> Criterion:
     events, first = off[0]
     share = first["shares"][kind]
     if isinstance(share, str):
-        return criterion(kind, weight, False, share, target, f"{kind} is {share}: return a number")
+        return criterion(
+            kind, weight, False, share, target, SAYS["text-2"].format(kind=kind, share=share)
+        )
     scored = [
         (sum(_near(s["shares"][k], way(e)[k]) for e, s in off for k in ORDER), text, way)
         for text, way in WAYS
@@ -262,14 +256,14 @@ def _bottleneck(said: list[tuple[Events, Any]]) -> Criterion:
         if named == largest:
             continue
         if named not in ORDER:
-            message = f"the bottleneck is {named}: return one of {', '.join(ORDER)}"
+            message = SAYS["a-share-for-a-name"].format(named=named, ORDER=", ".join(ORDER))
             return criterion("bottleneck", BOTTLENECK, False, "no kind", "", message)
-        message = f"{named} is not the largest share: " + (
+        message = SAYS["the-smallest"].format(named=named) + (
             "it happens while the device executes, and is hidden by it"
             if largest == "execute"
             else "for most of the time in which the device stands still, it is something else"
             if named != "execute"
-            else "the device stands still for longer, and for one reason most of all"
+            else SAYS["always-the-device"]
         )
         return criterion("bottleneck", BOTTLENECK, False, "another", "", message)
     return criterion("bottleneck", BOTTLENECK, True, "right", "", "")

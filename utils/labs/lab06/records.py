@@ -7,9 +7,12 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.values import near
+
+SAYS = says("lab06")
 
 WARM_UP = 3
 MOST = 0.25
@@ -149,7 +152,7 @@ def _wrong_numbers(record: Facts, cause: str) -> list[tuple[str, float]]:
         graphs = [each for step in record["graph_nodes"] for each in step]
         return [
             (_WARM, graphs[-1] / graphs[0]),
-            ("last over first, not the other way round", 1 / right),
+            (SAYS["first-over-last"], 1 / right),
             ("this is the difference: how many times as large is the last?",
              graphs[-1] - graphs[0]),
             ("this is the number of nodes: how many times as large is the last?", graphs[-1]),
@@ -158,7 +161,7 @@ def _wrong_numbers(record: Facts, cause: str) -> list[tuple[str, float]]:
         waits, works = sum(record["wait_ms"]), sum(record["work_ms"])
         return [
             (_WARM, waits / (waits + works)),
-            ("this is the wait over the work: its share is of both together", right / (1 - right)),
+            (SAYS["wait-over-work"], right / (1 - right)),
             ("this is percent: the share lies between 0 and 1", 100 * right),
             ("this is the share of the work: how much is waiting?", 1 - right),
         ]
@@ -169,12 +172,12 @@ def _wrong_numbers(record: Facts, cause: str) -> list[tuple[str, float]]:
     found = [
         (_WARM, whole / steps),
         (_WARM, whole / after),
-        ("this is per step of all, with counts after the warm-up only", right * after / steps),
+        (SAYS["rates-over-all-steps"], right * after / steps),
         (_SINCE, ever / after),
         (_SINCE, ever / steps),
         (_SINCE, ever),
-        ("this is the total: give it per step", right * after),
-        ("this is the total: give it per step", whole),
+        (SAYS["totals"], right * after),
+        (SAYS["totals"], whole),
     ]
     if cause == "fallback":
         known = _counted(record, READ)
@@ -185,12 +188,9 @@ def _wrong_numbers(record: Facts, cause: str) -> list[tuple[str, float]]:
     return found
 
 
-_WARM = "the first three steps are warm-up: leave them out, of the counts and of the steps"
-_SINCE = (
-    "counters count since the process began, with what ran before this program: take the difference"
-    " of two snapshots"
-)
-_NO_FALLBACK = f"{READ} is `.item()`, a read: it is no operator that the device lacks"
+_WARM = SAYS["since-the-start"]
+_SINCE = SAYS["counters-as-they-stand"]
+_NO_FALLBACK = SAYS["reads-are-fallbacks"].format(READ=READ)
 
 
 def judge_diagnoses(case: Facts, facts: Facts) -> list[Criterion]:
@@ -198,21 +198,23 @@ def judge_diagnoses(case: Facts, facts: Facts) -> list[Criterion]:
     rows = [_causes(name, weight, kinds, said) for name, (weight, kinds) in GROUPS.items()]
     rows.append(_numbers(said))
     if strange := [each for each in facts["said"] if isinstance(each, str)]:
-        message = f'`diagnose` returned {strange[0]}: return a dict with "cause" and "number"'
+        message = SAYS["does-nothing-5"].format(value=strange[0])
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     if len({each["cause"] for each in facts["said"]}) == 1:
         # The same of all is right of some by chance.
         kinds = {right_diagnosis(record)[0] for record in case["records"]}
         if len(kinds) > 1:
             record, answer = next((r, s) for r, s in said if s["cause"] != right_diagnosis(r)[0])
-            message = f"{_reason(record, answer['cause'])}. The same was said of every record"
+            message = SAYS["always-recompiles"].format(reason=_reason(record, answer["cause"]))
             return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     return rows
 
 
 def _named(cause: str) -> str:
     return (
-        f'"{cause}"' if cause in (*CAUSES, HEALTHY) else f"{cause}, which is no cause of the table,"
+        f'"{cause}"'
+        if cause in (*CAUSES, HEALTHY)
+        else SAYS["names-of-its-own"].format(cause=cause)
     )
 
 
@@ -244,10 +246,7 @@ def _reason(record: Facts, cause: str) -> str:
         why = _SINCE if _operators(record) else _NO_FALLBACK
         return f"no operator ran on the host after the warm-up. {why}"
     if right == "no marker":
-        return (
-            f'"{cause}" is what follows: nothing ends a step, so each graph holds the steps before,'
-            " and is another one"
-        )
+        return SAYS["compiles-first"].format(cause=cause)
     if right == "fallback":
         return (
             f'"{cause}" is what follows: an operator runs on the host, which cuts the graph, and'
@@ -260,10 +259,7 @@ def _reason(record: Facts, cause: str) -> str:
         )
     if found[cause] == 0:
         return f'"{cause}" was said, and nothing of it happens after the warm-up'
-    return (
-        f'"{cause}" was said, at {found[cause]:.2g} per step after the warm-up: more than'
-        f" {MOST} would be a fault"
-    )
+    return SAYS["any-at-all"].format(cause=cause, value=found[cause], MOST=MOST)
 
 
 def _numbers(said: list[tuple[Facts, Any]]) -> Criterion:
@@ -276,7 +272,7 @@ def _numbers(said: list[tuple[Facts, Any]]) -> Criterion:
         cause, _ = right_diagnosis(record)
         number = answer["number"]
         if cause == HEALTHY:
-            message = "nothing shows that a program is healthy: give None"
+            message = SAYS["a-number-for-health"]
         elif not isinstance(number, int | float):
             message = f"the number for {cause} is {number}: give a number"
         else:

@@ -4,9 +4,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.training.loading import predict
+
+SAYS = says("lab06")
 
 Waits = list[float]
 GROUPS = {
@@ -93,48 +96,46 @@ def another_way(
 
 WAYS: list[tuple[str, Callable[[Facts], Any]]] = [
     (
-        "the workers load on without end here: a batch is ordered only when batch"
-        " i - workers · prefetch is taken",
+        SAYS["no-bound"],
         lambda p: another_way(p, ahead=lambda workers, prefetch: 10**9 * (workers > 0)),
     ),
     (
-        "`prefetch` is for each worker: workers · prefetch batches are ordered at a time",
+        SAYS["prefetch-in-all"],
         lambda p: another_way(p, ahead=lambda workers, prefetch: prefetch * (workers > 0)),
     ),
     (
-        "batch i belongs to worker i modulo `workers`, even if another is free sooner",
+        SAYS["whoever-is-free"],
         lambda p: another_way(p, free=True),
     ),
     (
-        "a batch orders the next one when it is taken, before the loop works on it",
+        SAYS["ordered-after-the-work"],
         lambda p: another_way(p, ordered_at="done"),
     ),
     (
-        "a wait delays all that comes after it: the loop asks for the next batch later",
+        SAYS["waits-delay-nothing"],
         lambda p: another_way(p, shifted=False),
     ),
     (
-        "the loader does not stand still while the loop works: this is a loop without workers",
+        SAYS["always-without-workers"],
         lambda p: [float(each) for each in p["load_ms"]],
     ),
     (
-        "with 0 workers the loop loads each batch itself, when it asks for it",
+        SAYS["workers-when-there-are-none"],
         lambda p: another_way({**p, "workers": max(1, p["workers"])}),
     ),
     (
-        "this is one worker: `workers` of them load side by side",
+        SAYS["one-worker-for-all"],
         lambda p: another_way({**p, "workers": 1}, ahead=lambda *_: p["workers"] * p["prefetch"]),
     ),
     (
-        "what counts is the wait before each batch: the load that is not hidden, and not less"
-        " than 0",
+        SAYS["load-less-work"],
         lambda p: _unbounded(p),
     ),
     (
-        "the first batch is waited for, too: nothing was loaded ahead of it",
+        SAYS["the-first-is-free"],
         lambda p: [0.0, *right_waits(p)[1:]],
     ),
-    ("these are seconds: return milliseconds", lambda p: [w / 1000 for w in right_waits(p)]),
+    (SAYS["seconds"], lambda p: [w / 1000 for w in right_waits(p)]),
 ]
 
 
@@ -153,13 +154,13 @@ def judge_waits(case: Facts, facts: Facts) -> list[Criterion]:
     shapeless = [row for row in facts["said"] if row["items"] is None]
     if len(shapeless) == len(said):
         kind = shapeless[0]["kind"]
-        message = f"`predict_waits` returned {kind}: return a list of numbers, one per batch"
+        message = SAYS["the-total"].format(kind=kind)
         rows = [criterion(n, w, False, kind, "", "") for n, w in GROUPS.items()]
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     if not any(any(row["items"] or []) for row in facts["said"]):
         # No wait at all is no prediction, though a pipeline may happen to have hardly any.
         rows = [criterion(n, w, False, "0", "", "") for n, w in GROUPS.items()]
-        message = "no batch is waited for, it says: not even the first, of which nothing is loaded"
+        message = SAYS["nothing-is-waited-for"]
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     return [
         _group(name, weight, [(p, s) for p, s in said if p in asked[name]])
@@ -175,9 +176,9 @@ def _group(name: str, weight: int, rows: list[tuple[Facts, Facts]]) -> Criterion
     pipeline, items, kind = wrong[0]
     count = len(pipeline["load_ms"])
     if items is None or len(items) != count:
-        message = f"`predict_waits` returned {kind}: return a list of {count}, one wait per batch"
+        message = SAYS["one-less"].format(kind=kind, count=count)
     elif strange := [each for each in items if isinstance(each, str)]:
-        message = f"a wait is {strange[0]}: return numbers, in milliseconds"
+        message = SAYS["text"].format(value=strange[0])
     else:
         known = [
             (sum(_same(i, way(p)) for p, i, _ in wrong), text)

@@ -2,8 +2,11 @@
 
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
+
+SAYS = says("lab07")
 
 TOLERANCE = 1e-4
 """How far an output may lie from float64, relative to the largest. Float32 sums of some hundred
@@ -45,7 +48,7 @@ def judge_annotated(case: Facts, facts: Facts) -> list[Criterion]:
         right,
         "equal" if right else "nan" if off is None else f"off by {off:.2g}",
         f"within {TOLERANCE:g}",
-        "marking changes where values lie, not what they are: something else was changed",
+        SAYS["another-model"],
     )
     memory = _memory(case, facts)
     found = facts["collectives"]
@@ -85,17 +88,15 @@ def _memory(case: Facts, facts: Facts) -> Criterion:
         held = facts["shards"][name]
         shares.append(rows * columns / max(held[0] * held[1], 1))
     texts = {
-        "first": "model[0].weight is whole on every device",
-        "second": "model[2].weight is whole on every device",
+        "first": SAYS["does-nothing"],
+        "second": SAYS["the-second-weight-left-whole"],
     }
     wrong = [text for text, share in zip(texts.values(), shares, strict=True) if share < parts]
     message = f"{' and '.join(wrong)}: mark it along the axis 'model'"
     if wrong and any(1 < share < parts for share in shares):
         message = "a weight is divided, but not among all devices of the axis 'model'"
     if not wrong and any(share > parts for share in shares):
-        message = (
-            "a weight is divided along 'data', too: devices with other rows need the same weights"
-        )
+        message = SAYS["both-axes-for-a-weight"]
     measured = " and ".join(f"1/{share:g}" for share in shares)
     passed = all(share == parts for share in shares)
     return criterion("weights on a device", 3, passed, measured, target, message)
@@ -108,10 +109,7 @@ def _listed(found: list) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
 
 
-_ROWS_THEN_COLUMNS = (
-    "the first weight is divided along its inputs, so each device has partial sums of all hidden"
-    " values, and these are reduced: divide it along its outputs"
-)
+_ROWS_THEN_COLUMNS = SAYS["rows-then-columns"]
 
 
 def _why_not_one(case: Facts, facts: Facts) -> str:
@@ -124,33 +122,21 @@ def _why_not_one(case: Facts, facts: Facts) -> str:
     if not found:
         return "nothing is sent: then no device needs what another one holds"
     if by_outputs["first"] and by_outputs["second"]:
-        return (
-            "both weights are divided along their outputs: the second needs all of the hidden"
-            " values, which are gathered. Divide it along what it sums over"
-        )
+        return SAYS["both-by-outputs"]
     if not by_outputs["first"] and by_outputs["second"]:
         return _ROWS_THEN_COLUMNS
     if not by_outputs["first"]:
-        return (
-            f"{_listed(found)}: both weights are divided along their inputs, and the first result"
-            " does not lie as the second needs it"
-        )
+        return SAYS["both-by-inputs"].format(listed=_listed(found))
     if "collective-permute" in kinds:
         return "a tensor lies on one axis of the mesh and is needed on the other, so it is moved"
     if shards["x"][1] < sizes["inputs"]:
-        return "x is divided along its features: each device needs all of them, of its rows"
-    return (
-        f"{_listed(found)}: the weights lie well; what else is marked, and along which axis?"
-        " x has to lie along 'data' or be whole"
-    )
+        return SAYS["features-of-x-divided"]
+    return SAYS["x-along-model"].format(listed=_listed(found))
 
 
 def _why_not_small(case: Facts, facts: Facts) -> str:
     if facts["shards"]["first"][0] == case["sizes"]["hidden"]:
         return _ROWS_THEN_COLUMNS
     if case["mesh"][0] > 1 and facts["shards"]["x"][0] == case["sizes"]["rows"]:
-        return (
-            "every device works on all rows: mark x along the axis 'data', and each group of"
-            " devices reduces its own"
-        )
+        return SAYS["all-rows-on-every-device"]
     return f"{times(len(facts['collectives']), 'collective')}, but larger than the output needs"

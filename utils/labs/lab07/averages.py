@@ -3,10 +3,13 @@
 import random
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.lab07.ranks import data
 from utils.labs.truth import loss_and_gradients
+
+SAYS = says("lab07")
 
 ROUGH = 3e-2
 """How far a gradient may lie from the right one, relative to the largest, to be the right average:
@@ -87,16 +90,14 @@ def ways(case: Facts, local: Local) -> list[tuple[str, list[float]]]:
     samples = case["samples"]
     ones, ranks, total = [1] * len(samples), len(samples), sum(samples)
     busy = sum(map(bool, samples))
-    plain = (
-        "each rank's gradient is a mean over its own samples: ranks with more samples count more"
-    )
+    plain = SAYS["the-mean-over-ranks"]
     return [
         (plain, _weighted(local, ones, ranks)),
         (plain, _weighted(local, ones, busy)),
-        ("this is a sum over ranks, not a mean over samples", _weighted(local, ones, 1)),
-        ("this is a sum over samples: divide by how many all ranks have together",
+        (SAYS["a-sum-over-ranks"], _weighted(local, ones, 1)),
+        (SAYS["a-sum-over-samples"],
          _weighted(local, samples, 1)),
-        ("weighted by samples, then divided by the ranks: divide by all samples instead",
+        (SAYS["divided-by-the-ranks"],
          _weighted(local, samples, ranks)),
         ("weighted by samples, then divided by the ranks that have some: divide by all samples",
          _weighted(local, samples, busy)),
@@ -128,9 +129,7 @@ def judge_average(case: Facts, facts: Facts) -> list[Criterion]:
         few and rounds > 0,
         str(rounds),
         f"at most {PARAMETERS + 1}",
-        "one for each parameter and one for the samples are enough: each costs its latency"
-        if rounds
-        else "",
+        SAYS["a-reduce-too-many"] if rounds else "",
     )
     return [part, average, fine, calls if met else not_judged(calls)]
 
@@ -145,22 +144,21 @@ def _part(case: Facts, facts: Facts) -> tuple[bool, str, str, str]:
     """passed, measured, target and message of whether all ranks met."""
     problem, target = facts["problem"], "all, each time"
     if not problem:
-        message = "no rank called all_reduce: without it each knows its own gradients only"
+        message = SAYS["nothing-reduced"]
         # What came back says more, if it is nothing.
         if not isinstance(facts["returned"][0], list):
             message = ""
         return facts["rounds"] > 0, times(facts["rounds"], "round"), target, message
     if problem["kind"] == "mismatch":
         (first, one), (second, two) = problem["shapes"]
-        message = (
-            f"rank 0 brings {one} {first} and rank {problem['rank']} {two} {second} to the same"
-            " all-reduce: all ranks bring the same shapes and formats in the same order"
+        message = SAYS["formats-differ"].format(
+            one=one, first=first, rank=problem["rank"], two=two, second=second
         )
         return False, "mismatch", target, message
     ended, waiting = problem["ended"], problem["waiting"]
     empty = [rank for rank in ended if not case["samples"][rank]]
     why = (
-        f"rank {empty[0]} has no samples and left: it has to bring zeros to every all-reduce"
+        SAYS["leaves-early"].format(value=empty[0])
         if empty
         else "each rank has to call it equally often"
     )
@@ -184,10 +182,11 @@ def _averages(case: Facts, facts: Facts) -> tuple[Criterion, Criterion]:
     farthest, worst = -1.0, 0
     flat: list[Any] = []
     for rank, returned in enumerate(facts["returned"]):
-        asked = f"return a list of {PARAMETERS} float32 tensors, one per parameter"
+        asked = SAYS["one-tensor"].format(PARAMETERS=PARAMETERS)
         if not isinstance(returned, list):
             return both(
-                returned.partition(" with ")[0], f"`average_gradients` returned {returned}: {asked}"
+                returned.partition(" with ")[0],
+                SAYS["does-nothing-3"].format(returned=returned, asked=asked),
             )
         if [len(each) for each in returned] != sizes:
             found = ", ".join(str(len(each)) for each in returned)
@@ -205,15 +204,14 @@ def _averages(case: Facts, facts: Facts) -> tuple[Criterion, Criterion]:
         known = [text for text, way in ways(case, local) if distance(flat[worst], way) <= FINE]
         own = local[worst]
         if own is not None and distance(flat[worst], own) <= FINE:
-            known = [f"rank {worst} returned its own gradients: return those of all ranks"]
+            known = [SAYS["its-own-gradients"].format(worst=worst)]
         if any(distance(each, flat[0]) > FINE for each in flat):
             known += ["ranks return different averages: after a step their weights would differ"]
         text = [*known, "weight each rank's gradient by its samples, and divide by all samples"][0]
         return both(f"off by {farthest:.2g}", text)
     average = criterion(names[0], 3, True, "equal", targets[0], "")
     text = (
-        "the sum was rounded to bfloat16 at every addition: make it float32 before it is weighted"
-        " and reduced, and keep it so"
+        SAYS["summed-in-bfloat16"]
         if case["dtype"] == "bfloat16"
         else "this is less than float32 can do: which format is summed in?"
     )

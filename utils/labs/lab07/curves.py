@@ -2,6 +2,7 @@
 
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.lab07.scaling import (
@@ -14,6 +15,8 @@ from utils.labs.lab07.scaling import (
     ways,
 )
 from utils.labs.values import near
+
+SAYS = says("lab07")
 
 TOLERANCE = 1e-6
 MISLEADING = ("weak scaling", "batch grown", "baseline")
@@ -112,27 +115,24 @@ def _seen(cause: str, curve: Facts) -> str:
     """What in a curve shows its cause."""
     first, last = curve["rows"][0], curve["rows"][-1]
     if cause == "weak scaling":
-        return (
-            f"the claim is about one step, and samples_per_step goes from"
-            f" {first['samples_per_step']} to {last['samples_per_step']}"
+        return SAYS["claims-believed"].format(
+            samples_per_step=first["samples_per_step"], samples_per_step_2=last["samples_per_step"]
         )
     if cause == "batch grown":
-        return (
-            "the claim is about training, and samples_to_target goes from"
-            f" {first['samples_to_target']} to {last['samples_to_target']}"
+        return SAYS["samples-believed"].format(
+            samples_to_target=first["samples_to_target"],
+            samples_to_target_2=last["samples_to_target"],
         )
     if cause == "baseline":
-        return (
-            f"a sample takes {chip_seconds(first):.3g} chip-seconds of compute in the first row and"
-            f" {chip_seconds(last):.3g} in the last: compare with the same program"
+        return SAYS["first-rows-believed"].format(
+            chip_seconds=chip_seconds(first), chip_seconds_2=chip_seconds(last)
         )
     if cause == "none":
-        return (
-            f"chips are {last['chips'] / first['chips']:g} times as many, claimed is"
-            f" {last['claimed_speedup']:.3g}: that is 0.9 of it or more"
+        return SAYS["always-something"].format(
+            value=last["chips"] / first["chips"], claimed_speedup=last["claimed_speedup"]
         )
     lost = ", ".join(f"{each} {value:.3g} s" for each, value in losses(last).items())
-    return f"in the last row a step of {last['step_s']:.3g} s loses most to something else: {lost}"
+    return SAYS["the-slowest-chip"].format(step_s=last["step_s"], lost=lost)
 
 
 def _no_alarm(cause: str, curve: Facts) -> str:
@@ -140,16 +140,15 @@ def _no_alarm(cause: str, curve: Facts) -> str:
     first, last = curve["rows"][0], curve["rows"][-1]
     if cause == "weak scaling":
         if curve["claim"] == "training":
-            return "the claim is about training: a batch may grow, if it takes no more samples"
+            return SAYS["every-growing-batch"]
         return "samples_per_step is the same in all rows"
     if cause == "batch grown":
         if curve["claim"] == "step":
             return "the claim is about one step, not about training"
         return "samples_to_target is the same in all rows: this batch cost nothing"
     if cause == "baseline":
-        return (
-            f"a sample takes {chip_seconds(first):.3g} chip-seconds of compute in the first row and"
-            f" {chip_seconds(last):.3g} in the last: that is no unfair first row"
+        return SAYS["any-first-row"].format(
+            chip_seconds=chip_seconds(first), chip_seconds_2=chip_seconds(last)
         )
     return ""
 
@@ -159,7 +158,7 @@ def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
     strange = next((each for each in said if isinstance(each, str)), None)
     rows = (("misleading claims", 3), ("lost time", 2), ("numbers", 2))
     if strange is not None:
-        message = f"`explain` returned {strange}: return {{'cause': a name, 'number': a number}}"
+        message = SAYS["does-nothing-5"].format(strange=strange)
         first = criterion(*rows[0], False, strange.partition(" without")[0], "a dict of 2", message)
         return [first, *(not_judged(criterion(*row, False, "", "", "")) for row in rows[1:])]
     pairs = list(zip(case["curves"], said, strict=True))
@@ -202,15 +201,15 @@ def _about_cause(curve: Facts, said: Facts) -> str:
     if cause == right:
         return ""
     if cause not in CAUSES:
-        return f"{cause!r} is no name of a cause: take those of the task"
+        return SAYS["a-name-of-its-own"].format(cause=cause)
     why = _no_alarm(cause, curve) if right not in MISLEADING else ""
-    return f"{cause!r} is not the cause: {why or _seen(right, curve)}"
+    return SAYS["communication-everywhere"].format(cause=cause, value=why or _seen(right, curve))
 
 
 def _about_number(curve: Facts, said: Facts) -> str:
     value, (cause, right) = said["number"], truth(curve)
     if isinstance(value, str):
-        return f"{cause}: found {value}, return a number"
+        return SAYS["no-number"].format(cause=cause, value=value)
     if near(value, right, TOLERANCE):
         return ""
     known = [text for text, number in ways(curve, cause) if text and near(value, number, TOLERANCE)]

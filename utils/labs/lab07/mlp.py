@@ -1,7 +1,7 @@
 """A two-layer MLP on four virtual devices, and what the compiler makes of its annotations.
 
-What uses a device here runs in a process that `utils.xla.spmd.run` starts, because devices have to be
-virtual before their first use.
+What uses a device here runs in a process that `utils.xla.spmd.run` starts, because devices have to
+be virtual before their first use.
 """
 
 from collections.abc import Callable, Iterable

@@ -5,11 +5,11 @@ What needs four devices, or ranks that may wait for ever, runs in a process of i
 
 from typing import Any
 
-from utils.xla import fresh, spmd
 from utils.labs import Answer, Facts, Observer, apart, called
 from utils.labs.lab07 import mlp, ranks
 from utils.labs.lab07.layouts import LAYOUTS, MESHES
 from utils.labs.plain import describe, listed, number, text
+from utils.xla import fresh, spmd
 
 _MOST = 20
 """Items that are kept: more is wrong in any case."""

@@ -3,6 +3,7 @@
 import math
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab07.planning import (
@@ -15,6 +16,8 @@ from utils.labs.lab07.planning import (
     step,
 )
 from utils.labs.values import near
+
+SAYS = says("lab07")
 
 TOLERANCE = 1e-9
 MARGIN = 1.02
@@ -87,52 +90,51 @@ def label(question: Facts) -> str:
 
 
 _FITS: tuple[tuple[str, Facts], ...] = (
-    ("these are all that the rules allow: which of them fit into the memory?",
+    (SAYS["no-memory"],
      {"giga": float("inf")}),
-    ("the layers of one tensor group lie in one server: tensor divides chips_per_server",
+    (SAYS["across-servers"],
      {"across": True}),
-    ("each stage has as many layers as the others: pipeline divides layers", {"parts": True}),
+    (SAYS["parts-of-layers"], {"parts": True}),
     ("each replica has as many sequences as the others: data divides sequences", {"rows": True}),
-    ("weights, gradients and optimizer take 16 bytes a parameter, of which tensor and pipeline each"
-     " divide the number", {"states": "nothing"}),
+    (SAYS["parameters-whole"], {"states": "nothing"}),
     ("tensor divides the parameters, too", {"states": "pipeline"}),
     ("pipeline divides the parameters, too", {"states": "tensor"}),
-    ("each replica holds its parameters: data does not divide them", {"states": "all"}),
-    ("the weights alone do not train: 16 bytes a parameter", {"bytes": 2}),
+    (SAYS["parameters-divided-by-all"], {"states": "all"}),
+    (SAYS["weights-alone"], {"bytes": 2}),
     ("16 bytes a parameter", {"bytes": 4}),
     ("16 bytes a parameter", {"bytes": 12}),
-    ("activations take memory, too", {"no_activations": True}),
+    (SAYS["no-activations"], {"no_activations": True}),
     ("a stage has up to pipeline sequences in flight, not one", {"flight": "one"}),
     ("a stage has no more sequences in flight than there are stages", {"flight": "every"}),
     ("tensor divides the activations, too", {"whole": True}),
-    ("a stage keeps activations of its own layers only", {"stages": True}),
+    (SAYS["activations-of-all-layers"], {"stages": True}),
     ("a GB is 10^9 bytes", {"giga": 2.0**30}),
 )  # fmt: skip
 _STEPS: tuple[tuple[str, Facts], ...] = (
-    ("the bubble is missing: a pipeline fills and drains", {"bubble": "none"}),
-    ("the bubble stretches by (m + p - 1) / m, m the sequences of a replica",
+    (SAYS["no-bubble"], {"bubble": "none"}),
+    (SAYS["a-bubble-over-stages"],
      {"bubble": "stages"}),
-    ("the bubble stretches by (m + p - 1) / m, m the sequences of a replica",
+    (SAYS["a-bubble-over-stages"],
      {"bubble": "idle share"}),
     ("the bubble stretches the all-reduces of the layers, too: they lie inside of the stages",
      {"bubble": "compute"}),
-    ("a step is forward and backward: 6 FLOP a parameter and token", {"flop": 2}),
-    ("all chips compute", {"one_chip": True}),
+    (SAYS["forward-only"], {"flop": 2}),
+    (SAYS["one-chip-computes"], {"one_chip": True}),
     ("four all-reduces a layer: two forward, two backward", {"calls": 2}),
     ("four all-reduces a layer, not one", {"calls": 1}),
     ("every sequence of the replica has its all-reduces", {"once": True}),
     ("a chip has the all-reduces of its own stage only: layers / pipeline", {"stages": True}),
     ("a ring sends 2 (n - 1) / n of the bytes", {"ring": "once"}),
-    ("a ring sends 2 (n - 1) / n of the bytes: there and back", {"ring": "half"}),
-    ("a chip reduces the gradients of its own parameters only", {"gradients": "nothing"}),
+    (SAYS["there-and-not-back"], {"ring": "half"}),
+    (SAYS["gradients-of-all-parameters"], {"gradients": "nothing"}),
     ("a chip reduces the gradients of its own parameters: tensor divides them, too",
      {"gradients": "pipeline"}),
     ("a chip reduces the gradients of its own parameters: pipeline divides them, too",
      {"gradients": "tensor"}),
-    ("replicas lie in several servers: their gradients go at the rate between", {"fast": True}),
+    (SAYS["gradients-inside"], {"fast": True}),
     ("gradients take 2 bytes a parameter here", {"gradient_bytes": 4}),
-    ("the gradients are reduced, too", {"no_gradients": True}),
-    ("the all-reduces of the layers are missing", {"no_tensor": True}),
+    (SAYS["no-gradients"], {"no_gradients": True}),
+    (SAYS["no-layers"], {"no_tensor": True}),
     ("nothing overlaps here: the gradients are added", {"overlap": True}),
 )  # fmt: skip
 
@@ -142,10 +144,7 @@ def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
     strange = next((each for each in said if isinstance(each, str)), None)
     rows = (("layouts that fit", 3), ("step", 2), ("choice", 3))
     if strange is not None:
-        message = (
-            f"`choose` returned {strange}: return {{'fits': number, 'layout': {{'data': ...,"
-            " 'tensor': ..., 'pipeline': ...} or None, 'step_s': seconds or None}"
-        )
+        message = SAYS["does-nothing-4"].format(strange=strange)
         first = criterion(*rows[0], False, strange.partition(" without")[0], "a dict of 3", message)
         return [first, *(not_judged(criterion(*row, False, "", "", "")) for row in rows[1:])]
     pairs = list(zip(case["questions"], said, strict=True))
@@ -190,7 +189,7 @@ def _about_fits(question: Facts, said: Facts, known: str) -> str:
     if count == right:
         return ""
     advice = known or "compare memory and rules, layout by layout, with the task"
-    return f"{count:g} layouts are not those that fit: {advice}"
+    return SAYS["none-everywhere"].format(count=count, advice=advice)
 
 
 def _layout(said: Facts) -> Layout | str | None:
@@ -217,7 +216,7 @@ def _about_step(question: Facts, said: Facts) -> str:
     if near(seconds, right, TOLERANCE):
         return ""
     known = [text for text, rules in _STEPS if near(seconds, step(question, layout, **rules), 1e-9)]
-    advice = f"{seconds:.4g} s are not what the formulas give for data {layout[0]}, tensor"
+    advice = SAYS["milliseconds"].format(seconds=seconds, value=layout[0])
     advice += f" {layout[1]}, pipeline {layout[2]}"
     return [*known, advice][0]
 
@@ -235,4 +234,4 @@ def _about_choice(question: Facts, said: Facts) -> str:
         return f"{named} is not allowed: which rule of the task does it break?"
     if right is None or layout not in fit(question):
         return f"{named} needs {memory_gb(question, layout):.3g} GB a chip, and does not fit"
-    return f"{named} takes {step(question, layout):.4g} s a step: another one that fits is faster"
+    return SAYS["the-slowest"].format(named=named, step=step(question, layout))

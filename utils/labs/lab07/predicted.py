@@ -3,9 +3,12 @@
 import random
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
 from utils.labs.lab07.annotated import FLOAT32
+
+SAYS = says("lab07")
 
 WEIGHTS = {"A": 2, "B": 1, "C": 1, "D": 2, "E": 2}
 
@@ -55,23 +58,19 @@ def expected(sizes: dict[str, int]) -> dict[str, tuple[str, int, float]]:
 
 
 _KIND = {
-    "A": "each device has gradients of its own rows, and all need their sum",
-    "B": "each device computes some of the hidden values, whole ones: what does the second layer"
-    " need of them, a sum or all of them side by side?",
-    "C": "each device multiplies some of the inputs, so what it has are parts of a sum",
-    "D": "the rows stay where they are; what a device lacks for its own rows are the other parts of"
-    " the weights",
+    "A": SAYS["nothing-is-sent"],
+    "B": SAYS["a-sum-of-columns"],
+    "C": SAYS["parts-gathered"],
+    "D": SAYS["nothing-in-d"],
     "E": "sums are missing twice: of the outputs among the devices of 'model', of the gradients"
     " among those of 'data'",
 }
 _NUMBER = {
-    "A": "which tensors have a sum over rows in them? Each gets a collective of its own, and the"
-    " gradients are not all",
+    "A": SAYS["no-loss-in-the-number"],
     "B": "only one of the layers needs what lies on other devices",
     "C": "after the sum every device has all hidden values, and the second layer needs no more",
-    "D": "a collective for each tensor that is divided and needed whole",
-    "E": "one in the forward pass; then one for each tensor with a sum over rows in it: the loss"
-    " has one, too",
+    "D": SAYS["one-weight"],
+    "E": SAYS["no-forward-pass"],
 }
 
 
@@ -81,49 +80,49 @@ def ways(name: str, sizes: dict[str, int]) -> list[tuple[str, float]]:
     right = expected(sizes)[name][2]
     w1, b1, w2, b2 = parts(sizes)
     halves = parts(sizes, 2)
-    loss = "the loss is a mean over all rows: it is reduced with the gradients"
-    bias = "biases have gradients, too"
+    loss = SAYS["no-loss"]
+    bias = SAYS["no-biases"]
     own = {
         "A": [
             (loss, sum(parts(sizes))),
             (bias, w1 + w2 + 1),
             (bias, w1 + w2),
-            ("gradients are as large as the weights, whatever the number of rows",
+            (SAYS["gradients-of-each-row"],
              rows * outputs),
             ("each device has gradients for all weights, of its own rows: none is divided",
              sum(parts(sizes)) / 4 + 1),
         ],
         "B": [
-            ("the hidden values are needed, not the outputs", rows * outputs),
-            ("the result of a gather is all of it: what a device puts in is a quarter",
+            (SAYS["outputs-gathered"], rows * outputs),
+            (SAYS["a-share-of-a-gather"],
              rows * hidden / 4),
             ("values are gathered here: the weights stay where they are", w1),
             ("values are gathered here: the weights stay where they are", w2),
         ],
         "C": [
-            ("the sum is over the inputs: it is the hidden values that are summed", rows * inputs),
-            ("the hidden values are needed, not the outputs", rows * outputs),
+            (SAYS["inputs-reduced"], rows * inputs),
+            (SAYS["outputs-gathered"], rows * outputs),
             ("partial sums are as large as the sum: each device has all hidden values",
              rows * hidden / 4),
         ],
         "D": [
-            ("the biases are not marked: they are whole already", sum(parts(sizes))),
+            (SAYS["biases-gathered"], sum(parts(sizes))),
             ("both layers' weights are needed whole", w1),
             ("both layers' weights are needed whole", w2),
-            ("the result of a gather is all of it: what a device puts in is a quarter",
+            (SAYS["a-share-of-a-gather"],
              (w1 + w2) / 4),
             ("the activations of a device's rows stay with it", rows * (inputs + hidden)),
             ("the activations of a device's rows stay with it", rows * (hidden + outputs)),
         ],
         "E": [
             (loss, right / FLOAT32 - 1),
-            ("a group of 'model' has half of the rows: the outputs of these are reduced",
+            (SAYS["all-rows"],
              rows * outputs + sum(halves) + 1),
-            ("a device holds half of what is divided along 'model', and so are its gradients",
+            (SAYS["whole-gradients"],
              rows / 2 * outputs + sum(parts(sizes)) + 1),
-            ("a device holds half of what is divided along 'model', and so are its gradients",
+            (SAYS["whole-gradients"],
              rows * outputs + sum(parts(sizes)) + 1),
-            ("the bias of the second layer is not marked: its gradient is whole",
+            (SAYS["half-a-bias"],
              right / FLOAT32 - b2 / 2),
             ("the forward pass has its collective, too", sum(halves) + 1),
             ("gradients are reduced among the devices of 'data', too", rows / 2 * outputs),
@@ -131,11 +130,11 @@ def ways(name: str, sizes: dict[str, int]) -> list[tuple[str, float]]:
         ],
     }  # fmt: skip
     common = [
-        ("these are elements: an element of float32 has 4 bytes", right / FLOAT32),
+        (SAYS["elements"], right / FLOAT32),
         ("count what is on one device after it, once: not for every device", 4 * right),
-        ("count what is on one device after it, once: how it travels is another matter",
+        (SAYS["a-ring"],
          1.5 * right),
-        ("count what is on one device after it, once: how it travels is another matter",
+        (SAYS["a-ring"],
          2 * right),
         ("the bytes are those of all collectives of the layout together",
          right / expected(sizes)[name][1]),
@@ -148,10 +147,7 @@ def ways(name: str, sizes: dict[str, int]) -> list[tuple[str, float]]:
 def judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
     right = expected(case["sizes"])
     if facts["predicted"] is None:
-        message = (
-            f"`predict` returned {facts['kind']}: return a dict of the layouts, such as"
-            ' {"A": {kind: (number, bytes)}, ...}'
-        )
+        message = SAYS["does-nothing-2"].format(kind=facts["kind"])
         rows = [criterion(n, w, False, "", "", "") for n, w in WEIGHTS.items()]
         first = criterion("A", WEIGHTS["A"], False, facts["kind"], "a dict of 5", message)
         return [first, *rows[1:]]
@@ -178,7 +174,7 @@ def _about(name: str, sizes: dict[str, int], right: tuple[str, int, float], said
     """What is wrong with a prediction; "" if nothing is."""
     kind, number, size = right
     if said is None:
-        return f'no prediction yet: add "{name}": {{kind: (number, bytes)}}'
+        return SAYS["empty"].format(name=name)
     if isinstance(said, str):
         return f"found {said}: return a dict {{kind: (number, bytes)}}"
     if set(said) != {kind}:
@@ -186,7 +182,7 @@ def _about(name: str, sizes: dict[str, int], right: tuple[str, int, float], said
         return f"{found} is not what is needed: {_KIND[name]}"
     pair = said[kind]
     if isinstance(pair, str) or any(isinstance(each, str) for each in pair):
-        return f"found {pair} for {kind}: return a pair of numbers, (number, bytes)"
+        return SAYS["a-number"].format(pair=pair, kind=kind)
     if pair[0] != number:
         return f"{pair[0]:g} is not the number of them: {_NUMBER[name]}"
     if pair[1] == size:

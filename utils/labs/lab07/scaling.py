@@ -2,7 +2,10 @@
 wrong ways give for that number.
 """
 
+from utils.course.misconceptions import says
 from utils.labs import Facts
+
+SAYS = says("lab07")
 
 BASELINE = 1.1
 """From how many times the compute of a sample on the first row is unfair."""
@@ -58,24 +61,24 @@ def ways(curve: Facts, cause: str) -> list[tuple[str, float]]:
     """What wrong ways give for the number of a cause."""
     first, last = curve["rows"][0], curve["rows"][-1]
     right = truth(curve)[1]
-    found = [("that is its inverse", 1 / right)]
+    found = [(SAYS["the-inverse"], 1 / right)]
     if cause == "weak scaling":
         return [
             ("that is by how much the chips grew, not the work of a step: here they differ"
              if last["chips"] / first["chips"] != right else "", last["chips"] / first["chips"]),
             ("that is the claim itself: how many times as much work has a step?",
              last["claimed_speedup"]),
-            ("that is the step: how many times as much work has it?",
+            (SAYS["steps-compared"],
              first["step_s"] / last["step_s"]),
             *found,
         ]  # fmt: skip
     if cause == "batch grown":
         return [
-            ("that is the claim itself: it counts samples, not the way to the target",
+            (SAYS["the-claim-itself"],
              last["claimed_speedup"]),
-            ("that is how many more samples it takes: what is left of the speed-up?",
+            (SAYS["samples-more"],
              last["samples_to_target"] / first["samples_to_target"]),
-            ("that is how many more samples it takes: what is left of the speed-up?",
+            (SAYS["samples-more"],
              last["claimed_speedup"] * last["samples_to_target"] / first["samples_to_target"]),
             *found,
         ]  # fmt: skip
@@ -85,7 +88,7 @@ def ways(curve: Facts, cause: str) -> list[tuple[str, float]]:
              chip_seconds(first) / chip_seconds(last) * last["chips"] / first["chips"]),
             ("that is the claim itself: how many times too slow is the first row?",
              last["claimed_speedup"]),
-            ("that is the speed-up against a fair first row: how many times too slow is it?",
+            (SAYS["a-fair-claim"],
              last["claimed_speedup"] / right),
             ("that is the efficiency", efficiency(curve)),
             *found,
@@ -100,16 +103,16 @@ def ways(curve: Facts, cause: str) -> list[tuple[str, float]]:
         ]  # fmt: skip
     lost = losses(last)
     return [
-        ("these are seconds: which share of the step is it?", lost[cause]),
-        ("a share of the step, not of the compute", lost[cause] / last["compute_s"]),
-        ("a share of the step, not of the compute", lost[cause] / last["slowest_compute_s"]),
+        (SAYS["seconds"], lost[cause]),
+        (SAYS["of-the-compute"], lost[cause] / last["compute_s"]),
+        (SAYS["of-the-compute"], lost[cause] / last["slowest_compute_s"]),
         ("a share of the step, not of all that is lost", lost[cause] / sum(lost.values())),
-        ("a share, not a percentage", 100 * right),
+        (SAYS["percent"], 100 * right),
         ("all that is lost is more: the share of this cause alone",
          sum(lost.values()) / last["step_s"]),
         ("that is the efficiency: which share of the step does this cause take?",
          efficiency(curve)),
-        ("that is the lost efficiency: which share of the step does this cause take?",
+        (SAYS["the-lost-efficiency"],
          1 - efficiency(curve)),
         ("an imbalance is what the slowest takes more than the mean",
          last["slowest_compute_s"] / last["step_s"] if cause == "imbalance" else -1.0),

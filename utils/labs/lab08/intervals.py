@@ -3,9 +3,12 @@
 import math
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.values import Number, Ways, near, right_values
+
+SAYS = says("lab08")
 
 INTERVAL = 0.02
 """How far the interval may lie from the best one. Young's formula is off by more in all cases but
@@ -91,44 +94,40 @@ def hour_ways(fleet: Facts) -> Ways:
     groups, spot = fleet["groups"], fleet["interruptions_per_day"] / 24
     alone = [each["hours_between_failures_of_one"] for each in groups]
     named = {
-        "that is Young's formula, the root of twice the writing time times the time between"
-        " failures: it holds only where a checkpoint takes far less than that. Look for the"
-        " interval at which the fewest hours are lost": [
+        SAYS["young"]: [
             math.sqrt(2 * write / rate), math.sqrt(2 * write / rate) - write
         ],
-        "Young's formula has a 2 under the root, and holds only for short checkpoints": [
+        SAYS["young-without-the-2"]: [
             math.sqrt(write / rate)
         ],
-        "the interruptions end the run, too: add their rate": [
+        SAYS["no-interruptions"]: [
             best(write, rate - spot), math.sqrt(2 * write / (rate - spot))
         ],
-        "anything in the fleet ends the run: add the rates of all groups, number over hours"
-        " between failures of one": [
+        SAYS["servers-only"]: [
             best(write, groups[0]["number"] / alone[0]),
             best(write, groups[0]["number"] / alone[0] + spot),
             best(write, sum(1 / each for each in alone) + spot),
             best(write, 1 / (sum(a / g["number"] for a, g in zip(alone, groups, strict=True)) / 2)),
             best(write, 1 / min(alone)),
         ],
-        "interruptions come per day, failures per hour": [best(write, rate + 23 * spot)],
-        "all writers write at the same time, each its share": [
+        SAYS["interruptions-by-the-hour"]: [best(write, rate + 23 * spot)],
+        SAYS["one-writer"]: [
             best(write * fleet["writers"], rate)
         ],
         "a checkpoint holds more than one byte per parameter": [
             best(write / fleet["bytes_per_parameter"], rate)
         ],
-        "return hours: these are minutes": [60 * right],
+        SAYS["minutes"]: [60 * right],
         "return hours: these are seconds": [3600 * right],
         "a rate in bytes per second gives seconds to write, and failures come per hour": [
             best(3600 * write, rate)
         ],
-        "the interval is of work: the time to write the checkpoint comes on top": [right + write],
-        "the restart is paid after each failure, however long the interval: it does not move the"
-        " best one": [
+        SAYS["the-writing-on-top"]: [right + write],
+        SAYS["the-restart-in-the-interval"]: [
             best(write + fleet["restart_minutes"] / 60, rate),
             math.sqrt(2 * write * (1 / rate + fleet["restart_minutes"] / 60)),
         ],
-        "that is the time between failures": [1 / rate],
+        SAYS["as-long-as-a-failure-takes"]: [1 / rate],
     }  # fmt: skip
     found = [(text, number) for text, numbers in named.items() for number in numbers]
     return [each for each in found if not near(each[1], right, INTERVAL)]
@@ -142,19 +141,19 @@ def money_ways(fleet: Facts) -> Ways:
     stretched = 1 / (1 - share) - 1
     first = write / every + rate * (every / 2 + restart)
     found = [
-        ("a failure costs the restart, too", lost_share(every, write, 0, rate) * day),
-        ("within the restart the fleet may fail again: a restart is a stretch, too",
+        (SAYS["no-restart"], lost_share(every, write, 0, rate) * day),
+        (SAYS["a-restart-that-never-fails"],
          (1 - every * rate / (math.expm1(rate * (every + write)) * (1 + rate * restart))) * day),
         ("the time to write counts as lost, too", lost_share(every, 1e-12, restart, rate) * day),
-        ("the half interval is the first term only: work done again may fail again", first * day),
-        ("the half interval is the first term only: work done again may fail again",
+        (SAYS["half-an-interval-is-lost"], first * day),
+        (SAYS["half-an-interval-is-lost"],
          first / (1 + first) * day),
-        ("of a day, the share of the hours that bring nothing: 1 minus work over expected hours",
+        (SAYS["over-the-work"],
          stretched * day),
         ("only the writing is counted, no failure", write / every * day),
         ("only the writing is counted, no failure", write / (every + write) * day),
         ("return money: this is a share", share),
-        ("return money: these are hours", 24 * share),
+        (SAYS["hours-for-money"], 24 * share),
         ("a day has 24 hours: this is the loss of one", share * fleet["price_per_hour"]),
         ("this is what the work costs that is not lost", (1 - share) * day),
         ("the restart is given in minutes", lost_share(every, write, restart * 60, rate) * day
@@ -167,10 +166,7 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     fleet, hours, money = case["fleet"], facts["hours"], facts["lost_per_day"]
     names = (("interval", 4), ("expected time", 1), ("lost per day", 2))
     if facts["kind"]:
-        message = (
-            f"`choose_interval` returned {facts['kind']}: return {{'hours': ..., 'lost_per_day':"
-            " ...}"
-        )
+        message = SAYS["one-number"].format(kind=facts["kind"])
         first = criterion(*names[0], False, facts["kind"].partition(" without")[0], "a dict",
                           message)  # fmt: skip
         return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in names[1:])]
@@ -206,8 +202,7 @@ def _judge_hours(fleet: Facts, said: Number) -> Criterion:
     known = (text for text, number in hour_ways(fleet) if near(said, number, 5e-3))
     text = next(
         known,
-        "look for the interval at which the fewest hours are lost: too short pays for writing, too"
-        " long for work done again",
+        SAYS["a-rule-of-thumb"],
     )
     passed = near(said, right, INTERVAL)
     return criterion("interval", 4, passed, f"{said / right:.3g} times the best", target, text)

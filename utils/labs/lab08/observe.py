@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from utils.xla import fresh
 from utils.labs import Answer, Facts, Observer, apart, called, journal
 from utils.labs.lab08 import killing, storing, writing
 from utils.labs.lab08.tensors import index_of, region, wanted_by, whole
 from utils.labs.plain import describe, listed, number, text
+from utils.xla import fresh
 
 SECONDS = 10.0
 """For one process of a check, which takes less than half a second."""

@@ -4,9 +4,12 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.lab08.tensors import region, whole
+
+SAYS = says("lab08")
 
 FILES, RANKS = 4, 2
 STATES = ("", ".exp_avg", ".exp_avg_sq")
@@ -167,13 +170,15 @@ def _fault(case: Facts, tensor: Facts, rank: int, seen: Facts) -> str:
     if seen["raised"]:
         return f"rank {rank}: `reshard` raised {seen['raised']}, and every piece was there"
     if not isinstance(seen["tensors"], dict):
-        return f"`reshard` returned {seen['tensors']}: return a dict of arrays by name"
+        return SAYS["does-nothing-2"].format(tensors=seen["tensors"])
     here = f"rank {rank}, {name} {tensor['shape']}"
     found = seen["tensors"].get(name)
     if found is None or isinstance(found, str):
         return f"{here}: {f'found {found}' if found else 'it is missing'}, return an array"
     if found["shape"] != wanted["shape"]:
-        text = f"{here}: the array has the shape {found['shape']}, wanted is {wanted['shape']}"
+        text = SAYS["the-whole-for-each"].format(
+            given=here, shape=found["shape"], shape_2=wanted["shape"]
+        )
         return text + (": only the region of the rank" if found["shape"] == tensor["shape"] else "")
     if found["dtype"] != tensor["dtype"]:
         return f"{here}: the elements are {found['dtype']}, saved were {tensor['dtype']}"
@@ -182,11 +187,11 @@ def _fault(case: Facts, tensor: Facts, rank: int, seen: Facts) -> str:
     if found["values"] == right:
         return ""
     off = sum(a != b for a, b in zip(found["values"], right, strict=True))
-    text = f"{here}: {off} of {len(right)} elements are wrong"
+    text = SAYS["copies-are-added"].format(given=here, off=off, right=len(right))
     if set(found["values"]) <= set(full.ravel().tolist()):
-        return f"{text}: they belong to other places. `start` says where a piece lies"
+        return SAYS["joined-in-the-order-of-the-list"].format(text=text)
     if name.count(".") and any(value == 0 for value in found["values"]):
-        return f"{text}: the moments are cut as the weight is, and are to be put together too"
+        return SAYS["moments-from-zero"].format(text=text)
     return f"{text}: copy where the piece and the region overlap, on every axis"
 
 
@@ -209,11 +214,11 @@ def _judge_reads(case: Facts, ranks: list[Facts], gaps: list[list[str]]) -> Crit
 def _waste(tensor: Facts, rank: int, files: list[Any], want: set[str]) -> str:
     here = f"rank {rank}, {tensor['name']}: {times(len(files), 'read')}, {len(want)} would do"
     if len(set(files)) < len(files):
-        return f"{here}. A file was read twice for the same tensor: keep what was read"
+        return SAYS["read-again-for-each-row"].format(given=here)
     regions = {str((p["start"], p["shape"])) for p in tensor["pieces"] if p["file"] in files}
     if len(regions) < len(files):
-        return f"{here}. Several files hold the same region: one copy of it is enough"
-    return f"{here}. The index tells which pieces overlap with what is wanted: read only these"
+        return SAYS["every-copy-is-read"].format(given=here)
+    return SAYS["everything-is-read"].format(given=here)
 
 
 def _judge_gaps(case: Facts, ranks: list[Facts], gaps: list[list[str]]) -> Criterion:
@@ -230,9 +235,9 @@ def _judge_gaps(case: Facts, ranks: list[Facts], gaps: list[list[str]]) -> Crite
             )
         else:
             message = message or (
-                f"rank {rank}: file {case['lost']} is lost, no piece holds a part of"
-                f" {gaps[rank][0]}, and `reshard` returned an array nevertheless: whatever was in"
-                " memory, or zeros, would be trained on. Count what was filled, raise ValueError"
+                SAYS["whatever-was-in-memory"].format(
+                    rank=rank, lost=case["lost"], value=gaps[rank][0]
+                )
             )
     if not asked:
         return criterion("gaps", 3, True, "none", "", "")

@@ -3,22 +3,25 @@
 import random
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 
+SAYS = says("lab08")
+
 PARTS = {
     "weights": "the weights",
-    "moments": "AdamW's moments (run.optimizer)",
+    "moments": SAYS["no-optimizer"],
     "updates": "the count of updates in AdamW (run.optimizer)",
-    "rate": "the learning rate's schedule (run.scheduler)",
+    "rate": SAYS["no-scheduler"],
     "step": "the number of steps done (run.step)",
-    "order": "the order of the rows in this epoch (run.batches.order)",
-    "position": "the position in the epoch (run.batches.position)",
-    "generator": "the generator of the next orders (run.batches.generator)",
+    "order": SAYS["another-order"],
+    "position": SAYS["the-epoch-from-its-start"],
+    "generator": SAYS["orders-that-come-again"],
     "python": "Python's random state",
     "numpy": "NumPy's random state",
-    "torch": "torch's random state on the host",
-    "device": "the random state of the XLA device",
+    "torch": SAYS["seeded-anew"],
+    "device": SAYS["the-host-only"],
 }
 ROWS = 40
 
@@ -113,20 +116,14 @@ def _lost(life: Facts, wrong: list[str], begun: Facts, last: int) -> str:
     """Why nothing was resumed after the first kill; "" if something was."""
     resumed = found(life, "resumed")
     if resumed is None and "Weights only load failed" in life["raised"]:
-        return (
-            "`resume` does not come back: the file holds something that weights_only=True refuses,"
-            " such as a NumPy array. Save it as a list or a tensor"
-        )
+        return SAYS["an-array"]
     if resumed is None:
         return f"`resume` does not come back from the checkpoint: {_end_of(life)}"
     if life["journal"][1]["trained"]:
         done = times(life["journal"][1]["trained"], "step")
-        return f"`resume` trained {done}: it has to put back what was saved, not to do it again"
+        return SAYS["done-again"].format(done=done)
     if len(wrong) == len(PARTS) and all(resumed[name] == begun[name] for name in PARTS):
-        return (
-            f"after the kill `resume` left the run as it starts, at step 0: the checkpoint of step"
-            f" {last} was not found, or not put back"
-        )
+        return SAYS["a-file-of-its-own"].format(last=last)
     return ""
 
 
@@ -149,14 +146,11 @@ def _named(name: str, resumed: Facts, right: list[Facts], begun: Facts) -> str:
     """What is wrong with one part of the state, and what to do."""
     what, value = PARTS[name], resumed[name]
     if name == "step" and isinstance(value, int):
-        return f"run.step is {value} after `resume`, and {right[0]['step']} steps were saved"
+        return SAYS["no-steps"].format(value=value, step=right[0]["step"])
     if name == "device" and (syncs := _syncs_late(value, right[0][name])):
-        return (
-            f"{what} is that of {times(syncs, 'sync')} later: every torch_xla.sync() advances it,"
-            " so set it after the last one in `resume`"
-        )
+        return SAYS["a-sync-after-the-state"].format(what=what, syncs=times(syncs, "sync"))
     if value == begun[name]:
-        return f"{what}: as in a new process, so it is not saved, or not put back"
+        return SAYS["no-numpy"].format(what=what)
     return f"{what}: put back, but not as it was at the save (saved too early, or used since?)"
 
 
@@ -202,8 +196,8 @@ _ASIDE = (
     " is complete"
 )
 _MOMENTS = {
-    "bytes": "after a kill within the bytes of a save",
-    "rename": "after a kill between writing and renaming",
+    "bytes": SAYS["in-place"],
+    "rename": SAYS["the-old-one-removed-first"],
 }
 
 

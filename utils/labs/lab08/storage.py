@@ -2,8 +2,11 @@
 
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
+
+SAYS = says("lab08")
 
 KILLS = ("bytes", "bytes", "bytes", "rename", "remove", "again")
 
@@ -70,7 +73,7 @@ def shown(said: Facts) -> str:
     if said["step"] is None:
         return "`latest` returned None"
     wrong = "" if said["right"] else ", with data that were never written after it"
-    return f"`latest` returned step {said['step']}{wrong}"
+    return SAYS["a-checksum-that-nobody-compares"].format(step=said["step"], wrong=wrong)
 
 
 _PLAIN = {
@@ -82,14 +85,13 @@ _PLAIN = {
     "three": "after the third write",
 }
 _FILES = {
-    "spared": "`write` removed files that it had not made",
-    "outside": "`write` writes a file outside of the folder: a rename is atomic only within one"
-    " file system",
+    "spared": SAYS["tidies-up"],
+    "outside": SAYS["a-temporary-file-elsewhere"],
 }
 _NEWEST = {
-    "two": "the newest is the one of the largest step, as a number: as text, 9 comes after 10",
-    "three": "the newest is the one of the largest step, as a number: as text, 9 comes after 10",
-    "times": "the newest is the one of the largest step, not of the latest time",
+    "two": SAYS["sorted-as-text"],
+    "three": SAYS["sorted-as-text"],
+    "times": SAYS["the-latest-time"],
     "foreign": "look only at files whose names `write` makes",
 }
 
@@ -105,7 +107,9 @@ def _judge_plain(case: Facts, rows: list[Facts]) -> Criterion:
             passed, text = not said["files"], _FILES[what]
         else:
             passed = said.get("step", 0) == right[what] and said.get("right", True)
-            wanted = f"return (step, data) of step {right[what]}" if right[what] else "return None"
+            wanted = (
+                SAYS["does-nothing"].format(value=right[what]) if right[what] else "return None"
+            )
             text = f"{_PLAIN[what]} {shown(said)}: {_NEWEST.get(what, wanted)}"
         good += passed
         message = message or ("" if passed else text)
@@ -128,11 +132,10 @@ def _harm(what: Facts) -> str:
 
 
 _DAMAGE = {
-    "cut": "a file can end anywhere: store a checksum of all of it, and compare it",
-    "flip": "the length is right and loading would not notice: store a checksum of all of it, the"
-    " step too, and compare it before anything else is read",
+    "cut": SAYS["a-checksum-of-the-beginning"],
+    "flip": SAYS["the-length-for-a-checksum"],
     "zeros": "store a checksum of all of it, and compare it before anything else is read",
-    "swap": "a sum of the bytes is the same in any order: use hashlib.sha256 or zlib.crc32",
+    "swap": SAYS["a-sum-of-the-bytes"],
     "longer": "what follows the data is not a part of them",
 }
 
@@ -144,15 +147,12 @@ def _judge_damage(case: Facts, rows: list[Facts]) -> Criterion:
         what, said = row["what"], row["said"]
         if what["kind"] == "all":
             passed = bool(said.get("value"))
-            text = (
-                f"with both checkpoints cut in half {shown(said)}: raise ValueError, because to"
-                " begin anew would lose the run without a word"
-            )
+            text = SAYS["begins-anew"].format(shown=shown(said))
         else:
             passed = said.get("step") in stored and said.get("right", False)
             text = f"the newest {_harm(what)}: {shown(said)}. "
             if "raised" in said or said.get("step", 0) is None:
-                text += f"Step {stored[0]} is whole: when one fails, go on to the next older"
+                text += SAYS["gives-up"].format(value=stored[0])
             else:
                 text += _DAMAGE[what["kind"]][0].upper() + _DAMAGE[what["kind"]][1:]
         good += passed
@@ -167,7 +167,7 @@ def _moment(kill: Facts) -> str:
     share = f"{kill.get('share', 0):.0%}"
     return {
         "bytes": f"killed at {share} of the bytes",
-        "again": f"killed at {share} of the bytes when written once more",
+        "again": SAYS["in-place-2"].format(share=share),
         "rename": "killed before the rename",
         "remove": "killed before the first file is removed",
     }[kill["at"]]
@@ -181,12 +181,13 @@ def _judge_killed(case: Facts, rows: list[Facts]) -> Criterion:
         kept = said.get("step") in (kill["last"], kill["new"]) and said.get("right", False)
         after = again.get("step") == kill["new"] + 1 and again.get("right", False)
         if not kept:
-            text = (
-                f"step {kill['new']} {_moment(kill)}: {shown(said)}, and step {kill['last']} had"
-                " been written. Write beside, rename, and only then remove older ones"
+            text = SAYS["room-first"].format(
+                new=kill["new"], moment=_moment(kill), shown=shown(said), last=kill["last"]
             )
         elif "raised" in again:
-            text = f"{_moment(kill)}: the next `write` raises {again['raised']}, because of what"
+            text = SAYS["stumbles-over-what-is-left"].format(
+                moment=_moment(kill), raised=again["raised"]
+            )
             text += " the killed one left"
         else:
             text = f"{_moment(kill)}, then one more write: {shown(again)}"
@@ -204,7 +205,7 @@ def _judge_full(case: Facts, seen: Facts) -> Criterion:
     one, _, three = case["steps"]
     said, again = seen["said"], seen["again"]
     if not seen["raised"]:
-        message = "`write` came back as if all were well: let the OSError through"
+        message = SAYS["swallows-the-error"]
     elif said.get("step") != one or not said.get("right"):
         message = f"{shown(said)}, and step {one} had been written: remove older ones last"
     else:
@@ -222,10 +223,7 @@ def _judge_full(case: Facts, seen: Facts) -> Criterion:
 def _judge_power(case: Facts, seen: Facts) -> Criterion:
     said, two = seen["said"], case["steps"][1]
     passed = said.get("step") == two and said.get("right", False)
-    message = (
-        f"`write` of step {two} had come back, the power failed, and {shown(said)}: what is not"
-        " forced to the disk is lost. flush(), then os.fsync(file.fileno()), before the rename"
-    )
+    message = SAYS["never-forced-to-the-disk"].format(two=two, shown=shown(said))
     return criterion("power cut", 1, passed, _SURVIVED[passed], _SURVIVED[True], message)
 
 
@@ -235,7 +233,7 @@ def _judge_kept(kept: list[int]) -> Criterion:
     if not kept:
         return not_judged(criterion(name, weight, False, "", "", ""))
     found, wanted = kept
-    message = "keep the newest `keep` checkpoints, and remove the older ones after each write"
+    message = SAYS["keeps-all"]
     passed = found <= 1.25 * wanted + 1024
     measured = f"{found / wanted:.2g} times the bytes"
     return criterion(name, weight, passed, measured, "about 1", message)

@@ -12,7 +12,11 @@ from utils.labs import Answer, Facts
 from utils.labs.closed import closed
 from utils.labs.plain import describe, number
 
-SHUT = ("utils.training.checkpoint.background", "utils.training.checkpoint.files", "utils.training.checkpoint.folder")
+SHUT = (
+    "utils.training.checkpoint.background",
+    "utils.training.checkpoint.files",
+    "utils.training.checkpoint.folder",
+)
 FOREIGN = ("notes.txt", "core", ".nfs0000000001")
 """Files of somebody else that may lie in the folder."""
 

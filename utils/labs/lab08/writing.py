@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from utils.training.checkpoint.kills import die, full_at_byte, killed_at_byte
 from utils.labs import Answer, Facts
 from utils.labs.closed import closed
 from utils.labs.lab08.storing import SHUT, files, made, state
+from utils.training.checkpoint.kills import die, full_at_byte, killed_at_byte
 
 
 def written(_: Answer, write: Answer, case: Facts, scratch: Path) -> str:

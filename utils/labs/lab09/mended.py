@@ -4,11 +4,14 @@ import random
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
 from utils.labs.lab09.rows import drawn
 from utils.labs.lab09.rules import RULES
 from utils.labs.replayed import farthest, generator, replayed
+
+SAYS = says("lab09")
 
 BROKEN_RULE = {
     "a": ("partitions",),
@@ -42,10 +45,7 @@ def cases(rng: random.Random) -> list[Facts]:
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
     if facts["kind"] != f"a dict of {len(ARGUMENTS)}":
-        fault = (
-            f"`mended` returned {facts['kind']}: return a dict of four, "
-            '{"a": (rule, kernel), "b": ...}'
-        )
+        fault = SAYS["no-dict"].format(kind=facts["kind"])
         return [
             criterion(f"{part} {name}", 1, False, "", "", fault if (part, name) == FIRST else "")
             for name in ARGUMENTS
@@ -60,16 +60,11 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _named(name: str, found: Facts) -> Criterion:
     said = found.get("rule", "")
-    message = (
-        f"kernel {name} does not break the rule you name: run it, and read what the error says"
-    )
+    message = SAYS["a-wrong-rule"].format(name=name)
     if found["pair"] != PAIR:
-        message = f"for kernel {name} there is {found['pair']}: give the rule and the mended kernel"
+        message = SAYS["a-rule-without-a-kernel"].format(name=name, pair=found["pair"])
     elif said not in RULES:
-        message = (
-            f"what you name for kernel {name} is none of the list: write a name of the first "
-            'column that is printed above your answer, such as "start"'
-        )
+        message = SAYS["no-rule-of-the-list"].format(name=name)
     return criterion(
         f"rule {name}", 1, said in BROKEN_RULE[name], "named" if said in RULES else "", "", message
     )
@@ -80,7 +75,9 @@ def _mended(name: str, case: Facts, found: Facts) -> Criterion:
     if found["pair"] != PAIR:
         return criterion(label, 1, False, "", "", "")
     if "error" in found:
-        return criterion(label, 1, False, "", "", f"kernel {name} still fails: {found['error']}")
+        return criterion(
+            label, 1, False, "", "", SAYS["not-mended"].format(name=name, error=found["error"])
+        )
     rng = generator(found)
     inputs = tuple(
         drawn(rng, {"rows": shape[0], "columns": shape[1], "dtype": dtype})
@@ -96,7 +93,7 @@ def _mended(name: str, case: Facts, found: Facts) -> Criterion:
     if output.shape != right.shape:
         message = f"the result of kernel {name} has another shape than before"
     elif output.dtype != np.float32:
-        message = f"the result of kernel {name} is {output.dtype}; that of the given one is float32"
+        message = SAYS["a-product-in-another-type"].format(name=name, dtype=output.dtype)
     target = f"off by at most {TOLERANCE:.2g}"
     measured = target if off <= TOLERANCE else f"off by {off:.2g}"
     return criterion(label, 1, off <= TOLERANCE, measured, target, message)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
 from utils.labs.lab09.rows import CLOSE, ONCE, TILE, TOLERANCE, drawn, sizes
@@ -17,6 +18,8 @@ from utils.labs.replayed import (
     replayed,
     right_values,
 )
+
+SAYS = says("lab09")
 
 NORM_WEIGHTS = {"values": 5, "HBM traffic": 2, "weight loads": 1}
 
@@ -51,8 +54,7 @@ def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
             traffic <= ONCE,
             f"{traffic:.3g} times the least, without the weight",
             f"at most {ONCE:g} times the least",
-            "x is loaded more than once, or something is stored on the way: one load and one store "
-            "for each tile",
+            SAYS["x-loaded-twice"],
         ),
         criterion(
             "weight loads",
@@ -60,7 +62,7 @@ def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
             loads <= TILE,
             f"{loads:g} rows",
             f"at most {TILE} rows",
-            "the weight is loaded again for every tile: load it once, before the loop",
+            SAYS["the-weight-for-every-tile"],
         ),
     ]
 
@@ -85,17 +87,17 @@ def _known(x: np.ndarray, weight: np.ndarray, epsilon: float) -> Iterator[tuple[
     square = (wide**2).mean(axis=1, keepdims=True)
     centred = wide - wide.mean(axis=1, keepdims=True)
     variance = (centred**2).mean(axis=1, keepdims=True)
-    yield "the weight is not in the result", rms_norm(x, np.ones_like(weight), epsilon)
-    yield "epsilon is missing: it is added to the mean, under the root", rms_norm(x, weight, 0.0)
-    outside = "epsilon is added outside of the root: it belongs to the mean, under the root"
+    yield SAYS["no-weight"], rms_norm(x, np.ones_like(weight), epsilon)
+    yield SAYS["no-epsilon"], rms_norm(x, weight, 0.0)
+    outside = SAYS["the-courses-own-kernel"]
     yield outside, wide / (np.sqrt(square) + epsilon) * weight
     yield outside, wide * (1 / np.sqrt(square) + epsilon) * weight
     yield (
-        "epsilon is added to the sum of squares: it belongs to their mean",
+        SAYS["epsilon-in-the-sum"],
         rms_norm(x, weight, epsilon / x.shape[1]),
     )
     yield (
-        "this divides by the root of the sum of squares: take their mean",
+        SAYS["sum-of-squares"],
         wide / np.sqrt(square * x.shape[1] + epsilon) * weight,
     )
     yield (
@@ -103,7 +105,7 @@ def _known(x: np.ndarray, weight: np.ndarray, epsilon: float) -> Iterator[tuple[
         centred / np.sqrt(variance + epsilon) * weight,
     )
     yield (
-        "this divides by the standard deviation: RMSNorm takes the mean of the squares as they are",
+        SAYS["the-variance"],
         wide / np.sqrt(variance + epsilon) * weight,
     )
-    yield "this multiplies by the root: divide by it", wide * np.sqrt(square + epsilon) * weight
+    yield SAYS["multiplied-by-the-root"], wide * np.sqrt(square + epsilon) * weight

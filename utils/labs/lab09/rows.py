@@ -5,6 +5,7 @@ import random
 import ml_dtypes
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.replayed import (
@@ -17,6 +18,8 @@ from utils.labs.replayed import (
     right_values,
 )
 
+SAYS = says("lab09")
+
 ONCE = 1.0
 """Every byte of the operands moved once."""
 
@@ -28,10 +31,7 @@ Derivation: in FP32, sums of 2,048 terms, exp and reciprocal stay below 1e-6 in 
 sum; one step in BF16 on the way is off by more than 1e-4. The tests measure both.
 """
 
-CLOSE = (
-    "close, but a value on the way was rounded to fewer bits: allocate tiles in the type of the "
-    "arguments, and in FP32 what is written only to be read again"
-)
+CLOSE = SAYS["tiles-in-bf16"]
 TILE = 128
 
 
@@ -77,7 +77,7 @@ def judge_add(case: Facts, facts: Facts) -> list[Criterion]:
             run,
             ONCE,
             2,
-            "rows are loaded or stored more than once: each tile needs two loads and one store",
+            SAYS["loads-for-nothing"],
         ),
     ]
 
@@ -91,15 +91,12 @@ def _add_advice(run: Replayed, a: np.ndarray, b: np.ndarray) -> str:
     rows = len(right) // TILE * TILE
     near = abs(found.astype(np.float64) - right).max(axis=1) <= 2**-6 * abs(right).max()
     if near[:TILE].all() and not near[TILE:].any() and len(right) > TILE:
-        return (
-            f"only the first {TILE} rows are right: loop over all tiles of rows, and let each turn "
-            "load and store rows of its own"
-        )
+        return SAYS["one-tile-only"].format(TILE=TILE)
     if near[:rows].all() and rows < len(right) and not near[rows:].any():
-        return f"the last {len(right) - rows} rows are missing: the last tile has fewer rows"
+        return SAYS["whole-tiles-only"].format(value=len(right) - rows)
     for name, one in (("a", a), ("b", b)):
         if np.allclose(found.astype(np.float64), one.astype(np.float64), atol=1e-3):
-            return f"the result is {name}, without the other one"
+            return SAYS["stored-before-it-is-added"].format(name=name)
     return (
         "is it the sum of a and b, stored after it was computed, and which rows of a, b and the "
         "result does one turn of the loop belong to?"
@@ -132,7 +129,7 @@ def judge_transpose(case: Facts, facts: Facts) -> list[Criterion]:
     if run.fault:
         return nothing(TRANSPOSE_WEIGHTS, run.fault, run.detail)
     right = x.T.astype(np.float64)
-    advice = "not x transposed: which block of the result does block (i, j) of x become?"
+    advice = SAYS["blocks-stay-in-place"]
     found = run.outputs[0]
     if found.shape == right.shape:
         if close_to(found, right):
@@ -149,9 +146,7 @@ def judge_transpose(case: Facts, facts: Facts) -> list[Criterion]:
             shortest >= SMALLEST_RUN,
             f"runs of {shortest} bytes",
             f"runs of {SMALLEST_RUN} bytes or more",
-            "a transfer is cut into short runs, and each costs a descriptor of its own: turn "
-            "blocks on the chip, by nisa.nc_transpose, or by nisa.dma_transpose on the way, and "
-            "let every transfer have rows of 32 elements or more, in HBM and in SBUF",
+            SAYS["one-descriptor-for-each-element"],
         ),
     ]
 
@@ -187,24 +182,22 @@ def judge_softmax(case: Facts, facts: Facts) -> list[Criterion]:
         found.passed,
         found.measured,
         found.target,
-        "a number as large as the inputs was rounded and then exponentiated: add nothing to it "
-        "but the row's negative maximum, and divide afterwards"
+        SAYS["the-logarithm-of-the-sum-in-the-exponent"]
         if np.isfinite(moved.outputs[0].astype(np.float64)).all()
-        else "exp of a large number is infinite in FP32: subtract the row's maximum before",
+        else SAYS["no-maximum"],
     )
     passes = engine_passes(run, case)
     return [
         values,
         large if values.passed else not_judged(large),
-        few_bytes(run, ONCE, 1, "a tile is stored and loaded again on the way: keep it in SBUF"),
+        few_bytes(run, ONCE, 1, SAYS["stored-and-loaded-on-the-way"]),
         criterion(
             "passes",
             1,
             passes <= PASSES,
             f"{passes:.2g}",
             f"at most {PASSES:g}",
-            "engines go over the tile more often than needed: nisa.activation subtracts (bias), "
-            "exponentiates and sums the row (reduce_op, reduce_res) in one instruction",
+            SAYS["a-separate-subtraction"],
         ),
     ]
 
@@ -242,12 +235,9 @@ def _softmax_advice(run: Replayed, x: np.ndarray) -> str:
         return "exp of x minus the row's maximum, over the sum of the row"
     right = softmax(x)
     if close_to(found, right):
-        return (
-            "close, but a value on the way was rounded to BF16: keep the exponentials and sums in "
-            "FP32 tiles, and let the last instruction write BF16"
-        )
+        return SAYS["exponentials-in-the-type-of-x"]
     if np.allclose(found / found.sum(axis=1, keepdims=True), right, atol=0.01):
-        return "the rows do not sum to 1: multiply by 1 / (sum of the row's exponentials)"
+        return SAYS["not-divided"]
     if np.allclose(found, np.exp(wide) / np.exp(wide).sum(), atol=1e-4):
         return "the whole array sums to 1, each row has to"
     return "exp of x minus the row's maximum, over the sum of the row"

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab09.rows import TILE, drawn
@@ -15,6 +16,8 @@ from utils.labs.replayed import (
     replayed,
     right_values,
 )
+
+SAYS = says("lab09")
 
 WEIGHTS = {"values": 3, "engine": 2, "evictions": 1}
 TOLERANCE = 2e-6
@@ -45,14 +48,8 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     values = right_values(run, right, "float32", TOLERANCE, 3, _advice(run, x))
     products, others = run.count("nc_matmul"), _other_engines(run)
     rows, most = _multiplied(run) // case["columns"], -(-case["columns"] // COLUMNS) * COLUMNS
-    slow = (
-        "the Tensor Engine adds over partitions: multiply by a column of ones. "
-        "nisa.tensor_partition_reduce and transposes of the whole tile take many times longer"
-    )
-    fewer = (
-        f"the products took {rows} of {case['rows']} rows: let them take every tile of rows, the "
-        "last one too, and add no rows up before they come to the Tensor Engine"
-    )
+    slow = SAYS["reduced-along-axis-0"]
+    fewer = SAYS["rows-added-by-the-vector-engine"].format(rows=rows, rows_2=case["rows"])
     evicted = _evicted(run)
     evictions = criterion(
         "evictions",
@@ -60,8 +57,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
         evicted <= most,
         f"{evicted} columns",
         f"at most {most} columns",
-        "partial sums leave PSUM before they are complete: let the products of all row tiles "
-        "add up in one PSUM tile, and copy that once",
+        SAYS["stored-straight-from-psum"],
     )
     return [
         values,
@@ -118,9 +114,9 @@ def _advice(run: Replayed, x: np.ndarray) -> str:
     starts = range(0, len(x), TILE)
     tiles = [wide[start : start + TILE].sum(axis=0) for start in starts]
     if len(tiles) > 1 and np.allclose(found[0], tiles[-1], **close):
-        return "only the last tile of rows is in the result: accumulate over the tiles"
+        return SAYS["a-new-psum-tile-for-each-tile-of-rows"]
     if len(tiles) > 1 and np.allclose(found[0], sum(tiles[:-1]), **close):
-        return "the last tile of rows is missing: it has fewer rows than the others"
+        return SAYS["whole-tiles-only-2"]
     if len(tiles) > 1 and np.allclose(found[0], tiles[0], **close):
         return "only the first tile of rows is in the result: accumulate over the tiles"
     if np.allclose(found[0], wide.mean(axis=0), **close):
@@ -128,10 +124,7 @@ def _advice(run: Replayed, x: np.ndarray) -> str:
     second = right[:, COLUMNS : 2 * COLUMNS]
     both = second + right[:, : second.shape[1]]
     if second.size and np.allclose(found[:, COLUMNS : 2 * COLUMNS], both, **close):
-        return (
-            "sums of the first block of columns are in the second: allocate a PSUM tile for each "
-            "block, inside the loop"
-        )
+        return SAYS["one-psum-tile-for-all-blocks"]
     if close_to(found, right):
         return "close, but a step on the way has fewer bits: keep x, the ones and the sums in FP32"
     return general

@@ -3,18 +3,21 @@
 import functools
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
 from utils.labs.lab10.reading import ACTIONS, summary
 
+SAYS = says("lab10")
+
 EACH = 2
 """Profiles of each kind in a case."""
 LOOK = {
-    "block": "argument_loads says how often the arguments come from HBM",
-    "lengthen": "dma counts the time to begin transfers too, moving does not",
-    "rotate": "place is the share of the critical path that waits for a place in use",
+    "block": SAYS["the-same-for-all"],
+    "lengthen": SAYS["busy-taken-for-moving"],
+    "rotate": SAYS["one-place-for-each-tile"],
     "rebalance": "one of vector, scalar and gpsimd is full while others are not",
-    "fuse": "between is the share of bytes that are neither of arguments nor of results",
+    "fuse": SAYS["intermediates-not-looked-at"],
     "stop": "moving near 1 with every byte needed, or mfu near 1: the bound is reached",
 }
 
@@ -69,7 +72,7 @@ def truths(case: Facts) -> list[str]:
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
     right, said = truths(case), facts["said"]
     if said is None or len(said) != len(right):
-        fault = f"`advise` returned {facts['kind']}: return a list of {len(right)} words of ACTIONS"
+        fault = SAYS["one-word"].format(kind=facts["kind"], right=len(right))
         return [
             criterion(f"{name}", 1, False, "", "", "" if place else fault)
             for place, name in enumerate(ACTIONS)
@@ -82,10 +85,12 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
         hit = right.count(name) - len(missed)
         message = ""
         if strange:
-            message = f"{strange[0]!r} is none of ACTIONS: {', '.join(ACTIONS)}"
+            message = SAYS["sentences"].format(value=strange[0], ACTIONS=", ".join(ACTIONS))
             message *= all(each.passed for each in made)
         elif missed:
-            message = f"profile {missed[0]} is one, you say {said[missed[0]]}: {LOOK[name]}"
+            message = SAYS["by-the-busiest-engine"].format(
+                value=missed[0], value_2=said[missed[0]], value_3=LOOK[name]
+            )
         elif wrongly:
             message = (
                 f"profile {wrongly[0]} is none, it is {right[wrongly[0]]}: "

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab10 import timed
@@ -11,6 +12,8 @@ from utils.labs.lab10.bounds import DEPTH, SIZE, attention_sizes, over_bound
 from utils.labs.lab10.slow import why
 from utils.labs.lab10.timed import case_of, drawn, on_one_core
 from utils.labs.replayed import Replayed, generator, nothing, right_values
+
+SAYS = says("lab10")
 
 STEPS = {"on the chip": (6.8, 1), "overlapped": (4.4, 2)}
 """Name to times the bound and weight. At 2048 positions, measured on 21 November: scores and
@@ -59,8 +62,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
             case,
             TRAFFIC,
             1,
-            "scores or probabilities go through HBM, or keys and values are loaded again for "
-            "each block of queries: both fit into SBUF, load them once",
+            SAYS["scores-through-hbm"],
         )
     ]
     for name, (limit, weight) in STEPS.items():
@@ -109,11 +111,7 @@ def _large(
     q, k = uneven(q, k, generator(facts))
     run = on_one_core(facts, (q, k, v), "attention")
     found = right_values(run, softmax_v(q, k, v), "bfloat16", TOLERANCE, 1, "")
-    message = (
-        "scores reach 300 here, of either sign. exp of that is infinite or 0 in FP32, so subtract "
-        "the row's maximum first, the true one of each query; and BF16 has only 8 bits of it, so "
-        "keep scores in FP32"
-    )
+    message = SAYS["no-maximum"]
     return criterion(
         "large inputs",
         1,
@@ -125,7 +123,7 @@ def _large(
 
 
 def _advice(run: Replayed, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> str:
-    general = "softmax over the keys of q.T k / sqrt(d), then times v"
+    general = SAYS["three-loops-2"]
     found = run.outputs[0].astype(np.float64)
     if found.shape != v.shape or not np.isfinite(found).all():
         return general
@@ -140,17 +138,17 @@ def _advice(run: Replayed, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> str:
     if near(right):
         return "close: keep scores, their maximum, the sum and the result in FP32"
     if near(power @ v.astype(np.float32)):
-        return "the rows are not divided by their sums of exponentials"
+        return SAYS["not-divided"]
     hot = np.exp((scores - scores.max(axis=1, keepdims=True)) * root)
     if near((hot @ v.astype(np.float32)) / hot.sum(axis=1, keepdims=True)):
-        return "the scale is missing: scores are divided by sqrt(d), d = 128, before exp"
+        return SAYS["moving-and-stationary-exchanged"]
     turned = power / power.sum(axis=0, keepdims=True)
     if near(turned @ v.astype(np.float32)):
         return "the sum is over the queries: each query's weights, over all keys, sum to 1"
     others = np.exp(scores.T - scores.max(axis=0)[:, None])
     if near((others @ v.astype(np.float32)) / others.sum(axis=1, keepdims=True)):
-        return "queries and keys are exchanged: row i of the result is for query i, over all keys"
+        return SAYS["queries-and-keys-exchanged"]
     cold = np.exp((scores - scores.max(axis=1, keepdims=True)) / root)
     if near((cold @ v.astype(np.float32)) / cold.sum(axis=1, keepdims=True)):
-        return "the scale is applied twice: scores are divided by sqrt(d) once, d = 128"
+        return SAYS["divided-by-d"]
     return general

@@ -4,12 +4,15 @@ import random
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_judged
 from utils.labs.lab10 import timed
 from utils.labs.lab10.slow import why
 from utils.labs.lab10.timed import case_of, drawn, on_one_core
 from utils.labs.replayed import Replayed, generator, nothing, right_values
+
+SAYS = says("lab10")
 
 WEIGHTS = {"values": 4, "HBM traffic": 2, "over the bound": 2}
 TOLERANCE = 1e-5
@@ -60,8 +63,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
             case,
             TRAFFIC,
             2,
-            "load the rows of a piece with the two rows around it once, use nine shifted views of "
-            "that tile, and store only what is pooled",
+            SAYS["a-load-for-each-tap"],
         ),
         timed.at_most("over the bound", case, slower, SLOWER, 2, "{:.2f} times the bound", reason),
     ]
@@ -116,32 +118,26 @@ def _advice(run: Replayed, x: np.ndarray, w: np.ndarray, bias: np.ndarray, sums:
     outputs, high, wide = sums.shape
     squares = sums.reshape(outputs, high // 2, 2, wide // 2, 2)
     if near(best + column):
-        return (
-            "close, but a value on the way was rounded to BF16: sums and maxima stay in FP32, and "
-            "the last instruction writes BF16"
-        )
+        return SAYS["maxima-in-bf16"]
     if near(best):
-        return "the bias is missing: one number for each output channel, a column in SBUF"
+        return SAYS["no-bias"]
     if near(squares.mean(axis=(2, 4)) + column):
-        return "this is the mean of each square: take its largest value"
+        return SAYS["the-mean"]
     if near(squares[:, :, 0, :, 0] + column):
         return "this takes the first of each square: take the largest of the four"
     if near(squares[:, :, :, :, 0].max(axis=2) + column):
-        return "only the rows of each square are compared: compare the columns too"
+        return SAYS["pooled-over-rows-only"]
     if near(squares[:, :, 0].max(axis=3) + column):
         return "only the columns of each square are compared: compare the rows too"
     if near(pooled(convolved(x, w, flip=True)) + column):
-        return "the taps are reversed: tap (i, j) belongs to the window that begins at row i"
+        return SAYS["the-courses-own-kernel"]
     if near(pooled(convolved(x, w.transpose(1, 0, 2, 3))) + column):
-        return "i and j are exchanged: tap (i, j) begins at row i and at column j"
+        return SAYS["rows-and-columns-of-the-taps-exchanged"]
     if near(-pooled(-sums) + column):
-        return "this is the smallest of each square: take its largest value"
+        return SAYS["the-smallest"]
     if near(np.maximum(best + column, 0)):
-        return "negative values became 0: the largest of a square may be below 0"
+        return SAYS["a-relu-that-nobody-asked-for"]
     last = w[2, 2].astype(np.float32).T @ x[:, 2:, 2:].astype(np.float32).reshape(len(x), -1)
     if near(pooled(last.reshape(sums.shape)) + column):
-        return (
-            "only the last tap is in the result: allocate the PSUM tile before the loop over the "
-            "nine, so that products add up"
-        )
+        return SAYS["a-new-psum-tile-for-each-tap"]
     return general

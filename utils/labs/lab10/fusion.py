@@ -5,12 +5,15 @@ import random
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_judged
 from utils.labs.lab10 import timed
 from utils.labs.lab10.slow import why
 from utils.labs.lab10.timed import case_of, drawn, on_one_core
 from utils.labs.replayed import Replayed, generator, nothing, right_values
+
+SAYS = says("lab10")
 
 WEIGHTS = {"values": 3, "HBM traffic": 2, "speed, fused": 2, "speed, balanced": 1}
 TOLERANCE = 2e-5
@@ -58,8 +61,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
             case,
             TRAFFIC,
             2,
-            "more than x and gate once in and the result once out: one loop over tiles of rows, "
-            "in which nothing is stored but the result, and the weight is loaded before it",
+            SAYS["through-hbm-once-more"],
         ),
         timed.at_least("speed, fused", case, faster, FUSED, 2, "{:.2f} times the given", reason),
         timed.at_least(
@@ -113,32 +115,23 @@ def _advice(
     sigmoid = 1 / (1 + np.exp(-wide))
     h, right = x * wide * sigmoid, gated_norm(x, gate, weight, epsilon)
     if near(gated_norm(x, gate, weight, 0.0), TOLERANCE):
-        return (
-            "epsilon is missing, or not the one that is passed: it is added to the mean, under "
-            "the root"
-        )
+        return SAYS["no-epsilon"]
     if near(right, 1e-2):
-        return (
-            "close, but a step on the way has fewer bits: keep the tiles between the "
-            "instructions in FP32"
-        )
+        return SAYS["a-tile-in-bf16"]
     if near(gated_norm(x, gate, np.ones_like(weight), epsilon)):
         return "the weight is not in the result"
     if near(h / np.sqrt((h * h).sum(axis=1, keepdims=True) + epsilon) * weight):
-        return "this divides by the root of the sum of squares: take their mean"
+        return SAYS["the-sum-of-squares"]
     factor = float(np.vdot(found, right) / np.vdot(right, right))
     if abs(factor) > 0.01 and near(factor * right):
-        return (
-            f"{factor:.3g} times what is right: the mean of a row divides by the number of its "
-            "columns, x.shape[1]"
-        )
+        return SAYS["the-mean-over-as-many-columns-as-in-the-timed-case"].format(factor=factor)
     root = np.sqrt((h * h).mean(axis=1, keepdims=True) + epsilon)
     if near(h * root * weight):
-        return "this multiplies by the root: divide by it, nl.rsqrt is its reciprocal"
+        return SAYS["times-the-root"]
     plain = x / np.sqrt((x.astype(np.float64) ** 2).mean(axis=1, keepdims=True) + epsilon)
     if near(plain * wide * sigmoid * weight):
-        return "this norms x and gates afterwards: gate first, the norm is of the product"
+        return SAYS["gated-after-the-norm"]
     half = x * sigmoid
     if near(half / np.sqrt((half * half).mean(axis=1, keepdims=True) + epsilon) * weight):
-        return "the gate is sigmoid here: silu(gate) is gate times its sigmoid"
+        return SAYS["a-sigmoid"]
     return general

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_judged
 from utils.labs.lab10 import timed
@@ -11,6 +12,8 @@ from utils.labs.lab10.reading import over_least
 from utils.labs.lab10.slow import why
 from utils.labs.lab10.timed import case_of, drawn, on_one_core
 from utils.labs.replayed import Replayed, generator, nothing, right_values
+
+SAYS = says("lab10")
 
 BF16 = "bfloat16"
 TOLERANCE = 1e-5
@@ -104,18 +107,12 @@ def _traffic_advice(run: Replayed, case: Facts) -> str:
     if max(found) < 1.01 < over_least(run.program):
         return f"{said}: what is too much goes out of SBUF and back, partial sums for example"
     if min(found) > 1.01:
-        return (
-            f"{said}: each product loads what others have loaded. Hoist the loads out of the "
-            "innermost loop first, then keep a block of rows of tiles"
-        )
-    return (
-        f"{said}: the matrix of the inner loop comes once for each turn of the outer one. Keep "
-        "several rows of tiles (a block) in SBUF before the other matrix is walked through"
-    )
+        return SAYS["three-loops"].format(answer=said)
+    return SAYS["two-rows-of-tiles-at-a-time"].format(answer=said)
 
 
 def _advice(run: Replayed, a: np.ndarray, b: np.ndarray, right: np.ndarray) -> str:
-    general = "tile (m, n) of the result is the sum over k of lhs_t[k, m].T @ rhs[k, n]"
+    general = SAYS["tiles-in-the-wrong-place"]
     found = run.outputs[0]
     if found.shape != right.shape:
         return general
@@ -125,16 +122,10 @@ def _advice(run: Replayed, a: np.ndarray, b: np.ndarray, right: np.ndarray) -> s
         return bool(abs(wide - other).max() <= limit * much)
 
     if near(right):
-        return (
-            "close, but sums were rounded to BF16 on the way: keep partial sums in FP32, in PSUM "
-            "or in SBUF, and round once at the end"
-        )
+        return SAYS["sums-in-bf16"]
     first, last = a[:128].astype(np.float32), a[-128:].astype(np.float32)
     if len(a) > 128 and near(last.T @ b[-128:].astype(np.float32)):
-        return (
-            "only the last tile of K is in the result: allocate the PSUM tile before the loop "
-            "over K, and leave out accumulate=False, so that products add up"
-        )
+        return SAYS["a-new-psum-tile-for-each-tile-of-k"]
     if len(a) > 128 and near(first.T @ b[:128].astype(np.float32)):
-        return "only the first tile of K is in the result: the loop over K is missing"
+        return SAYS["the-first-tile-of-k-only"]
     return general

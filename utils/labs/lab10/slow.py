@@ -3,8 +3,11 @@
 from statistics import median
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs.lab10.reading import moved, over_least, waited
 from utils.labs.replayed import Replayed
+
+SAYS = says("lab10")
 
 NAMES = {
     "tensor": "Tensor Engine",
@@ -34,16 +37,16 @@ def why(run: Replayed) -> str:
             "what was loaded for more products before it is loaded again"
         )
     if busy["dma"] >= FULL and profile.moving < 0.6 * busy["dma"]:
-        return (
-            f"DMA is busy {busy['dma']:.0%} of the time, {profile.moving:.0%} with moving: there "
-            f"are many short transfers, {_bytes(run)} bytes each: let each bring longer rows"
+        return SAYS["narrow-products"].format(
+            dma=busy["dma"], moving=profile.moving, bytes=_bytes(run)
         )
     busiest = profile.busiest
     if busiest not in ("dma", "tensor") and busy[busiest] >= FULL:
-        return (
-            f"the {NAMES[busiest]} is busy {busy[busiest]:.0%} of the time, mostly with "
-            f"{_most(profile, busiest)}: fuse its passes, or move some to an engine with room "
-            f"({_others(busy, busiest)})"
+        return SAYS["two-passes-for-two-factors"].format(
+            value=NAMES[busiest],
+            value_2=busy[busiest],
+            most=_most(profile, busiest),
+            others=_others(busy, busiest),
         )
     return _waits(profile, busy, run)
 
@@ -56,10 +59,7 @@ def _waits(profile: Any, busy: dict[str, float], run: Replayed) -> str:
     products = [each.start for each in profile.intervals if each.engine == "tensor"]
     before = min(products, default=0.0) / profile.seconds
     if before > MUCH:
-        return (
-            f"{said}for {before:.0%} of the time the Tensor Engine waits for its first product. "
-            "Load what that needs first, and the rest while it works"
-        )
+        return SAYS["all-of-the-left-matrix-before"].format(answer=said, before=before)
     spent = waited(profile)
     if spent["place"] > MUCH:
         return (

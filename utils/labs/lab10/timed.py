@@ -3,10 +3,13 @@
 import ml_dtypes
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
 from utils.labs.lab10.reading import over_least
 from utils.labs.replayed import Replayed, replayed
+
+SAYS = says("lab10")
 
 LATER = "not at this size"
 Argument = tuple[tuple[int, ...], str]
@@ -39,7 +42,7 @@ def on_one_core(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Re
     """A record run again; one for two cores has a fault, since all bounds are those of one."""
     run = replayed(facts, inputs, answer)
     if not run.fault and len(run.program.cores) != 1:
-        return Replayed(f"`{answer}` runs on {len(run.program.cores)} cores: write it for one")
+        return Replayed(SAYS["two-cores"].format(answer=answer, len=len(run.program.cores)))
     return run
 
 

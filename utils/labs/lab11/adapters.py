@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.lab11 import nested
+
+SAYS = says("lab11")
 
 TOLERANCE = 1e-5
 """How far an output may lie from what it was, relative to the largest of them above 1.
@@ -62,10 +65,9 @@ def judge_lora(case: Facts, facts: Facts) -> list[Criterion]:
         found == right and not unfrozen,
         times(found, "parameter"),
         str(right),
-        f"`{unfrozen[0]}` of the given model still trains: freeze all that was there"
+        SAYS["nothing-frozen"].format(value=unfrozen[0])
         if unfrozen
-        else "an adapter of rank r beside a layer of in × out has r · (in + out) parameters, and no"
-        " bias; a layer that stands in two places has one adapter",
+        else SAYS["a-bias-in-the-adapter"],
     )
     start = criterion(
         "output at the start",
@@ -73,8 +75,7 @@ def judge_lora(case: Facts, facts: Facts) -> list[Criterion]:
         _small(facts["start_off"]),
         _distance(facts["start_off"]),
         f"within {TOLERANCE:g}",
-        "the adapter changes the output before it has learnt anything: begin with one of its two"
-        " matrices at zero"
+        SAYS["both-at-random"]
         if not isinstance(facts["start_off"], str)
         else f"the model returned {facts['start_off']} in place of its output",
     )
@@ -90,11 +91,9 @@ def judge_lora(case: Facts, facts: Facts) -> list[Criterion]:
         "a parameter of the given model has a gradient: requires_grad_(False) keeps autograd from"
         " computing and storing it"
         if stray
-        else f"no gradient reaches the adapter of `{idle[0]}`: if both matrices begin at zero, the"
-        " gradient of each is zero for ever; and both have to be nn.Parameter"
+        else SAYS["both-at-zero"].format(value=idle[0])
         if idle
-        else f"the rows of A of `{(alike or ['-'])[0]}` are alike at the start, so they learn the"
-        " same, and the adapter has rank 1 for ever: draw them with torch.randn",
+        else SAYS["rows-that-are-alike"].format(value=(alike or ["-"])[0]),
     )
     scaling = _scaling(case, facts, groups, model)
     merged = _merge(facts)
@@ -111,26 +110,15 @@ def _layers(case: Facts, facts: Facts, wanted: set[str]) -> Criterion:
     others = sorted(place for place in kinds if place not in wanted and kinds[place] != "linear")
     message = ""
     if facts["peft"]:
-        message = "layers of peft are in the model: this exercise is to write what they do"
+        message = SAYS["peft"]
     elif missing and len(missing) == len(wanted):
-        message = (
-            f"`{missing[0]}` is no LoRALinear after add_lora: put one in its place, with setattr on"
-            " the module that holds it. A hook, or a wrapper around the model, cannot be merged"
-        )
+        message = SAYS["hooks"].format(value=missing[0])
     elif missing:
-        message = (
-            f"`{missing[0]}` is no LoRALinear after add_lora: a layer may stand in two places, and"
-            " both have to hold the adapter; named_modules(remove_duplicate=False) lists both"
-        )
+        message = SAYS["one-place-of-a-shared-layer"].format(value=missing[0])
     elif others:
-        message = (
-            f"`{others[0]}` was replaced too: compare the last part of the full name, and all of it"
-        )
+        message = SAYS["by-a-part-of-the-name"].format(value=others[0])
     elif facts["layers"]["shared"] != "True":
-        message = (
-            "`blocks.0.out` and `blocks.1.out` were one layer, and now are two with an adapter"
-            " each: make one LoRALinear for each layer, and put it wherever that layer stood"
-        )
+        message = SAYS["a-shared-layer-twice"]
     done = len(wanted) - len(missing)
     return criterion(
         "layers",
@@ -177,16 +165,14 @@ def _scaling(case: Facts, facts: Facts, groups: list[list[str]], model: Any) -> 
 def _why(scale: float, case: Facts) -> str:
     rank, alpha = case["rank"], case["alpha"]
     known = {
-        1.0: "the product B · A is added as it is: multiply it by alpha / rank",
-        alpha: "the factor is alpha: divide by the rank, so that another rank needs no other"
-        " learning rate",
-        rank / alpha: "the factor is rank / alpha, upside down",
+        1.0: SAYS["no-scale"],
+        alpha: SAYS["alpha-as-the-scale"],
+        rank / alpha: SAYS["upside-down"],
         1 / rank: "alpha is missing in the factor alpha / rank",
-        alpha / math.sqrt(rank): "that is alpha / sqrt(rank), of rank-stabilised LoRA: this"
-        " exercise asks for alpha / rank",
+        alpha / math.sqrt(rank): SAYS["rank-stabilised"],
     }
     found = [text for value, text in known.items() if abs(scale - value) <= 1e-3 * value]
-    return [*found, f"the product B · A is multiplied by {scale:.4g}, not by alpha / rank"][0]
+    return [*found, SAYS["an-integer-factor"].format(scale=scale)][0]
 
 
 def _scale(change: np.ndarray, matrices: list[Any]) -> float | None:
@@ -221,21 +207,15 @@ def _merge(facts: Facts) -> Criterion:
     left = sorted(place for place, kind in places.items() if kind != "linear")
     off, message = facts["merge_off"], ""
     if left:
-        message = f"`{left[0]}` is no plain nn.Linear after merge: put one back in each place"
+        message = SAYS["merged-and-left"].format(value=left[0])
     elif facts["merged"]["shared"] != "True":
         message = (
             "a layer that stood in two places has become two: merge it once, and put it in both"
         )
     elif not _small(off):
-        message = (
-            "the output is another one than before merge: the weight becomes W + alpha / rank · B"
-            " · A, the bias stays, and a layer in two places is merged once"
-        )
+        message = SAYS["merged-without-the-scale"]
     elif not facts["same_keys"]:
-        message = (
-            "state_dict has other names than that of the given model, so no one could load it: a"
-            " bias appears where none was, or an adapter is still there"
-        )
+        message = SAYS["merged-with-a-bias-of-its-own"]
     return criterion("merge", 2, not message, _distance(off), f"within {TOLERANCE:g}", message)
 
 

@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import (
     criterion,
@@ -13,6 +14,8 @@ from utils.labs.criteria import (
     times,
 )
 from utils.labs.lab11 import truth, tuned
+
+SAYS = says("lab11")
 
 TOLERANCE = 2e-5
 """How far a loss may lie from the one computed in float64.
@@ -61,25 +64,17 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
     steps, rates = len(case["rates"]), case["rates"]
     right, model = truth.tuning(case)
     known = {
-        "these are the losses of a model that never learns: is there an update in each step?": (
-            truth.tuning(case, [0.0] * steps)[0]
-        ),
-        "the learning rate never leaves that of the first step": (
-            truth.tuning(case, [rates[1]] * steps)[0]
-        ),
-        "each step takes the learning rate of the step before": (
-            truth.tuning(case, [0.0, *rates[:-1]])[0]
-        ),
+        SAYS["no-update"]: (truth.tuning(case, [0.0] * steps)[0]),
+        SAYS["the-rate-of-the-first-step"]: (truth.tuning(case, [rates[1]] * steps)[0]),
+        SAYS["the-rate-afterwards"]: (truth.tuning(case, [0.0, *rates[:-1]])[0]),
     }
     targets = sum(n - 1 for each in case["lengths"] for n in each)
     largest = max(len(each) for each in case["lengths"]), max(map(max, case["lengths"]))
     places = sum(_size(shape) for shape in facts["shapes"])
     advice = (
-        "the first loss is right, and not what comes later: the update differs. One AdamW for all"
-        " steps, with weight_decay=0.0 and else its defaults; zero_grad, backward and step in each"
+        SAYS["weight-decay"]
         if _begins_right(facts["returned"]["items"], right)
-        else "the mean is over the tokens that a sentence has: padding counts neither in the sum"
-        " nor in the number it is divided by"
+        else SAYS["padding-counts"]
     )
     losses = right_numbers(
         "losses",
@@ -98,9 +93,9 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
         targets <= places <= most,
         times(places, "token"),
         f"{targets} to {most}",
-        "sentences were dropped or cut: each token but the last of a sentence goes in"
+        SAYS["sentences-are-cut"]
         if places < targets
-        else f"more than needed: no batch is larger than {largest[0]} sentences of {largest[1]}",
+        else SAYS["padded-to-a-hundred"].format(value=largest[0], value_2=largest[1]),
     )
     ran = executions(
         "one execution a step",
@@ -133,15 +128,8 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
 def _tuning_advice(facts: Facts) -> str:
     shapes = {tuple(each) for each in facts["shapes"]}
     if len(shapes) > 1:
-        return (
-            f"batches of {len(shapes)} shapes enter the model, and each is a graph: one number of"
-            " sentences and one length for all, found before the first step"
-        )
-    return (
-        "all batches have one shape, and the graph still changes: a learning rate of exactly 0, as"
-        " a number or a tensor without a dimension, is built into the graph. With capturable=True"
-        " AdamW takes a tensor on the device: fill it with copy_(torch.tensor([rate]))"
-    )
+        return SAYS["each-its-own-length"].format(shapes=len(shapes))
+    return SAYS["a-rate-as-a-number"]
 
 
 def accumulating_cases(rng: random.Random) -> list[Facts]:
@@ -176,31 +164,24 @@ def accumulating_words(case: Facts) -> str:
 def judge_accumulating(case: Facts, facts: Facts) -> list[Criterion]:
     steps, micros = len(case["lengths"]), sum(map(len, case["lengths"]))
     right, model = truth.accumulating(case)
-    summed = "this is a sum: divide by the tokens of the whole step"
+    summed = SAYS["no-division"]
     ways = {
-        "this is the mean of the means of the micro-batches: one with few tokens counts as much as"
-        " one with many. Count the tokens of the whole step first": "means",
-        "these are the losses with the gradients of means, added up: divide by the tokens of the"
-        " whole step": "sum of means",
+        SAYS["mean-of-means"]: "means",
+        SAYS["the-means-added-up"]: "sum of means",
         summed: "sum",
-        "padding is counted: divide by the targets that are not -100": "padded",
+        SAYS["padding-counts-2"]: "padded",
     }
     known = {text: truth.accumulating(case, way)[0] for text, way in ways.items()}
-    known["the gradients of earlier steps are still there: zero them once a step"] = (
-        truth.accumulating(case, kept=1.0)[0]
-    )
+    known[SAYS["never-zeroed"]] = truth.accumulating(case, kept=1.0)[0]
     still = truth.accumulating({**case, "lr": 0.0})[0]
     known["these are the losses of a model that never learns: is there an update per step?"] = still
     advice = (
-        "the first loss is right, and not what comes later: the gradients of a step differ. Zero"
-        " them before its first micro-batch, update after its last"
+        SAYS["zeroed-in-each"]
         if _begins_right(facts["returned"]["items"], right)
         # Only the first loss tells: with gradients so large the later ones are chance.
         else summed
         if _begins_right(facts["returned"]["items"], known[summed], relative=TOLERANCE)
-        else "the loss of a step is the mean over all tokens of its micro-batches: sum them up with"
-        ' reduction="sum", divide by the number of targets of the whole step, and update once,'
-        " after the last of them"
+        else SAYS["an-update-after-each"]
     )
     losses = right_numbers(
         "losses",
@@ -227,9 +208,7 @@ def judge_accumulating(case: Facts, facts: Facts) -> list[Criterion]:
             False,
             ran.measured,
             ran.target,
-            f"the model was called {times(facts['steps'], 'time')}, and there are {micros}"
-            " micro-batches: each goes through the model by itself, because all at once do not fit"
-            " into the device",
+            SAYS["all-at-once"].format(times=times(facts["steps"], "time"), micros=micros),
         )
     compiled = criterion(
         "compiles",
@@ -237,9 +216,7 @@ def judge_accumulating(case: Facts, facts: Facts) -> list[Criterion]:
         facts["compiles"] <= MOST_COMPILES_ACCUMULATING,
         _compiles(facts),
         f"at most {MOST_COMPILES_ACCUMULATING}",
-        "micro-batches have one shape: what else differs? A mask that picks the real tokens makes a"
-        " shape of its own each time, and a place in a tensor on the device, as a Python number, is"
-        " a part of the graph",
+        SAYS["only-real-tokens"],
     )
     rows = [losses, ran, compiled]
     probe = tuned.sentences(case["seed"], [9, 5])
@@ -277,15 +254,12 @@ def _not_the_model(
     if did_nothing(facts):
         return ""
     if not facts["on_device"] >= facts["steps"] > 0:
-        return "every step belongs on torch_xla.device(), through the model that is given"
+        return SAYS["on-the-cpu-2"]
     if facts["returned"]["stopped"]:
         return ""
     moved, after = facts["base_moved"], facts["loss_after"]
     if isinstance(moved, str) or moved > 0:
-        return (
-            "the base has moved: only the adapters train. Give the optimizer the parameters with"
-            " requires_grad, and leave requires_grad as it is"
-        )
+        return SAYS["the-base-trains"]
     if losses.passed and (
         isinstance(after, str) or abs(after - truth.mean_loss(model, probe)) > tolerance
     ):

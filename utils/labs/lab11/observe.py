@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from utils.xla import fresh
 from utils.labs import Answer, Facts, Observer, apart
 from utils.labs.lab11 import adapting, generating, training
+from utils.xla import fresh
 
 SECONDS = 60.0
 """For one case, which takes one or two, or twenty on a machine with a lot else to do."""

@@ -2,6 +2,7 @@
 
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import (
     criterion,
@@ -11,6 +12,8 @@ from utils.labs.criteria import (
     times,
 )
 from utils.labs.lab11 import truth
+
+SAYS = says("lab11")
 
 TOLERANCE = 2e-5
 """How far a loss may lie from the one computed in float64: as in exercises 2 and 3, whose model
@@ -58,13 +61,9 @@ def judge_swaps(case: Facts, facts: Facts) -> list[Criterion]:
     right, asked = truth.served(case), len(case["requests"])
     shapes = len({tuple(each[1:]) for each in case["requests"]})
     known = {
-        "these are the losses of the base alone: the adapters are not in the model": (
-            truth.base_alone(case)
-        ),
-        "the factor alpha / rank of each adapter is missing: the model has none of its own, so it"
-        " belongs into one of the two matrices": truth.served(case, scaled=False),
-        "rows of the adapter before are still there: one of a smaller rank fills a part of the"
-        " slots, and the others have to be zero": truth.served(case, left_over=True),
+        SAYS["never-loaded"]: (truth.base_alone(case)),
+        SAYS["no-factor"]: truth.served(case, scaled=False),
+        SAYS["what-is-left-over"]: truth.served(case, left_over=True),
     }
     losses = right_numbers(
         "losses",
@@ -72,8 +71,7 @@ def judge_swaps(case: Facts, facts: Facts) -> list[Criterion]:
         facts["returned"],
         right,
         known,
-        "each request wants the mean loss of ids[:, 1:] after ids[:, :-1], with the weights of its"
-        " own adapter",
+        SAYS["an-integer-factor-2"],
         ("serve", "request"),
         TOLERANCE,
     )
@@ -83,9 +81,7 @@ def judge_swaps(case: Facts, facts: Facts) -> list[Criterion]:
         facts["compiles"] <= shapes,
         f"{facts['compiles']} or more" if facts["returned"]["stopped"] else str(facts["compiles"]),
         f"{shapes}, one for each shape",
-        "an adapter brings new graphs: the slots keep their shape only if an adapter of a smaller"
-        " rank is filled up with zeros, on the CPU, before it is copied into them; and work on the"
-        " weights on the device is a graph of its own",
+        SAYS["slots-of-its-own-rank"],
     )
     kept = criterion("one base", 1, not (fault := _base(facts)), "", "", fault)
     rows = [losses, compiled, kept]
@@ -94,9 +90,8 @@ def judge_swaps(case: Facts, facts: Facts) -> list[Criterion]:
     if did_nothing(facts):
         return [losses, not_judged(compiled), not_judged(kept)]
     if not 0 < facts["on_device"] == facts["steps"] or facts["answered"] < asked:
-        message = (
-            f"only {facts['answered']} of {times(asked, 'request')} went through the given model on"
-            " torch_xla.device(): a copy of the model per adapter needs the memory of a base each"
+        message = SAYS["a-copy-for-each"].format(
+            answered=facts["answered"], asked=times(asked, "request")
         )
         return [not_judged(losses, message), not_judged(compiled), not_judged(kept)]
     if not losses.passed:
@@ -108,15 +103,9 @@ def _base(facts: Facts) -> str:
     if isinstance(facts["base_moved"], str):
         return "the model has lost parts: swap the values, and leave its layers as they are"
     if facts["base_moved"] > 0:
-        return (
-            "the base has changed: whoever adds an adapter to it and takes it off again leaves"
-            " rounding behind. Leave it, and change `down` and `up`"
-        )
+        return SAYS["merged-into-the-base"]
     if not facts["own"]:
-        return (
-            "the model has other parameters than before, and whoever holds the old ones, such as an"
-            " optimizer, does not know: fill those that are there, with copy_"
-        )
+        return SAYS["new-parameters"]
     if not facts["adapters_kept"]:
-        return "the adapters that were given have changed: the next request needs them as they were"
+        return SAYS["the-adapters-are-changed"]
     return ""

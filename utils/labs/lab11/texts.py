@@ -2,10 +2,13 @@
 
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, did_nothing, not_judged, times
 from utils.labs.lab11.decoder import IDS
 from utils.labs.lab11.truth import written
+
+SAYS = says("lab11")
 
 BUCKET = 32
 """No prompt is longer, so it can be padded to this."""
@@ -56,9 +59,7 @@ def judge_texts(case: Facts, facts: Facts) -> list[Criterion]:
         f"{least} to {most}",
         "fewer than there are: each prompt and each new token goes through the model once"
         if facts["entered"] < least
-        else "tokens go through the model again that were there before: with their keys and values"
-        f" in a cache, a prompt goes in once, padded to {BUCKET} at most, and then one new token"
-        " at a time",
+        else SAYS["without-a-cache"].format(BUCKET=BUCKET),
     )
     one_by_one = _executions(case, facts)
     compiled = criterion(
@@ -67,19 +68,13 @@ def judge_texts(case: Facts, facts: Facts) -> list[Criterion]:
         facts["compiles"] <= MOST_COMPILES,
         f"{facts['compiles']} or more" if stopped else str(facts["compiles"]),
         f"at most {MOST_COMPILES}",
-        "each graph is larger than the last: a token that is read runs its graph, and ends none, so"
-        " the next one holds all before it again. End each token with torch_xla.sync()"
-        if facts["grows"]
-        else "one graph reads a prompt, one makes the next token, one may bring the tokens"
-        " together. What differs from run to run? The length of a cache that grows, the length of a"
-        " prompt, a place given as a Python number: to cut, to write or to read there; or what was"
-        " made before the first prompt, and waits: torch_xla.sync() ends it",
+        SAYS["read-and-no-sync"] if facts["grows"] else SAYS["the-cache-grows"],
     )
     rows = [tokens, cached, one_by_one, compiled]
     if did_nothing(facts):
         return [tokens, *map(not_judged, rows[1:])]
     if not facts["on_device"] >= facts["steps"] > 0:
-        message = "all tokens belong through the given model on torch_xla.device()"
+        message = SAYS["on-the-cpu-3"]
         return [not_judged(tokens, message), *map(not_judged, rows[1:])]
     if stopped and facts["waiting"] > 1:
         return [*map(not_judged, rows[:2]), one_by_one, not_judged(compiled)]
@@ -115,39 +110,26 @@ def _tokens(case: Facts, facts: Facts, right: list[list[int]]) -> Criterion:
 
 def _difference(said: list, text: list[int], prompt: list[int], count: int) -> str:
     if said == prompt + text:
-        return "return the new ids only, without the prompt"
+        return SAYS["with-the-prompt"]
     if len(said) != count:
-        return f"{times(len(said), 'id')}, where {count} new ones are asked for"
+        return SAYS["one-token-less"].format(times=times(len(said), "id"), count=count)
     if strange := [each for each in said if not isinstance(each, int)]:
         return f"{strange[0]} is among the ids: return ints"
     if said[:-1] == text[1:]:
-        return "the first new id is missing: it is the likeliest one after the last of the prompt"
+        return SAYS["without-the-first"]
     place = next(k for k, (a, b) in enumerate(zip(said, text, strict=True)) if a != b)
     if place == 0:
-        return (
-            "the first id is another one: it comes from the logits at the prompt's last id, not at"
-            " the last place of its padding, and places count from 0"
-        )
+        return SAYS["the-last-place-of-the-padding"]
     if place == 1:
-        return (
-            "the second id is another one, so what the prompt left in the cache, or where the next"
-            " token is put, is wrong: after n ids the next one stands at place n"
-        )
-    return (
-        f"it differs from new id {place} on: what is attended to? Places up to the own one, with"
-        " the keys and values of all of them, and none that is padding or was left by another text"
-    )
+        return SAYS["one-place-late"]
+    return SAYS["nothing-is-kept"].format(place=place)
 
 
 def _executions(case: Facts, facts: Facts) -> Criterion:
     prompts, count, ran = case["prompts"], case["count"], facts["executions"]
     least, most = count, len(prompts) * (count + 3)
     message = (
-        "the tokens pile up in one graph: end each with torch_xla.sync(), so that one graph makes"
-        " every one of them"
-        if ran < least or facts["waiting"] > 1
-        else "more than one run a token: a prompt goes in at once, not token by token, and each new"
-        " token takes one sync; to read a value in between runs what is pending"
+        SAYS["no-sync"] if ran < least or facts["waiting"] > 1 else SAYS["a-place-that-is-read"]
     )
     passed = least <= ran <= most and facts["waiting"] <= 1
     measured = times(ran, "execution")

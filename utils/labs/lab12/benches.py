@@ -7,11 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.lab12.service import TICK_S, TRAITS, Call, Service, replayed
 from utils.labs.lab12.trapping import NAMES, judge_traps
 from utils.labs.values import near
+
+SAYS = says("lab12")
 
 TOLERANCE = 1e-9
 """The clock is exact; a percentile of its times in float64 is off by 1e-16."""
@@ -151,7 +154,7 @@ def _nothing(runs: list[Run], said: list[Facts]) -> str:
     if not all(run.service.calls for run in runs):
         return "`service.run` was never called: there is nothing that was timed"
     if not all("c" in run.service.log for run in runs):
-        return "`service.clock` was never read: use it, not the time module"
+        return SAYS["another-clock"]
     return ""
 
 
@@ -172,10 +175,7 @@ def _together(asked: list[tuple[Run, Facts]]) -> Criterion:
             message = f"first_s is {said['first']['kind']}: return a list, one number per length"
             return criterion(ALL, WEIGHTS[ALL], False, found.measured, found.target, message)
         if not all(near(a, b, TOLERANCE) for a, b in zip(items, run.first, strict=True)):
-            message = (
-                f"{label(run.case)}: first_s is not what the first call of each length took, from"
-                " an idle service until the answer was there"
-            )
+            message = SAYS["no-first"].format(label=label(run.case))
             return criterion(ALL, WEIGHTS[ALL], False, found.measured, found.target, message)
     return found
 
@@ -194,20 +194,14 @@ def _why(run: Run, said: Facts) -> str:
             found = "None" if said[name] is None else said[name]
             return f"{name}_s is {found}: return seconds, a number"
     if near(said["p50"], run.case["send"] * TICK_S, TOLERANCE):
-        return (
-            "this is the time to hand a request over, not to answer it. Call wait() before the"
-            " clock is read again"
-        )
+        return SAYS["as-given"]
     if "asynchronous" in run.case["traits"] and re.search(r"r\S+ c", " ".join(run.service.log)):
-        return (
-            "after run the clock is read without a wait() between them: that is not yet the answer,"
-            " and the next request finds the service busy"
-        )
+        return SAYS["wait-before-the-call"]
     if run.samples and _is(said, run.samples):
         return "the clock was not read before and after each call: what was returned was not timed"
     repeats = run.case["repeats"]
     if any(near(said["p50"], percentiles(t)[0] * 1e3, 1e-6) for t in _known(run).values() if t):
-        return "these are milliseconds: return seconds"
+        return SAYS["milliseconds"]
     if text := next(
         (text for text, ticks in _known(run).items() if ticks and _is(said, ticks)), ""
     ):
@@ -218,14 +212,11 @@ def _why(run: Run, said: Facts) -> str:
         had = run.by_length[length]
         again = sum(call.remembered for call in had)
         if again:
-            return (
-                f"{again} of {times(len(had), 'call')} of {length} tokens had been sent before and"
-                " were answered from the cache: send a new number each time, the first call's"
-                " included"
+            return SAYS["warm-up-with-a-text-of-the-samples"].format(
+                again=again, times=times(len(had), "call"), length=length
             )
-        return (
-            f"{times(len(run.usual[length]), 'call')} of {length} tokens did the usual work, and"
-            f" {repeats} samples are asked for: the first call, which compiles, is none of them"
+        return SAYS["too-few"].format(
+            times=times(len(run.usual[length]), "call"), length=length, repeats=repeats
         )
     return (
         "the samples are not one call each, from an idle service until the answer is there, or some"
@@ -241,21 +232,21 @@ def _known(run: Run) -> dict[str, list[float]]:
     plain = [call.ticks for call in every]
     usual = run.samples or []
     found = {
-        "the first call of each length is among the samples: it compiles. Keep it apart": plain
+        SAYS["first-among-the-samples"]: plain
         if any(call.compiled for call in every)
         else [],
-        "only the very first call was left out: each length compiles a program of its own": [
+        SAYS["one-warm-up-for-all"]: [
             call.ticks for call in run.service.calls[1:]
         ]
         if sum(call.compiled for call in run.service.calls[1:])
         else [],
-        "some requests had been sent before: they are answered from the cache, without the work":
+        SAYS["the-same-text"]:
         plain if any(call.remembered for call in every) else [],
-        "the slowest samples were dropped: a slow answer on a warm service is what p99 is about":
+        SAYS["the-slowest-dropped"]:
         sorted(usual)[: -len(lengths)],
         "the slowest sample was dropped: a slow answer on a warm service is what p99 is about":
         sorted(usual)[:-1],
-        "these are the samples of the last length only": usual[-repeats:],
+        SAYS["the-last-length"]: usual[-repeats:],
     }  # fmt: skip
     for length, each in zip(lengths, calls, strict=True):
         own = [call for call in each if not call.remembered][-repeats - 1 :]
@@ -264,6 +255,6 @@ def _known(run: Run) -> dict[str, list[float]]:
             rest = [c.ticks for other in calls if other is not each for c in other[-repeats:]]
             found[name] = [*rest, *(call.ticks for call in own[:repeats])]
     if usual:
-        text = "this is the mean, for both: one wait for all of them hides what each took"
+        text = SAYS["the-mean"]
         found[text] = [float(np.mean(usual))]
     return found

@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab12 import draws
 from utils.labs.lab12.queues import by_mean, latencies, p99, possible, smallest, truth
 from utils.labs.values import Ways, near, right_values
+
+SAYS = says("lab12")
 
 TOLERANCE = 1e-9
 WEIGHTS = {"servers": 3, "p99": 2, "after a loss": 3}
@@ -112,18 +115,15 @@ def label(fleet: Facts) -> str:
 
 # What wrong ways give
 
-_MEAN = (
-    "the mean load fits on so few, and p99 is made in the bursts: play the queue with 1 server, 2,"
-    " and so on."
-)
+_MEAN = SAYS["by-the-mean"]
 _OTHER = "this is p99 with another number of servers: mend the number first"
 _OTHERS = (
     (50, "this keeps the median within the target, not p99"),
-    (95, "this keeps p95 within the target, not p99"),
+    (95, SAYS["p95"]),
     (100, "this keeps every request within the target: p99 lets one in a hundred be late"),
 )
-_ALONE = "an idle server takes all that wait, up to max_batch: this is without batches"
-_START = "a latency counts from the arrival, the wait in the queue included"
+_ALONE = SAYS["no-batches"]
+_START = SAYS["no-waiting"]
 
 
 def servers_ways(fleet: Facts) -> Ways:
@@ -137,10 +137,10 @@ def servers_ways(fleet: Facts) -> Ways:
         (_ALONE, smallest(arrivals, {**server, "max_batch": 1})),
         (_MEAN, load),
         (_MEAN, by_mean(fleet, full=False)),
-        (_MEAN + " A share of headroom does not know the bursts either", math.ceil(load / 0.7)),
+        (_MEAN + SAYS["with-headroom"], math.ceil(load / 0.7)),
         ("this keeps the mean within the target, not p99", next(means)),
         *((text, smallest(arrivals, server, percent=percent)) for percent, text in _OTHERS),
-        ("this is one too many: the number below keeps the target as well", right + 1),
+        (SAYS["one-too-many"], right + 1),
         ("this is one too few: its p99 is beyond the target", right - 1),
         ("the loss is the other question: here all servers stay", found["servers_after_loss"]),
     ]  # fmt: skip
@@ -151,17 +151,17 @@ def p99_ways(fleet: Facts) -> Ways:
     arrivals, server = draws.arrivals(fleet), fleet["server"]
     right, servers = truth(fleet)["p99_ms"], truth(fleet)["servers"]
     ways = [
-        ("this is the target: return the p99 that this number of servers has",
+        (SAYS["the-target-for-p99"],
          server["target_ms"]),
         *((_START, server["base_ms"] + server["per_request_ms"] * n)
           for n in range(1, server["max_batch"] + 1)),
-        ("these are seconds: return ms", right / 1e3),
+        (SAYS["seconds"], right / 1e3),
     ]  # fmt: skip
     for number in range(1, servers + 2):
         found = latencies(arrivals, server, number)
         alone = latencies(arrivals, {**server, "max_batch": 1}, number + 1)
         ways += [
-            ("this is the longest latency", max(found)),
+            (SAYS["every-request"], max(found)),
             ("this is the median", float(np.median(found))),
             ("this is the mean", float(np.mean(found))),
             ("this is p95", float(np.percentile(found, 95))),
@@ -178,8 +178,7 @@ def loss_ways(fleet: Facts) -> Ways:
     ways = [
         (_LOSS, servers),
         (_LOSS, smallest(arrivals, server, server["lost_at_ms"], finished=True)),
-        ("one spare server is a guess: it may be too few, because the lost requests are done twice,"
-         " or one too many, because the fleet had room", servers + 1),
+        (SAYS["one-spare"], servers + 1),
         (_ALONE, smallest(arrivals, {**server, "max_batch": 1}, server["lost_at_ms"])),
         *((text, smallest(arrivals, server, server["lost_at_ms"], percent))
           for percent, text in _OTHERS),
@@ -187,10 +186,7 @@ def loss_ways(fleet: Facts) -> Ways:
     return [way for way in ways if way[1] != right]
 
 
-_LOSS = (
-    "the loss costs more here: from then on there is one server less, and the batch that it had is"
-    " not answered but queues again"
-)
+_LOSS = SAYS["the-same"]
 
 
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
@@ -215,13 +211,7 @@ def _judge(
     place = next((p for p, (a, b) in enumerate(pairs) if (a is None) != (b is None)), None)
     if place is not None:
         hits = sum(near(a, b, TOLERANCE) for a, b in pairs)
-        text = (
-            "some number of servers keeps the target: None is for where one request alone takes"
-            " longer"
-            if values[place] is None
-            else "one request alone takes longer than the target: no number of servers helps, so"
-            " return None for all three"
-        )
+        text = SAYS["always-none"] if values[place] is None else SAYS["a-number-for-none"]
         message = f"{label(fleets[place])}: {text}"
         return criterion(name, WEIGHTS[name], False, f"{hits} of {len(pairs)}", "all", message)
     return right_values(

@@ -11,9 +11,12 @@ from functools import cache
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Facts
 from utils.labs.lab12 import draws
 from utils.labs.values import Ways, near
+
+SAYS = says("lab12")
 
 TOLERANCE = 1e-9
 Ends = tuple[float | None, float | None]
@@ -79,22 +82,19 @@ def value_ways(each: Facts) -> Ways:
     found = [
         ("this is the mean", statistics.fmean(ordered)),
         ("this is the median: p says which percentile", statistics.median(ordered)),
-        ("p is a number of percent: 99 is the share 0.99", float(np.percentile(ordered, p / 100))),
+        (SAYS["p-as-a-share"], float(np.percentile(ordered, p / 100))),
         (LINEAR, ordered[max(rank, 1) - 1]),
         (LINEAR, ordered[min(int(p / 100 * len(ordered)), len(ordered) - 1)]),
         (LINEAR, ordered[round(p / 100 * (len(ordered) - 1))]),
         *((LINEAR, float(np.percentile(ordered, p, method=name)))
           for name in ("lower", "higher", "weibull", "hazen", "median_unbiased")),
-        ("the samples come in no order: sort them", _unsorted(each)),
+        (SAYS["not-sorted"], _unsorted(each)),
         ("these are seconds: the samples are in ms, and so is the percentile", value(each) / 1e3),
     ]  # fmt: skip
     return [way for way in found if not near(way[1], value(each), TOLERANCE)]
 
 
-LINEAR = (
-    "between two samples interpolate linearly, at position p / 100 · (n - 1) counted from 0, as"
-    " numpy.percentile does"
-)
+LINEAR = SAYS["nearest-rank"]
 
 
 def _unsorted(each: Facts) -> float:
@@ -172,14 +172,13 @@ def _range(each: Facts) -> Ends:
 
 END_WAYS: list[tuple[str, Callable[[Facts], Ends]]] = [
     (
-        "each end may be missed with (1 - level) / 2: with 1 - level at both the interval is too"
-        " short",
+        SAYS["one-side"],
         _both_at_once,
     ),
-    ("ranks count from 1, indices of a list from 0: this is the next sample up", _one_up),
+    (SAYS["ranks-from-0"], _one_up),
     ("ranks count from 1, indices of a list from 0: this is the next sample down", _one_down),
     (
-        "the upper end is one sample too low: P(B >= rank) has to be small, not P(B > rank)",
+        SAYS["the-upper-end-short"],
         _high_short,
     ),
     (
@@ -191,21 +190,19 @@ END_WAYS: list[tuple[str, Callable[[Facts], Ends]]] = [
         _wide,
     ),
     (
-        "this is the mean and its standard error: it says nothing about a percentile, nor about the"
-        " distribution",
+        SAYS["of-the-mean"],
         _of_mean,
     ),
     (
-        "these are percentiles of the samples: they say how far these spread, not how sure p is",
+        SAYS["spread-of-the-samples"],
         _spread,
     ),
     (
-        "these ranks come from a normal curve in place of the binomial: near the tail it is off by"
-        " some",
+        SAYS["a-normal-curve"],
         _normal,
     ),
     (
-        "these are the smallest and the largest sample: the interval is far wider than it need be",
+        SAYS["the-range"],
         _range,
     ),
 ]

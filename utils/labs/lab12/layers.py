@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.values import near
+
+SAYS = says("lab12")
 
 TOLERANCE = 1e-3
 """For numbers of the logits: the same call of the model gives the same bits, and float64 is off by
@@ -100,10 +103,7 @@ def judge_reports(case: Facts, facts: Facts) -> list[Criterion]:
     rows = [criterion(name, weight, False, "", "", "") for name, weight in WEIGHTS.items()]
     strange = next((each for each in said if isinstance(each, str)), None)
     if strange is not None:
-        message = (
-            f"`report` returned {strange}: return {{'max_difference': ..., 'kl': ..., 'top1': ...,"
-            " 'module': name or None}"
-        )
+        message = SAYS["does-nothing-5"].format(strange=strange)
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     if not _genuine(case, facts["logits"]):
         message = "the logits are not those of the models: what was changed in torch?"
@@ -128,31 +128,31 @@ def _ways(key: str, logits: Any) -> list[tuple[str, float]]:
     rows = len(first)
     found = {
         "max_difference": [
-            ("this is the mean of the differences", float(abs(first - second).mean())),
-            ("differences have signs: take the largest absolute one",
+            (SAYS["a-mean"], float(abs(first - second).mean())),
+            (SAYS["with-signs"],
              float((second - first).max())),
-            ("differences have signs: take the largest absolute one",
+            (SAYS["with-signs"],
              float((first - second).max())),
             ("this is relative to the largest logit: give it as it is",
              right["max_difference"] / float(abs(first).max())),
-            ("this is the difference of the probabilities, not of the logits",
+            (SAYS["of-the-probabilities"],
              float(abs(np.exp(log_softmax(first, -1)) - np.exp(log_softmax(second, -1))).max())),
         ],
         "kl": [
-            ("this is the sum over the rows: give the mean", right["kl"] * rows),
-            ("this is the mean over rows and classes: sum over the classes",
+            (SAYS["a-sum"], right["kl"] * rows),
+            (SAYS["mean-of-all"],
              right["kl"] / first.shape[-1]),
-            ("this is the other direction: the reference's probabilities are the weights",
+            (SAYS["the-other-way-round"],
              divergence(second, first)),
-            ("this is in bits: use the natural logarithm", right["kl"] / np.log(2)),
+            (SAYS["bits"], right["kl"] / np.log(2)),
             ("this is the worst row: give the mean", float(max(
                 divergence(a[None], b[None]) for a, b in zip(first, second, strict=True)))),
             ("a divergence is not below 0: the sign is the wrong way round", -right["kl"]),
         ],
         "top1": [
-            ("this is a count: give the share of the rows", right["top1"] * rows),
-            ("this is percent: give a share", right["top1"] * 100),
-            ("this is the share of rows that differ", 1 - right["top1"]),
+            (SAYS["a-count"], right["top1"] * rows),
+            (SAYS["percent"], right["top1"] * 100),
+            (SAYS["those-that-differ"], 1 - right["top1"]),
         ],
     }[key]  # fmt: skip
     return [way for way in found if not near(way[1], right[key], TOLERANCE)]
@@ -172,7 +172,7 @@ def _number(name: str, key: str, asked: Asked) -> Criterion:
         ways = [way for way in _ways(key, logits) if near(said, way[1], TOLERANCE)]
         text = ways[0][0] if ways else _ADVICE[key]
         if key == "kl" and not ways and numbers(*logits)["kl"] < 1e-5:
-            text += ". This one is small: compute in float64"
+            text += SAYS["kl-of-float32"]
     message = f"seed {model['seed']}, {label(model)}: {text}"
     return criterion(name, WEIGHTS[name], False, measured, target, message)
 
@@ -201,23 +201,11 @@ def _why(model: Facts, said: str | None) -> str:
 
     right = model["module"]
     if said is None:
-        return (
-            "None was returned. A limit that is wide enough for the noisiest module hides this:"
-            " each has its own, from what float32 on the CPU is off from float64"
-        )
+        return SAYS["a-fixed-limit-of-1e-3"]
     if said not in NAMES:
-        return f"{said} is no module: the names are {', '.join(NAMES)}"
+        return SAYS["the-number-of-the-module"].format(answer=said, NAMES=", ".join(NAMES))
     if right is None:
-        return (
-            f'"{said}" was said, and all that differs is rounding. How far is float32 on the CPU'
-            " off from float64, in this module?"
-        )
+        return SAYS["a-fixed-limit-of-1e-5"].format(answer=said)
     if NAMES.index(said) > NAMES.index(right):
-        return (
-            f'"{said}" inherits it: give each module the input that the reference gives it, and'
-            " compare that one module"
-        )
-    return (
-        f'"{said}" comes before it, and differs by rounding alone: how far is float32 on the CPU'
-        " off from float64, in this module?"
-    )
+        return SAYS["the-largest-difference"].format(answer=said)
+    return SAYS["the-first-that-differs"].format(answer=said)

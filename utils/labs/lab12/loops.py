@@ -7,7 +7,10 @@ A log is what `draws.closed_log` gives.
 import statistics
 from collections.abc import Callable
 
+from utils.course.misconceptions import says
 from utils.labs import Facts
+
+SAYS = says("lab12")
 
 
 def sent(log: Facts) -> list[float]:
@@ -76,49 +79,40 @@ def _subtracted(log: Facts) -> list[float]:
     return found
 
 
-_ALL = (
-    "the requests that were never sent are missing: their users wait, too. Give one latency for"
-    " every due time"
-)
+_ALL = SAYS["only-the-sent"]
 
 WAYS: list[tuple[str, Callable[[Facts], list[float]]]] = [
     (_ALL, sent),
     (_ALL, _sent_of_all),
     (
-        "nothing waits here: there are only so many slots. While all are taken, what is due queues,"
-        " and its wait is part of its latency",
+        SAYS["no-queue"],
         filled,
     ),
     (
-        "a request that was never sent is taken to need nothing: take the median of those that were"
-        " sent",
+        SAYS["unsent-are-nothing"],
         lambda log: open_loop(log, filled(log, lambda _: 0.0)),
     ),
     (
-        "a request that was never sent is taken to need the mean: a stall is in that. Take the"
-        " median",
+        SAYS["the-mean-for-none"],
         lambda log: open_loop(log, filled(log, statistics.fmean)),
     ),
     (
-        "a request that was never sent is taken to need as much as the longest: that was the one"
-        " stall. Take the median",
+        SAYS["the-longest-for-none"],
         lambda log: open_loop(log, filled(log, max)),
     ),
     (
-        "a wait is passed on: a request starts when those before it have ended, waits of theirs"
-        " included",
+        SAYS["waits-are-not-passed-on"],
         _neighbour,
     ),
     (
-        "the service has several slots: a request starts as soon as any of them is free",
+        SAYS["one-slot"],
         lambda log: open_loop(log, slots=1),
     ),
-    ("a request takes the slot that is free first, not the next in turn", _round_robin),
-    ("this is the wait alone: the latency ends with the answer", _waits_only),
-    ("these are the moments of the answers: a latency counts from when the request was due", _ends),
+    (SAYS["in-turn"], _round_robin),
+    (SAYS["the-wait"], _waits_only),
+    (SAYS["moments"], _ends),
     (
-        "this is the repair of a histogram, which guesses the omitted latencies: play the queue,"
-        " one latency for every due time",
+        SAYS["a-histograms-repair"],
         _subtracted,
     ),
     ("these are seconds: return milliseconds", lambda log: [x / 1e3 for x in open_loop(log)]),

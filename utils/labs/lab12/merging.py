@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.lab12 import draws
 from utils.labs.values import Ways, near, right_values
+
+SAYS = says("lab12")
 
 TOLERANCE = 1e-9
 WEIGHT = 3
@@ -71,20 +74,20 @@ def merged_ways(fleet: Facts) -> Ways:
     ]
     served = [each["requests"] for each in workers]
     pooled = sorted(sample for each in workers for sample in each["samples"])
-    mean = "a mean of percentiles is no percentile: merge the samples, then take one"
-    weighed = mean + ". Weighing the means does not mend it"
+    mean = SAYS["mean-of-percentiles"]
+    weighed = mean + SAYS["weighed-mean"]
     return [
         *((mean, statistics.fmean(each)) for each in (own, nearest)),
         *((weighed, float(np.average(each, weights=served))) for each in (own, nearest)),
         ("this is the median of the workers' percentiles: merge the samples, then take one",
          statistics.median(own)),
-        ("this is the percentile of the slowest worker", max(own)),
-        ("this is the percentile of the slowest worker", max(nearest)),
+        (SAYS["the-slowest-worker"], max(own)),
+        (SAYS["the-slowest-worker"], max(nearest)),
         (_POOLED, float(np.percentile(pooled, fleet["p"]))),
         (_POOLED, pooled[math.ceil(fleet["p"] / 100 * len(pooled)) - 1]),
         ("this is the percentile of the busiest worker alone",
          nearest[served.index(max(served))]),
-        ("the weight of a sample is requests / samples kept, not the requests of its worker",
+        (SAYS["requests-as-weights"],
          _by([(s, each["requests"]) for each in workers for s in each["samples"]], fleet["p"])),
         ("the weight of a sample is requests / samples kept, not the other way round",
          _by([(s, len(each["samples"]) / each["requests"])
@@ -92,10 +95,7 @@ def merged_ways(fleet: Facts) -> Ways:
     ]  # fmt: skip
 
 
-_POOLED = (
-    "every sample counts alike here, but a worker that kept one request in a hundred stands for a"
-    " hundred each: the weight of a sample is requests / samples kept"
-)
+_POOLED = SAYS["pooled"]
 
 
 def judge_merged(case: Facts, said: list[Any]) -> Criterion:

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab12 import draws
 from utils.labs.lab12.loops import WAYS, filled, open_loop, sent
 from utils.labs.values import near
+
+SAYS = says("lab12")
 
 TOLERANCE = 1e-9
 WEIGHTS = {"closed loop": 1, "one slot": 3, "several slots": 2, "open loop": 1}
@@ -91,10 +94,10 @@ Asked = list[tuple[Facts, Facts, Facts]]
 
 def _closed(asked: Asked) -> Criterion:
     ways = (
-        ("this is the percentile of the open loop", lambda log: _p99(open_loop(log))),
-        ("a request that was never sent is no zero: leave it out here", _with_zeros),
+        (SAYS["the-open-p99-for-both"], lambda log: _p99(open_loop(log))),
+        (SAYS["zeros-in-the-closed-loop"], _with_zeros),
         ("this is the median: p99 is asked for", lambda log: float(np.percentile(sent(log), 50))),
-        ("this is the longest: p99 is asked for", lambda log: max(sent(log))),
+        (SAYS["the-longest"], lambda log: max(sent(log))),
         ("what the client saw is what it sent, nothing filled in", lambda log: _p99(filled(log))),
     )
     return _percentile(
@@ -109,10 +112,10 @@ def _with_zeros(log: Facts) -> float:
 
 def _open(asked: Asked) -> Criterion:
     ways = (
-        ("this is what the closed loop saw", lambda log: _p99(sent(log))),
+        (SAYS["the-closed-p99-for-both"], lambda log: _p99(sent(log))),
         ("this is the median: p99 is asked for",
          lambda log: float(np.percentile(open_loop(log), 50))),
-        ("this is the longest: p99 is asked for", lambda log: max(open_loop(log))),
+        (SAYS["the-longest"], lambda log: max(open_loop(log))),
         *((text, lambda log, way=way: _p99(way(log))) for text, way in WAYS),
     )  # fmt: skip
     return _percentile(
@@ -173,7 +176,7 @@ def _why(log: Facts, said: Facts) -> str:
     if strange := next((each for each in items if not isinstance(each, int | float)), ""):
         return f"a latency is {strange}: return numbers, in milliseconds"
     if _same(sorted(items), sorted(right)):
-        return "these are the right latencies in another order: give them as the requests are due"
+        return SAYS["sorted"]
     place = next(n for n, (a, b) in enumerate(zip(items, right, strict=True)) if abs(a - b) > 1e-6)
     return (
         f"the latency of request {place} is the first that is wrong: when is it due, when is a slot"

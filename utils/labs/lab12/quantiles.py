@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab12 import draws
@@ -20,6 +21,8 @@ from utils.labs.lab12.intervals import (
 )
 from utils.labs.lab12.merging import judge_merged, worker_cases
 from utils.labs.values import near, right_values
+
+SAYS = says("lab12")
 
 CLEAR = 1e-6
 """By how much a probability has to lie from its limit: no order of sums may decide a rank."""
@@ -74,9 +77,7 @@ def percentile_words(case: Facts) -> str:
 def judge_percentiles(case: Facts, facts: Facts) -> list[Criterion]:
     said = facts["percentiles"]
     if strange := next((each for each in said if isinstance(each, str)), None):
-        message = (
-            f"`percentile` returned {strange}: return {{'value': ..., 'low': ..., 'high': ...}}"
-        )
+        message = SAYS["does-nothing-2"].format(strange=strange)
         rows = [not_judged(_row(name)) for name in ("value", "interval", "too small")]
         return [not_judged(rows[0], message), *rows[1:], judge_merged(case, facts["merged"])]
     pairs = list(zip(case["sets"], said, strict=True))
@@ -126,7 +127,7 @@ def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
         ("upper", high, right[1], near(low, right[0], TOLERANCE)),
     ):
         if found is None and wanted is not None:
-            return f"the {side} end is None, and this sample is large enough to bound it"
+            return SAYS["none-for-both"].format(side=side)
         if found is not None and wanted is None and other:
             return _UNBOUNDED.format(side=side, found=found, count=each["count"])
     known = [
@@ -148,7 +149,4 @@ def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
     return "the ends are samples at other ranks: what are P(B < rank) and P(B >= rank) there?"
 
 
-_UNBOUNDED = (
-    "the {side} end is {found:.4g}, and no sample of {count} bounds it: the percentile lies beyond"
-    " all of them more often than that. Return None"
-)
+_UNBOUNDED = SAYS["the-largest-for-none"]

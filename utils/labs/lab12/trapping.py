@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
 from utils.labs.lab12.service import TRAITS
+
+SAYS = says("lab12")
 
 NAMES = "traps"
 
@@ -19,7 +22,7 @@ def judge_traps(case: Facts, facts: Facts, weight: int) -> Criterion:
     if named := [each for each in wrong if each[0] != each[1]]:
         message = _misnamed(*named[0])
         if len({str(each) for each in said}) == 1 and not isinstance(said[0], str):
-            message += ". The same was said of every service"
+            message += SAYS["always-all-traps"]
     elif wrong:
         message = next(_unasked(log) for _, _, log in asked if _unasked(log))
     return criterion(NAMES, weight, not wrong, measured, "all", message)
@@ -30,11 +33,11 @@ def _unasked(log: str) -> str:
     events = log.split()
     texts = [each for each in events if each.startswith("r")]
     if events.count("c") < 2:
-        return "`traps` did not read the clock: find the traits by what calls take"
+        return SAYS["traps-by-looking"]
     if len(set(texts)) < 2:
         return "`traps` did not send two texts: only a new one tells what compiling took"
     if len(set(texts)) == len(texts):
-        return "`traps` sent no text twice: only that tells whether the service remembers"
+        return SAYS["traps-without-a-text-sent-twice"]
     return ""
 
 
@@ -42,9 +45,9 @@ def _misnamed(right: list[str], said: Any) -> str:
     if isinstance(said, str):
         return f"`traps` returned {said}: return a set of names, empty if there is none"
     if unknown := [each for each in said if each not in TRAITS]:
-        return f"{unknown[0]} is no name of the table: {', '.join(TRAITS)}"
+        return SAYS["another-name"].format(value=unknown[0], TRAITS=", ".join(TRAITS))
     if extra := [each for each in said if each not in right]:
-        return f'"{extra[0]}" was said of a service that is not so: {_TESTS[extra[0]]}'
+        return SAYS["a-cache-that-is-the-compiler"].format(value=extra[0], value_2=_TESTS[extra[0]])
     missing = next(each for each in right if each not in said)
     return f'"{missing}" was not found: {_TESTS[missing]}'
 

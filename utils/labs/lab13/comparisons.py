@@ -4,8 +4,11 @@ import datetime
 import random
 from collections.abc import Sequence
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
+
+SAYS = says("lab13")
 
 GROUPS: dict[str, tuple[int, tuple[str, ...]]] = {
     "circumstances": (2, ("region", "purchase", "currency", "old price")),
@@ -216,15 +219,15 @@ _ALARM = {
     "region": "both say the same region",
     "purchase": "both are bought in the same way",
     "currency": "both are in the same currency",
-    "old price": "no price was read before it last changed; the day itself counts as after",
+    "old price": SAYS["the-day-itself"],
     "work": "both do the same tokens; servers, hours and speed may differ",
-    "quality": "both have the same target and reach it; below it by how much does not matter",
+    "quality": SAYS["losses-that-differ"],
     "vendor claim": "only what the vendor says is one: an independent benchmark is not",
     "peak": "nothing runs at 99 % to 101 % of its dense peak",
     "sparse peak": "nothing runs at more than its dense peak",
     "price unit": "the cost follows: a price per chip counts for each chip of each server, and"
     " credits are taken off",
-    "credits": "both have credits, or neither; the amounts may differ",
+    "credits": SAYS["credits-that-differ"],
 }
 
 
@@ -233,10 +236,8 @@ def judge_comparisons(case: Facts, facts: Facts) -> list[Criterion]:
     rows = [(name, weight) for name, (weight, _) in GROUPS.items()]
     strange = next((each for each in said if isinstance(each, str)), None)
     if strange is not None:
-        more = ", set() and not {}" if strange == "a dict of 0" else ""
-        message = (
-            f"`errors` returned {strange}: return a set of names, empty if there is no error{more}"
-        )
+        more = SAYS["braces"] if strange == "a dict of 0" else ""
+        message = SAYS["one-name"].format(strange=strange, more=more)
         first = criterion(*rows[0], False, strange, "a set", message)
         others = [*rows[1:], ("false alarms", ALARMS)]
         return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in others)]
@@ -268,13 +269,17 @@ def _judge_group(
             if missing:
                 first = min(missing, key=NAMES.index)
                 also = _confused(first, extra)
-                message = (
-                    f"{which}: {first!r} is missed{also}:"
-                    f" {_seen(first, case['comparisons'][place])}"
+                message = SAYS["the-first-side-only"].format(
+                    which=which,
+                    first=first,
+                    also=also,
+                    seen=_seen(first, case["comparisons"][place]),
                 )
             else:
                 first = min(extra, key=NAMES.index)
-                message = f"{which}: {first!r} is no error there: {_ALARM[first]}"
+                message = SAYS["dates-that-differ"].format(
+                    which=which, first=first, value=_ALARM[first]
+                )
     shown = f"{len(said) - wrong} of {len(said)}"
     return criterion(name, weight, not wrong, shown, "all", message)
 
@@ -292,7 +297,7 @@ def _judge_alarms(case: Facts, said: list[list[str]], right: list[set[str]]) -> 
         if extra and not message:
             unknown = [name for name in extra if name not in NAMES]
             message = f"comparison {place + 1}: " + (
-                f"{unknown[0]!r} is no name of an error: take those of the task"
+                SAYS["names-of-ones-own"].format(value=unknown[0])
                 if unknown
                 else f"{extra[0]!r} is named, and is no error there"
             )

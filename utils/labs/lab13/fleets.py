@@ -4,9 +4,12 @@ import math
 import random
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.values import Ways, near, right_values
+
+SAYS = says("lab13")
 
 TOLERANCE = 1e-9
 HOUR = 3600.0
@@ -133,26 +136,25 @@ def server_ways(service: Facts) -> Ways:
         return math.ceil(number) + spare
 
     found = [
-        ("a part of a server cannot be rented: round up, then add the spare ones", needed + spare),
-        ("too few by the part that was cut off: round up, not to the nearest",
+        (SAYS["parts-of-servers"], needed + spare),
+        (SAYS["rounded-down"],
          math.floor(needed) + spare),
-        ("too few by the part that was cut off: round up, not to the nearest",
+        (SAYS["rounded-down"],
          round(needed) + spare),
-        ("the spare servers come on top", math.ceil(needed)),
-        ("the fleet has to stand the peak, not the mean", whole(needs(service, peak_to_mean=1))),
-        ("only a share of the throughput may be used: divide by the highest load",
+        (SAYS["no-spare"], math.ceil(needed)),
+        (SAYS["for-the-mean"], whole(needs(service, peak_to_mean=1))),
+        (SAYS["no-headroom"],
          whole(needed * load)),
-        ("only a share of the throughput may be used: divide by the highest load",
+        (SAYS["no-headroom"],
          whole(needed * load * load)),
         ("the headroom makes the throughput smaller, not the demand larger by 1 minus the load",
          whole(needed * load * (2 - load))),
-        ("the fastest measurement of all breaks the target: take the fastest that keeps it",
+        (SAYS["any-measurement"],
          whole(needs(service, point=max(points, key=_throughput)))),
-        ("the smallest latency is not asked for, only one that keeps the target: take the fastest"
-         " such", whole(needs(service, point=min(points, key=lambda each: each["latency_ms"])))),
-        ("among those that keep the target the most items per second count, not the largest batch",
+        (SAYS["the-smallest-batch"], whole(needs(service, point=min(points, key=lambda each:
+        each["latency_ms"])))), (SAYS["the-largest-batch"],
          whole(needs(service, point=max(kept, key=_batch)))),
-        ("a latency that is the target keeps it: at most, not less than",
+        (SAYS["faster-than-the-target"],
          whole(needs(service, point=max(below, key=_throughput)))),
         ("the spare servers have no part of the load: add them after rounding",
          math.ceil(needed + spare * 1.0001)),
@@ -168,21 +170,21 @@ def cost_ways(service: Facts) -> Ways:
     servers, money = right["servers"], right["cost_per_million"]
     peak, spare = service["peak_to_mean"], service["spare_servers"]
     found = [
-        ("the day's items are its mean: the peak buys servers, it serves no more items in all",
+        (SAYS["items-of-the-peak"],
          money / peak),
-        ("the spare servers are paid, too", cost(service, servers - spare)),
+        (SAYS["spare-ones-are-free"], cost(service, servers - spare)),
         ("whole servers are paid, used or not", cost(service, needs(service) + spare)),
         ("whole servers are paid, used or not", cost(service, needs(service))),
-        ("per million items: this is per item", money / 1e6),
+        (SAYS["per-item"], money / 1e6),
         ("per million items: this is per thousand", money / 1e3),
         ("per million items: this is per hour", servers * service["price_per_server_hour"]),
-        ("an hour has 3600 seconds: items are per second, the price per hour", money * HOUR),
-        ("an hour has 3600 seconds: items are per second, the price per hour", money * 60),
-        ("all servers are paid", money / servers),
-        ("the items that are asked for count, not those that the servers could do",
+        (SAYS["minutes-for-hours"], money * HOUR),
+        (SAYS["minutes-for-hours"], money * 60),
+        (SAYS["one-server-is-paid"], money / servers),
+        (SAYS["items-that-could-be"],
          servers * service["price_per_server_hour"] * 1e6
          / (servers * fastest(service)["items_per_second"] * HOUR)),
-        ("the items that are asked for count, not those that the servers could do",
+        (SAYS["items-that-could-be"],
          service["price_per_server_hour"] * 1e6
          / (service["highest_load"] * fastest(service)["items_per_second"] * HOUR)),
     ]  # fmt: skip
@@ -194,7 +196,7 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     names = (("servers", 3), ("cost", 2))
     strange = next((each for each in said if isinstance(each, str)), None)
     if strange is not None:
-        message = f"`fleet` returned {strange}: return {{'servers': ..., 'cost_per_million': ...}}"
+        message = SAYS["a-pair"].format(strange=strange)
         first = criterion(
             *names[0], False, strange.partition(" without")[0], "a dict of 2", message
         )
@@ -208,11 +210,7 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
         pairs = list(zip(values, rights, strict=True))
         place = next((p for p, (a, b) in enumerate(pairs) if (a is None) != (b is None)), None)
         if place is not None:
-            text = (
-                "some measurement keeps the target: None is for where none does"
-                if values[place] is None
-                else "no measurement keeps the target: return None for both"
-            )
+            text = SAYS["none-everywhere"] if values[place] is None else SAYS["infinity-for-none"]
             hits = sum(near(a, b, TOLERANCE) for a, b in pairs)
             shown = f"{hits} of {len(services)}"
             message = f"{label(services[place])}: {text}"

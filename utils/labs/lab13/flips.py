@@ -4,8 +4,11 @@ import math
 import random
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
+
+SAYS = says("lab13")
 
 AGREE = 1e-6
 """How far apart the two costs may lie where they are said to agree, relative to them: what finds a
@@ -169,11 +172,11 @@ def ways(question: Facts) -> list[tuple[str, float]]:
         if not saved:
             return []
         return [
-            ("both options have engineering: what counts is the difference",
+            (SAYS["engineering-of-one"],
              first["engineering"] / saved),
-            ("both options have engineering: what counts is the difference",
+            (SAYS["engineering-of-one"],
              second["engineering"] / -saved),
-            ("both options have engineering: what counts is the difference",
+            (SAYS["engineering-of-one"],
              (first["engineering"] + second["engineering"]) / abs(saved)),
             ("the saving per run is without engineering: that is what the runs have to pay back",
              (first["engineering"] - second["engineering"])
@@ -184,17 +187,17 @@ def ways(question: Facts) -> list[tuple[str, float]]:
         ]  # fmt: skip
     share = first["engineering"] / task["runs"]
     return [
-        ("the engineering belongs to the cost of a run, on both sides", own / two),
-        ("the first option has engineering of its own, and it does not shrink", own / total),
+        (SAYS["no-engineering-at-all"], own / two),
+        (SAYS["no-engineering-of-its-own"], own / total),
         ("the second option's engineering is part of what the first has to beat",
          own / (two - share or 1)),
         ("the runs share the engineering: divide it by them",
          own / (two + second["engineering"] - first["engineering"] or 1)),
-        ("that is how many times better it must be: the value itself is asked for",
+        (SAYS["the-ratio"],
          one / (total - share or 1)),
         ("that is how many times worse it may be: the value itself is asked for",
          (total - share) / one),
-        ("a higher value makes it cheaper: the cost is divided by it",
+        (SAYS["proportional"],
          first[question["what"]] * (total - share) / one),
     ]  # fmt: skip
 
@@ -203,10 +206,7 @@ def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     said = facts["said"]
     strange = next((each for each in said if isinstance(each, str)), None)
     if strange is not None:
-        message = (
-            f"`break_even` returned {strange}: return {{'at': number or None, 'below': 'first' or"
-            " 'second', 'above': 'first' or 'second'}"
-        )
+        message = SAYS["the-value-alone"].format(strange=strange)
         first = criterion(
             "break-even", 4, False, strange.partition(" without")[0], "a dict of 3", message
         )
@@ -240,29 +240,26 @@ def _about_value(question: Facts, at: Any) -> str:
     """What is wrong with a break-even; "" if nothing is."""
     right, what = truth(question)[0], question["what"]
     if isinstance(at, str):
-        return f"found {at} as 'at': return a number, or None where the costs never agree"
+        return SAYS["text"].format(at=at)
     if at is None:
         return "" if right is None else _where_they_cross(question)
     if what == "runs" and at < 1:
-        return f"{at:.4g} runs: fewer than one are none. Where the costs agree only there: None"
+        return SAYS["any-number-of-runs"].format(at=at)
     if what != "runs" and not 0 < at <= 1:
-        return f"{at:.4g} is no share: where the costs agree only outside of 0 to 1, return None"
+        return SAYS["an-mfu-over-one"].format(at=at)
     one, two = costs(question, at)
     if right is not None and math.isclose(one, two, rel_tol=AGREE):
         return ""
     if right is None and what == "runs" and crossing(question) is None:
-        return "the servers of a run cost the same with both, apart from rounding: return None"
+        return SAYS["engineering-taken-off-again"]
     if right is not None and what == "runs" and at in (math.ceil(right), math.floor(right)):
-        return "the number of runs is rounded: return it as it comes out"
+        return SAYS["whole-runs"]
     for text, number in ways(question):
         if number and math.isclose(at, number, rel_tol=1e-9):
             return text
     if right is None:
         return "the costs agree nowhere within what is allowed: return None"
-    return (
-        f"at {at:.6g} a run costs {one:,.2f} with the first and {two:,.2f} with the second: there"
-        " they have to agree"
-    )
+    return SAYS["engineering-of-one-run"].format(at=at, one=one, two=two)
 
 
 def _where_they_cross(question: Facts) -> str:
@@ -274,7 +271,7 @@ def _where_they_cross(question: Facts) -> str:
         f"with {name} the first costs {one:,.0f} and the second {two:,.0f}"
         for name, (one, two) in ((name, costs(question, end)) for name, end in ends.items())
     ]
-    return f"None says never, but {', '.join(said)}: somewhere between they agree"
+    return SAYS["upside-down"].format(answer=", ".join(said))
 
 
 def _about_names(question: Facts, said: Facts) -> str:
@@ -283,18 +280,15 @@ def _about_names(question: Facts, said: Facts) -> str:
     given = said["below"], said["above"]
     strange = [each for each in given if each not in NAMES]
     if strange:
-        return f"found {strange[0]!r}: 'below' and 'above' are 'first' or 'second'"
+        return SAYS["other-names"].format(value=strange[0])
     if given == right[1:]:
         return ""
     if right[0] is None:
         if given[0] != given[1]:
-            return "without a break-even one option is cheaper everywhere: name it twice"
-        return "the costs never agree, and the other option is cheaper: compare at any value"
+            return SAYS["never-and-both"]
+        return SAYS["never-but-who"]
     if given[0] == given[1]:
-        return "at a break-even the cheaper option changes: below and above are not the same"
+        return SAYS["the-same-on-both-sides"]
     if question["what"] == "runs":
-        return (
-            "it is the other way round: with many runs the cheaper run wins, with few the cheaper"
-            " engineering"
-        )
-    return "it is the other way round: a higher value makes the first option cheaper, not dearer"
+        return SAYS["sides-exchanged"]
+    return SAYS["the-first-wins-later"]

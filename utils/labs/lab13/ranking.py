@@ -3,10 +3,13 @@
 import random
 from collections.abc import Callable
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab13.models import MODELS
 from utils.labs.values import near, right_values
+
+SAYS = says("lab13")
 
 TOLERANCE = 1e-9
 Ranges = dict[str, list[float]]
@@ -149,36 +152,35 @@ def _at(case: Facts, name: str, places: tuple[int, int], others: int = 1) -> flo
 
 Measure = Callable[[Facts, str], float]
 MEASURES: tuple[tuple[str, Measure], ...] = (
-    ("a wide range need not matter: what counts is how far the cost goes",
+    (SAYS["by-width"],
      lambda case, name: case["ranges"][name][2] - case["ranges"][name][0]),
-    ("a wide range need not matter, relative to the best guess either: what counts is how far the"
-     " cost goes",
+    (SAYS["by-relative-width"],
      lambda case, name: (case["ranges"][name][2] - case["ranges"][name][0])
      / case["ranges"][name][1]),
-    ("that is what one percent does at the best guess: how far does the input really go?",
+    (SAYS["by-elasticity"],
      lambda case, name: abs(_slope(case, name)) * case["ranges"][name][1]),
-    ("an input moves down, too: take its low end as well as its high one",
+    (SAYS["only-upward"],
      lambda case, name: abs(_at(case, name, (1, 2)))),
-    ("an input moves up, too: take its high end as well as its low one",
+    (SAYS["only-downward"],
      lambda case, name: abs(_at(case, name, (0, 1)))),
-    ("the cost may be least inside of a range: its best guess counts beside both ends",
+    (SAYS["two-ends"],
      lambda case, name: abs(_at(case, name, (0, 2)))),
-    ("the slope at the best guess does not hold over the whole range: ask the cost at the ends",
+    (SAYS["slope-times-width"],
      lambda case, name: abs(_slope(case, name))
      * (case["ranges"][name][2] - case["ranges"][name][0])),
-    ("the others stay at their best guess while one moves, not at their low ends",
+    (SAYS["others-low"],
      lambda case, name: abs(_at(case, name, (0, 2), 0))),
     ("the others stay at their best guess while one moves, not at their high ends",
      lambda case, name: abs(_at(case, name, (0, 2), 2))),
-    ("a swing has no sign: what lowers the cost sways it as much", lambda case, name: _at(
+    (SAYS["signed"], lambda case, name: _at(
         case, name, (0, 2))),
-    ("a swing is money, not a share of the cost",
+    (SAYS["shares"],
      lambda case, name: swing(case, name) / moved(case, name, case["ranges"][name][1])),
     ("a swing goes from the least to the most, not from the best guess to the farther one",
      lambda case, name: max(abs(_at(case, name, (0, 1))), abs(_at(case, name, (1, 2))))),
-    ("a swing goes from the least to the most, not half of it",
+    (SAYS["half"],
      lambda case, name: swing(case, name) / 2),
-    ("one input moves at a time: this moves all of them together", lambda case, _: abs(_all(case))),
+    (SAYS["all-together"], lambda case, _: abs(_all(case))),
 )  # fmt: skip
 """What other measures of influence there are, with what is wrong about each."""
 
@@ -207,7 +209,7 @@ def judge_ranking(case: Facts, facts: Facts) -> list[Criterion]:
     strange = [each for each in items or [] if isinstance(each, str)]
     if not items or strange:
         what = f"{facts['kind']} with {strange[0]}" if strange else facts["kind"]
-        message = f"`influence` returned {what}: return a list of pairs, (name, swing)"
+        message = SAYS["names-alone"].format(what=what)
         first = criterion("order", 3, False, facts["kind"], "pairs", message)
         return [first, not_judged(criterion("swings", 3, False, "", "", ""))]
     names = list(case["ranges"])
@@ -227,29 +229,29 @@ def _about_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -
     order, swings = [name for name, _ in right], dict(right)
     fixed = [name for name in said if name in case["ranges"] and name not in swings]
     if fixed:
-        return f"{fixed[0]!r} has the same low and high: it is not in question, leave it out"
+        return SAYS["what-is-not-in-question"].format(value=fixed[0])
     if missing := [name for name in order if name not in said]:
         also = ", also one that moves nothing" if not swings[missing[0]] else ""
-        return (
-            f"{missing[0]!r} is missing: every input whose low is not its high belongs in it{also}"
-        )
+        return SAYS["what-moves-nothing"].format(value=missing[0], also=also)
     if sorted(said) != sorted(order):
         return "each input belongs in it once, under the name that came in"
     if said == order[::-1]:
-        return "the widest swing comes first, not last"
+        return SAYS["smallest-first"]
     by_swing = [swings[name] for name in said]
     if all(a >= b or near(a, b, TOLERANCE) for a, b in zip(by_swing, by_swing[1:], strict=False)):
-        return "inputs that sway the cost alike stand in the order of their names"
+        return SAYS["ties-backward"]
     place = next(p for p, (a, b) in enumerate(zip(said, order, strict=True)) if a != b)
-    shown = (
-        f"{order[place]!r} moves the cost by {swings[order[place]]:,.4g}, more than"
-        f" {said[place]!r} with {swings[said[place]]:,.4g}"
+    shown = SAYS["by-the-best-guess"].format(
+        value=order[place],
+        value_2=swings[order[place]],
+        value_3=said[place],
+        value_4=swings[said[place]],
     )
     for text, measure in MEASURES:
         if _follows(case, said, measure):
             return f"{text}. {shown}"
     if said == [name for name in case["ranges"] if name in swings]:
-        return f"they stand as they came in: sort them, widest swing first. {shown}"
+        return SAYS["unsorted"].format(shown=shown)
     return shown
 
 

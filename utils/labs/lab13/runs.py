@@ -3,10 +3,13 @@
 import random
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab13.observe import FACTOR
 from utils.labs.values import Ways, near, right_values
+
+SAYS = says("lab13")
 
 PER_CASE = 10
 TOLERANCE = 1e-9
@@ -91,9 +94,9 @@ _ADVICE = {
     "total": "compute and engineering added up",
 }
 _PER = "per million tokens: this is "
-_FAILED = "failed runs are paid, too: each starts, and takes its share of a run"
+_FAILED = SAYS["failed-runs-are-free"]
 _SECONDS = "an hour has 3600 seconds: throughput is per second, the price per hour"
-_SERVERS = "all servers are paid, and together they are faster: both count"
+_SERVERS = SAYS["one-server-computes"]
 
 
 def ways(job: Facts, part: str) -> Ways:
@@ -105,15 +108,14 @@ def ways(job: Facts, part: str) -> Ways:
         return truth(job, **rules)[part]
 
     found = [
-        ("idle time is billed: used hours over the utilisation, not times it",
+        (SAYS["times-the-utilisation"],
          other(utilisation=1 / used)),
-        ("idle time is billed: divide the used hours by the utilisation", other(utilisation=1)),
-        ("idle time has a share of the billed hours: divide by the utilisation, do not add 1 minus"
-         " it", other(utilisation=1 / (2 - used))),
+        (SAYS["no-idle-time"], other(utilisation=1)),
+        (SAYS["idle-time-added"], other(utilisation=1 / (2 - used))),
         (_FAILED, other(failed_runs_per_good_run=0)),
-        ("a failed run ends early: it takes only its share of a run", other(share=1)),
-        ("each failed run starts, too", other(startups=0)),
-        ("the hours to start are billed", other(startup_hours=0)),
+        (SAYS["failed-runs-to-their-end"], other(share=1)),
+        (SAYS["failed-runs-do-not-start"], other(startups=0)),
+        (SAYS["nothing-starts"], other(startup_hours=0)),
         ("utilisation is of all billed time: the hours to start have their part of the idle time",
          other(idle_startup=False)),
         (_SECONDS, other(tokens_per_second_per_server=job["tokens_per_second_per_server"] / 3600)),
@@ -121,14 +123,14 @@ def ways(job: Facts, part: str) -> Ways:
         (_SERVERS, other(tokens_per_second_per_server=job["tokens_per_second_per_server"]
                          / job["servers"])),
         (_SERVERS, other(servers=1)),
-        ("engineering is done once: the good runs share it", other(good_runs=1)),
-        ("only good runs share the engineering: a failed one gives no model",
+        (SAYS["one-run-pays-the-port"], other(good_runs=1)),
+        (SAYS["failed-runs-share-the-port"],
          other(good_runs=job["good_runs"] * (1 + failed))),
-        ("only good runs share the engineering: a failed one gives no model",
+        (SAYS["failed-runs-share-the-port"],
          other(good_runs=job["good_runs"] + failed)),
-        ("the pay is of one engineer: how many are there?", other(engineers=1)),
+        (SAYS["one-engineer"], other(engineers=1)),
         ("the pay is of one week: how many are there?", other(weeks=1)),
-        ("engineering is work of people: servers and utilisation have no part in it",
+        (SAYS["idle-engineers"],
          truth(job)["compute"] + truth(job)["engineering"] / used if part == "total"
          else right / used),
     ]  # fmt: skip
@@ -152,10 +154,7 @@ def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
     weights = {"compute": 3, "engineering": 2, "total": 1}
     strange = next((each for each in said if isinstance(each, str)), None)
     if strange is not None:
-        message = (
-            f"`cost_per_million` returned {strange}: return {{'compute': ..., 'engineering': ...,"
-            " 'total': ...}"
-        )
+        message = SAYS["the-total-alone"].format(strange=strange)
         first = criterion(
             "compute", 3, False, strange.partition(" without")[0], "a dict of 3", message
         )
@@ -211,13 +210,11 @@ def _properties(facts: Facts, jobs: list[Facts]) -> Criterion:
             (not near(busier["engineering"], plain["engineering"], TOLERANCE),
              "engineering changes with the utilisation: people do not idle with the servers"),
             (longer["engineering"] > plain["engineering"] * (1 + TOLERANCE),
-             "more good runs raise the engineering of each: they share it"),
+             SAYS["runs-multiply-the-port"]),
             (not near(longer["compute"], plain["compute"], TOLERANCE),
              "compute of a good run changes with how many good runs there are: each pays its own"),
             (not near(exchanged["total"], FACTOR * plain["total"], TOLERANCE),
-             f"with prices and pay {FACTOR} times as high, as in another currency, the total is"
-             f" {exchanged['total'] / plain['total']:.3g} times as high: some part is no money, or"
-             " is not counted"),
+             SAYS["a-fixed-fee"].format(FACTOR=FACTOR, value=exchanged['total'] / plain['total'])),
         ]  # fmt: skip
         for place, (is_broken, text) in enumerate(texts):
             if is_broken:

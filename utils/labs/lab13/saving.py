@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.values import Number, Ways, near, right_values
+
+SAYS = says("lab13")
 
 TOLERANCE = 1e-9
 BEST = 0.01
@@ -120,8 +123,8 @@ _ADVICE = (
     "segments × what one takes on average: its tries, and a restart for each failure; then servers"
     " × price"
 )
-_MINUTES = "writing and restarting are given in minutes, all else in hours"
-_ONE = "any of the servers stops the run: failures come as many times as often as there are servers"
+_MINUTES = SAYS["minutes-to-restart"]
+_ONE = SAYS["one-server-fails"]
 
 
 def ways(run: Facts, every: float) -> Ways:
@@ -139,40 +142,39 @@ def ways(run: Facts, every: float) -> Ways:
         return plain * (1 + rate * lost)
 
     found = [
-        ("no failure is counted: only work and checkpoints are", plain),
+        (SAYS["no-failures"], plain),
         (_ONE, cost(run, every, servers=1)),
         (_ONE, cost({**run, "hours_between_failures_per_server":
                      run["hours_between_failures_per_server"] * run["servers"]}, every)),
-        ("each failure is followed by a restart, which is paid too",
+        (SAYS["no-restart"],
          cost(run, every, restart_minutes=0)),
-        ("a restart may fail itself: it, too, is a stretch that has to pass without a failure",
+        (SAYS["restarts-that-cannot-fail"],
          segments * (failed / rate + failed * restart) * money),
-        ("a restart comes after each failure, not once in each segment",
+        (SAYS["one-restart-in-each-segment"],
          segments * (failed / rate + math.expm1(rate * restart) / rate) * money),
-        ("a restart comes after each failure, not before each try as part of the segment",
+        (SAYS["a-restart-in-each-try"],
          segments * math.expm1(rate * (segment + restart)) / rate * money),
-        ("writing the checkpoints takes time", cost(run, every, write_minutes=0)),
-        ("a failure while the checkpoint is written loses the segment, too: it counts to the"
-         " stretch", segments * (math.expm1(rate * every) * math.exp(rate * restart) / rate
-                                 + write) * money),
-        ("a failure loses half a segment on average, not nothing", once(restart)),
-        ("the half interval is the first term only: work done again may fail again",
+        (SAYS["writing-takes-no-time"], cost(run, every, write_minutes=0)),
+        (SAYS["writing-never-fails"], segments * (math.expm1(rate * every) * math.exp(rate *
+                                 restart) / rate + write) * money),
+        (SAYS["nothing-is-lost"], once(restart)),
+        (SAYS["half-a-segment-once"],
          once(segment / 2 + restart)),
-        ("the half interval is the first term only: work done again may fail again",
+        (SAYS["half-a-segment-once"],
          once(every / 2 + restart)),
-        ("a failure comes somewhere in the segment: it loses half of it on average, not all",
+        (SAYS["half-forgotten"],
          once(segment + restart)),
-        ("a failure comes somewhere in the segment: it loses half of it on average, not all",
+        (SAYS["half-forgotten"],
          once(every + restart)),
         (_MINUTES, cost(run, every, write_minutes=60 * run["write_minutes"])
          if rate * write * 60 < 300 else math.inf),
         (_MINUTES, cost(run, every, restart_minutes=60 * run["restart_minutes"])
          if rate * restart * 60 < 300 else math.inf),
-        ("return money: these are hours", right / money),
-        ("all servers are paid", right / run["servers"]),
+        (SAYS["hours-for-money"], right / money),
+        (SAYS["one-server-is-paid"], right / run["servers"]),
         ("the price is of one server and hour: hours × servers × price", right * run["servers"]),
-        ("the run has several segments: this is one of them", right / segments),
-        ("all segments are saved: this saves nothing before the end",
+        (SAYS["one-segment"], right / segments),
+        (SAYS["never-saved"],
          cost(run, run["work_hours"]) if rate * run["work_hours"] < 300 else math.inf),
     ]  # fmt: skip
     return [each for each in found if not near(each[1], right, 1e-12)]
@@ -185,21 +187,15 @@ def best_ways(run: Facts, intervals: list[float]) -> Ways:
     between = alone / servers
     named = {
         _ONE: [_best(write, 1 / alone), math.sqrt(2 * write * alone)],
-        "that is Young's formula, the square root of twice the writing time times the time between"
-        " failures: it holds only where a checkpoint takes far less than that. Look for the"
-        " interval at which your own cost is least": [math.sqrt(2 * write * between)],
-        "Young's formula has a 2 under the root, and holds only for short checkpoints": [
-            math.sqrt(write * between)
-        ],
-        "return hours: these are minutes": [60 * best(run)],
+        SAYS["young"]: [math.sqrt(2 * write * between)],
+        SAYS["young-without-the-two"]: [math.sqrt(write * between)],
+        SAYS["minutes"]: [60 * best(run)],
         "writing takes minutes, not hours": [_best(60 * write, 1 / between)],
-        "the interval is of work: the time to write the checkpoint comes on top": [
-            best(run) + write
-        ],
-        "that is the time between failures: half of the segments would never pass": [between],
+        SAYS["with-writing"]: [best(run) + write],
+        SAYS["between-failures"]: [between],
     }
     found = [(text, number) for text, numbers in named.items() for number in numbers]
-    text = "any interval may be chosen, not only those that the costs are asked for"
+    text = SAYS["of-those-given"]
     found += [(text, each) for each in intervals]
     return found
 
@@ -209,10 +205,7 @@ def judge_saving(case: Facts, facts: Facts) -> list[Criterion]:
     names = (("cost", 3), ("simulation", 1), ("best interval", 3))
     if said is None or len(said) != len(intervals):
         what = facts["kind"] if facts["best"] is None else f"{facts['kind']} as 'costs'"
-        message = (
-            f"`price_checkpoints` returned {what}: return {{'costs': [{len(intervals)} numbers],"
-            " 'best': hours}"
-        )
+        message = SAYS["a-cost-too-few"].format(what=what, intervals=len(intervals))
         shown = facts["kind"].partition(" without")[0]
         target = "a dict of 2" if facts["best"] is None else f"{len(intervals)} numbers"
         first = criterion(*names[0], False, shown, target, message)
@@ -240,10 +233,13 @@ def _judge_simulation(case: Facts, said: list[Number]) -> Criterion:
     off = [(each - mean) / error for each, (mean, error) in zip(said, found, strict=True)]
     worst = max(range(len(off)), key=lambda place: abs(off[place]))
     mean, error = found[worst]
-    message = (
-        f"saved every {case['intervals'][worst]:.3g} h: {SEGMENTS:,} segments, played with failures"
-        f" at random, cost {mean:,.0f} ± {error:,.0f}, and yours {said[worst]:,.0f}, which is"
-        f" {'more' if off[worst] > 0 else 'less'} than chance explains"
+    message = SAYS["the-simulation-sees-it"].format(
+        value=case["intervals"][worst],
+        SEGMENTS=SEGMENTS,
+        mean=mean,
+        error=error,
+        value_2=said[worst],
+        value_3="more" if off[worst] > 0 else "less",
     )
     passed = abs(off[worst]) <= ERRORS
     shown = f"{abs(off[worst]):.1f}" if abs(off[worst]) < 100 else "more than 100"
@@ -262,8 +258,7 @@ def _judge_best(case: Facts, said: Number) -> Criterion:
     known = (t for t, number in best_ways(run, case["intervals"]) if near(said, number, BEST / 2))
     text = next(
         known,
-        "look for the interval at which the cost is least: too short pays for writing, too long for"
-        " work done again",
+        SAYS["far-too-long"],
     )
     more = ""
     rate = run["servers"] / run["hours_between_failures_per_server"]

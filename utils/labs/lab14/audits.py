@@ -6,8 +6,11 @@ from typing import Any
 
 from utils.cost.decision.findings import DYNAMIC, OWN, PACKAGED
 from utils.cost.decision.questions import KERNELS, SHAPES
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
+
+SAYS = says("lab14")
 
 SCALES = {"kernels": KERNELS, "shapes": SHAPES}
 OTHERS = ("cuda-call", "scalar-read", "amp-cuda", "device-string", "pin-memory")
@@ -153,14 +156,14 @@ def _errors(project: Facts, rules: tuple[str, ...]) -> int:
 
 
 WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("notes do not count: the code handles those places itself", {"count": _with_notes}),
-    ("a warning counts as an error does: both have to be changed", {"count": _errors}),
-    ("the counts of several entries and rules add up before they are compared with a threshold",
+    (SAYS["notes-count"], {"count": _with_notes}),
+    (SAYS["errors-only"], {"count": _errors}),
+    (SAYS["the-largest-entry"],
      {"count": _largest}),
-    ("an entry has a count: add the counts, not the entries", {"count": _entries}),
-    ("kernels of packages are none of one's own, however many: they have replacements",
+    (SAYS["entries-are-counted"], {"count": _entries}),
+    (SAYS["packages-as-ones-own"],
      {"own": OWN + PACKAGED}),
-    ("as many as the threshold says are many already", {"above": 1}),
+    (SAYS["more-than-the-threshold"], {"above": 1}),
 )  # fmt: skip
 """What wrong ways there are to read an audit."""
 
@@ -192,7 +195,7 @@ def _recognised(field: str, projects: list[Facts], said: list[Facts]) -> str:
     """What a wrong way is called that gives all that is said of a field; "" if none does."""
     given = [each["used"].get(field) for each in said]
     if given == [project["answers"][field] for project in projects]:
-        return "where the audit finds worse than was answered, it overrules the answer"
+        return SAYS["the-answer-stays"]
     for text, way in WAYS:
         if given == [truth(project, **way)["used"][field] for project in projects]:
             return text
@@ -201,10 +204,7 @@ def _recognised(field: str, projects: list[Facts], said: list[Facts]) -> str:
 
 def _about_used(project: Facts, said: Facts, known: dict[str, str]) -> str:
     if not said["kind"].startswith("a dict") or not said["used"]:
-        return (
-            f"`contradictions` returned {said['kind']}: return a dict with used (a dict),"
-            " overruled and doubted (lists)"
-        )
+        return SAYS["a-tuple"].format(kind=said["kind"])
     right = truth(project)["used"]
     for field, value in right.items():
         given, answered = said["used"].get(field), project["answers"][field]
@@ -213,15 +213,14 @@ def _about_used(project: Facts, said: Facts, known: dict[str, str]) -> str:
         if given is None:
             return f"{field}: nothing is said of what the rule goes by"
         if given not in SCALES[field]:
-            return f"{field}: {given} is no answer; allowed: {', '.join(SCALES[field])}"
+            return SAYS["true-for-weeks"].format(
+                field=field, given=given, names=", ".join(SCALES[field])
+            )
         if known.get(field):
             return f"{field}: {known[field]}"
         scale = SCALES[field]
         if scale.index(given) < scale.index(answered):
-            return (
-                f"{field}: answered {answered!r}, and you go by {given!r}: what an audit does not"
-                " find proves nothing, so an answer is never made easier"
-            )
+            return SAYS["an-answer-made-easier"].format(field=field, answered=answered, given=given)
         if given == answered:
             return f"{field}: the audit finds worse than {answered!r}, and it overrules the answer"
         return f"{field}: answered {answered!r}, you go by {given!r}: neither said nor found"
@@ -235,9 +234,9 @@ def _about_overruled(project: Facts, said: Facts) -> str:
     if sorted(given) == sorted(right):
         return ""
     if extra := [each for each in given if each not in right]:
-        return f"{extra[0]}: overruled is only an answer that the audit finds worse than it is said"
+        return SAYS["what-is-equal-is-overruled"].format(value=extra[0])
     missing = next(each for each in right if each not in given)
-    return f"{missing}: the audit finds worse than was answered: it is overruled, name it"
+    return SAYS["nothing-is-overruled"].format(missing=missing)
 
 
 def _about_doubted(project: Facts, said: Facts) -> str:
@@ -247,16 +246,11 @@ def _about_doubted(project: Facts, said: Facts) -> str:
     if sorted(given) == sorted(right):
         return ""
     if "unread" in right and "unread" not in given:
-        return 'files could not be read: nobody knows what is in them, so "unread" is in doubt'
+        return SAYS["unread-files-are-nothing"]
     if "unread" in given and "unread" not in right:
-        return "every file was read: unread is 0"
+        return SAYS["unread-always"]
     extra = [each for each in given if each not in right]
     if extra:
-        return (
-            f"{extra[0]}: in doubt is only the hardest answer of which the audit finds nothing at"
-            " all: is it the right tree?"
-        )
+        return SAYS["every-easier-finding-is-doubted"].format(value=extra[0])
     missing = next(each for each in right if each not in given)
-    return (
-        f"{missing}: the hardest answer, and nothing found: is it the right tree? Put it in doubt"
-    )
+    return SAYS["no-doubt"].format(missing=missing)

@@ -10,9 +10,12 @@ from utils.cost.decision.findings import NOTHING
 from utils.cost.decision.flips import decided
 from utils.cost.decision.questions import QUESTIONS
 from utils.cost.decision.rules import ROWS
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab14.examples import COSTS, GIVEN
+
+SAYS = says("lab14")
 
 Right = tuple[tuple[Any, ...], str]
 """What is accepted as an answer, the first of it best; and the words of the text that say it. Of
@@ -30,11 +33,11 @@ FORMS: Mapping[str, Mapping[str, Right]] = {
         "framework": (("torch.compile",), "plain PyTorch around `torch.compile`"),
         "kernels": (("none",), "attention is PyTorch's own, and nobody has written a kernel"),
         "shapes": (("static",), "every sequence is cut to one length"),
-        "deadline_weeks": ((36, 40), "in nine months"),
-        "experience": (("another accelerator",), "they once moved a model to another accelerator"),
+        "deadline_weeks": ((36, 40), SAYS["months-as-weeks"]),
+        "experience": (("another accelerator",), SAYS["no-experience"]),
         "region": (("us-east-2",), "must stay in us-east-2"),
-        "capacity": (("not asked yet",), "nothing is in writing, for GPUs neither"),
-        "gate": (("by hand",), "Three captains read the answers"),
+        "capacity": (("not asked yet",), SAYS["a-promise-on-the-phone"]),
+        "gate": (("by hand",), SAYS["a-captain-is-a-script"]),
         "managed": (("not enough",), "Hosted models were tried and invented harbours"),
     },
     "quarry": {
@@ -46,7 +49,7 @@ FORMS: Mapping[str, Mapping[str, Right]] = {
         "region": (("us-west-2",), "in us-west-2, where the reports must stay"),
         "capacity": (("Trainium only",), "every request for GPUs was turned down"),
         "gate": (("automatic",), "A script compares the labels"),
-        "managed": (("not tried",), "About hosted models nobody has thought yet"),
+        "managed": (("not tried",), SAYS["managed-enough"]),
     },
     "theatre": {
         "framework": (("torch.compile",), "PyTorch with `torch.compile`"),
@@ -56,7 +59,7 @@ FORMS: Mapping[str, Mapping[str, Right]] = {
         "experience": (("Trainium",), "have ported to Trainium before"),
         "region": (("any",), "in whichever region the theatre likes"),
         "capacity": (("both",), "Blocks of trn2 and of GPUs are promised in writing"),
-        "gate": (("none",), "each was released because it was newer"),
+        "gate": (("none",), SAYS["judged-by-somebody"]),
         "managed": (("not enough",), "none spoke verse"),
     },
     "pharmacy": {
@@ -65,14 +68,14 @@ FORMS: Mapping[str, Mapping[str, Right]] = {
         "shapes": (("bucketable",), "no prescription is longer than 512 tokens, most are shorter"),
         "deadline_weeks": ((40, 40), "forty weeks"),
         "experience": (("another accelerator",), "who have ported to another accelerator"),
-        "region": (("elsewhere",), "The law keeps the data in Milan"),
+        "region": (("elsewhere",), SAYS["any-region"]),
         "capacity": (("not asked yet",), "Nobody has asked anyone for machines"),
         "gate": (("automatic",), "A script scores each model"),
         "managed": (("not enough",), "may not see the data, so they will not do"),
     },
     "railway": {
         "framework": (("PyTorch eager",), "eager PyTorch"),
-        "kernels": (("known replacements",), "flash-attn and bitsandbytes, for both of which"),
+        "kernels": (("known replacements",), SAYS["packages-are-none-of-ours"]),
         "shapes": (("bucketable",), "rounded up to multiples of 64"),
         "deadline_weeks": ((6, 6), "ends in six weeks"),
         "experience": (("none",), "it would be their first, on any accelerator"),
@@ -135,7 +138,7 @@ def decision(name: str) -> Decision:
 def judge_decisions(case: Facts, facts: Facts) -> list[Criterion]:
     said = facts["cases"]
     if not facts["kind"].startswith("a dict") or not any(name in said for name in CASES):
-        message = f'`decisions` returned {facts["kind"]}: return {{"ferry": {{"answers": ...}}}}'
+        message = SAYS["a-list"].format(kind=facts["kind"])
         found = [criterion(f"form {name}", 1, False, "", "", "") for name in CASES]
         found[0] = criterion("form ferry", 1, False, "", "", message)
         return [*found, *(criterion(n, 3, False, "", "", "") for n in ("verdicts", "reasons"))]
@@ -157,14 +160,14 @@ def _about_form(name: str, said: Facts | None, wrong: list[str], extra: list[str
         return f'no case "{name}": add it, with "answers", "verdict" and "because"'
     given = said["answers"]
     if not given:
-        return f'"answers" is {said["kind"]}: make it a dict of the nine answers'
+        return SAYS["verdicts-without-forms"].format(kind=said["kind"])
     if unknown := [field for field in extra if field not in QUESTIONS]:
-        return f"{unknown[0]}: no such question; the nine are {', '.join(ASKED)}"
+        return SAYS["an-answer-too-many"].format(value=unknown[0], ASKED=", ".join(ASKED))
     if extra:
         # Given fields may stand there again, as they were given.
         field = extra[0]
         if given[field] != GIVEN[name][field]:
-            return f"{field}: the colleague's answer is {GIVEN[name][field]!r}, yours another"
+            return SAYS["the-colleague-knows-better"].format(field=field, value=GIVEN[name][field])
     if not wrong:
         return ""
     field = wrong[0]
@@ -199,14 +202,14 @@ def _judge_verdicts(said: Facts) -> Criterion:
 
 def _about_verdict(name: str, verdict: str, said: Facts | None) -> str:
     if verdict not in VERDICTS:
-        return f"{name}: {verdict} is no verdict; there are {', '.join(VERDICTS)}"
+        return SAYS["no-verdict"].format(name=name, verdict=verdict, VERDICTS=", ".join(VERDICTS))
     own = _verdict(name, said) if said else None
     if own is None:
         return f"{name}: the form is not complete, so nothing can be decided on it"
     if own != verdict:
         return f"{name}: you say {verdict}; on your own answers the rule says otherwise"
     if decision(name).verdict != verdict:
-        return f"{name}: the rule says {verdict} on your answers, but one of them is not the text's"
+        return SAYS["a-verdict-follows-from-a-wrong-form"].format(name=name, verdict=verdict)
     return ""
 
 
@@ -227,11 +230,8 @@ def _about_reason(name: str, reason: str) -> str:
     if reason in [each.rule for each in of.decisive]:
         return ""
     if reason not in ROW_NAMES:
-        return f"{name}: {reason} is no row of the rule, such as {ROW_NAMES[0]!r}"
+        return SAYS["a-sentence-as-the-reason"].format(name=name, reason=reason, value=ROW_NAMES[0])
     holding = {each.rule: each for each in of.reasons}
     if reason not in holding:
-        return f"{name}: the row {reason!r} does not hold in this case"
-    return (
-        f"{name}: the row {reason!r} holds [{holding[reason].speaks}], but without it the verdict"
-        " would be the same: which row cannot be taken away?"
-    )
+        return SAYS["a-row-that-does-not-hold"].format(name=name, reason=reason)
+    return SAYS["the-largest-row"].format(name=name, reason=reason, speaks=holding[reason].speaks)

@@ -9,9 +9,12 @@ from utils.cost.decision.findings import NOTHING
 from utils.cost.decision.flips import decided, money_flips
 from utils.cost.decision.questions import QUESTIONS
 from utils.cost.decision.rules import outcome
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
 from utils.labs.lab14.deciding import CASES, decision, right, saving
+
+SAYS = says("lab14")
 
 WORKLOAD = ("task", "architecture", "framework", "runs_per_year", "spend_per_year")
 """Fields that say what the workload is: with another answer it is another workload."""
@@ -33,7 +36,7 @@ def money(name: str) -> float | None:
 def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     said = facts["cases"]
     if not facts["kind"].startswith("a dict") or not any(name in said for name in CASES):
-        message = f'`flips` returned {facts["kind"]}: return {{"ferry": {{"field": ...}}, ...}}'
+        message = SAYS["a-list-2"].format(kind=facts["kind"])
         return [
             criterion("answers", 2, False, "", "", message),
             criterion("savings", 2, False, "", "", ""),
@@ -52,14 +55,13 @@ def _about_flip(name: str, said: Facts | None) -> str:
         return f'no case "{name}": add it, with "field", "to", "verdict" and "saving"'
     field, to, verdict = said["field"], said["to"], said["verdict"]
     if field not in QUESTIONS:
-        return f"{name}: {field} is no answer of the form; allowed: {', '.join(QUESTIONS)}"
-    if field in WORKLOAD:
-        return (
-            f"{name}: with another {field} it is another workload: change what somebody can bring"
-            " about, or may hear tomorrow"
+        return SAYS["no-answer-of-the-form"].format(
+            name=name, field=field, QUESTIONS=", ".join(QUESTIONS)
         )
+    if field in WORKLOAD:
+        return SAYS["another-framework"].format(name=name, field=field)
     if field == PLACE:
-        return f"{name}: where the data lie is not open: change what can be had there"
+        return SAYS["against-the-law"].format(name=name)
     now, present = getattr(right(name), field), decision(name).verdict
     if to == now:
         return f"{name}: {field} is {now!r} already: a flip changes it"
@@ -67,19 +69,15 @@ def _about_flip(name: str, said: Facts | None) -> str:
     if isinstance(new, AnswerError):
         return f"{name}: {new}"
     if new == present:
-        return f"{name}: with {field} {to!r} the verdict is still {present}"
+        return SAYS["not-far-enough"].format(name=name, field=field, to=to, present=present)
     if closed_to_all(name, field, to):
-        return (
-            f"{name}: with {field} {to!r} nobody could choose any machine, whatever the case: that"
-            " says nothing of this one. What moves it from one machine to the other?"
-        )
+        return SAYS["true-of-every-case"].format(name=name, field=field, to=to)
     if verdict not in VERDICTS or new != verdict:
-        return f"{name}: with {field} {to!r} the verdict is not {verdict}: decide again"
-    if not QUESTIONS[field].allowed and not _nearest(name, field, now, to):
-        return (
-            f"{name}: {field} {to:g} flips the verdict, but so does less: give the value at which"
-            f" it flips, within {NEAR:.0%} or to the whole number"
+        return SAYS["another-verdict-follows"].format(
+            name=name, field=field, to=to, verdict=verdict
         )
+    if not QUESTIONS[field].allowed and not _nearest(name, field, now, to):
+        return SAYS["far-beyond"].format(name=name, field=field, to=to, NEAR=NEAR)
     return ""
 
 
@@ -118,7 +116,7 @@ def _about_money(name: str, said: Facts | None) -> str:
         return f'no case "{name}": add it'
     at, expected = said["saving"], money(name)
     if at == "nothing":
-        return f'{name}: no "saving": give the middle saving at which the verdict changes, or None'
+        return SAYS["no-saving-at-all"].format(name=name)
     if expected is None:
         if at is None:
             return ""
@@ -127,21 +125,19 @@ def _about_money(name: str, said: Facts | None) -> str:
             f"{name}: at no saving does the verdict change, as the veto {row!r} asks for no price"
         )
     if at is None:
-        return f"{name}: there is a saving at which the verdict changes: move it, and decide again"
+        return SAYS["no-price-where-votes-decide"].format(name=name)
     if isinstance(at, str):
-        return f"{name}: {at}: give a number, or None"
+        return SAYS["a-word-as-the-saving"].format(name=name, at=at)
     if abs(at - expected) <= MARGIN:
         return ""
     middle = saving(name).middle
     others = [each.to for each in money_flips(right(name), saving(name), NOTHING, judged())]
     if any(abs(at - other) <= MARGIN for other in others):
-        return (
-            f"{name}: there the verdict changes too, but the other side is nearer to {middle:.0%}"
-        )
+        return SAYS["the-farther-side"].format(name=name, middle=middle)
     if any(abs(at - (other - middle)) <= MARGIN for other in others):
-        return f"{name}: that is how far the saving moves: give the saving itself"
+        return SAYS["the-distance"].format(name=name)
     if any(abs(at - 100 * other) <= 100 * MARGIN for other in others):
-        return f"{name}: as a fraction, not in per cent"
+        return SAYS["in-per-cent"].format(name=name)
     if abs(at) <= MARGIN:
-        return f"{name}: at equal costs the chance is even, and the verdict changes elsewhere"
-    return f"{name}: the verdict does not change there: find the edge, to within {MARGIN:g}"
+        return SAYS["equal-costs"].format(name=name)
+    return SAYS["a-guess"].format(name=name, MARGIN=MARGIN)

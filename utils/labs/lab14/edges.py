@@ -4,8 +4,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
+
+SAYS = says("lab14")
 
 WIDTH = 0.02
 """No verdict holds over less than this share of what is allowed."""
@@ -85,7 +88,7 @@ def flips(rule: Facts) -> list[tuple[float, str]]:
 def judge_edges(case: Facts, facts: Facts) -> list[Criterion]:
     pairs = list(zip(case["rules"], (each["said"] for each in facts["rules"]), strict=True))
     if all(said is None for _, said in pairs) and any(rule["edges"] for rule, _ in pairs):
-        message = "None for every rule: ask `verdict_at` at other values than now"
+        message = SAYS["nothing-ever-flips"]
         return [
             criterion("verdict", 2, False, "None", "", message),
             criterion("value", 3, False, "not judged", "", ""),
@@ -115,7 +118,7 @@ def _judge_none(none: list[Any], some: list[tuple[Facts, Any]]) -> Criterion:
     idle = not any(isinstance(said, list) for _, said in some)
     message = ""
     if wrong:
-        message = "no value changes this verdict: return None, not the end of what is allowed"
+        message = SAYS["an-end-where-nothing-flips"]
     measured = f"{len(none) - len(wrong)} of {len(none)}"
     return criterion("None", 1, not wrong and not idle, measured, "all", message)
 
@@ -123,22 +126,16 @@ def _judge_none(none: list[Any], some: list[tuple[Facts, Any]]) -> Criterion:
 def _about_verdict(rule: Facts, said: Any) -> str:
     now = verdict(rule, rule["now"])
     if said is None:
-        return (
-            f"None, but there is a value at which the verdict is no longer {now}: a step wider than"
-            f" {WIDTH:.0%} of what is allowed may pass over it"
-        )
+        return SAYS["only-upwards"].format(now=now, WIDTH=WIDTH)
     if said == "too many calls":
-        return (
-            "more than 500 calls: go in steps of one hundredth of what is allowed, then halve the"
-            " step in which the verdict changes"
-        )
+        return SAYS["a-million-steps"]
     if isinstance(said, str):
-        return f"`nearest_flip` returned {said}: return a pair, (value, verdict), or None"
+        return SAYS["only-the-value"].format(answer=said)
     if said[1] == now:
-        return f"{now} is what holds now: give the verdict beyond the flip"
+        return SAYS["halving-between-the-ends"].format(now=now)
     if said[1] != flips(rule)[0][1]:
         if any(said[1] == each for _, each in flips(rule)[1:]):
-            return "this verdict lies farther away than another: which flip is the nearest to now?"
+            return SAYS["upwards-first"]
         return f"beyond the nearest flip the verdict is not {said[1]}: ask `verdict_at` there"
     return ""
 
@@ -153,7 +150,7 @@ def _about_value(rule: Facts, said: Any) -> str:
     inside = rule["low"] <= value <= rule["high"]
     if inside and verdict(rule, value) == verdict(rule, now):
         if off <= room:
-            return "at this value nothing has changed yet: return the one just beyond the edge"
+            return SAYS["the-last-value-that-agrees"]
         return "at this value the verdict is the one that holds now"
     if off <= room:
         return ""
@@ -163,8 +160,7 @@ def _about_value(rule: Facts, said: Any) -> str:
                 return "the verdict changes there, but it has changed before, nearer to now"
             return "the verdict changes there, but on the other side of now it changes nearer"
     if off <= WIDTH * (rule["high"] - rule["low"]):
-        return (
-            f"that is {off / (rule['high'] - rule['low']):.1g} of what is allowed away from the"
-            f" edge: halve the step until it is within {PRECISION:g}"
+        return SAYS["from-low"].format(
+            value=off / (rule["high"] - rule["low"]), PRECISION=PRECISION
         )
     return "that is beyond a flip, but far from where the verdict changes first: go out from now"

@@ -4,9 +4,12 @@ import random
 from collections.abc import Callable
 from statistics import median
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.values import Ways, near, right_values
+
+SAYS = says("lab14")
 
 TOLERANCE = 1e-6
 """Relative; of a value of nothing, the share of the larger mean cost that counts as nothing."""
@@ -163,28 +166,27 @@ def wrong_ways(pilot: Facts) -> Ways:
         shares[name] * min(median(costs(pilot, o, name)) for o in OPTIONS) for name in results
     )
     return [
-        ("that is the saving of one option over the other now: what does choosing later change?",
+        (SAYS["the-difference-of-the-means"],
          abs(_gap(pilot))),
-        ("that is choosing anew in every draw, which takes knowing everything: the pilot tells only"
-         " its result", best - mean([min(pair) for pair in pairs])),
-        ("the results are not equally likely: weigh each by its share of the draws",
+        (SAYS["everything-is-known"], best - mean([min(pair) for pair in pairs])),
+        (SAYS["results-weighed-alike"],
          mean(list(saved.values()))),
-        ("the results are not equally likely: weigh each by its share of the draws",
+        (SAYS["results-weighed-alike"],
          best - mean([min(mean(costs(pilot, o, name)) for o in OPTIONS) for name in results])),
-        ("that is the best case: weigh what each result saves by how often it comes",
+        (SAYS["the-best-case"],
          max(saved.values())),
-        ("a result that leaves the choice as it is saves nothing: count only those that change it",
+        (SAYS["always-something"],
          sum(shares[name] * abs(gaps[name]) for name in results)),
-        ("that is what is saved in all draws together: the mean is asked for",
+        (SAYS["the-sum-of-all-draws"],
          total * sum(shares[name] * saved[name] for name in results)),
-        ("the price is compared with the value, not taken off it",
+        (SAYS["the-price-is-taken-off"],
          sum(shares[name] * saved[name] for name in results) - pilot["price"]),
         ("compare with choosing now the cheaper option, not the dearer one",
          max(mean(costs(pilot, option)) for option in OPTIONS)
          - sum(shares[n] * min(mean(costs(pilot, o, n)) for o in OPTIONS) for n in results)),
-        ("that is what one pays after the pilot: what is saved is the difference to paying now",
+        (SAYS["what-is-paid"],
          sum(shares[n] * min(mean(costs(pilot, o, n)) for o in OPTIONS) for n in results)),
-        ("the sign: it is the cost of choosing now less that of choosing later",
+        (SAYS["the-sign"],
          -sum(shares[name] * saved[name] for name in results)),
         ("take the means of the costs, not their medians",
          min(median(costs(pilot, o)) for o in OPTIONS) - medians),
@@ -194,7 +196,7 @@ def wrong_ways(pilot: Facts) -> Ways:
 def judge_pilots(case: Facts, facts: Facts) -> list[Criterion]:
     pilots, said = case["pilots"], facts["pilots"]
     if bad := next((each for each in said if not each["kind"].startswith("a dict")), None):
-        message = f"`worth_of_pilot` returned {bad['kind']}: return a dict with now, after, value"
+        message = SAYS["one-number"].format(kind=bad["kind"])
         rest = (criterion(n, w, False, "", "", "") for n, w in (("value", 3), ("pilot", 1)))
         return [criterion("choices", 2, False, "", "", f"{message} and pilot"), *rest]
     pairs = list(zip(pilots, said, strict=True))
@@ -221,12 +223,12 @@ def _about_choices(pilot: Facts, said: Facts) -> str:
     if said["now"] != now(pilot):
         if said["now"] not in OPTIONS:
             return f'now is {said["now"]}: it is "trainium" or "gpu"'
-        return "now: without a pilot one takes the option whose mean cost over all draws is less"
+        return SAYS["what-is-cheaper-more-often"]
     for name, option in after(pilot).items():
         if name not in said["after"]:
-            return f"after: no choice for the result {name!r}: there is one for each"
+            return SAYS["one-choice-for-all-results"].format(name=name)
         if said["after"][name] != option:
-            return f"after {name!r}: take the option whose mean cost over its draws is less"
+            return SAYS["never-a-choice"].format(name=name)
     if extra := [name for name in said["after"] if name not in after(pilot)]:
         return f"after: {extra[0]} is no result that occurs among the draws"
     return ""
@@ -273,7 +275,7 @@ def _about_pilot(pilot: Facts, said: Facts) -> str:
     if said["pilot"] is worth:
         return ""
     if not isinstance(said["pilot"], bool):
-        return f"pilot is {said['pilot']}: it is True or False"
+        return SAYS["a-sentence"].format(pilot=said["pilot"])
     if worth:
         return "the value is more than the price: it is worth its price"
     if value(pilot) == 0:

@@ -4,25 +4,28 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab14 import budgets
 from utils.labs.lab14.examples import BUDGET, QUANTITIES, STEPS
 
+SAYS = says("lab14")
+
 BEFORE = (
-    ("audit", "port", "what the audit finds decides what has to be ported"),
+    ("audit", "port", SAYS["port-before-audit"]),
     ("baseline", "parity", "results are compared with those of the baseline"),
     ("port", "parity", "only what runs has results"),
-    ("parity", "measure", "the speed of wrong results is worth nothing"),
+    ("parity", "measure", SAYS["speed-before-parity"]),
     ("measure", "sign", "the decision is made again with what was measured"),
 )
 """A step, one that comes after it, and why."""
 
 NOBODY = {
-    "confidence": "how sure one feels ends no step: measure something that can say no",
-    "lines changed": "more or fewer lines say nothing about whether the step is done",
-    "seconds on the CPU": "a laptop's time says nothing about Trainium",
-    "peak over peak": "a peak is what no workload reaches: measure throughput",
+    "confidence": SAYS["a-feeling"],
+    "lines changed": SAYS["lines"],
+    "seconds on the CPU": SAYS["a-laptop"],
+    "peak over peak": SAYS["a-peak"],
 }
 """Quantities that decide nothing, and why."""
 
@@ -34,15 +37,15 @@ NEEDED: dict[str, tuple[tuple[str, str, float, float, str], ...]] = {
         ("kernels without replacement", "<=", 0, 0, "one kernel that nobody replaces stops it all"),
     ),
     "port": (
-        ("graphs after warm-up", "<=", 0, 0, "each such graph is compiled anew in production"),
+        ("graphs after warm-up", "<=", 0, 0, SAYS["one-graph-is-no-harm"]),
     ),
     "parity": (
         ("values outside tolerance", "<=", 0, 0, "one quantity outside is a result that differs"),
         ("accepted answers", ">=", BUDGET["accepted_least"], 1,
-         "captains judge by hand here: without their score, quality is a feeling"),
+         SAYS["no-captains"]),
     ),
     "measure": (
-        ("throughput over break-even", ">=", 1, 3, "below 1 the port costs more than it saves"),
+        ("throughput over break-even", ">=", 1, 3, SAYS["half-is-enough"]),
     ),
     "sign": (("open contract items", "<=", 0, 0, "what is open when one signs stays open"),),
 }  # fmt: skip
@@ -98,9 +101,9 @@ def _rule(name: str, text: str, measured: str = "", target: str = "") -> Criteri
 
 def _about_steps(facts: Facts) -> str:
     if not facts["kind"].startswith("a dict"):
-        return f'`plan` returned {facts["kind"]}: return {{"steps": [...], "benchmark": {{...}}}}'
+        return SAYS["prose"].format(kind=facts["kind"])
     if not facts["steps"]:
-        return f'"steps" is {facts["steps_kind"]}: make it a list of six steps'
+        return SAYS["only-the-steps"].format(steps_kind=facts["steps_kind"])
     names = [each["step"] for each in facts["steps"]]
     if unknown := [name for name in names if name not in STEPS]:
         return f"{unknown[0]} is no step; there are {', '.join(STEPS)}"
@@ -119,10 +122,7 @@ def _about_order(case: Facts, facts: Facts) -> str:
             return f"{first!r} comes before {later!r}: {why}"
     early = facts["steps"][: names.index("port")]
     if not any(CAPACITY in _quantities(each["exit"]) for each in early):
-        return (
-            f"no step before the port ends with {CAPACITY!r}: a port to machines that nobody has"
-            " promised may be for nothing, so ask first"
-        )
+        return SAYS["no-capacity"].format(CAPACITY=CAPACITY)
     return ""
 
 
@@ -135,19 +135,19 @@ def _about_conditions(step: str, what: str, conditions: Any) -> str:
     example = f'[("{NEEDED[step][0][0]}", "{NEEDED[step][0][1]}", ...)]'
     if isinstance(conditions, str) or not conditions:
         said = conditions if isinstance(conditions, str) else "empty"
-        return f"{step}: {what} is {said}: make it a list of triples, such as {example}"
+        return SAYS["exit-as-a-sentence"].format(step=step, what=what, answer=said, example=example)
     for each in conditions:
         if isinstance(each, str):
             return f"{step}: {what} holds {each}: write (quantity, comparison, limit)"
         quantity, compare, limit = each
         if quantity not in QUANTITIES:
-            return f"{step}: {quantity!r} is no quantity of the table"
+            return SAYS["a-quantity-of-ones-own"].format(step=step, quantity=quantity)
         if quantity in NOBODY:
             return f"{step}: {quantity!r}: {NOBODY[quantity]}"
         if compare not in ("<=", ">="):
             return f'{step}: {quantity!r}: {compare} is no comparison: "<=" or ">="'
         if isinstance(limit, str):
-            return f"{step}: {quantity!r}: the limit is {limit}: only a number can be met or missed"
+            return SAYS["a-word-as-the-limit"].format(step=step, quantity=quantity, limit=limit)
     return ""
 
 
@@ -168,11 +168,18 @@ def _about_exits(case: Facts, facts: Facts) -> Iterator[str]:
                     yield f"{step}: {quantity!r} {compare} {limit:g}: {why}; sensible is {allowed}"
         for quantity, compare, limit in conditions:
             if compare != OCCURS[quantity][0]:
-                yield f"{step}: {quantity!r} {compare}: then a worse result would end it"
+                yield SAYS["the-wrong-way-round"].format(
+                    step=step, quantity=quantity, compare=compare
+                )
             elif quantity == CAPACITY and limit < case["servers_needed"]:
                 yield (
-                    f"{step}: {CAPACITY!r} {compare} {limit:g}: the work needs at least"
-                    f" {case['servers_needed']} servers"
+                    SAYS["capacity-for-one-server"].format(
+                        step=step,
+                        CAPACITY=CAPACITY,
+                        compare=compare,
+                        limit=limit,
+                        servers_needed=case["servers_needed"],
+                    )
                 )
             elif text := _about_limit(step, quantity, limit):
                 yield text
@@ -182,9 +189,8 @@ def _about_limit(step: str, quantity: str, limit: float) -> str:
     _, least, most = OCCURS[quantity]
     if least <= limit <= most:
         return ""
-    return (
-        f"{step}: {quantity!r}: {limit:g} does not occur, so nothing hangs on it: take a limit from"
-        f" {least:g} to {most:g}"
+    return SAYS["a-stop-that-never-happens"].format(
+        step=step, quantity=quantity, limit=limit, least=least, most=most
     )
 
 
@@ -193,7 +199,7 @@ def _about_stops(facts: Facts) -> Iterator[str]:
     for step in STEPS:
         each = steps[step]
         if text := _about_conditions(step, "stop", each["stop"]):
-            yield f"{text}; a plan without a reason to stop becomes a project"
+            yield SAYS["no-stop"].format(text=text)
             continue
         if isinstance(each["exit"], str):
             continue
@@ -201,27 +207,32 @@ def _about_stops(facts: Facts) -> Iterator[str]:
             for stops in each["stop"]:
                 if stops[0] == ends[0] and _both(stops, ends):
                     yield (
-                        f"{step}: one result of {stops[0]!r} both ends and stops it:"
-                        f" {ends[1]} {ends[2]:g} and {stops[1]} {stops[2]:g}"
+                        SAYS["a-stop-that-the-exit-meets"].format(
+                            step=step,
+                            value=stops[0],
+                            value_2=ends[1],
+                            value_3=ends[2],
+                            value_4=stops[1],
+                            value_5=stops[2],
+                        )
                     )
         for quantity, compare, limit in each["stop"]:
             if compare == OCCURS[quantity][0]:
-                yield f"{step}: stop if {quantity!r} {compare}: then a better result would stop it"
+                yield SAYS["a-stop-if-all-goes-well"].format(
+                    step=step, quantity=quantity, compare=compare
+                )
             elif text := _about_limit(step, quantity, limit):
                 yield text
         own = _quantities(each["exit"]) + ["votes"] * (step == "sign")
         if step != "port" and not any(stop[0] in own for stop in each["stop"]):
             first = NEEDED[step][0][0]
-            yield f"{step}: no stop looks at what ends it: which {first!r} is hopeless?"
+            yield SAYS["a-stop-beside-the-point"].format(step=step, first=first)
     weeks = [(name, steps[name]["weeks"], steps[name]["at_most_weeks"]) for name in STEPS]
     for name, planned, most in weeks:
         if isinstance(most, str) or isinstance(planned, str):
             yield f"{name}: at_most_weeks is {most}: after how many weeks does it stop?"
         elif not planned <= most <= 2 * planned:
-            yield (
-                f"{name}: planned are {planned:g} weeks, it stops after {most:g}: allow at least"
-                " the planned ones and at most twice as many"
-            )
+            yield (SAYS["it-may-take-for-ever"].format(name=name, planned=planned, most=most))
 
 
 def _both(a: list[Any], b: list[Any]) -> bool:

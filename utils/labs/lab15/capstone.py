@@ -3,6 +3,7 @@
 import random
 
 from utils.course.earlier import KINDS, WANTED, Problem, functions
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_judged, times
 from utils.labs.lab08.resuming import PARTS
@@ -17,6 +18,8 @@ from utils.labs.lab15.finishing import (
     row,
 )
 
+SAYS = says("lab15")
+
 ASTRAY = 0.05
 """How far adapters may end from where they are led, as a share of the way there.
 
@@ -26,10 +29,8 @@ keep right answers below a tenth of it, and the nearest wrong one, gradients tha
 
 
 _UNLIKE = {
-    "asked": "adapters are asked for with other names, rank or alpha than the task's: call"
-    " mine.add_lora(model, task.names, task.rank, task.alpha)",
-    "model": "`run.model` is not task.model() with adapters from one call of `mine.add_lora` when"
-    " `resume` is called: make both, in this order, and hand that model to `run`",
+    "asked": SAYS["another-rank"],
+    "model": SAYS["another-order-in-each-life"],
 }
 
 
@@ -72,14 +73,11 @@ def judge_capstone(case: Facts, facts: Facts) -> list[Criterion]:
     if "unlike" in whole:
         return _nothing_but(1, _UNLIKE[whole["unlike"]])
     if "storm" in whole:
-        message = (
-            f"a recompile storm, stopped after {whole['storm']} batches: pad each batch to"
-            " task.longest, so that all have one shape, and end each step with torch_xla.sync()"
-        )
+        message = SAYS["a-length-for-each-batch"].format(storm=whole["storm"])
         return _nothing_but(6, message, f"{whole['compiles']} to train")
     for name in ("add_lora", "resume", "bucketed_losses"):
         if name not in whole["calls"]:
-            message = f"`fine_tune` never calls `mine.{name}` ({HOMES[name]}): use your answer"
+            message = SAYS["no-adapters"].format(name=name, value=HOMES[name])
             return _nothing_but(1 if name == "add_lora" else 3, message)
     return [
         row(0, "", there, target),
@@ -139,15 +137,9 @@ def _adapters(case: Facts, effect: Facts, whole: Facts) -> Criterion:
     elif effect["start"] > 1e-6:
         message = f"`add_lora` ({home}) changes the output at once: B has to begin with zeros"
     elif alone != 2 * (5 + 4):
-        message = (
-            f"`add_lora` ({home}) leaves {times(alone, 'value')} trainable at a layer of 5 inputs"
-            " and 4 outputs with rank 2, and 18 are right: freeze everything but the two factors"
-        )
+        message = SAYS["lab-11-freezes-nothing"].format(home=home, alone=times(alone, "value"))
     elif abs(gain - scale) > 0.01 * scale:
-        message = (
-            f"the adapters of {home} add {gain:.3g} where 6 is right (rank 2, alpha 6): the"
-            " factor alpha / rank is missing, or not that"
-        )
+        message = SAYS["lab-11-without-the-factor"].format(home=home, gain=gain)
     elif begun["trained"] != right:
         message = (
             f"{begun['trained']} values are trainable when `resume` is called, and {right} are the"
@@ -155,11 +147,7 @@ def _adapters(case: Facts, effect: Facts, whole: Facts) -> Criterion:
             " freeze the rest"
         )
     elif not begun["held"]:
-        message = (
-            "the optimizer does not hold the adapters of the model, or holds more: make it last,"
-            " when the model has its adapters and is on the device, from the parameters with"
-            " requires_grad"
-        )
+        message = SAYS["an-optimizer-of-everything"]
     elif end and end["base"] != begun["base"]:
         message = "frozen weights of the base changed while it was trained"
     else:
@@ -183,21 +171,13 @@ def _training(case: Facts, whole: Facts, resumed: Facts) -> Criterion:
         message = 'return {"losses": [...], ...} with a Python float for each step of this life'
     elif wrong := [k for k, loss in enumerate(losses) if far_off(loss, truths[k])]:
         k = wrong[0]
-        message = (
-            f"the loss of a step is {in_words(losses[k])}, and {truths[k]:.4f} for the same"
-            " sentences without padding. Is the padding masked (target -100), and are targets the"
-            " inputs shifted by one?"
-        )
+        message = SAYS["padding-learned"].format(in_words=in_words(losses[k]), value=truths[k])
     elif whole["end"]["weights"] == whole["begun"]["weights"]:
         message = "no weight changed: zero_grad, backward, then run.optimizer.step()"
     elif whole["end"]["step"] != steps:
         message = f"run.step is {whole['end']['step']} at the end: count it up after each step"
     elif (off := whole["astray"]) is None or not off <= ASTRAY:
-        message = (
-            "the losses are those of your model, and the adapters end elsewhere than AdamW with"
-            f" task.lr leads them{f', {off:.0%} of the way off' if off else ''}. In each step once:"
-            " zero_grad, backward of the loss itself, run.optimizer.step(), run.scheduler.step()"
-        )
+        message = SAYS["climbs"].format(value=f", {off:.0%} of the way off" if off else "")
     return row(2, message, measured, f"{steps}, with the right losses")
 
 
@@ -216,10 +196,8 @@ def _resuming(case: Facts, whole: Facts, killed: Facts, resumed: Facts) -> Crite
             " until run.step is task.steps?"
         )
     elif [each["step"] for each in saved] != due:
-        message = (
-            f"`mine.save` was called after steps {[each['step'] for each in saved]}, and"
-            f" {due} were due before the kill: every task.save_every steps, when run.step is"
-            " counted up"
+        message = SAYS["saved-before-it-is-counted"].format(
+            value=[each["step"] for each in saved], due=due
         )
     elif odd := [n for n in PARTS if last[n] != twin.get(last["step"], {}).get(n)]:
         message = (
@@ -237,10 +215,7 @@ def _resuming(case: Facts, whole: Facts, killed: Facts, resumed: Facts) -> Crite
             f", and {times(len(wrong) - 1, 'other part')}" if wrong[1:] else ""
         )
     elif after["trained"] != last["trained"] or not after["held"]:
-        message = (
-            f"after `resume` ({home}) the optimizer no longer holds just the adapters, or others"
-            " are trainable: it has to load into what `run` has, and replace nothing"
-        )
+        message = SAYS["lab-08-trains-everything-again"].format(home=home)
     elif differs := [n for n in PARTS if resumed["end"][n] != whole["end"][n]]:
         measured = "another end"
         message = (

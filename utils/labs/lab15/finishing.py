@@ -6,8 +6,11 @@ import re
 from typing import Any
 
 from utils.course.earlier import WANTED
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, times
+
+SAYS = says("lab15")
 
 TOLERANCE = 1e-4
 """How far a loss may lie from the same loss computed one sentence at a time.
@@ -52,10 +55,7 @@ def evaluation(life: Facts) -> Criterion:
     returned, target = life["returned"], f"within {TOLERANCE:g}, before and after"
     measured = f"{len(found)} evaluations"
     if order != ["bucketed_losses", "merge", "bucketed_losses"]:
-        message = (
-            "evaluate, merge, evaluate again: call `mine.bucketed_losses`, `mine.merge` and"
-            f" `mine.bucketed_losses` in this order. Called: {', '.join(order)[:80]}"
-        )
+        message = SAYS["never-merges"].format(value=", ".join(order)[:80])
         return row(4, message, measured, target)
     for when, each in zip(("before", "after"), found, strict=True):
         said, truth = each["said"], each["truth"]
@@ -102,10 +102,7 @@ def benchmark(life: Facts) -> Criterion:
     elif re.fullmatch("s*(fs+)+", log) is None:
         message = f"`bench` ({home}) has to settle after each step that it times"
     elif seen["ran"] < calls:
-        message = (
-            "less ran than was timed: let the step return its result, such as"
-            " `lambda: run.model(ids)`, and pass `settle` of utils.xla.meter"
-        )
+        message = SAYS["a-step-without-a-result"]
     elif any(isinstance(each, str) or each <= 0 for each in seen["said"]):
         message = f"`bench` ({home}) gave no times: first_s and median_s, in seconds"
     return row(5, message, measured, target)

@@ -5,19 +5,22 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
 from utils.labs.lab15.reading import MISTAKES, planned, vcpus
 
+SAYS = says("lab15")
+
 _ASK = {
-    "shutdown": "what does InstanceInitiatedShutdownBehavior make of a shut-down?",
-    "clock": "UserData is to start with `shutdown -P +minutes`, at most 60 × hours of them",
+    "shutdown": SAYS["stopped-is-fine"],
+    "clock": SAYS["minutes-as-hours"],
     "disk": "DeleteOnTermination in every entry of BlockDeviceMappings",
-    "tags": "the instance and the volume need the tag: look at each of TagSpecifications",
-    "image": "image.families has to hold the part of the instance's name before the dot",
-    "cost": "count instances × hours × usd_per_hour + disk_usd again, to the cent",
-    "permissions": "look for a * as the whole Action, or behind `ec2:`, and for RunInstances on *",
-    "quota": "EC2 counts vCPUs, not instances: facts['vcpu'] has those of one",
+    "tags": SAYS["one-tag-is-enough"],
+    "image": SAYS["the-whole-name"],
+    "cost": SAYS["no-disk-in-the-cost"],
+    "permissions": SAYS["any-star"],
+    "quota": SAYS["instances-for-vcpus"],
 }
 
 
@@ -149,7 +152,7 @@ def judge_launches(case: Facts, facts: Facts) -> list[Criterion]:
     said = facts["said"]
     right = [mistakes(plan, case["facts"]["vcpu"]) for plan in case["plans"]]
     if any(each is None for each in said) or len(said) != len(right):
-        message = f"`find` returned {facts['kind']}: return a set of names, such as {{'cost'}}"
+        message = SAYS["a-text"].format(kind=facts["kind"])
         return [
             criterion(n, 1, False, "", "", message if n == "shutdown" else "") for n in MISTAKES
         ]
@@ -166,7 +169,7 @@ def judge_launches(case: Facts, facts: Facts) -> list[Criterion]:
         rows.append(criterion(name, 1, not message, measured, "2 of 2 found, 0 false", message))
     # To name everything, or nothing, is no reading.
     if len({frozenset(each) for each in said}) == 1:
-        first = "`find` names the same for every plan: compute each from the plan"
+        first = SAYS["names-all"]
         return [criterion(r.name, 1, False, r.measured, r.target, first * (k == 0))
                 for k, r in enumerate(rows)]  # fmt: skip
     return rows

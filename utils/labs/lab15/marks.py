@@ -2,9 +2,12 @@
 
 import random
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
 from utils.labs.lab15.snippets import SNIPPETS, STATEMENTS, VERDICTS
+
+SAYS = says("lab15")
 
 RIGHT = {
     "device": ("replace", ("torchneuron-device", "torchneuron-accelerator")),
@@ -20,13 +23,13 @@ RIGHT = {
 
 _ASK = {
     "device": "does the program still ask torch_xla where its tensors go, and what is it called?",
-    "step marker": "when does eager mode hand an operator over, and what is left to be marked?",
-    "mixed precision": "the block has an argument that names a backend: is there one for the new?",
+    "step marker": SAYS["the-marker-becomes-a-wait"],
+    "mixed precision": SAYS["autocast-stays"],
     "process group": "what does torch.distributed still need to be told, and with which name?",
-    "buckets": "does a new shape still cost a compile?",
-    "cache": "are compiled graphs still kept, and does a variable still name their folder?",
-    "fallbacks": "may operators still run on the host, and are these counters still there to tell?",
-    "accelerator": "which vendor does the line name?",
+    "buckets": SAYS["any-shape-is-free"],
+    "cache": SAYS["no-cache"],
+    "fallbacks": SAYS["no-fallbacks"],
+    "accelerator": SAYS["a-vendor-in-torch-accelerator"],
 }
 
 
@@ -43,10 +46,7 @@ def mark_words(case: Facts) -> str:
 def judge_marks(case: Facts, facts: Facts) -> list[Criterion]:
     said, count = facts["said"], len(case["names"])
     if said is None or len(said) != count:
-        message = (
-            f"`mark` returned {facts['kind']}: return a list of {count} pairs (verdict, key), one"
-            " for each name, in their order"
-        )
+        message = SAYS["a-dict"].format(kind=facts["kind"], count=count)
         return [criterion(n, 1, False, "", "", message if n == "device" else "") for n in RIGHT]
     found = dict(zip(case["names"], said, strict=True))
     return [_judged(name, *found[name]) for name in RIGHT]
@@ -55,13 +55,13 @@ def judge_marks(case: Facts, facts: Facts) -> list[Criterion]:
 def _judged(name: str, verdict: str, key: str) -> Criterion:
     right, keys = RIGHT[name]
     if verdict not in VERDICTS:
-        message = f"{verdict} is no verdict: choose {', '.join(VERDICTS)}"
+        message = SAYS["a-verdict-of-its-own"].format(verdict=verdict, VERDICTS=", ".join(VERDICTS))
     elif verdict != right:
-        message = f"you said {verdict}; {_ASK[name]}"
+        message = SAYS["the-order-of-the-cell"].format(verdict=verdict, value=_ASK[name])
     elif key not in STATEMENTS:
-        message = f"{verdict} is right; {key} is none of the statements shown"
+        message = SAYS["a-statement-of-its-own"].format(verdict=verdict, key=key)
     elif key not in keys:
-        message = f"{verdict} is right; {key} does not say why. Which statement does?"
+        message = SAYS["the-cache-of-xla"].format(verdict=verdict, key=key)
     else:
         message = ""
     return criterion(name, 1, not message, right if not message else "", "", message)

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from utils.xla import devices, fresh
 from utils.course.earlier import Earlier
 from utils.labs import Answer, Facts, Observer, apart, called, journal, training
 from utils.labs.guard import Originals
@@ -15,6 +14,7 @@ from utils.labs.lab02.problems import other_weights
 from utils.labs.lab15 import lives, recording
 from utils.labs.plain import describe, text
 from utils.labs.watch import Steps, answered, counts, unused
+from utils.xla import devices, fresh
 
 SECONDS = 25.0
 """For one life of the capstone, which takes one or two."""

@@ -3,19 +3,19 @@
 import random
 from math import inf
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, distance, not_judged, right_numbers, times
 from utils.labs.lab02.truth import clipped_losses
 from utils.labs.training import training_case
 
+SAYS = says("lab15")
+
 MIXED = 0.1
 """How far a loss may lie from float64 in mixed precision: products in BF16 have 8 bits."""
 
-_FROZEN = (
-    "these are the losses of a model that never learns: on a lazy device `model.to` makes new"
-    " parameters. Make the optimizer after the move"
-)
-_UNCLIPPED = "these are the losses without clipping, which is part of the training"
+_FROZEN = SAYS["the-optimizer-before-the-move"]
+_UNCLIPPED = SAYS["no-clipping"]
 
 
 def port_cases(rng: random.Random) -> list[Facts]:
@@ -58,10 +58,7 @@ def judge_port(case: Facts, facts: Facts) -> list[Criterion]:
     if not facts["cpu"]["items"]:
         return [rows[0], *map(not_judged, rows[1:])]
     if facts["xla"]["on_device"] != steps:
-        message = (
-            f"{facts['xla']['on_device']} of {steps} forward passes ran on XLA when the device was"
-            " `devices.get('xla')`: move the model and each batch to device.torch"
-        )
+        message = SAYS["stays-on-the-cpu"].format(on_device=facts["xla"]["on_device"], steps=steps)
         rows = [rows[0], *map(not_judged, rows[1:])]
         rows[1] = not_judged(rows[1], message)
     return rows
@@ -74,18 +71,17 @@ def _order(weight: int, steps: int, log: str) -> Criterion:
     message, done = "", plain.count("M")
     if plain.rstrip("W") != "FBUM" * steps:
         if not done:
-            message = "device.mark_step() is never called: a lazy device waits for it"
+            message = SAYS["no-step-marker"]
         elif done != steps:
-            message = f"device.mark_step() ran {times(done, 'time')} for {times(steps, 'step')}"
+            message = SAYS["marked-once-after-the-loop"].format(
+                done=times(done, "time"), steps=times(steps, "step")
+            )
         elif plain.strip("W").replace("W", "") == "FBUM" * steps:
-            message = "device.wait() within the loop stops the device each time: once, at the end"
+            message = SAYS["waits-in-each-step"]
         else:
-            message = "mark_step is the end of the step: after optimizer.step(), once"
+            message = SAYS["marked-before-the-update"]
     elif plain.count("W") != 1:
-        message = (
-            "the script ends with torch.cuda.synchronize(): say device.wait() there, once, so that"
-            " who measures `train` measures its work"
-        )
+        message = SAYS["never-waits"]
     return criterion(name, weight, not message, f"{done} of {steps} marked", target, message)
 
 
@@ -96,12 +92,9 @@ def _mixed(weight: int, right: list[float], items: list, log: str) -> Criterion:
     steps = log.split("M")[:-1] or [log]
     message = ""
     if "A" not in log:
-        message = "with mixed=True nothing ran in device.autocast(): autocast(mixed) serves both"
+        message = SAYS["no-autocast"]
     elif not all(map(_forward_alone, steps)):
-        message = (
-            "the block is for the forward pass and the loss of every step; backward comes after it,"
-            " and the update is in none"
-        )
+        message = SAYS["backward-in-autocast"]
     elif items is None or len(items) != len(right) or any(isinstance(x, str) for x in items):
         message = "with mixed=True it returned something else than a float a batch"
     elif distance(items, right) > MIXED:
@@ -119,7 +112,7 @@ def _counts(weight: int, steps: int, xla: Facts) -> Criterion:
     ran, reads = xla["executions"], xla["reads"]
     message = ""
     if reads > 1:
-        message = "each read makes the host wait: keep loss.detach(), read all of them at the end"
+        message = SAYS["reads-in-each-step"]
     elif not steps <= ran <= steps + 1:
         message = "one execution a step, and one to bring the losses together"
     measured = f"{times(ran, 'execution')}, {times(reads, 'read')}"
