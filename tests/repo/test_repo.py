@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from utils.cli.commands import test
 from utils.course import catalog, labgen
 from utils.course.catalog import ROOT
 from utils.course.labgen import CELL_ID, TAGS
@@ -265,7 +266,7 @@ FORBIDDEN = re.compile(
     )
 )
 IGNORED = {".git", ".venv", ".tools", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis"}
-IGNORED |= {".ipynb_checkpoints"}
+IGNORED |= {".ipynb_checkpoints", ".mypy_cache", ".import_linter_cache"}
 
 
 def written_files() -> list[Path]:
@@ -300,8 +301,21 @@ def test_ruff_finds_nothing() -> None:
     assert done.returncode == 0, "\n" + done.stdout + done.stderr
 
 
-def test_ci_runs_the_readmes_test_command() -> None:
+def test_types_hold() -> None:
+    """What mypy checks, and what it leaves out, stands in pyproject.toml."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-error-summary", "--cache-dir", ROOT / ".tools/mypy"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, "\n" + done.stdout + done.stderr
+
+
+def test_ci_runs_the_readmes_test_command_with_everything_once() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     lines = [line for line in script.splitlines() if line and not line.startswith("#")]
     assert lines == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', "exec python3 course.py test"]
     assert "python3 course.py test" in (ROOT / "README.md").read_text(encoding="utf-8")
+    # Solutions and labs are executed by a test; nbval would execute them once more.
+    assert {"tests", "utils", "notebooks"} == set(test.EVERYTHING)

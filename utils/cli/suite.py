@@ -147,6 +147,7 @@ class Reads:
         content = path.read_text("utf-8")
         read = self._closure({self.module(path)} | self._mentioned(content))
         read |= {file for file in self.mentionable if file.name in content}
+        read.add(self.root / "tests" / "conftest.py")
         labs = sorted({p.name[:5] for p in (self.root / "solutions").glob("lab*")})
         if name in OVER_ALL_LABS:
             return {f"{name}::{lab}": read | self._of_lab(lab) for lab in labs} | {name: read}
