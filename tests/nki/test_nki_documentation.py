@@ -6,8 +6,7 @@ import pytest
 
 from utils.nki import simulator
 from utils.nki.simulator import surface
-from utils.nki.simulator.documentation import document, sentence
-from utils.nki.simulator.instruction import TABLE, Spec
+from utils.nki.simulator.table import TABLE, Spec, sentence
 
 simulator.use()
 import nki.isa as nisa  # noqa: E402
@@ -17,7 +16,7 @@ ROWS = [pytest.param(spec, id=name) for name, spec in TABLE.items()]
 
 @pytest.mark.parametrize("spec", ROWS)
 def test_every_row_says_all_that_the_table_knows(spec: Spec):
-    text = document(spec)
+    text = spec.document()
     said = " ".join(text.split())
     assert text.startswith(f"{spec.name}(")
     assert sentence(spec.body) in said
@@ -37,7 +36,7 @@ def test_every_row_says_all_that_the_table_knows(spec: Spec):
 def test_help_shows_it(spec: Spec):
     function = getattr(nisa, spec.name)
     shown = inspect.getdoc(function)
-    assert shown and document(spec).endswith(shown)
+    assert shown and spec.document().endswith(shown)
     assert list(inspect.signature(function).parameters) == [*spec.names, "name"]
 
 
@@ -48,12 +47,11 @@ def test_a_row_agrees_with_the_list_of_documented_names(spec: Spec):
 
 
 def test_made_rules_name_their_operands():
-    text = document(nisa.tensor_tensor.spec)
+    text = nisa.tensor_tensor.spec.document()
     assert "At most one of data1 and data2 lies in PSUM." in text
     assert "dst, in SBUF" not in text and "dst    written, in SBUF or PSUM" in text
-    assert "the Scalar Engine or the GpSimd Engine" in document(nisa.tensor_copy.spec)
-    assert "read, in SBUF or PSUM, one value for each partition, or a number" in document(
-        nisa.tensor_scalar.spec
-    )
-    assert "Exists from Trainium3 (gen4) on." in document(nisa.quantize_mx.spec)
-    assert "read, in shared HBM" in document(nisa.core_barrier.spec)
+    assert "the Scalar Engine or the GpSimd Engine" in nisa.tensor_copy.spec.document()
+    text = nisa.tensor_scalar.spec.document()
+    assert "read, in SBUF or PSUM, one value for each partition, or a number" in text
+    assert "Exists from Trainium3 (gen4) on." in nisa.quantize_mx.spec.document()
+    assert "read, in shared HBM" in nisa.core_barrier.spec.document()

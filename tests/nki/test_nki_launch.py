@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from utils.nki import simulator
-from utils.nki.simulator import launch, progress
+from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 from utils.nki.simulator.program import active
@@ -336,8 +336,8 @@ class Terminal(io.StringIO):
 
 
 def test_a_long_simulation_says_how_far_it_is(monkeypatch) -> None:
-    monkeypatch.setattr(progress, "SILENT_S", 0.02)
-    monkeypatch.setattr(progress, "EVERY_S", 0.02)
+    monkeypatch.setattr(launch, "SILENT_S", 0.02)
+    monkeypatch.setattr(launch, "EVERY_S", 0.02)
     monkeypatch.delenv("COURSE_STRICT", raising=False)
 
     def shown(stream) -> str:

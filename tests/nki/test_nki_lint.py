@@ -10,8 +10,7 @@ from utils.nki import simulator
 from utils.nki.simulator import launch
 from utils.nki.simulator import lint as package
 from utils.nki.simulator.lint import RULES, lint, lint_source
-from utils.nki.simulator.lint.rules import CERTAINTIES
-from utils.nki.simulator.lint.source import MayNotCompile
+from utils.nki.simulator.lint.source import CERTAINTIES, MayNotCompile
 
 KERNELS = Path(simulator.__file__).parent.parent / "kernels"
 

@@ -71,7 +71,7 @@ def test_a_long_listing_says_how_much_is_left() -> None:
 def test_an_error_names_the_kernel_also_where_the_course_is_found_by_a_path_with_dots() -> None:
     code = (
         "import sys; sys.path.insert(0, '../')\n"
-        "from utils import simulator; simulator.use()\n"
+        "from utils.nki import simulator; simulator.use()\n"
         "import numpy as np, nki, nki.language as nl\n"
         "def wide(x):\n"
         "    nl.ndarray((129, 1), dtype=x.dtype, buffer=nl.sbuf)\n"

@@ -116,7 +116,7 @@ def test_while_loop_looks_before_it_runs(count) -> None:
 
 
 def test_an_endless_loop_ends(monkeypatch) -> None:
-    monkeypatch.setattr("utils.nki.simulator.loops.MOST_ITERATIONS", 50)
+    monkeypatch.setattr("utils.nki.simulator.language.loops.MOST_ITERATIONS", 50)
     refused(lambda: nl.while_loop(nisa.register_alloc(1), lambda r: r), "50 iterations", "return r")
     refused(lambda: nl.fori_loop(0, 51, lambda i: None), "51 iterations")
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from utils.facts import figure
 from utils.nki import simulator
 from utils.nki.simulator import capacity, launch
+from utils.nki.simulator.capacity import usable_bytes
 from utils.nki.simulator.enums import MemoryRegion
 from utils.nki.simulator.errors import NkiValidationError
-from utils.nki.simulator.memory import usable_bytes
 from utils.nki.simulator.target import target
 
 simulator.use()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.nki.simulator import activations
+from utils.nki.simulator import operators
 from utils.nki.simulator.operators import OPERATORS
 
 X = np.concatenate(
@@ -106,7 +106,7 @@ def test_derivatives_are_slopes(name: str, of: str) -> None:
     """The difference quotient over 2 h in FP64 is off by h^2 / 6 times the third derivative."""
     x = np.linspace(-8, 8, 1601)
     h = 1e-4
-    function = getattr(activations, of)
+    function = getattr(operators, of)
     slope = (function(x + h) - function(x - h)) / (2 * h)
     assert np.abs(OPERATORS[name].meaning(x.astype(np.float32)) - slope).max() < 1e-6
 
@@ -137,10 +137,10 @@ def test_derivatives_agree_with_torch(name: str) -> None:
 def test_erf_is_as_good_as_the_library_of_c() -> None:
     x = np.linspace(-9, 9, 200_001)
     wanted = np.array([math.erf(v) for v in x])
-    assert np.abs(activations.erf(x) - wanted).max() < 4e-16
+    assert np.abs(operators.erf(x) - wanted).max() < 4e-16
     x = np.linspace(-6, 26, 200_001)
     wanted = np.array([math.erfc(v) for v in x])
-    assert (np.abs(activations.erfc(x) - wanted) / wanted).max() < 1e-12
+    assert (np.abs(operators.erfc(x) - wanted) / wanted).max() < 1e-12
 
 
 @pytest.mark.parametrize("name", [o.name for o in OPERATORS.values() if o.is_activation])
@@ -272,7 +272,7 @@ def test_tokens_can_be_keys_and_copies_are_the_same() -> None:
 
 
 def test_small_functions_need_no_table_and_published_sets_are_shared() -> None:
-    table = {name: OPERATORS[name].table for name in activations.MEANINGS}
+    table = {name: OPERATORS[name].table for name in operators.MEANINGS}
     assert {n for n, t in table.items() if not t} == {
         "copy", "square", "relu", "prelu", "abs", "sign",
     }  # fmt: skip

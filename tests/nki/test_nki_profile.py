@@ -14,7 +14,7 @@ simulator.use()
 from utils.facts import figure  # noqa: E402 (after the import path is set)
 from utils.nki.kernels import matmul  # noqa: E402
 from utils.nki.simulator.profile import ENGINES, Profile, profile_of  # noqa: E402
-from utils.nki.simulator.timing.trace import TRACKS  # noqa: E402
+from utils.nki.simulator.timing.path import TRACKS  # noqa: E402
 
 import nki  # isort: skip  # noqa: E402
 import nki.isa as nisa  # isort: skip  # noqa: E402

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utils.nki import simulator
-from utils.nki.simulator import launch, plain_reader, replay
+from utils.nki.simulator import launch, plain, replay
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import NkiValidationError
-from utils.nki.simulator.instruction import TABLE
 from utils.nki.simulator.replay import BadProgram
+from utils.nki.simulator.table import TABLE
 
 simulator.use()
 
@@ -366,7 +366,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_records_are_refused(name) -> None:
     with pytest.raises((BadProgram, NkiValidationError)):
-        plain_reader.from_plain(changed(**HOSTILE[name]), "trn2")
+        plain.from_plain(changed(**HOSTILE[name]), "trn2")
 
 
 @pytest.mark.parametrize("data", [None, 3, [], "x", {}, {"format": 1}])

@@ -9,7 +9,7 @@ import pytest
 from utils.nki import simulator
 from utils.nki.simulator import launch, surface
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, NotInSubset
-from utils.nki.simulator.instruction import TABLE
+from utils.nki.simulator.table import TABLE
 
 simulator.use()
 import nki.isa as nisa  # noqa: E402

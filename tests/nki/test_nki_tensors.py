@@ -12,7 +12,6 @@ from utils.nki.simulator import dtypes
 from utils.nki.simulator.enums import MemoryRegion
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 from utils.nki.simulator.launch import simulate
-from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.program import Program
 from utils.nki.simulator.target import target
 from utils.nki.simulator.tensor import Tensor, whole
@@ -28,7 +27,7 @@ SHAPES = st.lists(st.integers(1, 6), min_size=2, max_size=4).map(tuple)
 def tensor(shape, buffer=SBUF, dtype=dtypes.float32) -> tuple[Tensor, np.ndarray]:
     """A tensor with counting bytes, and a NumPy array of the same."""
     program = Program(target("trn2"))
-    storage = Storage(program, shape, dtype, buffer)
+    storage = program.allocate(shape, dtype, buffer)
     storage.data[:] = np.arange(storage.data.size) % 113
     return whole(storage), storage.data.view(dtype.numpy).reshape(shape).copy()
 

@@ -18,8 +18,8 @@ simulator.use()
 
 from utils.facts import figure  # noqa: E402 (after the import path is set)
 from utils.nki.simulator import launch  # noqa: E402
+from utils.nki.simulator.capacity import usable_bytes  # noqa: E402
 from utils.nki.simulator.enums import engine  # noqa: E402
-from utils.nki.simulator.memory import usable_bytes  # noqa: E402
 from utils.nki.simulator.operands import PSUM  # noqa: E402
 from utils.nki.simulator.target import target  # noqa: E402
 from utils.nki.simulator.timing import Schedule, schedule  # noqa: E402

@@ -1,4 +1,4 @@
-"""Many small instructions: how fast the simulator itself is (`utils.nki.simulator.bench`)."""
+"""Many small instructions: how fast the simulator itself is (`utils.nki.bench`)."""
 
 import nki
 import nki.isa as nisa

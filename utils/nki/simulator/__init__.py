@@ -4,19 +4,31 @@ A kernel is ordinary Python that imports `nki`. AWS's own package of that name i
 public package index; `use()` makes the import work where it is missing, with the package in this
 folder:
 
->>> from utils import simulator
+>>> from utils.nki import simulator
 >>> print(simulator.use())  # doctest: +ELLIPSIS
 nki ...
 >>> import nki.language as nl
 >>> nl.tile_size.pmax
 128
 
-One call of a kernel passes through these modules. `launch` turns arrays into tensors in HBM
-(`memory`, `tensor`) and runs the kernel's Python. Every call of an instruction is checked against
-its declaration (`instruction`, `operands`; the table is the folder `instructions`), recorded in a
-`program`, and executed in NumPy if there are numbers. `timing` schedules the recorded instructions
-on the engines of a `target`, and `profile` shows the estimate. A program can be sent elsewhere as
-plain data and replayed there (`replay`). Nothing here imports torch.
+Modules lie in layers; each imports from those below it only (import-linter holds it so):
+
+    profile listing replay traffic   what a program shows: times, text, numbers again, movement
+    timing                           a schedule of the recorded instructions on the engines
+One call of a kernel leaves a program behind; `profile` shows what it would take on a chip. Modules
+lie in layers, and each imports only from those below it; import-linter holds it so:
+    lint cores sentinels plain       parts of a call: what may not compile, two cores, doubts, data
+    language                         `nl`: allocation, loops, conveniences made of instructions
+    instructions                     the rows of the table: rules, costs and meaning in NumPy
+    accumulation capacity uses       sums in PSUM, whether tiles fit, who uses what
+    arrays instruction               host arrays; how an instruction is declared and issued
+    program                          what a call leaves behind: allocations and instructions
+    table operands operators         what a row declares, and how a call is checked against it
+    tensor patterns views indexing view    a view of an allocation, from its bytes up
+    memory registers dtypes surface target    allocations, types, NKI's names, the chip
+    errors enums                     what a learner reads; named choices
+
+Nothing here imports torch.
 """
 
 import importlib.machinery

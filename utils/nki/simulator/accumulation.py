@@ -15,8 +15,8 @@ import numpy as np
 
 from utils.nki.simulator.enums import MemoryRegion, engine
 from utils.nki.simulator.errors import doubt
-from utils.nki.simulator.instruction import Checked
 from utils.nki.simulator.program import Core, Instruction, Program
+from utils.nki.simulator.table import Checked
 from utils.nki.simulator.tensor import Tensor
 
 Box = tuple[int, int, int, int]

@@ -115,7 +115,7 @@ class Arrays:
                 "pass x.reshape(1) for a tensor of one number; plain numbers are constants.",
             )
         region = MemoryRegion.shared_hbm if program.cores[0].grid > 1 else MemoryRegion.hbm
-        storage = Storage(program, shape, dtype, region)
+        storage = program.allocate(shape, dtype, region)
         storage.argument = True
         program.inputs.append(storage)
         if storage.values:

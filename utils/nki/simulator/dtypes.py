@@ -10,6 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from utils.nki.simulator.errors import refuse
+
 
 class DType(str):
     """A data type of NKI; also a plain string, as in the official package.
@@ -19,6 +21,10 @@ class DType(str):
     """
 
     __slots__ = ("itemsize", "kind", "numpy", "packed")
+    itemsize: int
+    kind: str
+    numpy: np.dtype
+    packed: int
 
     def __new__(cls, name: str, storage: Any, kind: str, packed: int = 1) -> "DType":
         made = super().__new__(cls, name)
@@ -94,8 +100,6 @@ def dtype_of(asked: Any) -> DType:
     try:
         return _BY_NUMPY[np.dtype(asked)]
     except (TypeError, KeyError):
-        from utils.nki.simulator.errors import refuse
-
         wide = {"float64": "float32", "int64": "int32"}.get(str(getattr(asked, "__name__", asked)))
         raise refuse(
             f"{asked} is no data type of a NeuronCore.",
@@ -117,7 +121,8 @@ def narrow(values: np.ndarray, dtype: DType, storage: np.dtype) -> np.ndarray:
     """FP32 values as they are stored: one rounding to nearest even.
 
     Floats beyond the format's maximum become infinity, or NaN where the format has none. Integers
-    saturate, and NaN becomes 0. A float whose `storage` is FP32 is not rounded (NKI_PRECISE_FP=0).
+    saturate, and NaN becomes 0. A float whose `storage` is FP32 is not rounded (NKI_PRECISE_FP=0),
+    unless it is TF32, which is stored so; `Storage.narrow` knows which of the two it is.
     """
     if values.dtype != np.float32:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -146,11 +151,6 @@ def bits_of(raw: np.ndarray) -> np.ndarray:
 
 def _tf32(values: np.ndarray) -> np.ndarray:
     """Rounded to 10 bits of mantissa, to nearest even; overflow carries into infinity."""
-    from utils.nki.simulator import program
-
-    active = program.active()
-    if active is not None and not active.program.precise:
-        return values
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     half = np.uint32((1 << (_TF32_DROPPED - 1)) - 1) + ((bits >> _TF32_DROPPED) & np.uint32(1))
     kept = (bits + half) & np.uint32(0xFFFFFFFF << _TF32_DROPPED & 0xFFFFFFFF)

@@ -89,3 +89,13 @@ class MemoryRegion(Choice):
 
 
 ON_CHIP = frozenset((MemoryRegion.sbuf, MemoryRegion.psum))
+HBM = frozenset((MemoryRegion.hbm, MemoryRegion.private_hbm, MemoryRegion.shared_hbm))
+ENGINE_NAMES = {
+    engine.tensor: "Tensor Engine",
+    engine.vector: "Vector Engine",
+    engine.scalar: "Scalar Engine",
+    engine.gpsimd: "GpSimd Engine",
+    engine.dma: "DMA engines",
+    engine.sync: "Sync Engine",
+}
+"""What AWS's documentation calls them."""

@@ -4,8 +4,11 @@ import functools
 import linecache
 import sys
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any
 
 HERE = tuple({str(Path(__file__).parent), str(Path(__file__).resolve().parent)})
 """Where the simulator's own code lies. Notebooks import it by a path with `..` in it, which code
@@ -50,13 +53,33 @@ def refuse(what: str, why: str, fix: str, line: Line | None = None) -> NkiValida
     return NkiValidationError(f"{what}\nWhy: {why}\nFix: {fix}{at}")
 
 
+@dataclass
+class Call:
+    """One call of a kernel, as far as warnings care: what has been said in it."""
+
+    warned: set[Any] = field(default_factory=set, kw_only=True)
+
+    def first(self, what: Any) -> bool:
+        """Whether this is said for the first time in this call."""
+        if what in self.warned:
+            return False
+        self.warned.add(what)
+        return True
+
+
+_call: Call | None = None
+
+
+def enter(call: Call | None) -> None:
+    """From now on doubts belong to this call; `program.activate` says so."""
+    global _call
+    _call = call
+
+
 def doubt(what: str, why: str, fix: str, line: Line | None = None) -> None:
     """Warn of something legal but doubtful, once for each line of a kernel call."""
-    from utils.nki.simulator import program
-
     line = line or learner_line()
-    active = program.active()
-    if active is not None and not active.program.first((what.partition(":")[0], why, line)):
+    if _call is not None and not _call.first((what.partition(":")[0], why, line)):
         return
     at = f"\nAt: {shown(line)}" if line else ""
     warnings.warn(f"{what}\nWhy: {why}\nFix: {fix}{at}", DoubtfulKernel, stacklevel=3)
@@ -125,3 +148,28 @@ def said_of(error: NkiValidationError, line: Line) -> NkiValidationError:
     """The same error, about another place than the one on the stack: that of a recorded line."""
     what = str(error).partition("\nAt: ")[0]
     return NkiValidationError(f"{what}\nAt: {shown(line)}")
+
+
+# ---- Python's operators on things that have no number while a kernel is compiled ----------------
+
+OPERATORS = {
+    "+": ("add", "radd"), "-": ("sub", "rsub", "neg"), "*": ("mul", "rmul"),
+    "@": ("matmul", "rmatmul"), "/": ("truediv", "rtruediv"), "//": ("floordiv", "rfloordiv"),
+    "%": ("mod", "rmod"), "**": ("pow", "rpow"), "<": ("lt",), "<=": ("le",), ">": ("gt",),
+    ">=": ("ge",), "&": ("and", "rand"), "|": ("or", "ror"), "^": ("xor", "rxor"),
+    "<<": ("lshift",), ">>": ("rshift",),
+}  # fmt: skip
+
+
+def refuse_operators(kind: type, error: Callable[[Any, str], Exception]) -> None:
+    """Make every operator on objects of `kind` raise what `error(object, symbol)` makes."""
+    for symbol, names in OPERATORS.items():
+        for name in names:
+            setattr(kind, f"__{name}__", _refused(symbol, error))
+
+
+def _refused(symbol: str, error: Callable[[Any, str], Exception]) -> Callable[..., Any]:
+    def method(self: Any, *others: Any) -> Any:
+        raise error(self, symbol)
+
+    return method

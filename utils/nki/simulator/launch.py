@@ -1,22 +1,143 @@
-"""Calling kernels: `nki.jit`, `nki.simulate`, grids of two cores, arrays in and out."""
+"""Calling kernels: `nki.jit`, `nki.simulate`, grids of two cores, arrays in and out.
+
+A kernel may ask for more order than its data do (`with_schedule`), and somebody who looks at a long
+simulation sees a line that says how far it is.
+"""
 
 import functools
 import inspect
 import os
+import sys
+import threading
+import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator import accumulation, capacity, cores, progress, schedules, sentinels
+from utils.nki.simulator import accumulation, capacity, cores, lint, sentinels
 from utils.nki.simulator.arrays import Arrays, any_shape, apart
 from utils.nki.simulator.errors import refuse
-from utils.nki.simulator.program import Core, Program, active
-from utils.nki.simulator.schedules import Edges
+from utils.nki.simulator.program import Core, Instruction, Program, activated, active
 from utils.nki.simulator.target import chosen
+
+# ---- order that a kernel asks for ----------------------------------------------------------------
+
+Edges = tuple[tuple[str, tuple[str, ...]], ...]
+"""Names of instructions, each with the names of those that it waits for."""
+
+
+def edges_of(schedule: Iterable[tuple[str, Any]]) -> Edges:
+    """A schedule as `with_schedule` takes it: pairs of a name and a name, or a list of names.
+
+    >>> edges_of([("plus", "recip"), ("store", ["plus", "recip"])])
+    (('plus', ('recip',)), ('store', ('plus', 'recip')))
+    """
+    return tuple(
+        (name, (before,) if isinstance(before, str) else tuple(before)) for name, before in schedule
+    )
+
+
+def _order(program: Program, edges: Edges) -> None:
+    """Make the named instructions of each core wait for each other."""
+    for core in program.cores if edges else ():
+        named: dict[str, list[Instruction]] = {}
+        for each in core.instructions:
+            if each.name:
+                named.setdefault(each.name, []).append(each)
+        with activated(core):
+            for name, producers in edges:
+                for later in _those(named, name):
+                    later.depends_on(*_earlier(later, named, producers))
+
+
+def _those(named: dict[str, list[Instruction]], name: str) -> list[Instruction]:
+    if name not in named:
+        raise refuse(
+            f"with_schedule: no instruction has the name {name!r}; there are "
+            f"{', '.join(sorted(named)) or 'none'}.",
+            "edges are between instructions that were given a name.",
+            f"pass name={name!r} to the instruction.",
+        )
+    return named[name]
+
+
+def _earlier(
+    later: Instruction, named: dict[str, list[Instruction]], producers: Iterable[str]
+) -> list[Instruction]:
+    found = [each for name in producers for each in _those(named, name)]
+    for each in found:
+        if each.index >= later.index:
+            raise refuse(
+                f"with_schedule: {later.name!r} waits for {each.name!r}, which comes after it in "
+                "the kernel.",
+                "the simulator issues instructions in the order of the source.",
+                f"write {each.name!r} before {later.name!r}.",
+            )
+    return found
+
+
+# ---- how far a long simulation is ----------------------------------------------------------------
+
+SILENT_S = 2.0
+"""Simulations that take less say nothing."""
+EVERY_S = 0.5
+
+
+@contextmanager
+def _progress(program: Program) -> Iterator[None]:
+    """While the block runs, a line of stderr after two seconds; it is wiped when the block ends."""
+    if not _looked_at():
+        yield
+        return
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(program, ended), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _looked_at() -> bool:
+    """A terminal, or a notebook that is not run by the course's own commands."""
+    if os.environ.get("COURSE_STRICT") == "1":
+        return False
+    try:
+        return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
+    except (AttributeError, ValueError):
+        return False
+
+
+def progress_line(program: Program, seconds: float) -> str:
+    """What is shown: so many instructions after so long.
+
+    >>> from utils.nki.simulator.target import target
+    >>> progress_line(Program(target("trn2"), kernel="mm"), 3.21)
+    'simulating mm: 0 instructions in 3 s'
+    """
+    done = sum(len(core.instructions) for core in program.cores)
+    return f"simulating {program.kernel}: {done:,} instructions in {seconds:.0f} s"
+
+
+def _watch(program: Program, ended: threading.Event) -> None:
+    begun, width = time.monotonic(), 0
+    while not ended.wait(EVERY_S if width else SILENT_S):
+        text = progress_line(program, time.monotonic() - begun)
+        sys.stderr.write("\r" + text.ljust(width))
+        sys.stderr.flush()
+        width = max(width, len(text))
+    if width:
+        sys.stderr.write("\r" + " " * width + "\r")
+        sys.stderr.flush()
+
+
+# ---- calls ---------------------------------------------------------------------------------------
 
 MOST_CORES = 2
 KEPT_BYTES = 2**23
@@ -49,7 +170,7 @@ class Kernel:
 
     def with_schedule(self, schedule: Iterable[tuple[str, Any]]) -> "Kernel":
         """The kernel with more order between its named instructions: [(later, earlier), ...]."""
-        return Kernel(self.function, self.grid, schedules.edges_of(schedule))
+        return Kernel(self.function, self.grid, edges_of(schedule))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if active() is not None:
@@ -98,8 +219,6 @@ _linted: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 def _lint_once(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Warn, at the first call of a kernel, of what may not compile."""
     if isinstance(function, FunctionType) and function not in _linted:
-        from utils.nki.simulator import lint
-
         _linted.add(function)
         lint.warn(function, arguments)
 
@@ -142,9 +261,9 @@ def run(
         taken, named = arrays.taken(program, given_to_all)
         return launched.function(*taken, **named)
 
-    with progress.shown(program):
+    with _progress(program):
         program.returned = cores.run_all(program, body)
-    schedules.apply(program, launched.edges)
+    _order(program, launched.edges)
     accumulation.warn(program)
     capacity.check(program)
     program.results = arrays.given_back(program, program.returned)

@@ -1,7 +1,7 @@
 """A kernel's instructions as text: what a reader checks a prediction against.
 
 >>> import numpy as np
->>> from utils import simulator
+>>> from utils.nki import simulator
 >>> _ = simulator.use()
 >>> import nki, nki.isa as nisa, nki.language as nl
 >>> @nki.jit

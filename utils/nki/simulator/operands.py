@@ -1,26 +1,25 @@
-"""What an instruction accepts for each operand, and the checks that follow from it."""
+"""What an instruction accepts for each operand, and how the operands of one call are checked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator.enums import ON_CHIP, MemoryRegion, engine
+from utils.nki.simulator.enums import HBM, ON_CHIP, MemoryRegion, engine
 from utils.nki.simulator.errors import refuse
-from utils.nki.simulator.patterns import Outside
-from utils.nki.simulator.tensor import Tensor
-
-if TYPE_CHECKING:
-    from utils.nki.simulator.instruction import Use
+from utils.nki.simulator.target import Target
+from utils.nki.simulator.tensor import Outside, Tensor
 
 SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
-HBM = frozenset((MemoryRegion.hbm, MemoryRegion.private_hbm, MemoryRegion.shared_hbm))
-ENGINE_MEMORY = frozenset((SBUF, PSUM))
 DMA_MEMORY = HBM | {SBUF}
 
 Rule = Callable[["Use"], None]
 """A hardware rule: looks at the operands of a call and raises what `refuse` makes."""
+Choice = engine | Callable[["Use"], engine]
+"""The engine of an instruction, or what chooses it for a call."""
+Cost = Callable[["Use"], float]
+"""What a call takes, in cycles of its engine."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Operand:
 
     reads: bool = True
     writes: bool = False
-    memory: frozenset[MemoryRegion] = ENGINE_MEMORY
+    memory: frozenset[MemoryRegion] = ON_CHIP
     column: bool = False
     number: bool = False
     optional: bool = False
@@ -51,7 +50,27 @@ class Operand:
         words = ((hbm, HBM), ("SBUF", {SBUF}), ("PSUM", {PSUM}))
         return " or ".join(word for word, regions in words if self.memory & regions)
 
+    def describe(self) -> str:
+        """What it may be, for the documentation of its instruction."""
+        if self.reads and self.writes:
+            text = "read and written"
+        else:
+            text = "read" if self.reads else "written"
+        text += f", in {self.places}"
+        if self.many:
+            text += ", a list of tensors"
+        if self.column:
+            text += ", one value for each partition"
+        if self.number:
+            text += ", or a number"
+        if self.optional:
+            text += ", or None"
+        if self.dtypes:
+            text += f"; {', '.join(sorted(self.dtypes))}"
+        return text
+
     def check(self, use: "Use", name: str, value: Any) -> None:
+        """Raise unless `value` may be the operand `name` of a call."""
         if isinstance(value, Tensor):
             self._check_tensor(use, name, value)
         elif self.many and isinstance(value, (list, tuple)):
@@ -74,7 +93,7 @@ class Operand:
         found = "a NumPy array" if isinstance(value, np.ndarray) else repr(value)
         wanted = "a tensor" + (" or a number" if self.number else "")
         raise refuse(
-            f"{use.spec.name}: {name} is {found}, it takes {wanted}"
+            f"{use.instruction}: {name} is {found}, it takes {wanted}"
             f"{' or None' if self.optional else ''}.",
             "an engine works on tensors in the memories of the core; host arrays come in as the "
             "kernel's arguments.",
@@ -82,7 +101,7 @@ class Operand:
         )
 
     def _check_tensor(self, use: "Use", name: str, tensor: Tensor) -> None:
-        spec = use.spec.name
+        spec = use.instruction
         if isinstance(tensor, Outside):
             raise tensor.error
         if tensor.buffer not in self.memory:
@@ -101,14 +120,14 @@ class Operand:
                 "the partition and four free dimensions are what an instruction can encode.",
                 "merge dimensions with reshape or flatten_dims, or loop over one.",
             )
-        if tensor.buffer in ON_CHIP and use.spec.engine is not engine.dma and not self.anywhere:
+        if tensor.buffer in ON_CHIP and use.declared is not engine.dma and not self.anywhere:
             _check_start(spec, name, tensor)
         if self.column:
             _check_column(use, name, tensor)
 
 
 def _wrong_memory(use: "Use", name: str, tensor: Tensor, operand: Operand) -> tuple[str, str, str]:
-    spec = use.spec.name
+    spec = use.instruction
     allowed = operand.places
     where = tensor.buffer.value.replace("_", " ").replace("hbm", "HBM")
     what = f"{spec}: {name} is in {where}, {spec} needs it in {allowed}."
@@ -126,7 +145,7 @@ def _wrong_memory(use: "Use", name: str, tensor: Tensor, operand: Operand) -> tu
         }
         return (
             what,
-            why.get(use.spec.engine, f"here {spec} reaches {allowed} only."),
+            why.get(use.declared, f"here {spec} reaches {allowed} only."),
             "nisa.tensor_copy it to an SBUF tile first (Vector or Scalar Engine).",
         )
     fix = (
@@ -167,13 +186,60 @@ def _check_column(use: "Use", name: str, tensor: Tensor) -> None:
     if tensor.elements == 1 and (data is None or tensor.shape[0] == data.shape[0]):
         return
     raise refuse(
-        f"{use.spec.name}: {name} must have one value per partition, shape "
+        f"{use.instruction}: {name} must have one value per partition, shape "
         f"({data.shape[0] if data is not None else 'P'}, 1), got {tensor.shape[0]} partitions and "
         f"{tensor.elements} columns: {tensor.shape}.",
         "such an operand is read once for each partition and applied along the row.",
         "for a value per element use nisa.tensor_tensor; to spread one row over partitions use "
         "nisa.nc_stream_shuffle, a matmul with ones, or a DMA with stride 0.",
     )
+
+
+class Use:
+    """The operands of one call, as rules and costs see them: `use.dst`, `use.op`, `use.target`.
+
+    instruction: its name. operands, declared: what its row of the table says of its operands and
+    its engine. engine: the engine chosen, known to rules and costs.
+    """
+
+    def __init__(
+        self,
+        instruction: str,
+        operands: dict[str, Operand],
+        declared: Choice,
+        args: dict[str, Any],
+        target: Target,
+    ) -> None:
+        self.instruction, self.operands, self.declared = instruction, operands, declared
+        self.args = args
+        self.target = target
+        self.engine = engine.unknown
+        self.doubts: list[tuple[str, str, str]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["args"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def main(self) -> Tensor | None:
+        """The tensor that is processed: the first plain input, else the first operand."""
+        tensors = [
+            value
+            for name, operand in self.operands.items()
+            if isinstance(value := self.args[name], Tensor) and not operand.column
+        ]
+        read = [t for n, o in self.operands.items() if o.reads and (t := self.args[n]) in tensors]
+        return (read or tensors or [None])[0]
+
+    def refuse(self, what: str, why: str, fix: str) -> Exception:
+        """The error of this instruction."""
+        return refuse(f"{self.instruction}: {what}", why, fix)
+
+    def doubt(self, what: str, why: str, fix: str) -> None:
+        """A warning that belongs to the verdict: every kernel with such a call gets it."""
+        self.doubts.append((f"{self.instruction}: {what}", why, fix))
 
 
 def tile(**options: Any) -> Operand:

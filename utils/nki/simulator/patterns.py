@@ -1,4 +1,4 @@
-"""Access patterns: `t.ap([[stride, count], ...])` and reading the same bytes as another type.
+"""Access patterns: `t.ap([[stride, count], ...])`.
 
 A pattern counts elements of the storage, not of the view, as the hardware does: the view that it is
 called on gives only where to begin (and not even that according to the guides, which contradict
@@ -8,51 +8,26 @@ patterns:
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/deep-dives/nki-aps.html)
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from utils.nki.simulator.dtypes import DType, dtype_of
 from utils.nki.simulator.errors import NkiValidationError, doubt, refuse
-from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.views import Views
 
 Pairs = list[tuple[int, int]]
-
-
-class Outside(Tensor):
-    """A pattern that leaves its storage: it may be written down, but no instruction takes it.
-
-    Published kernels make the pattern of the next step and then ask whether there is one.
-    """
-
-    __slots__ = ("error",)
-    error: NkiValidationError
-
-    @property
-    def key(self) -> int:
-        raise self.error
-
-    def again(self, *args: Any, **kwargs: Any) -> Tensor:
-        raise self.error
-
-    def array(self) -> np.ndarray:
-        raise self.error
+Viewed = TypeVar("Viewed", bound=Views)
 
 
 def pattern_view(
-    tensor: Tensor,
-    pattern: Any,
-    offset: int | None,
-    scalar_offset: Any,
-    vector_offset: Any,
-    indirect_dim: int,
-    dtype: Any,
-) -> Tensor:
-    """The view of `tensor`'s storage that a pattern describes. See `Tensor.ap`.
+    tensor: Viewed, pattern: Any, offset: int | None, dtype: Any, by_row: bool
+) -> tuple[Viewed, NkiValidationError | None]:
+    """The view of `tensor`'s storage that a pattern describes, and what is wrong if it leaves it.
 
     pattern: pairs (stride, count) in elements of `dtype`, outermost first. offset: elements of
-    `dtype` from where `tensor` begins. Where an element lies outside of the storage, the
-    instruction that is given the view raises.
+    `dtype` from where `tensor` begins. by_row: each index brings its own row, so the first pair
+    does not say how far the rows reach. Raises where this is no pattern at all.
     """
     made = _type(tensor, dtype)
     pairs = _pairs(tensor, pattern)
@@ -60,27 +35,17 @@ def pattern_view(
     view = tensor.again(
         tuple(count for _, count in pairs), tuple(stride for stride, _ in pairs), start, made
     )
-    moves = scalar_offset is not None or vector_offset is not None
     try:
         if tensor.storage.on_chip:
             _inside_partitions(tensor, view, pairs)
         else:
-            # Each index brings its own row: the first pair does not say how far the rows reach.
-            _inside_hbm(view, pairs[1:] if vector_offset is not None else pairs)
+            _inside_hbm(view, pairs[1:] if by_row else pairs)
     except NkiValidationError as error:
-        if moves:
-            raise
-        outside = Outside(view.storage, made, view.shape, view.strides, start)
-        outside.error = error
-        return outside
-    if not moves:
-        return view
-    from utils.nki.simulator.indirect import moved
-
-    return moved(view, scalar_offset, vector_offset, indirect_dim, tensor)
+        return view, error
+    return view, None
 
 
-def _type(tensor: Tensor, dtype: Any) -> DType:
+def _type(tensor: Views, dtype: Any) -> DType:
     if tensor.indirect is not None:
         raise refuse(
             f"ap of {tensor!r}, whose elements are found at run time.",
@@ -99,7 +64,7 @@ def _type(tensor: Tensor, dtype: Any) -> DType:
     return made
 
 
-def _pairs(tensor: Tensor, pattern: Any) -> Pairs:
+def _pairs(tensor: Views, pattern: Any) -> Pairs:
     pairs = [tuple(each) if isinstance(each, (list, tuple)) else (each,) for each in pattern]
     whole = all(
         len(pair) == 2
@@ -118,7 +83,7 @@ def _pairs(tensor: Tensor, pattern: Any) -> Pairs:
     return [(int(stride), int(count)) for stride, count in pairs]
 
 
-def _start(tensor: Tensor, offset: Any, made: DType) -> int:
+def _start(tensor: Views, offset: Any, made: DType) -> int:
     """Where the pattern begins, in elements of its type."""
     if isinstance(offset, bool) or not isinstance(offset, (int, np.integer, type(None))):
         raise refuse(
@@ -145,7 +110,7 @@ def _start(tensor: Tensor, offset: Any, made: DType) -> int:
     return start
 
 
-def _inside_partitions(tensor: Tensor, view: Tensor, pairs: Pairs) -> None:
+def _inside_partitions(tensor: Views, view: Views, pairs: Pairs) -> None:
     row, partitions = view.row, view.storage.partitions
     stride, count = pairs[0]
     if count > 1 and stride != row:
@@ -173,7 +138,7 @@ def _inside_partitions(tensor: Tensor, view: Tensor, pairs: Pairs) -> None:
         )
 
 
-def _inside_hbm(view: Tensor, pairs: Pairs) -> None:
+def _inside_hbm(view: Views, pairs: Pairs) -> None:
     last = view.offset + _span(pairs)
     if view.offset < 0 or last >= view.row:
         raise refuse(
@@ -187,32 +152,3 @@ def _inside_hbm(view: Tensor, pairs: Pairs) -> None:
 def _span(pairs: Pairs) -> int:
     """How far the last element of a pattern lies behind its first."""
     return sum(stride * (count - 1) for stride, count in pairs)
-
-
-def reinterpreted(tensor: Tensor, dtype: Any) -> Tensor:
-    """The same bytes as another type; the last dimension grows or shrinks. See `Tensor.view`.
-
-    Raises where the last dimension is strided, or the bytes do not divide.
-    """
-    new = dtype_of(dtype)
-    old, item = tensor.dtype.itemsize, new.itemsize
-    shape, strides = tensor.shape, tensor.strides
-    if old == item and tensor.indirect is None:
-        return tensor.again(shape, strides, dtype=new)
-    last = shape[-1] * old
-    in_one_piece = shape[-1] == 1 or strides[-1] == 1
-    others = [s * old for s, n in zip(strides[:-1], shape[:-1], strict=True) if n > 1]
-    divides = not any(n % item for n in (*others, tensor.offset * old, last))
-    if tensor.indirect is not None or not (in_one_piece and divides):
-        raise refuse(
-            f"view of {tensor!r} with strides {strides} as {new!r}.",
-            f"the last dimension must lie in one piece and hold a multiple of {item} bytes; "
-            f"it has {last}.",
-            "take the view before slicing or permuting.",
-        )
-    return tensor.again(
-        (*shape[:-1], last // item),
-        (*(s * old // item for s in strides[:-1]), 1),
-        tensor.offset * old // item,
-        new,
-    )

@@ -18,17 +18,53 @@ from utils.chip import roofline
 from utils.chip.hardware import machine
 from utils.nki.simulator.launch import run
 from utils.nki.simulator.program import Program
-from utils.nki.simulator.timing import Schedule, schedule, without_collecting, words
-from utils.nki.simulator.timing.constants import table
-from utils.nki.simulator.timing.lines import LineTime, line_times
-from utils.nki.simulator.timing.measures import Measures, measures
-from utils.nki.simulator.timing.occupancy import occupancy
-from utils.nki.simulator.timing.path import Step, critical_path, engine_of, source
-from utils.nki.simulator.timing.trace import events
+from utils.nki.simulator.timing import Schedule, constants, schedule, without_collecting
+from utils.nki.simulator.timing.measures import Measures, measures, occupancy
+from utils.nki.simulator.timing.path import (
+    LineTime,
+    Step,
+    critical_path,
+    engine_of,
+    events,
+    line_times,
+    source,
+)
 from utils.nki.simulator.timing.work import GPSIMD, QUEUES, SYNC
 
+NAMES = {
+    "tensor": "Tensor Engine",
+    "vector": "Vector Engine",
+    "scalar": "Scalar Engine",
+    "gpsimd": "GpSimd Engine",
+    "dma": "DMA",
+}
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
+WAITING = 0.5
+"""An engine that is busy for less of the time bounds nothing: the kernel waits."""
+MOST_STEPS = 8
 NANO = 1e-9
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "dma")
+
+
+def time_text(seconds: float) -> str:
+    """Seconds in a unit of their size, to three digits.
+
+    >>> time_text(0.0000425), time_text(0)
+    ('42.5 us', '0 ns')
+    """
+    scale, unit = next(((s, u) for s, u in UNITS if seconds >= s), UNITS[-1])
+    return f"{seconds / scale:.3g} {unit}"
+
+
+def bytes_text(count: float) -> str:
+    """Bytes in a unit of their size, to three digits.
+
+    >>> bytes_text(12)
+    '12 B'
+    """
+    scale, unit = next(((s, u) for s, u in BYTES if count >= s), BYTES[-1])
+    return f"{count / scale:.3g} {unit}"
 
 
 class Interval(NamedTuple):
@@ -75,7 +111,7 @@ class Profile:
         """Share of the estimate, either way, that four of five published measurements stay within
         to which nothing was fitted (`uncertainty` in utils/facts/data/nki_timing.yaml).
         """
-        return table()["uncertainty"]["value"]
+        return constants.table()["uncertainty"]["value"]
 
     @property
     def low(self) -> float:
@@ -169,7 +205,29 @@ class Profile:
     @property
     def why(self) -> str:
         """Why the kernel takes as long as it does, in a sentence."""
-        return words.reason(self) if self.program.instructions else "It does nothing."
+        if not self.program.instructions:
+            return "It does nothing."
+        name = self.busiest
+        share = self.utilisation[name]
+        most = max(
+            (count, called) for (engine, called), count in self.counts.items() if engine == name
+        )
+        work = f"{most[0]:,} {most[1]}"
+        if share < WAITING:
+            return (
+                f"No engine is busy half of the time: they wait for each other. The busiest is the "
+                f"{NAMES[name]} with {share:.0%} ({work})."
+            )
+        said = f"The {NAMES[name]} is busy for {share:.0%} of the time, with {work} among others."
+        if name != "dma":
+            return said
+        moved = self.moving
+        if moved < share / 2:
+            return (
+                f"{said} Most of it goes into starting transfers, not into moving bytes: there are "
+                "many, and they are small."
+            )
+        return f"{said} It moves {self.hbm_ratio:.3g} times the bytes of the arguments and results."
 
     @functools.cached_property
     def occupancy(self) -> dict[str, list[tuple[float, int]]]:
@@ -191,11 +249,83 @@ class Profile:
         return line_times(self.schedule, self.critical_path)
 
     def table(self) -> str:
-        """All of it as text."""
-        return words.table(self)
+        """The profile as lines of text."""
+        pairs = self._rows()
+        width = max(len(name) for name, _ in pairs)
+        lines = [f"{self.kernel}: an estimate"]
+        lines += [f"  {name:<{width}}  {value}" for name, value in pairs]
+        lines.append("  the critical path, where the time goes:")
+        for share, what, where, waited in self._steps():
+            lines.append(f"    {share:>5}  {what}; waited for {waited}")
+            lines.append(f"           {where}")
+        return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
-        return words.markdown(self)
+        """The profile as two tables."""
+        lines = [f"**{self.kernel}** (estimate)", "", "| | |", "| --- | --- |"]
+        lines += [f"| {name} | {value} |" for name, value in self._rows()]
+        lines += ["", "| of the critical path | what | where | waited for |"]
+        lines += ["| ---: | --- | --- | --- |"]
+        for share, what, where, waited in self._steps():
+            place, _, text = where.partition("  ")
+            code = text.replace("|", "\\|")
+            lines.append(f"| {share} | {what} | {place} `{code}` | {waited} |")
+        return "\n".join(lines)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """What is worth knowing, as pairs."""
+        low, high = time_text(self.low), time_text(self.high)
+        found = [
+            ("time", f"{time_text(self.seconds)} (estimate; {low} to {high})"),
+            ("on", f"{self.target}, schedule {self.schedule.kind}"),
+            ("why", self.why),
+        ]
+        found += [
+            (NAMES[engine], f"{share:.1%} busy") for engine, share in self.utilisation.items()
+        ]
+        if self.measures.hbm:
+            found.append(
+                (
+                    "HBM",
+                    f"{bytes_text(self.hbm_read)} read, {bytes_text(self.hbm_written)} written: "
+                    f"{self.hbm_ratio:.3g} times the ideal",
+                )
+            )
+        if self.flop:
+            found.append(("arithmetic intensity", f"{self.intensity:.4g} FLOP/B"))
+            found.append(("MFU", f"{self.mfu:.1%}"))
+            bound = self.bound
+            found.append(
+                ("roofline", f"{time_text(bound.seconds)} at least, bound by {bound.bound}")
+            )
+        target = self.program.target
+        found.append(
+            ("SBUF", f"at most {self.sbuf_peak:,} of {target.sbuf_bytes:,} bytes per partition")
+        )
+        banks = self.psum_peak // target.psum_bank_bytes
+        found.append(("PSUM", f"at most {banks} of {target.psum_banks} banks"))
+        return found
+
+    def _steps(self) -> list[tuple[str, str, str, str]]:
+        """The parts of the critical path that take longest: seconds, what, where, waited for."""
+        total = sum(each.seconds for each in self.critical_path) or 1.0
+        merged: dict[tuple[str, str, str, str], list[float]] = {}
+        for each in self.critical_path:
+            where = f"{Path(each.file).name}:{each.line}"
+            key = (f"{each.name} on {each.engine}", where, each.text, each.waited_for)
+            merged.setdefault(key, [0, 0.0])
+            merged[key][0] += 1
+            merged[key][1] += each.seconds
+        longest = sorted(merged.items(), key=lambda item: -item[1][1])[:MOST_STEPS]
+        return [
+            (
+                f"{spent:.0%}" if (spent := seconds / total) >= 0.01 else "< 1%",
+                f"{count} x {what}",
+                f"{where}  {text}",
+                waited,
+            )
+            for (what, where, text, waited), (count, seconds) in longest
+        ]
 
     @functools.cached_property
     def critical_path(self) -> tuple[Step, ...]:

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from utils.nki.simulator.enums import engine
-from utils.nki.simulator.errors import Line
+from utils.nki.simulator import errors
+from utils.nki.simulator.dtypes import DType
+from utils.nki.simulator.enums import MemoryRegion, engine
+from utils.nki.simulator.errors import Line, refuse
+from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.table import Checked
 from utils.nki.simulator.target import Target
-
-if TYPE_CHECKING:
-    from utils.nki.simulator.instruction import Checked
-    from utils.nki.simulator.memory import Storage
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Instruction:
     __slots__ = ("after", "args", "checked", "index", "line", "loop", "name")
 
     def __init__(
-        self, checked: "Checked", args: dict[str, Any], name: str | None, line: Line, index: int
+        self, checked: Checked, args: dict[str, Any], name: str | None, line: Line, index: int
     ) -> None:
         self.checked = checked
         self.args = args
@@ -65,8 +65,6 @@ class Instruction:
         return self
 
     def _no_order(self, what: str) -> Exception:
-        from utils.nki.simulator.errors import refuse
-
         return refuse(
             f"depends_on of {self!r}: {what}.",
             "the wait is a semaphore that an earlier instruction of the same core and the same "
@@ -79,7 +77,7 @@ class Instruction:
 
 
 @dataclass
-class Program:
+class Program(errors.Call):
     """A kernel call: allocations, and one list of instructions for each core.
 
     values: whether tensors hold numbers; without them only shapes, rules and times are known.
@@ -94,24 +92,32 @@ class Program:
     values: bool = True
     precise: bool = True
     kernel: str = "kernel"
-    storages: list["Storage"] = field(default_factory=list)
+    storages: list[Storage] = field(default_factory=list)
     cores: list["Core"] = field(default_factory=list)
-    shared: list["Storage"] = field(default_factory=list)
-    inputs: list["Storage"] = field(default_factory=list)
+    shared: list[Storage] = field(default_factory=list)
+    inputs: list[Storage] = field(default_factory=list)
     fitting: set[Any] = field(default_factory=set)
     returned: Any = None
     results: Any = None
-    warned: set[Any] = field(default_factory=set)
-    constants: dict["Storage", Any] = field(default_factory=dict)
+    constants: dict[Storage, Any] = field(default_factory=dict)
     meetings: dict[Any, Any] = field(default_factory=dict)
     turns: list[tuple[int, int]] = field(default_factory=list)
 
-    def first(self, what: Any) -> bool:
-        """Whether this is said for the first time in this call."""
-        if what in self.warned:
-            return False
-        self.warned.add(what)
-        return True
+    def allocate(
+        self, shape: tuple[int, ...], dtype: DType, buffer: MemoryRegion, **place: Any
+    ) -> Storage:
+        """A new allocation, whatever its size; place: name, line and address of `Storage`."""
+        made = Storage(
+            len(self.storages),
+            shape,
+            dtype,
+            buffer,
+            values=self.values,
+            precise=self.precise,
+            **place,
+        )
+        self.storages.append(made)
+        return made
 
     @property
     def instructions(self) -> list[Instruction]:
@@ -165,8 +171,6 @@ def active() -> Core | None:
 def running(doing: str) -> Core:
     """The core whose kernel is running; an error outside of one."""
     if _active is None:
-        from utils.nki.simulator.errors import refuse
-
         raise refuse(
             f"{doing}: no kernel is running.",
             "tensors and instructions exist only while a kernel runs on a core.",
@@ -180,11 +184,13 @@ def activate(core: Core | None) -> Core | None:
     """Make `core` the running one; returns the one before."""
     global _active
     before, _active = _active, core
+    errors.enter(None if core is None else core.program)
     return before
 
 
 @contextmanager
 def activated(core: Core) -> Iterator[Core]:
+    """While the block runs, `core` is the running one."""
     before = activate(core)
     try:
         yield core

@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator.arithmetic import refuse_operators
-from utils.nki.simulator.errors import refuse
-from utils.nki.simulator.program import running
+from utils.nki.simulator.errors import doubt, refuse, refuse_operators
 
 LOWEST, HIGHEST = -(2**31), 2**32 - 1
 USES = (
@@ -57,12 +55,11 @@ class VirtualRegister:
         return self.value
 
     def put(self, value: int | None) -> None:
+        """Set it; None where only shapes are simulated."""
         self.value = value
         self.unset = False
 
     def __bool__(self) -> bool:
-        from utils.nki.simulator.errors import doubt
-
         doubt(
             "register: an if or a while in Python asks whether it is 0.",
             "the loop that the device runs is not unrolled; newer compilers refuse Python control "
@@ -98,10 +95,6 @@ refuse_operators(
 )
 
 
-def is_register(value: Any) -> bool:
-    return isinstance(value, VirtualRegister)
-
-
 def whole_number(value: Any, what: str) -> int:
     """A Python int that fits a register."""
     good = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -112,9 +105,3 @@ def whole_number(value: Any, what: str) -> int:
             "pass a whole number; nisa.register_load takes one from a tensor.",
         )
     return int(value)
-
-
-def register_alloc(x: int | None = None) -> VirtualRegister:
-    """A new register, holding `x` if it is given."""
-    running("nisa.register_alloc")
-    return VirtualRegister(None if x is None else whole_number(x, "register_alloc: x"))

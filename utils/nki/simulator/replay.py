@@ -18,15 +18,13 @@ import numpy as np
 from utils.nki.simulator.arrays import array_of, fill
 from utils.nki.simulator.dtypes import dtype_of
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, refuse, said_of
-from utils.nki.simulator.indirect import Indirect
 from utils.nki.simulator.memory import Storage
-from utils.nki.simulator.plain import to_plain
-from utils.nki.simulator.plain_reader import from_plain
+from utils.nki.simulator.plain import BadProgram, from_plain, to_plain
 from utils.nki.simulator.program import Core, Instruction, Program, activate, active
 from utils.nki.simulator.registers import VirtualRegister
 from utils.nki.simulator.tensor import Tensor, whole
-from utils.nki.simulator.untrusted import BadProgram
 from utils.nki.simulator.uses import last_uses, returned_tensors
+from utils.nki.simulator.view import Indirect
 
 __all__ = ["BadProgram", "from_plain", "replay", "replay_all", "to_plain"]
 
@@ -112,11 +110,14 @@ class _Again:
             self.bytes += recorded.size_bytes
             if self.bytes > LIVE_BYTES:
                 raise BadProgram(f"more than {LIVE_BYTES} bytes of tensors are in use at one time")
-            made = Storage(
-                self.live, recorded.shape, recorded.dtype, recorded.buffer, address=recorded.address
+            made = Storage(  # kept here alone, and given back when it is done
+                recorded.index,
+                recorded.shape,
+                recorded.dtype,
+                recorded.buffer,
+                precise=self.live.precise,
+                address=recorded.address,
             )
-            self.live.storages.clear()  # they are kept here, and given back when they are done
-            made.index = recorded.index
             self.storages[recorded.index] = made
         return made
 

@@ -17,19 +17,16 @@ import difflib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
 from utils.nki.simulator.errors import NkiValidationError, NotInSubset, learner_line, refuse, shown
-
-if TYPE_CHECKING:
-    from utils.nki.simulator.instruction import Spec
 
 DATA = Path(__file__).parents[2] / "facts" / "data" / "nki_api.yaml"
 BASE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/"
@@ -153,23 +150,6 @@ def _missing(module: str, name: str) -> NotInSubset:
 def _near(name: str, known: Iterable[str]) -> str:
     found = difflib.get_close_matches(name, sorted(known), n=3)
     return f"; did you mean {' or '.join(found)}?" if found else ""
-
-
-def wrong_arguments(
-    spec: "Spec", unknown: Set[str], twice: Set[str], missing: Set[str]
-) -> NkiValidationError:
-    """The error for a call of an instruction that does not fit its signature."""
-    function = f"nki.isa.{spec.name}"
-    for argument in sorted(unknown):
-        return unknown_argument(function, argument, spec.names)
-    if missing & set(spec.outputs):
-        return leftovers()["nki.isa.*()"].error(f"{function} without {min(missing)}")
-    ordered = [name for name in spec.names if name in (missing or twice)]
-    return refuse(
-        f"{spec.name}: {', '.join(ordered)} {'missing' if missing else 'given twice'}.",
-        f"its signature is {spec.name}{spec.signature}.",
-        "pass every operand once, by name.",
-    )
 
 
 def unknown_argument(function: str, argument: str, allowed: Iterable[str]) -> NkiValidationError:

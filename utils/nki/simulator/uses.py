@@ -3,9 +3,9 @@
 from typing import Any
 
 from utils.nki.simulator.arrays import is_tensor, mapped
-from utils.nki.simulator.instruction import Checked
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.program import Core, Instruction, Program
+from utils.nki.simulator.table import Checked
 from utils.nki.simulator.tensor import Tensor
 
 

@@ -1,15 +1,15 @@
-"""Views of a tensor: reshaping, permuting, repeating, access patterns. Nothing is copied."""
+"""Views of a tensor: reshaping, permuting, repeating, the same bytes as another type. Nothing is
+copied.
+"""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
+from utils.nki.simulator.dtypes import dtype_of
 from utils.nki.simulator.errors import refuse
 from utils.nki.simulator.indexing import Indexing
-
-if TYPE_CHECKING:
-    from utils.nki.simulator.tensor import Tensor
 
 
 class Views(Indexing):
@@ -17,7 +17,7 @@ class Views(Indexing):
 
     __slots__ = ()
 
-    def permute(self: "Tensor", dims: tuple[int, ...]) -> "Tensor":
+    def permute(self, dims: tuple[int, ...]) -> Self:
         """The dimensions in another order; on chip dimension 0 stays first."""
         dims = tuple(dims)
         if sorted(dims) != list(range(self.ndim)):
@@ -30,7 +30,7 @@ class Views(Indexing):
             self._free(0, "permute")
         return self.again(tuple(self.shape[d] for d in dims), tuple(self.strides[d] for d in dims))
 
-    def broadcast(self: "Tensor", dim: int, size: int) -> "Tensor":
+    def broadcast(self, dim: int, size: int) -> Self:
         """Repeat a dimension of size 1, without a copy: its stride becomes 0."""
         dim = self._dimension(dim)
         self._free(dim, "broadcast")
@@ -46,7 +46,7 @@ class Views(Indexing):
             (*self.strides[:dim], 0, *self.strides[dim + 1 :]),
         )
 
-    def expand_dim(self: "Tensor", dim: int) -> "Tensor":
+    def expand_dim(self, dim: int) -> Self:
         """A new dimension of size 1 before `dim`."""
         if dim < 0:
             dim += self.ndim + 1
@@ -57,7 +57,7 @@ class Views(Indexing):
             (*self.strides[:dim], stride, *self.strides[dim:]),
         )
 
-    def squeeze_dim(self: "Tensor", dim: int) -> "Tensor":
+    def squeeze_dim(self, dim: int) -> Self:
         """Without a dimension of size 1."""
         dim = self._dimension(dim)
         self._free(dim, "squeeze_dim")
@@ -66,7 +66,7 @@ class Views(Indexing):
             self.shape[:dim] + self.shape[dim + 1 :], self.strides[:dim] + self.strides[dim + 1 :]
         )
 
-    def reshape_dim(self: "Tensor", dim: int, shape: tuple[int, ...]) -> "Tensor":
+    def reshape_dim(self, dim: int, shape: tuple[int, ...]) -> Self:
         """One dimension split into several; one size may be -1."""
         dim = self._dimension(dim)
         sizes = self._inferred(self.shape[dim], tuple(shape))
@@ -80,13 +80,13 @@ class Views(Indexing):
             self.strides[:dim] + tuple(reversed(strides)) + self.strides[dim + 1 :],
         )
 
-    def flatten_dims(self: "Tensor", start_dim: int, end_dim: int) -> "Tensor":
+    def flatten_dims(self, start_dim: int, end_dim: int) -> Self:
         """Dimensions `start_dim` to `end_dim`, that one included, as one."""
         first, last = self._dimension(start_dim), self._dimension(end_dim)
         merged = math.prod(self.shape[first : last + 1])
         return self.reshape((*self.shape[:first], merged, *self.shape[last + 1 :]))
 
-    def reshape(self: "Tensor", *shape: Any) -> "Tensor":
+    def reshape(self, *shape: Any) -> Self:
         """Other sizes for the same elements, where no copy is needed. Dimension 0 stays on chip."""
         asked = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
         sizes = self._inferred(self.size, asked)
@@ -113,11 +113,11 @@ class Views(Indexing):
         return self.again(sizes, strides)
 
     def rearrange(
-        self: "Tensor",
+        self,
         src_pattern: tuple[Any, ...],
         dst_pattern: tuple[Any, ...],
         fixed_sizes: dict[str, int] | None = None,
-    ) -> "Tensor":
+    ) -> Self:
         """Split, reorder and merge: t.rearrange(("b", ("h", "w")), ("b", "w", "h"), {"h": 4})."""
         sizes = dict(fixed_sizes or {})
         groups = [(each,) if isinstance(each, str) else tuple(each) for each in src_pattern]
@@ -127,7 +127,7 @@ class Views(Indexing):
                 "each dimension has a name or a group of names.",
                 "write one entry for each dimension.",
             )
-        split: Tensor = self
+        split = self
         names: list[str] = []
         for group, size in zip(groups, self.shape, strict=True):
             known = [sizes.get(name, -1) for name in group]
@@ -146,40 +146,41 @@ class Views(Indexing):
         moved = split.permute(tuple(names.index(name) for name in order))
         return moved.reshape(tuple(math.prod(sizes[name] for name in group) for group in wanted))
 
-    def ap(
-        self: "Tensor",
-        pattern: Any,
-        offset: int | None = None,
-        scalar_offset: Any = None,
-        vector_offset: Any = None,
-        indirect_dim: int = 0,
-        dtype: Any = None,
-    ) -> "Tensor":
-        """A free access pattern [[stride, count], ...] over the storage, in elements.
+    def view(self, dtype: Any) -> Self:
+        """The same bytes as another type; the last dimension grows or shrinks.
 
-        On chip the first pair is the partition; its stride is the elements of a partition. Of this
-        view only its beginning counts, to which `offset` is added. `scalar_offset` (one index) and
-        `vector_offset` (one for each row) move the pattern at run time along `indirect_dim`.
+        Raises where the last dimension is strided, or the bytes do not divide.
         """
-        from utils.nki.simulator.patterns import pattern_view
-
-        return pattern_view(
-            self, pattern, offset, scalar_offset, vector_offset, indirect_dim, dtype
+        new = dtype_of(dtype)
+        old, item = self.dtype.itemsize, new.itemsize
+        shape, strides = self.shape, self.strides
+        if old == item and self.indirect is None:
+            return self.again(shape, strides, dtype=new)
+        last = shape[-1] * old
+        in_one_piece = shape[-1] == 1 or strides[-1] == 1
+        others = [s * old for s, n in zip(strides[:-1], shape[:-1], strict=True) if n > 1]
+        divides = not any(n % item for n in (*others, self.offset * old, last))
+        if self.indirect is not None or not (in_one_piece and divides):
+            raise refuse(
+                f"view of {self!r} with strides {strides} as {new!r}.",
+                f"the last dimension must lie in one piece and hold a multiple of {item} bytes; "
+                f"it has {last}.",
+                "take the view before slicing or permuting.",
+            )
+        return self.again(
+            (*shape[:-1], last // item),
+            (*(s * old // item for s in strides[:-1]), 1),
+            self.offset * old // item,
+            new,
         )
-
-    def view(self: "Tensor", dtype: Any) -> "Tensor":
-        """The same bytes read as another type; the last dimension grows or shrinks."""
-        from utils.nki.simulator.patterns import reinterpreted
-
-        return reinterpreted(self, dtype)
 
     reinterpret_cast = view
 
-    def get_pattern(self: "Tensor") -> list[list[int]]:
+    def get_pattern(self) -> list[list[int]]:
         """[[stride, count], ...] of this view."""
         return [[s, n] for s, n in zip(self.strides, self.shape, strict=True)]
 
-    def is_contiguous(self: "Tensor") -> bool:
+    def is_contiguous(self) -> bool:
         """Whether the elements (of each partition, on chip) lie one after the other."""
         first = 1 if self.storage.on_chip else 0
         step = 1
@@ -191,21 +192,13 @@ class Views(Indexing):
             step *= size
         return True
 
-    def is_indirect(self: "Tensor") -> bool:
+    def is_indirect(self) -> bool:
         """Whether elements are found at run time."""
         return self.indirect is not None
 
     # ---- checks ------------------------------------------------------------------------------
 
-    def _free(self: "Tensor", dim: int, doing: str) -> None:
-        if dim == 0 and (self.storage.on_chip or self.indirect is not None):
-            raise refuse(
-                f"{doing} of the partition dimension (dimension 0) of {self!r}.",
-                "partitions are separate memories; a view cannot rearrange them.",
-                "use a free dimension (1 or later), or move data between partitions.",
-            )
-
-    def _one(self: "Tensor", dim: int, doing: str) -> None:
+    def _one(self, dim: int, doing: str) -> None:
         if self.shape[dim] != 1:
             raise refuse(
                 f"{doing} of dimension {dim} of {self!r}: its size is {self.shape[dim]}, not 1.",
@@ -213,7 +206,7 @@ class Views(Indexing):
                 "slice it to one element first.",
             )
 
-    def _inferred(self: "Tensor", total: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    def _inferred(self, total: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Sizes with one -1 filled in; their product must be `total`."""
         known = math.prod(n for n in sizes if n != -1)
         if sizes.count(-1) == 1 and known and total % known == 0:

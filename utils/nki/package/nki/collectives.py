@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from utils.nki.simulator import surface as _surface
-from utils.nki.simulator.language.grid import NKIObject
+from utils.nki.simulator.language.loops import NKIObject
 
 
 @dataclass

@@ -6,6 +6,7 @@ from utils.nki.simulator import dtypes as _dtypes
 from utils.nki.simulator import surface as _surface
 from utils.nki.simulator.enums import MemoryRegion
 from utils.nki.simulator.language.allocation import (
+    dropout,
     empty_like,
     full,
     is_hbm,
@@ -14,25 +15,29 @@ from utils.nki.simulator.language.allocation import (
     is_sbuf,
     ndarray,
     ones,
+    rand,
+    random_seed,
     shared_constant,
     shared_identity_matrix,
     zeros,
     zeros_like,
 )
 from utils.nki.simulator.language.elementwise import COMPOSED as _COMPOSED
-from utils.nki.simulator.language.grid import (
+from utils.nki.simulator.language.limits import tile_size
+from utils.nki.simulator.language.loops import (
     NKIObject,
     affine_range,
     ds,
+    dynamic_range,
+    fori_loop,
     no_reorder,
     num_programs,
     program_id,
     program_ndim,
     sequential_range,
     static_range,
+    while_loop,
 )
-from utils.nki.simulator.language.limits import tile_size
-from utils.nki.simulator.language.random import dropout, rand, random_seed
 from utils.nki.simulator.language.reductions import (
     all,
     max,
@@ -56,7 +61,6 @@ from utils.nki.simulator.language.transfer import (
     transpose,
     where,
 )
-from utils.nki.simulator.loops import dynamic_range, fori_loop, while_loop
 from utils.nki.simulator.operators import OPERATORS as _OPERATORS
 from utils.nki.simulator.tensor import Tensor as NkiTensor
 

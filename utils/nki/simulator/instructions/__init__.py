@@ -1,17 +1,15 @@
-"""The instruction table, one module for each engine; `TABLE` in `instruction` holds all rows."""
+"""The instructions, about one module for each engine; importing this fills `TABLE` and `nisa`."""
 
+from utils.nki.simulator.instruction import nisa
 from utils.nki.simulator.instructions import (
-    accumulating,
     control,
     dma,
-    fill,
     gather,
     gpsimd,
     quantize,
     reductions,
     scalar,
     select,
-    shuffle,
     tensor_engine,
     tensor_scalar,
     top,
@@ -19,17 +17,15 @@ from utils.nki.simulator.instructions import (
 )
 
 __all__ = [
-    "accumulating",
     "control",
     "dma",
-    "fill",
     "gather",
     "gpsimd",
+    "nisa",
     "quantize",
     "reductions",
     "scalar",
     "select",
-    "shuffle",
     "tensor_engine",
     "tensor_scalar",
     "top",

@@ -4,16 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator.documentation import stated
 from utils.nki.simulator.enums import MemoryRegion, dma_engine, engine
 from utils.nki.simulator.errors import doubt, learner_line, refuse
-from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import by_bytes
-from utils.nki.simulator.instructions.engines import asked_or, needs_generation
-from utils.nki.simulator.instructions.rules import one_element, same_size, same_types
-from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Rule, result, tile
+from utils.nki.simulator.instructions.rules import (
+    asked_or,
+    needs_generation,
+    one_element,
+    same_size,
+    same_types,
+)
+from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Rule, Use, result, tile
 from utils.nki.simulator.program import running
 from utils.nki.simulator.registers import VirtualRegister, whole_number
+from utils.nki.simulator.table import stated
 
 engines = engine
 INTEGERS = frozenset(("uint8", "int8", "uint16", "int16", "uint32", "int32"))
@@ -36,6 +41,12 @@ def a_register(name: str) -> Rule:
             )
 
     return rule
+
+
+def register_alloc(x: int | None = None) -> VirtualRegister:
+    """A new register, holding `x` if it is given."""
+    running("nisa.register_alloc")
+    return VirtualRegister(None if x is None else whole_number(x, "register_alloc: x"))
 
 
 def _cycles(use: Use) -> float:

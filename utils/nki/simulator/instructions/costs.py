@@ -9,10 +9,9 @@ and, on large strides, Trainium1
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/guides/architecture/trainium_inferentia2_arch.html
 """
 
-from utils.nki.simulator.documentation import sentence, stated
 from utils.nki.simulator.enums import engine
-from utils.nki.simulator.instruction import Cost, Use
-from utils.nki.simulator.operands import PSUM, SBUF
+from utils.nki.simulator.operands import PSUM, SBUF, Cost, Use
+from utils.nki.simulator.table import sentence, stated
 from utils.nki.simulator.tensor import Tensor
 
 FEWEST_CYCLES = 64
@@ -27,7 +26,7 @@ def tensors(use: Use) -> list[Tensor]:
     """The tiles that stream through the engine: all operands but the columns."""
     return [
         value
-        for name, operand in use.spec.operands.items()
+        for name, operand in use.operands.items()
         if isinstance(value := use.args[name], Tensor) and not operand.column
     ]
 

@@ -1,26 +1,21 @@
-"""Gathers inside SBUF, positions of non-zero elements, and DMA transfers that add."""
+"""Gathers inside SBUF, and positions of non-zero elements."""
 
 import math
 
 import numpy as np
 
-from utils.nki.simulator.documentation import listed, stated
-from utils.nki.simulator.dtypes import narrow
-from utils.nki.simulator.enums import engine, oob_mode
-from utils.nki.simulator.errors import doubt, refuse
-from utils.nki.simulator.instruction import Use, instruction
-from utils.nki.simulator.instructions.costs import by_bytes
-from utils.nki.simulator.instructions.engines import needs_generation
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.gpsimd import (
     INT32,
-    PLAIN,
     SBUF_ONLY,
     STARTUP_CYCLES,
     startup_and_elements,
 )
-from utils.nki.simulator.instructions.rules import same_types
-from utils.nki.simulator.operands import DMA_MEMORY, Rule, result, tile, update
-from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.instructions.rules import needs_generation, same_types
+from utils.nki.simulator.operands import Rule, Use, result, tile, update
+from utils.nki.simulator.table import listed, stated
 
 LANES = 16
 """Partitions that one of the eight cores of the GpSimd Engine reaches."""
@@ -28,7 +23,6 @@ RUNS = (1, 2, 4, 8, 16, 32)
 MOST_INDICES = 4096
 GROUP = 512
 """Elements that one of the instructions behind nc_n_gather handles."""
-MOST_SOURCES = 16
 
 
 def same_partitions(*names: str) -> Rule:
@@ -209,87 +203,3 @@ def nonzero_with_count(dst, src, index_offset=0, padding_val=-1):
         made[partition, : found.size] = found + index_offset
         made[partition, -1] = found.size
     dst.put_raw(made)
-
-
-COMBINE = {"add": np.add, "maximum": np.maximum}
-
-
-def dma_computes(use: Use) -> None:
-    """1 to 16 sources as large as dst are added or compared, none is scaled."""
-    sources = use.srcs
-    if not isinstance(sources, (list, tuple)) or not 1 <= len(sources) <= MOST_SOURCES:
-        raise use.refuse(
-            f"srcs is {sources!r}; it is a list of 1 to {MOST_SOURCES} tensors.",
-            "a descriptor chain combines so many.",
-            "pass srcs=[a, b].",
-        )
-    if getattr(use.reduce_op, "name", None) not in COMBINE:
-        raise use.refuse(
-            f"reduce_op is {use.reduce_op!r}; allowed: nl.add and nl.maximum.",
-            "DMA engines add and compare, no more.",
-            "load the tiles and use nisa.tensor_tensor.",
-        )
-    if use.scales is not None and any(scale != 1.0 for scale in use.scales):
-        raise use.refuse(
-            f"scales is {use.scales!r}; each is 1.0.",
-            "the DMA engines' multiplication is not open to kernels.",
-            "leave scales out, and scale with nisa.tensor_scalar.",
-        )
-    for place, each in enumerate(sources):
-        if each.size != use.dst.size:
-            raise use.refuse(
-                f"srcs[{place}] has {each.size} elements {each.shape}, dst has {use.dst.size} "
-                f"{use.dst.shape}.",
-                "element by element, so all have as many.",
-                "slice them to the same size.",
-            )
-    indirect = [each for each in (*sources, use.dst) if each.indirect is not None]
-    if indirect and (len(sources) != 2 or not use.unique_indices):
-        raise use.refuse(
-            f"indices at run time with {len(sources)} sources and "
-            f"unique_indices={use.unique_indices!r}; it takes 2 sources and True.",
-            "rows are read, added to and written back; two writes to one row would race.",
-            "scatter: srcs=[rows_of_dst, tile]; gather: srcs=[dst, rows]; make indices unique.",
-        )
-
-
-@instruction(
-    engine=engine.dma,
-    cost=by_bytes,
-    since="0.2",
-    dst=result(memory=DMA_MEMORY, dtypes=PLAIN),
-    srcs=tile(memory=DMA_MEMORY, many=True, dtypes=PLAIN),
-    rules=(dma_computes,),
-)
-def dma_compute(dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode=oob_mode.error):
-    """Add tensors (or take their maximum) while moving them: dst = srcs[0] + srcs[1] + ...
-
-    With rows found at run time it gathers and adds, or adds to scattered rows.
-    """
-    skip = oob_mode.name == "skip"
-    total, exists = np.zeros(dst.size, np.float32), np.ones(dst.size, bool)
-    for place, each in enumerate(srcs):
-        if each.indirect is None:
-            values = each.get().reshape(-1)
-        else:
-            stored, there = each.indirect.gather(each, skip)
-            values, exists = stored.astype(np.float32).reshape(-1), exists & there.reshape(-1)
-        total = values.copy() if place == 0 else COMBINE[reduce_op.name](total, values)
-    made = narrow(total, dst.dtype, dst.storage.numpy_of(dst.dtype)).reshape(dst.shape)
-    dst.storage.written = True
-    if dst.indirect is not None:
-        _repeated(dst)
-        dst.indirect.scatter(dst, made, exists.reshape(dst.shape), skip)
-    else:
-        dst.put_raw(np.where(exists.reshape(dst.shape), made, dst.raw()))
-
-
-def _repeated(dst: Tensor) -> None:
-    indices = dst.indirect.indices(dst)
-    if np.unique(indices).size < indices.size:
-        doubt(
-            "dma_compute: an index occurs twice.",
-            "each row is read before any is written, so one of two additions is lost; on the "
-            "device it is not known which.",
-            "make indices unique, or add equal rows first.",
-        )

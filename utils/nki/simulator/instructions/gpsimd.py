@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator.documentation import stated
-from utils.nki.simulator.dtypes import narrow
 from utils.nki.simulator.enums import engine
-from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.rules import same_size
-from utils.nki.simulator.operands import SBUF, Rule, result, tile
+from utils.nki.simulator.operands import SBUF, Rule, Use, result, tile
 from utils.nki.simulator.operators import OPERATORS
+from utils.nki.simulator.table import stated
 from utils.nki.simulator.tensor import Tensor
 
 STARTUP_CYCLES = 150
@@ -170,13 +169,12 @@ def affine_select(
 
 def choose(dst: Tensor, kept: np.ndarray, on_true: Tensor, on_false: Any) -> None:
     """Elements of `on_true` where `kept`, bit by bit if types agree, else `on_false` (FP32)."""
-    storage = dst.storage.numpy_of(dst.dtype)
-    other = np.asarray(on_false, np.float32)
-    other = narrow(np.broadcast_to(other, dst.shape), dst.dtype, storage)
+    other = np.broadcast_to(np.asarray(on_false, np.float32), dst.shape)
+    other = dst.storage.narrow(other, dst.dtype)
     if on_true.dtype == dst.dtype:
         chosen = on_true.raw().reshape(dst.shape)
     else:
-        chosen = narrow(on_true.get().reshape(dst.shape), dst.dtype, storage)
+        chosen = dst.storage.narrow(on_true.get().reshape(dst.shape), dst.dtype)
     dst.put_raw(np.where(kept, chosen, other))
 
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from utils.chip.mx import quantise_tile
 from utils.nki.simulator.accumulation import accumulated
-from utils.nki.simulator.documentation import listed, stated
 from utils.nki.simulator.enums import engine
-from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import FEWEST_CYCLES
-from utils.nki.simulator.instructions.engines import needs_generation
 from utils.nki.simulator.instructions.gpsimd import SBUF_ONLY
-from utils.nki.simulator.operands import PSUM, Rule, result, tile
+from utils.nki.simulator.instructions.rules import needs_generation
+from utils.nki.simulator.operands import PSUM, Rule, Use, result, tile
+from utils.nki.simulator.table import listed, stated
 from utils.nki.simulator.tensor import Tensor
 
 ELEMENTS = {

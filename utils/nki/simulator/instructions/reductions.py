@@ -4,15 +4,15 @@ from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator.documentation import stated
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.errors import refuse
-from utils.nki.simulator.instruction import Use, instruction
-from utils.nki.simulator.instructions.checks import flag, integers_for_bits, numbers
+from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import charged, per_element, reduction
+from utils.nki.simulator.instructions.rules import flag, integers_for_bits, numbers
 from utils.nki.simulator.instructions.values import bit_rows, put_bits, rows
-from utils.nki.simulator.operands import result, tile
+from utils.nki.simulator.operands import Use, result, tile
 from utils.nki.simulator.operators import OPERATORS, Operator
+from utils.nki.simulator.table import stated
 
 # ---- tensor_reduce ---------------------------------------------------------------------------
 

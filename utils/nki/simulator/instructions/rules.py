@@ -1,9 +1,81 @@
-"""Rules on the sizes, types and places of operands that several instructions share."""
+"""Rules that several instructions share, and on which engine an instruction runs."""
 
-from utils.nki.simulator.documentation import listed, stated
-from utils.nki.simulator.enums import MemoryRegion
-from utils.nki.simulator.instruction import Use
-from utils.nki.simulator.operands import Rule
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from utils.nki.simulator.enums import ENGINE_NAMES, MemoryRegion, engine, reduce_cmd
+from utils.nki.simulator.operands import PSUM, Rule, Use
+from utils.nki.simulator.operators import NOT_COMPILED, OPERATORS, Operator
+from utils.nki.simulator.table import listed, stated
+from utils.nki.simulator.tensor import Tensor
+
+CHIPS = {2: "Trainium1 (gen2)", 3: "Trainium2 (gen3)", 4: "Trainium3 (gen4)"}
+
+
+def asked(use: Use, *allowed: engine) -> engine:
+    """The engine that the call names, or `unknown`; refused if the instruction has no such form."""
+    named = use.args["engine"]
+    if named is engine.unknown or named in allowed:
+        return named
+    names = ", ".join(f"nisa.engine.{each.name}" for each in allowed)
+    raise use.refuse(
+        f"engine is {named!r}; allowed: {names}.",
+        "other engines have no such instruction.",
+        f"pass engine=nisa.engine.{allowed[0].name}, or leave it out.",
+    )
+
+
+def _engines(default: engine, others: tuple[engine, ...]) -> str:
+    names = listed(tuple(f"the {ENGINE_NAMES[each]}" for each in others), "or")
+    return f"{ENGINE_NAMES[default]}, on request {names}."
+
+
+def asked_or(default: engine, *others: engine) -> Callable[[Use], engine]:
+    """The engine that the call names, else `default`."""
+
+    @stated(_engines(default, others))
+    def choose(use: Use) -> engine:
+        named = asked(use, default, *others)
+        return default if named is engine.unknown else named
+
+    return choose
+
+
+def gpsimd_without_psum(use: Use) -> None:
+    """GpSimd has no path to PSUM."""
+    if use.engine is not engine.gpsimd:
+        return
+    power = getattr(use.args.get("op"), "name", "") == "power"  # on no other engine
+    for name in use.operands:
+        value = use.args[name]
+        if isinstance(value, Tensor) and value.buffer is PSUM:
+            raise use.refuse(
+                f"{name} is in PSUM, and {'nl.power' if power else 'this'} runs on GpSimd, which "
+                "reaches SBUF only.",
+                "GpSimd has no read or write path to PSUM.",
+                ("" if power else "use engine=nisa.engine.vector where the instruction has it, or ")
+                + f"nisa.tensor_copy {name} to an SBUF tile first.",
+            )
+
+
+def needs_generation(least: int) -> Rule:
+    """The instruction exists from this generation on."""
+
+    @stated(f"Exists from {CHIPS[least]} on.")
+    def rule(use: Use) -> None:
+        here = use.target.generation
+        if here < least:
+            raise use.refuse(
+                f"the target is {use.target.name}, {CHIPS[here]}; the instruction needs "
+                f"{CHIPS[least]} or later.",
+                "older NeuronCores do not decode it.",
+                f"write it with instructions of {CHIPS[here].split()[0]}, or set "
+                f"NEURON_PLATFORM_TARGET_OVERRIDE=trn{least - 1}.",
+            )
+
+    return rule
 
 
 def same_size(*names: str) -> Rule:
@@ -80,6 +152,231 @@ def one_element(name: str) -> Rule:
                 f"{name} has {tensor.size} elements {tensor.shape}, it takes one: (1, 1).",
                 "the instruction takes one number.",
                 f"slice one element: {name}[0:1, 0:1].",
+            )
+
+    return rule
+
+
+FP32 = frozenset(("float32",))
+INT32 = frozenset(("int32", "uint32"))
+
+
+# ---- operators -------------------------------------------------------------------------------
+
+
+def _suggestion(value: Any) -> str:
+    name = getattr(value, "__name__", value if isinstance(value, str) else "")
+    name = {"max": "maximum", "min": "minimum", "sum": "add", "mult": "multiply"}.get(name, name)
+    return f"pass nl.{name}." if name in OPERATORS else "pass an operator of nl, such as nl.add."
+
+
+def operator(name: str, *kinds: str, optional: bool = False) -> Rule:
+    """The argument `name` is an operator of one of these kinds."""
+
+    @stated(f"{name} is one of the {' or '.join(kinds)} operators.")
+    def rule(use: Use) -> None:
+        value = use.args[name]
+        if value is None and optional:
+            return
+        if not isinstance(value, Operator):
+            raise use.refuse(
+                f"{name} is {value!r}, which is no operator of NKI.",
+                "an engine has a fixed list of operators; nl holds one name for each.",
+                _suggestion(value),
+            )
+        if value.kind not in kinds or (value.is_unary and not _takes_unary(use, name)):
+            allowed = [
+                f"nl.{each.name}"
+                for each in OPERATORS.values()
+                if each.kind in kinds and (not each.is_unary or _takes_unary(use, name))
+            ]
+            raise use.refuse(
+                f"{name} is {value!r}; allowed: {', '.join(allowed)}.",
+                "the engine of this instruction has no other operators at this place.",
+                "activation functions run on the Scalar Engine: nisa.activation."
+                if value.kind == "activation"
+                else "choose one of these, or another instruction.",
+            )
+        generation_of(use, name, value)
+        if value.name in NOT_COMPILED:
+            use.doubt(
+                f"{name} is {value!r}.",
+                "it simulates, and is known to fail in the compilers of NKI 0.3 to 0.6.",
+                "divide with nisa.reciprocal and a product; keep remainders out of the kernel.",
+            )
+
+    return rule
+
+
+def _takes_unary(use: Use, name: str) -> bool:
+    """Unary operators have a place where the other operand may be left out."""
+    return use.instruction in ("tensor_scalar", "tensor_scalar_reduce") or (
+        name == "op" and use.instruction != "tensor_tensor"
+    )
+
+
+def generation_of(use: Use, name: str, value: Operator) -> None:
+    if value.name in ("abs_max", "abs_min") and use.target.generation < 4:
+        raise use.refuse(
+            f"{name} is {value!r} on {CHIPS[use.target.generation]}; it needs {CHIPS[4]}.",
+            "earlier engines do not compare by magnitude.",
+            "take nl.maximum of the value and of its negative.",
+        )
+
+
+def one_of(name: str, *names: str, optional: bool = False) -> Rule:
+    """The argument `name` is one of these operators."""
+
+    @stated(f"{name} is {' or '.join(f'nl.{each}' for each in names)}.")
+    def rule(use: Use) -> None:
+        value = use.args[name]
+        if value is None and optional:
+            return
+        if not isinstance(value, Operator) or value.name not in names:
+            raise use.refuse(
+                f"{name} is {value!r}; allowed: {', '.join(f'nl.{each}' for each in names)}.",
+                "this is what the accumulators of the engine can do.",
+                f"pass nl.{names[0]}, or reduce in a second instruction, nisa.tensor_reduce.",
+            )
+        generation_of(use, name, value)
+
+    return rule
+
+
+def operand_of(op_name: str, name: str) -> Rule:
+    """The operand of an operator: there exactly when the operator takes one, and of its type."""
+
+    @stated(f"{name} is there exactly when {op_name} takes an operand; tiles are float32.")
+    def rule(use: Use) -> None:
+        op, value = use.args[op_name], use.args[name]
+        if op is None or op.is_unary:
+            if value is not None and (isinstance(value, Tensor) or value != 0):
+                raise use.refuse(
+                    f"{name} is {value!r} while {op_name} is {op!r}.",
+                    "an operator of one value has no second operand."
+                    if op is not None
+                    else "an operand without its operator is not used.",
+                    f"pass {name}=None." if op is not None else f"pass {op_name} too.",
+                )
+            return
+        if value is None:
+            raise use.refuse(
+                f"{op_name} is {op!r} and {name} is None.",
+                f"{op!r} combines two values.",
+                f"pass {name}: a number, or a column of one value per partition.",
+            )
+        if op.is_bitwise:
+            _integer_operand(use, op, name, value)
+        elif isinstance(value, Tensor) and value.dtype != "float32":
+            raise use.refuse(
+                f"{name} is a tile of {value.dtype}; operand tiles must be float32.",
+                "the engine loads one FP32 number for each partition and does not convert it.",
+                f"nisa.tensor_copy it into a float32 tile of shape {value.shape} first.",
+            )
+
+    return rule
+
+
+def _integer_operand(use: Use, op: Operator, name: str, value: Any) -> None:
+    is_integer = (
+        value.dtype.kind == "int"
+        if isinstance(value, Tensor)
+        else isinstance(value, (int, np.integer))
+    )
+    if not is_integer:
+        found = value.dtype if isinstance(value, Tensor) else repr(value)
+        raise use.refuse(
+            f"{name} is {found} while the operator is {op!r}, which takes integers.",
+            "operators on bits read bit patterns and convert nothing.",
+            f"pass an integer, or a tile of an integer type, as {name}.",
+        )
+
+
+def integers_for_bits(op_name: str, *names: str) -> Rule:
+    """Operators on bits take and give integers."""
+
+    @stated(f"{listed(names)} are integers where {op_name} works on bits.")
+    def rule(use: Use) -> None:
+        op = use.args[op_name]
+        if op is None or not op.is_bitwise:
+            return
+        for name in names:
+            dtype = use.args[name].dtype
+            if dtype.kind != "int":
+                raise use.refuse(
+                    f"{name} is {dtype} while {op_name} is {op!r}, which takes integers.",
+                    "operators on bits read bit patterns and convert nothing.",
+                    f"use a tile of an integer type, or {name}.view(nl.uint{8 * dtype.itemsize}) "
+                    "for the bits of a float.",
+                )
+
+    return rule
+
+
+def flag(*names: str) -> Rule:
+    """These arguments are True or False."""
+
+    @stated(f"{listed(names)}: True or False.")
+    def rule(use: Use) -> None:
+        for name in names:
+            if use.args[name] not in (True, False):
+                raise use.refuse(
+                    f"{name} is {use.args[name]!r}, it is True or False.",
+                    "it is a bit of the instruction.",
+                    f"pass {name}=True or leave it out.",
+                )
+
+    return rule
+
+
+def numbers(*names: str) -> Rule:
+    """These tiles hold one number in each element, so not a packed type."""
+
+    @stated(f"{listed(names)}: of a type with one number in each element.")
+    def rule(use: Use) -> None:
+        for name in names:
+            dtype = use.args[name].dtype
+            if dtype.kind == "packed":
+                raise use.refuse(
+                    f"{name} is {dtype}, four numbers in one element.",
+                    "packed types are made by nisa.quantize_mx and read by nisa.nc_matmul_mx only.",
+                    "compute in bfloat16 or float32, and quantize the result.",
+                )
+
+    return rule
+
+
+# ---- accumulators ----------------------------------------------------------------------------
+
+
+def command(allowed: Iterable[reduce_cmd], *, load: str = "") -> Rule:
+    """`reduce_cmd` is one of these; `load` names the argument that load_reduce begins with."""
+
+    @stated(f"reduce_cmd is {' or '.join(each.name for each in allowed)}.")
+    def rule(use: Use) -> None:
+        found = use.args["reduce_cmd"]
+        if found not in allowed:
+            names = ", ".join(f"nisa.reduce_cmd.{each.name}" for each in allowed)
+            raise use.refuse(
+                f"reduce_cmd is {found!r}; allowed: {names}.",
+                "the accumulators of this engine have no other command here.",
+                "reset_reduce begins a new reduction, reduce goes on with the last one.",
+            )
+        if not load:
+            return
+        begin = use.args[load]
+        if (found is reduce_cmd.load_reduce) and begin is None:
+            raise use.refuse(
+                f"reduce_cmd is load_reduce and {load} is None.",
+                "load_reduce puts a value into the accumulators first.",
+                f"pass {load}: a number, or a float32 column.",
+            )
+        unset = begin is None or (not isinstance(begin, Tensor) and begin == 0)
+        if found is not reduce_cmd.load_reduce and not unset:
+            raise use.refuse(
+                f"{load} is {begin!r} while reduce_cmd is {found.name}.",
+                "only load_reduce reads it.",
+                f"pass reduce_cmd=nisa.reduce_cmd.load_reduce, or leave {load} out.",
             )
 
     return rule

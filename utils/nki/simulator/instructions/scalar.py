@@ -6,14 +6,20 @@ import numpy as np
 
 from utils.nki.simulator.enums import engine, reduce_cmd
 from utils.nki.simulator.errors import doubt
-from utils.nki.simulator.instruction import Use, instruction
-from utils.nki.simulator.instructions.accumulators import accumulate, read_out
-from utils.nki.simulator.instructions.checks import FP32, command, flag, numbers, one_of, operator
+from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import and_reading_registers, per_element
-from utils.nki.simulator.instructions.engines import needs_generation
-from utils.nki.simulator.instructions.rules import same_size
-from utils.nki.simulator.instructions.values import applied, column_of, rows
-from utils.nki.simulator.operands import Operand, column, result, tile
+from utils.nki.simulator.instructions.rules import (
+    FP32,
+    command,
+    flag,
+    needs_generation,
+    numbers,
+    one_of,
+    operator,
+    same_size,
+)
+from utils.nki.simulator.instructions.values import accumulate, applied, column_of, read_out, rows
+from utils.nki.simulator.operands import Operand, Use, column, result, tile
 from utils.nki.simulator.operators import OPERATORS, Operator
 from utils.nki.simulator.tensor import Tensor
 

@@ -4,18 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator.documentation import listed, stated
-from utils.nki.simulator.dtypes import narrow
 from utils.nki.simulator.enums import MemoryRegion, engine, reduce_cmd
-from utils.nki.simulator.instruction import Use, instruction
-from utils.nki.simulator.instructions.accumulators import accumulate, read_out
-from utils.nki.simulator.instructions.checks import command
+from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import FEWEST_CYCLES, per_element
-from utils.nki.simulator.instructions.engines import needs_generation
 from utils.nki.simulator.instructions.gpsimd import COMPARISONS, choose
-from utils.nki.simulator.instructions.rules import not_both_in_psum, same_size, same_types
-from utils.nki.simulator.operands import Rule, column, result, tile, update
+from utils.nki.simulator.instructions.rules import (
+    command,
+    needs_generation,
+    not_both_in_psum,
+    same_size,
+    same_types,
+)
+from utils.nki.simulator.instructions.values import accumulate, read_out
+from utils.nki.simulator.operands import Rule, Use, column, result, tile, update
 from utils.nki.simulator.operators import OPERATORS, Operator
+from utils.nki.simulator.table import listed, stated
 from utils.nki.simulator.tensor import Tensor
 
 FP32_MIN = float(np.finfo(np.float32).min)
@@ -163,8 +166,7 @@ def tensor_copy_predicated(dst, src, predicate, reverse_pred=False):
     if isinstance(src, Tensor):
         new: Any = src.raw().reshape(dst.shape)
     else:
-        number = np.full(dst.shape, src, np.float32)
-        new = narrow(number, dst.dtype, dst.storage.numpy_of(dst.dtype))
+        new = dst.storage.narrow(np.full(dst.shape, src, np.float32), dst.dtype)
     dst.put_raw(np.where(chosen, new, dst.raw()))
 
 

@@ -6,20 +6,291 @@ matrix product, which depends on the machine's BLAS; AWS does not publish the or
 Across instructions the order is exactly that of the program: each element gets one FP32 addition
 per `nc_matmul`. So two correct results may differ in the last bits of FP32, and are compared with a
 tolerance; sums that FP32 holds exactly (small integers, one-hot rows) agree bit by bit.
+
+Source of every rule: AWS, nisa.nc_matmul and nisa.nc_transpose,
+https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.isa.nc_matmul.html
 """
+
+from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator import program
 from utils.nki.simulator.accumulation import accumulated
 from utils.nki.simulator.dtypes import widen
 from utils.nki.simulator.enums import engine, matmul_perf_mode
 from utils.nki.simulator.errors import refuse
-from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import FEWEST_CYCLES
-from utils.nki.simulator.instructions.matmul_rules import MATMUL_RULES, columns, doubles, one_bank
-from utils.nki.simulator.operands import PSUM, SBUF, result, tile
+from utils.nki.simulator.operands import PSUM, SBUF, Use, result, tile
+from utils.nki.simulator.program import active
 from utils.nki.simulator.tensor import Tensor
+
+WIDE = frozenset(("float32", "tfloat32"))
+NARROW = frozenset(("bfloat16", "float16", "float8_e4m3", "float8_e5m2"))
+OCP_FP8 = "float8_e4m3fn"
+TILES = {2: (64, 128), 3: (32, 64, 128), 4: (32, 64, 128)}
+"""Sizes of the parts into which the array's rows or columns can be divided, by generation."""
+
+
+def doubles(mode: Any) -> bool:
+    """Whether a `perf_mode` asks for double_row; published kernels write its name, too."""
+    return mode in (matmul_perf_mode.double_row, matmul_perf_mode.double_row.value)
+
+
+def is_double(use: Use) -> bool:
+    return doubles(use.perf_mode)
+
+
+def columns(use: Use, tensor: Tensor) -> int:
+    """Columns of an operand in the array: free elements, of which double_row takes two at once."""
+    return tensor.elements // 2 if is_double(use) else tensor.elements
+
+
+def types(use: Use) -> None:
+    """Both operands are FP32 or TF32, or both are shorter floats; FP8 formats are not mixed."""
+    generation = use.target.generation
+    allowed = WIDE | NARROW | ({OCP_FP8} if generation >= 4 else set())
+    pair = {"stationary": use.stationary, "moving": use.moving}
+    for name, tensor in pair.items():
+        if tensor.dtype not in allowed:
+            needs = " (it needs generation 4)" if tensor.dtype == OCP_FP8 else ""
+            raise use.refuse(
+                f"{name} is {tensor.dtype}; generation {generation} multiplies "
+                f"{', '.join(sorted(allowed))}{needs}.",
+                "the array multiplies floating point numbers.",
+                f"convert {name} with nisa.tensor_copy into a tile of dtype=nl.bfloat16.",
+            )
+    found = f"stationary is {use.stationary.dtype}, moving is {use.moving.dtype}"
+    if len({tensor.dtype in WIDE for tensor in pair.values()}) == 2:
+        wide = "stationary" if use.stationary.dtype in WIDE else "moving"
+        other = "moving" if wide == "stationary" else "stationary"
+        raise use.refuse(
+            f"{found}; either both or none are float32 or tfloat32.",
+            "FP32 passes through the array in several rounds, the other types in one.",
+            f"nisa.tensor_copy {wide} into a tile of dtype=nl.{pair[other].dtype} (faster), or "
+            f"{other} into one of dtype=nl.{pair[wide].dtype}.",
+        )
+    if {use.stationary.dtype, use.moving.dtype} >= {"float8_e4m3", OCP_FP8}:
+        raise use.refuse(
+            f"{found}; the two kinds of E4M3 do not meet in one product.",
+            "float8_e4m3 has a largest value of 240, float8_e4m3fn one of 448: the array decodes "
+            "one kind at a time.",
+            "convert one operand to the type of the other.",
+        )
+
+
+def contraction(use: Use) -> None:
+    """Both operands have the same K, on their partitions."""
+    stationary, moving = use.stationary, use.moving
+    k, other = stationary.shape[0], moving.shape[0]
+    if k == other:
+        return
+    if stationary.elements == other:
+        fix = (
+            f"stationary looks like (M, K) = {stationary.shape}: transpose it to (K, M) with "
+            "nisa.nc_transpose or nisa.dma_transpose."
+        )
+    elif moving.elements == k:
+        fix = (
+            f"moving looks like (N, K) = {moving.shape}: transpose it to (K, N) with "
+            "nisa.nc_transpose or nisa.dma_transpose."
+        )
+    else:
+        fix = f"slice both operands to the same K, for example to {min(k, other)} partitions."
+    raise use.refuse(
+        f"stationary has {k} partitions {stationary.shape}, moving has {other} {moving.shape}: "
+        "the contraction sizes differ.",
+        "both operands carry the contraction (K) on the partitions.",
+        fix,
+    )
+
+
+def sizes(use: Use) -> None:
+    """The operands fit the array, and the result has the shape of the product."""
+    target, dst = use.target, use.dst
+    rows, free = columns(use, use.stationary), columns(use, use.moving)
+    if rows > target.stationary_columns:
+        raise use.refuse(
+            f"stationary has {rows} columns per partition, the limit is "
+            f"{target.stationary_columns} (nl.tile_size.gemm_stationary_fmax).",
+            f"the array has {target.stationary_columns} columns, and each makes one partition of "
+            "the result.",
+            f"loop over m and pass stationary[:, nl.ds(m * {target.stationary_columns}, "
+            f"{target.stationary_columns})].",
+        )
+    limit = target.moving_columns
+    if target.generation >= 4:
+        limit = target.psum_bytes // dst.dtype.itemsize
+    if free > limit:
+        raise use.refuse(
+            f"moving has {free} columns per partition, the limit is {limit} "
+            "(nl.tile_size.gemm_moving_fmax).",
+            f"one row of the product must fit {limit * dst.dtype.itemsize} bytes of PSUM: "
+            + ("one bank." if target.generation < 4 else "all its banks."),
+            f"loop over n and pass moving[:, nl.ds(n * {limit}, {limit})].",
+        )
+    if (dst.shape[0], dst.elements) != (rows, free):
+        raise use.refuse(
+            f"dst has {dst.shape[0]} partitions and {dst.elements} columns {dst.shape}; "
+            f"stationary {use.stationary.shape} and moving {use.moving.shape} make {rows} "
+            f"partitions and {free} columns.",
+            "the columns of stationary become the partitions of dst, those of moving its columns.",
+            f"pass dst[0:{rows}, 0:{free}], or allocate dst with the shape ({rows}, {free}).",
+        )
+
+
+def one_bank(use: Use) -> None:
+    """dst lies inside one bank of PSUM (before generation 4)."""
+    dst, bank = use.dst, use.target.psum_bank_bytes
+    spans_banks = use.target.generation >= 4 and use.instruction == "nc_matmul"
+    if use.engine is not engine.tensor or spans_banks:
+        return
+    pairs = zip(dst.shape[1:], dst.strides[1:], strict=True)
+    start = dst.bank_byte
+    end = start + (sum((n - 1) * s for n, s in pairs) + 1) * dst.dtype.itemsize
+    if start // bank == (end - 1) // bank:
+        return
+    border = (start // bank + 1) * bank
+    raise use.refuse(
+        f"dst covers the bytes {start} to {end - 1} of its PSUM partition; the banks are "
+        f"{bank} bytes, and byte {border} is the border of bank {start // bank} and bank "
+        f"{border // bank}.",
+        "the Tensor Engine writes one instruction's result into one bank.",
+        f"begin dst at a multiple of {bank // dst.dtype.itemsize} elements of {dst.dtype}, and "
+        "write at most that many columns.",
+    )
+
+
+def result_type(use: Use) -> None:
+    """dst is FP32; BF16 from generation 4, and the type of the data in transpose mode."""
+    dst, generation = use.dst, use.target.generation
+    if use.is_transpose:
+        allowed = {"float32"} if generation < 3 else {str(use.stationary.dtype), "float32"}
+    else:
+        allowed = {"float32"} if generation < 4 else {"float32", "bfloat16"}
+    if dst.dtype not in allowed:
+        newer = " (bfloat16 needs generation 4)" if dst.dtype == "bfloat16" else ""
+        raise use.refuse(
+            f"dst is {dst.dtype}; generation {generation} writes {' or '.join(sorted(allowed))} "
+            f"to PSUM{newer}.",
+            "the array adds up in FP32, and PSUM keeps that precision for later products.",
+            "allocate the PSUM tile with dtype=nl.float32; nisa.tensor_copy to SBUF rounds once.",
+        )
+
+
+def double_row(use: Use) -> None:
+    """perf_mode double_row: FP8 at twice the rate, two rows of K in each partition."""
+    modes = (*matmul_perf_mode, *(each.value for each in matmul_perf_mode))
+    if use.perf_mode not in modes:
+        raise use.refuse(
+            f"perf_mode={use.perf_mode!r}; allowed are {', '.join(map(str, matmul_perf_mode))}.",
+            "the array has these modes.",
+            "leave it out, or pass perf_mode=nisa.matmul_perf_mode.double_row.",
+        )
+    if not is_double(use):
+        return
+    generation = use.target.generation
+    if generation < 3:
+        raise use.refuse(
+            f"perf_mode=double_row on generation {generation}; it needs 3 or later.",
+            "the array of Trainium1 takes one row of K at a time.",
+            "leave out perf_mode, or choose target='trn2'.",
+        )
+    for name in ("stationary", "moving"):
+        tensor = use.args[name]
+        if not tensor.dtype.is_fp8:
+            raise use.refuse(
+                f"perf_mode=double_row with {name} of {tensor.dtype}; it takes float8_e4m3, "
+                "float8_e5m2 and, from generation 4, float8_e4m3fn.",
+                "two FP8 numbers share the place of one BF16 number.",
+                "convert both operands to FP8, or leave out perf_mode.",
+            )
+        if tensor.ndim < 3 or tensor.shape[1] != 2:
+            raise use.refuse(
+                f"perf_mode=double_row with {name} of shape {tensor.shape}; its dimension 1 must "
+                f"be 2: (K / 2, 2, columns).",
+                "K is split between the partitions and the first free dimension.",
+                f"allocate {name} as ({tensor.shape[0]}, 2, columns), with row 2 * p + i or "
+                "p + i * K / 2 of K at [p, i] in both operands alike.",
+            )
+    if use.tile_size and tuple(use.tile_size)[-1] != use.target.stationary_columns:
+        raise use.refuse(
+            f"perf_mode=double_row with tile_size={use.tile_size}; its columns must be "
+            f"{use.target.stationary_columns}.",
+            "double_row uses all columns of the array.",
+            "tile rows only, or leave out perf_mode.",
+        )
+
+
+def parts(use: Use) -> None:
+    """`tile_position` and `tile_size` name a part of the array into which the operands fit."""
+    position, size = tuple(use.tile_position or ()), tuple(use.tile_size or ())
+    if not position and not size:
+        return
+    allowed = TILES[use.target.generation]
+    array = use.target.stationary_columns
+    why = f"the array of {array} by {array} is divided into equal parts that work side by side."
+    if len(position) != 2 or len(size) != 2:
+        raise use.refuse(
+            f"tile_position={position} and tile_size={size}; both are pairs (row, column), or "
+            "neither is given.",
+            why,
+            f"tile_position=(0, 0), tile_size=({array}, {array}) is the whole array.",
+        )
+    for axis, name in enumerate(("row", "column")):
+        if size[axis] not in allowed:
+            raise use.refuse(
+                f"tile_size={size}: the {name} size {size[axis]}; allowed are "
+                f"{', '.join(map(str, allowed))} on generation {use.target.generation}.",
+                why,
+                f"choose the smallest of {allowed} that holds the operand.",
+            )
+        if position[axis] % size[axis] or not 0 <= position[axis] <= array - size[axis]:
+            starts = ", ".join(map(str, range(0, array, size[axis])))
+            raise use.refuse(
+                f"tile_position={position}: the {name} {position[axis]}; parts of {size[axis]} "
+                f"begin at {starts}.",
+                why,
+                "begin at one of these.",
+            )
+    for name, found, most, what in (
+        ("stationary", use.stationary.shape[0], size[0], "partitions"),
+        ("stationary", columns(use, use.stationary), size[1], "columns"),
+    ):
+        if found > most:
+            raise use.refuse(
+                f"{name} has {found} {what}, tile_size={size} has room for {most}.",
+                why,
+                f"use a larger part, or slice {name} to {most} {what}.",
+            )
+
+
+def accumulate_flag(use: Use) -> None:
+    """accumulate is None, True or False."""
+    if use.accumulate is not None and not isinstance(use.accumulate, bool):
+        raise use.refuse(
+            f"accumulate={use.accumulate!r}; allowed are None, True and False.",
+            "whether a product overwrites is fixed when the kernel is compiled.",
+            "write accumulate=(k > 0) with the Python number k of a loop.",
+        )
+
+
+def transpose_mode(use: Use) -> None:
+    """In transpose mode the moving operand is a square of as many rows as the data."""
+    if use.is_transpose and use.moving.elements != use.moving.shape[0]:
+        raise use.refuse(
+            f"is_transpose=True with moving of shape {use.moving.shape}; it must be an identity, "
+            f"({use.stationary.shape[0]}, {use.stationary.shape[0]}).",
+            "a transpose sends stationary through the array against an identity matrix.",
+            "pass an identity of as many rows as stationary has partitions.",
+        )
+
+
+MATMUL_RULES = (
+    types, contraction, double_row, sizes, transpose_mode, result_type, one_bank, parts,
+    accumulate_flag,
+)  # fmt: skip
+
 
 engines = engine
 SLOW_FP32 = 4
@@ -119,7 +390,7 @@ def _transposed(dst: Tensor, data: Tensor, order: np.ndarray | None = None, *, a
     """dst = data.T, with its columns in `order`; array: through the array of the Tensor Engine."""
     raw = data.raw().reshape(data.shape[0], -1)
     moved = raw.T if order is None else raw.T[:, order]
-    core = program.active()
+    core = active()
     old = core is not None and core.program.target.generation < BIT_EXACT_TRANSPOSE
     if old and array and not np.isfinite(values := widen(moved)).all():
         with np.errstate(all="ignore"):  # 0 * inf: the whole row of the result becomes NaN

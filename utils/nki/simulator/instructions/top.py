@@ -2,15 +2,14 @@
 
 import numpy as np
 
-from utils.nki.simulator.documentation import listed, stated
-from utils.nki.simulator.dtypes import narrow
 from utils.nki.simulator.enums import engine
-from utils.nki.simulator.instruction import Use, instruction
+from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import per_element
 from utils.nki.simulator.instructions.gather import LANES, same_partitions
 from utils.nki.simulator.instructions.gpsimd import PLAIN, SBUF_ONLY, a_number
 from utils.nki.simulator.instructions.rules import same_size
-from utils.nki.simulator.operands import Rule, result, tile
+from utils.nki.simulator.operands import Rule, Use, result, tile
+from utils.nki.simulator.table import listed, stated
 
 EIGHT = 8
 FEWEST, MOST = 8, 16384
@@ -133,13 +132,13 @@ def nc_match_replace8(dst, data, vals, imm, dst_idx=None):
     """
     rows, values = data.get().reshape(data.shape[0], -1), vals.get().reshape(vals.shape[0], -1)
     found = find(rows, values, range(EIGHT - 1, -1, -1))
-    numpy = dst.storage.numpy_of(dst.dtype)
     if data.dtype == dst.dtype:
         made = data.raw().reshape(rows.shape).copy()
     else:
-        made = narrow(rows, dst.dtype, numpy).copy()
+        made = dst.storage.narrow(rows, dst.dtype).copy()
     partition, column = np.nonzero(found >= 0)
-    made[partition, found[partition, column]] = narrow(np.float32([imm]), dst.dtype, numpy)[0]
+    number = dst.storage.narrow(np.float32([imm]), dst.dtype)[0]
+    made[partition, found[partition, column]] = number
     dst.put_raw(made)
     if dst_idx is not None:
         put_positions(dst_idx, found)

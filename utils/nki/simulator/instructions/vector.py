@@ -1,15 +1,29 @@
-"""The Vector Engine and what it shares with others: copies, pairs of tiles, dropout."""
+"""The Vector Engine and what it shares with others: copies, fills, pairs of tiles, shuffles, random
+bits, dropout. The hardware's random streams are not published, so these are NumPy's.
+"""
+
+import math
+from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator import program
-from utils.nki.simulator.dtypes import wrapped
+from utils.nki.simulator.dtypes import narrow, wrapped
 from utils.nki.simulator.enums import engine
-from utils.nki.simulator.instruction import Use, instruction
-from utils.nki.simulator.instructions.checks import INT32, integers_for_bits, numbers, operator
-from utils.nki.simulator.instructions.costs import one_input, per_element, two_inputs
-from utils.nki.simulator.instructions.engines import asked, asked_or, gpsimd_without_psum
-from utils.nki.simulator.instructions.rules import not_both_in_psum, same_size
+from utils.nki.simulator.instruction import instruction
+from utils.nki.simulator.instructions.costs import fill, one_input, per_element, two_inputs
+from utils.nki.simulator.instructions.rules import (
+    INT32,
+    asked,
+    asked_or,
+    gpsimd_without_psum,
+    integers_for_bits,
+    needs_generation,
+    not_both_in_psum,
+    numbers,
+    one_element,
+    operator,
+    same_size,
+)
 from utils.nki.simulator.instructions.values import (
     applied_to_bits,
     bit_rows,
@@ -17,8 +31,9 @@ from utils.nki.simulator.instructions.values import (
     put_bits,
     rows,
 )
-from utils.nki.simulator.operands import PSUM, column, result, tile
+from utils.nki.simulator.operands import PSUM, SBUF, Use, column, result, tile, update
 from utils.nki.simulator.operators import Operator
+from utils.nki.simulator.program import Core, running
 from utils.nki.simulator.tensor import Tensor
 
 engines = engine
@@ -195,9 +210,234 @@ def dropout(dst, data, prob):
 
     The random stream is not the hardware's; it is the same in every run.
     """
-    state = program.running("nisa.dropout").registers
+    state = running("nisa.dropout").registers
     if "dropout" not in state:
         state["dropout"] = np.random.default_rng(0)
     stored = data.raw().reshape(data.shape[0], -1)
     dropped = state["dropout"].random(stored.shape, np.float32) < column_of(prob)
     dst.put_raw(np.where(dropped, np.zeros((), stored.dtype), stored))
+
+
+def fill_engine(use: Use) -> engine:
+    """The engine that the call names; else GpSimd in PSUM, Vector and GpSimd in turn in SBUF.
+
+    The compiler gives fills of PSUM to GpSimd, although a call cannot ask for that: in published
+    profiles the Vector Engine goes on carrying sums out while GpSimd clears the next accumulator
+    (row pipeline-one-accumulator of utils/facts/data/nki_measurements.yaml).
+    """
+    named = asked(use, engine.vector, engine.gpsimd)
+    if named is not engine.unknown:
+        return named
+    return engine.gpsimd if use.dst.buffer is PSUM else engine.vector
+
+
+def not_gpsimd_in_psum_on_request(use: Use) -> None:
+    """A call cannot ask for GpSimd in PSUM; what `fill_engine` chooses itself is allowed."""
+    if use.args["engine"] is engine.gpsimd:
+        gpsimd_without_psum(use)
+
+
+def alternate(core: Core, args: dict[str, Any]) -> None:
+    """Fills of SBUF that name no engine go to Vector and GpSimd in turn."""
+    dst = args["dst"]
+    if args["engine"] is engine.unknown and getattr(dst, "buffer", None) is SBUF:
+        args["engine"] = (engine.vector, engine.gpsimd)[core.fills % 2]
+        core.fills += 1
+
+
+def representable(use: Use) -> None:
+    """The number fits the type: no fraction and no overflow in integers, no overflow in floats."""
+    value, dtype = use.value, use.dst.dtype
+    if isinstance(value, (bool, np.bool_)):
+        value = int(value)
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        raise use.refuse(
+            f"value is {value!r}, it takes a number.",
+            "the number is part of the instruction, fixed when the kernel is compiled.",
+            "copy a tile with nisa.tensor_copy, or pass a Python number.",
+        )
+    if dtype.kind == "packed" and value != 0:
+        raise use.refuse(
+            f"value is {value} for {dtype}; allowed: 0.",
+            "an element of a packed type is four numbers in one.",
+            "fill with 0, or write the packed numbers with nisa.quantize_mx.",
+        )
+    if dtype.kind == "int":
+        limits = np.iinfo(dtype.numpy)
+        if not math.isfinite(value) or value != int(value):
+            raise use.refuse(
+                f"value is {value} for {dtype}, which holds integers.",
+                "since NKI 0.3 a fill does not round.",
+                "pass an integer, or fill a float tile.",
+            )
+        if not limits.min <= value <= limits.max:
+            raise use.refuse(
+                f"value is {value} for {dtype}, which holds {limits.min} to {limits.max}.",
+                "a fill does not wrap around.",
+                "use a wider type, or a number in this range.",
+            )
+    elif dtype.kind == "float" and math.isfinite(value):
+        stored = narrow(np.array([value], np.float64), dtype, dtype.numpy).astype(np.float32)[0]
+        if not math.isfinite(stored):
+            use.doubt(
+                f"value is {value}, which {dtype} cannot hold; it becomes {stored}.",
+                "rounding to the nearest number of this type goes beyond its largest one.",
+                "fill with a number that the type holds.",
+            )
+
+
+@instruction(
+    engine=fill_engine,
+    cost=fill,
+    since="0.2",
+    dst=result(),
+    rules=(representable, not_gpsimd_in_psum_on_request),
+    resolve=alternate,
+)
+def memset(dst, value, engine=engine.unknown):
+    """Fill a tile with a number known at compile time."""
+    array = dst.array()
+    if dst.dtype.kind == "float":
+        array[...] = dst.storage.narrow(np.array([value], np.float64), dst.dtype)[0]
+    else:
+        array[...] = array.dtype.type(int(value))
+    dst.storage.written = True
+
+
+QUADRANT = 32
+KEEP = 255
+
+
+def shuffles(use: Use) -> None:
+    """The 32 entries of shuffle_mask name partitions of one quadrant, or 255 to keep a row."""
+    dst, src, mask = use.dst, use.src, use.shuffle_mask
+    if dst.dtype != src.dtype:
+        raise use.refuse(
+            f"src is {src.dtype}, dst is {dst.dtype}; both have one type.",
+            "a shuffle moves bits and converts nothing.",
+            f"allocate dst with dtype={src.dtype!r}, and convert with nisa.tensor_copy.",
+        )
+    if dst.elements != src.elements:
+        raise use.refuse(
+            f"src has {src.elements} elements in each partition, dst has {dst.elements}.",
+            "every partition moves as a whole.",
+            "slice both to the same free size.",
+        )
+    if not isinstance(mask, (list, tuple)) or len(mask) != QUADRANT:
+        found = f"{len(mask)} entries" if isinstance(mask, (list, tuple)) else repr(mask)
+        raise use.refuse(
+            f"shuffle_mask has {found}; it is a list of {QUADRANT}.",
+            "one entry names the source of each partition of a quadrant.",
+            "write [0] * 32 to spread one row, or 32 numbers from 0 to 31 (255 keeps a row).",
+        )
+    active = math.ceil(max(dst.shape[0], src.shape[0]) / QUADRANT) * QUADRANT
+    allowed = (0,) if active > 64 else (0, 64) if active == 64 else (0, 32, 64, 96)
+    for name in ("src", "dst"):
+        start = use.args[name].partition
+        if start not in allowed:
+            raise use.refuse(
+                f"{name} starts at partition {start} with {active} active partitions; such an "
+                f"access starts at {', '.join(map(str, allowed))}.",
+                "a shuffle works on whole quadrants of 32 partitions.",
+                "slice both sides at such a partition.",
+            )
+    for at, source in enumerate(mask):
+        if not isinstance(source, (int, np.integer)) or not (
+            0 <= source < QUADRANT or source == KEEP
+        ):
+            raise use.refuse(
+                f"shuffle_mask[{at}] is {source!r}; entries are 0 to {QUADRANT - 1}, or {KEEP}.",
+                "partitions are exchanged inside a quadrant only.",
+                "name a partition of the quadrant; 255 leaves the row of dst as it was.",
+            )
+    _sources_exist(use)
+
+
+def _sources_exist(use: Use) -> None:
+    there = use.src.shape[0]
+    for target, source in _moves(use.dst.shape[0], use.shuffle_mask):
+        if source >= there:
+            raise use.refuse(
+                f"shuffle_mask takes partition {source} of src for partition {target} of dst; src "
+                f"has {there}.",
+                f"the mask counts from the start of each quadrant of {QUADRANT} partitions.",
+                "pass a src with all partitions that the mask names, or call once for each "
+                "quadrant of dst.",
+            )
+
+
+def _moves(count: int, mask: Any) -> list[tuple[int, int]]:
+    """(partition of dst, partition of src) for all rows that move."""
+    return [
+        (at, at - at % QUADRANT + mask[at % QUADRANT])
+        for at in range(count)
+        if mask[at % QUADRANT] != KEEP
+    ]
+
+
+@instruction(
+    engine=engine.vector,
+    cost=per_element("src"),
+    since="0.2",
+    dst=update(),
+    src=tile(),
+    rules=(shuffles,),
+)
+def nc_stream_shuffle(dst, src, shuffle_mask):
+    """Move partitions inside each quadrant of 32: row i takes row shuffle_mask[i]; 255 keeps it.
+
+    [0] * 32 with a src of one row spreads this row over 32 partitions.
+    """
+    moves = _moves(dst.shape[0], shuffle_mask)
+    if not moves:
+        return
+    targets, sources = (list(each) for each in zip(*moves, strict=True))
+    kept = dst.raw().reshape(dst.shape[0], -1).copy()
+    kept[targets] = src.raw().reshape(src.shape[0], -1)[sources]
+    dst.put_raw(kept)
+
+
+engines = engine
+INTEGERS = frozenset(("int8", "int16", "int32", "uint8", "uint16", "uint32"))
+WORDS = frozenset(("int32", "uint32"))
+STREAM = "random bits"
+
+
+def _stream() -> np.random.Generator:
+    """The generator of the running core; the same numbers in every run."""
+    registers = running("nisa.rng").registers
+    if STREAM not in registers:
+        registers[STREAM] = np.random.default_rng(0)
+    return registers[STREAM]
+
+
+def gpsimd_from_gen3(use: Use) -> None:
+    """GpSimd draws numbers from Trainium2 on."""
+    if use.engine is engines.gpsimd:
+        needs_generation(3)(use)
+
+
+@instruction(
+    engine=asked_or(engine.vector, engine.gpsimd),
+    cost=per_element("dst"),
+    since="0.2",
+    dst=result(dtypes=INTEGERS),
+    rules=(gpsimd_without_psum, gpsimd_from_gen3),
+)
+def rng(dst, engine=engine.vector):
+    """Fill a tile with random bits."""
+    bits = _stream().integers(0, 2**32, dst.shape, np.uint32)
+    dst.put_raw(bits.astype(dst.dtype.numpy))
+
+
+@instruction(
+    engine=engine.vector,
+    cost=per_element("src_seeds"),
+    since="0.2",
+    src_seeds=tile(dtypes=WORDS),
+    rules=(one_element("src_seeds"),),
+)
+def set_rng_seed(src_seeds):
+    """Begin the random bits of this core anew from a (1, 1) tile."""
+    seed = int(src_seeds.raw().reshape(-1)[0]) % 2**32
+    running("nisa.set_rng_seed").registers[STREAM] = np.random.default_rng(seed)

@@ -6,9 +6,9 @@ The names are put together in `package/nki/language.py`.
 
 from typing import Any
 
+from utils.nki.simulator.enums import HBM
+from utils.nki.simulator.instructions import nisa
 from utils.nki.simulator.language import elementwise  # noqa: F401 (gives operators their functions)
-from utils.nki.simulator.language.calls import nisa
-from utils.nki.simulator.operands import HBM
 from utils.nki.simulator.tensor import Tensor
 
 
@@ -20,3 +20,6 @@ def assign(view: Tensor, value: Any) -> None:
         nisa.dma_copy(dst=view, src=value)
     else:
         nisa.tensor_copy(dst=view, src=value)
+
+
+Tensor.assign = staticmethod(assign)

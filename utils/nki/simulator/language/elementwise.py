@@ -9,8 +9,8 @@ from typing import Any
 
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.errors import doubt, refuse
+from utils.nki.simulator.instructions import nisa
 from utils.nki.simulator.language.allocation import tile_like
-from utils.nki.simulator.language.calls import nisa
 from utils.nki.simulator.language.transfer import copy, where
 from utils.nki.simulator.operators import FUNCTIONS, OPERATORS, Operator
 from utils.nki.simulator.surface import explained

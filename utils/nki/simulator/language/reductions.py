@@ -5,8 +5,8 @@ from typing import Any
 
 from utils.nki.simulator.enums import reduce_cmd
 from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.instructions import nisa
 from utils.nki.simulator.language.allocation import ndarray, tile_like
-from utils.nki.simulator.language.calls import nisa
 from utils.nki.simulator.language.transfer import broadcast_to, cast
 from utils.nki.simulator.operators import OPERATORS
 from utils.nki.simulator.tensor import Tensor

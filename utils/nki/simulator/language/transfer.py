@@ -3,11 +3,10 @@
 from typing import Any
 
 from utils.nki.simulator.dtypes import dtype_of
-from utils.nki.simulator.enums import MemoryRegion
+from utils.nki.simulator.enums import HBM, MemoryRegion
 from utils.nki.simulator.errors import doubt, refuse
+from utils.nki.simulator.instructions import nisa
 from utils.nki.simulator.language.allocation import ndarray, tile_like
-from utils.nki.simulator.language.calls import nisa
-from utils.nki.simulator.operands import HBM
 from utils.nki.simulator.operators import OPERATORS
 from utils.nki.simulator.program import running
 from utils.nki.simulator.tensor import Tensor

@@ -12,7 +12,6 @@ See: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/migration/index
 It sees names, not values: a tensor that reaches Python through a list or an attribute is not known.
 """
 
-from utils.nki.simulator.lint.rules import RULES, Finding, Rule
-from utils.nki.simulator.lint.source import lint, lint_source, warn
+from utils.nki.simulator.lint.source import RULES, Finding, Rule, lint, lint_source, warn
 
 __all__ = ["RULES", "Finding", "Rule", "lint", "lint_source", "warn"]

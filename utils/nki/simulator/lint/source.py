@@ -1,4 +1,7 @@
-"""From a kernel to the source of the functions that it consists of."""
+"""The rules of the lint, and from a kernel to the source of the functions that it consists of.
+
+The table of rules is in `utils/facts/data/nki_api.yaml`.
+"""
 
 import ast
 import inspect
@@ -7,13 +10,69 @@ import textwrap
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-from utils.nki.simulator.errors import learner_line
-from utils.nki.simulator.lint.rules import RULES, Finding
-from utils.nki.simulator.lint.scope import World, world_of
-from utils.nki.simulator.lint.statements import Reader
-from utils.nki.simulator.lint.syntax import SHOWN
+from utils.nki.simulator import surface
+from utils.nki.simulator.errors import learner_line, place
+from utils.nki.simulator.lint.reader import Reader
+from utils.nki.simulator.lint.scope import SHOWN, World, world_of
+
+CERTAINTIES = ("refused", "different", "deprecated", "doubtful")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Something that Python runs and the compiler may not compile.
+
+    `certainty`: "refused" a page says that it does not compile; "different" compiles and means
+    something else; "deprecated" compiles, but not for long; "doubtful" is Python that the language
+    guide does not list, or on which the pages and published kernels disagree. `page` is an address.
+    """
+
+    id: str
+    certainty: str
+    says: str
+    fix: str
+    page: str
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        key: Rule(id=key, **{**entry, "page": surface.BASE + entry["page"]})
+        for key, entry in surface.section("lint").items()
+    }
+)
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One place of a kernel's source. `line` counts from 1, `column` from 1."""
+
+    path: str
+    line: int
+    column: int
+    rule: str
+    text: str
+    fix: str
+
+    @property
+    def about(self) -> Rule:
+        return RULES[self.rule]
+
+    def __str__(self) -> str:
+        about = {
+            "refused": "does not compile",
+            "different": "compiles to something else",
+            "deprecated": "will not compile for long",
+            "doubtful": "may not compile",
+        }[self.about.certainty]
+        return (
+            f"{place(self.path, self.line)}: {about}: {self.text}.\nFix: {self.fix}.\n"
+            f"See: {self.about.page}"
+        )
+
 
 SPACES = ("nki", "nki.language", "nki.isa", "nki.collectives", "numpy", "math")
 

@@ -11,8 +11,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from utils.nki.simulator.capacity import usable_bytes
 from utils.nki.simulator.enums import ON_CHIP, MemoryRegion
-from utils.nki.simulator.memory import Storage, usable_bytes
+from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.target import Target
 
 Users = list[int]

@@ -11,10 +11,11 @@ from utils.nki.simulator.enums import (
     reduce_cmd,
 )
 from utils.nki.simulator.errors import NkiValidationError
-from utils.nki.simulator.language.calls import nisa as _instructions
+from utils.nki.simulator.instructions import nisa as _instructions
+from utils.nki.simulator.instructions.control import register_alloc
 from utils.nki.simulator.language.limits import get_nc_sub_version, get_nc_version
 from utils.nki.simulator.program import Instruction as NkiInstruction
-from utils.nki.simulator.registers import VirtualRegister, register_alloc
+from utils.nki.simulator.registers import VirtualRegister
 
 globals().update(vars(_instructions))
 

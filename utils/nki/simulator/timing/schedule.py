@@ -5,11 +5,16 @@ the first of a queue may go; a list schedule takes the one that is ready earlies
 ones of the queue (`window`), as a compiler that reorders independent instructions does.
 """
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from utils.nki.simulator.enums import engine
-from utils.nki.simulator.timing.constants import Constants
-from utils.nki.simulator.timing.graph import Graph
+from utils.nki.simulator.program import Program
+from utils.nki.simulator.timing.constants import Constants, constants
+from utils.nki.simulator.timing.graph import Graph, build
 from utils.nki.simulator.timing.machine import MEETING, Machine, Times
 from utils.nki.simulator.timing.work import QUEUES
 
@@ -137,3 +142,61 @@ class Run:
                 times.cause[each], times.why[each] = late, MEETING
             self._release(where, each)
             self._plan(where)
+
+
+SCHEDULES = ("list", "as written")
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """When each instruction runs. Nodes are numbered in program order, core after core.
+
+    kind: one of `SCHEDULES`. rotation: whether tiles took fresh places while there were any.
+    """
+
+    program: Program
+    graph: Graph
+    constants: Constants
+    times: Times
+    kind: str
+    rotation: bool
+
+    @property
+    def nanoseconds(self) -> float:
+        """From the start to the last result."""
+        return max(self.times.end, default=0.0)
+
+
+def schedule(
+    program: Program,
+    kind: str = "list",
+    *,
+    rotation: bool = True,
+    warm_up: bool | None = None,
+) -> Schedule:
+    """Schedules a program.
+
+    kind: "list" takes the earliest instruction that is ready, as a compiler that reorders would;
+    "as written" keeps every engine in program order. rotation: tiles take fresh places while there
+    are any. warm_up: the Tensor Engine begins at half rate; None: where the chip does.
+    """
+    if kind not in SCHEDULES:
+        raise ValueError(f"schedule is {kind!r}; there are {', '.join(map(repr, SCHEDULES))}")
+    of = constants(program.target.name)
+    window = of.window if kind == "list" else 1
+    with without_collecting():
+        graph = build(program, of, rotation)
+        times = Run(graph, of, window, warm_up is None or warm_up).run()
+    return Schedule(program, graph, of, times, kind, rotation)
+
+
+@contextmanager
+def without_collecting() -> Iterator[None]:
+    """No search for cycles meanwhile: it would go through all instructions again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -1,4 +1,4 @@
-"""How fast the simulator is: `python -m utils.nki.simulator.bench` prints two figures, as ratios.
+"""How fast the simulator is: `python -m utils.nki.bench` prints two figures, as ratios.
 
     values   a BF16 matmul of 2048 x 2048 x 2048 in the simulator, over the same products of tiles
              in NumPy (float32): the goal is 3 at most

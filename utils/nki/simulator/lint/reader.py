@@ -1,0 +1,358 @@
+"""One pass over a function, statement by statement, with what its names mean at each."""
+
+import ast
+from collections.abc import Callable, Iterable
+
+from utils.nki.simulator.lint.scope import (
+    LOOP_VARIABLE,
+    ON_DEVICE,
+    REGISTER,
+    TENSOR,
+    Scope,
+    World,
+    conditions,
+    index_values,
+    is_none,
+    loop_bodies,
+    names_bound,
+    own,
+    parameter_kinds,
+    piece,
+)
+
+Report = Callable[[str, ast.AST, str], None]
+"""Called with a rule, the place and the piece of source."""
+
+CHOICES = frozenset(("engine", "dge_mode", "oob_mode", "reduce_cmd", "perf_mode", "dma_engine"))
+CREATION = frozenset(
+    f"nki.language.{name}" for name in "ndarray zeros ones full zeros_like empty_like rand".split()
+)
+LOOPS = frozenset(f"nki.language.{name}" for name in ("dynamic_range", "fori_loop", "while_loop"))
+BY_VALUE = frozenset("int float bool abs sum min max round sorted divmod complex hash".split())
+BY_VALUE_METHODS = frozenset(
+    "item tolist numpy cpu sum mean max min any all astype dot transpose flatten T".split()
+)
+CHANGING = frozenset("append extend insert remove pop clear update setdefault add".split())
+GOOD_BASES = frozenset(("NKIObject", "Enum", "IntEnum", "StrEnum"))
+
+
+class Expressions(ast.NodeVisitor):
+    """Reports what it finds in the expressions of one function.
+
+    local: names bound in this function or in one around it; parameters: those of its signature.
+    unordered: how many blocks of nl.no_reorder() are open.
+    """
+
+    def __init__(self, world: World, report: Report) -> None:
+        self.world = world
+        self.report = report
+        self.scope = Scope(world)
+        self.local: set[str] = set()
+        self.parameters: set[str] = set()
+        self.unordered = 0
+
+    def decided(self, test: ast.expr) -> None:
+        """A condition of Python; what it looks at must be known at compile time."""
+        for each, compared in conditions(test):
+            # `if bias:` asks of an optional parameter whether it was given.
+            given = isinstance(each, ast.Name) and each.id in self.parameters
+            if self.scope.kind(each) and (compared or not given):
+                self.report("run-time-value", each, piece(each))
+        self.visit(test)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        operands = [node.left, *node.comparators]
+        for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
+            if isinstance(operator, (ast.Is, ast.IsNot)):
+                none = any(is_none(each) for each in (left, right))
+                self.report("identity-none" if none else "identity", node, piece(node))
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        if {self.scope.kind(node.left), self.scope.kind(node.right)} & {LOOP_VARIABLE}:
+            self.report("loop-variable", node, piece(node))
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        for each in index_values(node.slice):
+            kind = self.scope.kind(each)
+            if kind in ON_DEVICE or (kind == TENSOR and self.scope.kind(node.value) == TENSOR):
+                self.report("run-time-index", node, piece(node))
+                break
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        name = self.world.called(node)
+        self.arguments(node, name)
+        if name in LOOPS and self.unordered:
+            self.report("loop-in-no-reorder", node, name.rpartition(".")[2])
+        if name == "nki.language.dynamic_range":
+            self.report("dynamic-range", node, piece(node))
+        elif name in ("set", "frozenset"):
+            self.report("set", node, piece(node))
+        elif name == "print":
+            self.printed(node)
+        elif name == "range" and self.run_time(node.args):
+            self.report("run-time-value", node, piece(node))
+        elif (name in BY_VALUE or name.startswith(("numpy.", "math."))) and self.run_time(
+            node.args
+        ):
+            self.report("host-function", node, piece(node))
+        elif name in self.world.classes and not GOOD_BASES & set(self.world.classes[name]):
+            self.report("class-base", node, name)
+        elif isinstance(node.func, ast.Attribute):
+            self.method(node, node.func)
+        self.generic_visit(node)
+
+    def run_time(self, nodes: Iterable[ast.expr]) -> bool:
+        return any(self.scope.kind(each) for each in nodes)
+
+    def arguments(self, node: ast.Call, name: str) -> None:
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                self.report("star-arguments", each, piece(each))
+        for keyword in node.keywords:
+            value = keyword.value
+            plain = type(value.value) if isinstance(value, ast.Constant) else None
+            if keyword.arg is None:
+                self.report("star-arguments", value, f"**{piece(value)}")
+            elif keyword.arg in CHOICES and name.startswith("nki.isa.") and plain is int:
+                self.report("choice-number", value, f"{keyword.arg}={piece(value)}")
+            elif keyword.arg == "buffer" and name in CREATION and plain is str:
+                self.report("memory-name", value, f"buffer={piece(value)}")
+
+    def method(self, node: ast.Call, function: ast.Attribute) -> None:
+        owner = self.scope.kind(function.value)
+        if owner == TENSOR and function.attr in BY_VALUE_METHODS:
+            self.report("host-function", node, piece(node))
+        elif (
+            function.attr in CHANGING
+            and isinstance(function.value, ast.Name)
+            and function.value.id not in self.local
+            and not self.world.origin(function.value)
+        ):
+            self.report("outer-state", node, piece(node))
+
+    def printed(self, node: ast.Call) -> None:
+        values = list(node.args)
+        for each in node.args:
+            if isinstance(each, ast.JoinedStr):
+                values += [v.value for v in each.values if isinstance(v, ast.FormattedValue)]
+        if self.run_time(values):
+            self.report("print-value", node, piece(node))
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        for key in node.keys:
+            if key is None:
+                self.report("star-arguments", node, piece(node))
+            elif isinstance(key, ast.Tuple) or (
+                isinstance(key, ast.Constant) and not isinstance(key.value, str)
+            ):
+                self.report("dictionary-key", key, piece(key))
+        self.generic_visit(node)
+
+    def visit_Set(self, node: ast.Set | ast.SetComp) -> None:
+        self.report("set", node, piece(node))
+        self.generic_visit(node)
+
+    visit_SetComp = visit_Set
+
+    def comprehension_of(self, node: ast.AST) -> None:
+        if any(self.instructs(each) for each in ast.walk(node)):
+            self.report("comprehension", node, piece(node))
+        else:
+            self.generic_visit(node)
+
+    def instructs(self, node: ast.AST) -> bool:
+        """Whether a call issues instructions; making a tensor without content does not."""
+        name = self.world.called(node)
+        if name.startswith("nki.isa.") and name != "nki.isa.get_nc_version":
+            return True
+        return name != "nki.language.ndarray" and self.scope.kind(node) == TENSOR
+
+    visit_ListComp = visit_DictComp = visit_GeneratorExp = comprehension_of
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self.report("lambda", node, piece(node))
+
+    def visit_Yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> None:
+        self.report("generator", node, piece(node))
+
+    visit_YieldFrom = visit_Await = visit_Yield
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self.visit(node.value)
+        self.scope.bind(node.target, self.scope.kind(node.value))
+
+
+ITERATIONS = frozenset(("enumerate", "zip", "map", "filter", "reversed"))
+
+
+class Reader(Expressions):
+    """Reports what it finds in one function; functions defined inside are read with it.
+
+    entry: whether this is the kernel itself, so that its signature is the kernel's.
+    bodies: functions that are the body of a device loop, with the kind of loop.
+    """
+
+    def __init__(self, world: World, report: Report, entry: bool) -> None:
+        super().__init__(world, report)
+        self.entry = entry
+        self.bodies: dict[str, str] = {}
+
+    def read(self, function: ast.FunctionDef) -> None:
+        self.signature(function)
+        self.scope.kinds |= parameter_kinds(function)
+        self.parameters = {each.arg for each in function.args.args}
+        self.local |= set(names_bound(function))
+        self.bodies |= loop_bodies(function, self.world)
+        for statement in function.body:
+            self.visit(statement)
+
+    def signature(self, function: ast.FunctionDef) -> None:
+        arguments = function.args
+        for each in arguments.kwonlyargs[:1]:
+            if not arguments.vararg:
+                self.report("keyword-only", each, each.arg)
+        for each in (arguments.vararg, arguments.kwarg):
+            if each is not None:
+                stars = "*" if each is arguments.vararg else "**"
+                self.report("star-arguments", each, stars + each.arg)
+        for default in filter(None, (*arguments.defaults, *arguments.kw_defaults)):
+            made = self.world.called(default)
+            if isinstance(default, (ast.List, ast.ListComp)) or made == "list":
+                rule = "list-argument" if self.entry else "mutable-default"
+                self.report(rule, default, piece(default))
+            elif isinstance(default, (ast.Dict, ast.Set)) or made in ("dict", "set"):
+                self.report("mutable-default", default, piece(default))
+        for decorator in function.decorator_list:
+            if self.world.called(decorator) == "nki.jit":
+                for keyword in decorator.keywords:
+                    if keyword.arg in ("mode", "platform_target"):
+                        self.report("jit-option", decorator, f"{keyword.arg}=")
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        inner = Reader(self.world, self.report, entry=False)
+        inner.scope.kinds = dict(self.scope.kinds)
+        inner.local |= self.local
+        for each in node.args.args:
+            inner.scope.bind(ast.Name(each.arg), "")
+        role = self.bodies.get(node.name, "")
+        if role and node.args.args:
+            kind = LOOP_VARIABLE if role == "fori_loop" else REGISTER
+            inner.scope.kinds[node.args.args[0].arg] = kind
+        if role == "fori_loop" and any(
+            isinstance(each, ast.Return) and each.value is not None for each in own(node)
+        ):
+            self.report("loop-body", node, node.name)
+        inner.read(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self.report("generator", node, f"async def {node.name}")
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.report("inner-class", node, node.name)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.visit(node.value)
+        for target in node.targets:
+            self.stored(target, node)
+            self.scope.assign(target, node.value)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+            self.stored(node.target, node)
+            self.scope.assign(node.target, node.value)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if self.scope.kind(node.target) in ON_DEVICE:
+            self.report("loop-variable", node, piece(node))
+        self.generic_visit(node)
+        self.stored(node.target, node)
+
+    def stored(self, target: ast.expr, statement: ast.AST) -> None:
+        """An element written to something that this function has not made."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            for each in target.elts:
+                self.stored(each, statement)
+        elif isinstance(target, ast.Subscript):
+            self.visit(target)
+            base = target.value
+            if isinstance(base, ast.Name) and base.id not in self.local:
+                self.report("outer-state", statement, piece(target))
+
+    def visit_For(self, node: ast.For) -> None:
+        made = self.world.called(node.iter)
+        if made in ITERATIONS:
+            self.report("iteration", node.iter, piece(node.iter))
+        if self.scope.kind(node.iter) == TENSOR:
+            self.report("run-time-value", node.iter, f"for ... in {piece(node.iter)}")
+        self.visit(node.iter)
+        self.scope.bind(node.target, LOOP_VARIABLE if made == "nki.language.dynamic_range" else "")
+        for statement in (*node.body, *node.orelse):
+            self.visit(statement)
+
+    def visit_While(self, node: ast.While) -> None:
+        if isinstance(node.test, ast.Name) and self.scope.kind(node.test) == REGISTER:
+            self.report("register-while", node, node.test.id)
+        else:
+            self.decided(node.test)
+        for statement in (*node.body, *node.orelse):
+            self.visit(statement)
+
+    def visit_If(self, node: ast.If) -> None:
+        self.decided(node.test)
+        for statement in (*node.body, *node.orelse):
+            self.visit(statement)
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        self.decided(node.test)
+        self.visit(node.body)
+        self.visit(node.orelse)
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        self.decided(node.test)
+
+    def visit_With(self, node: ast.With) -> None:
+        ordered = 0
+        for item in node.items:
+            name = self.world.called(item.context_expr)
+            if name == "nki.language.no_reorder" or name.endswith("no_reorder"):
+                ordered = 1
+            else:
+                self.report("with-block", node, piece(item.context_expr))
+        self.unordered += ordered
+        for statement in node.body:
+            self.visit(statement)
+        self.unordered -= ordered
+
+    def statement(self, node: ast.AST) -> None:
+        words = {
+            ast.Delete: "del",
+            ast.Match: "match",
+            ast.AsyncFor: "async for",
+            ast.AsyncWith: "async with",
+        }
+        self.report("statement", node, words[type(node)])
+        self.generic_visit(node)
+
+    visit_Delete = visit_Match = visit_AsyncFor = visit_AsyncWith = statement
+
+    def visit_Try(self, node: ast.Try) -> None:
+        self.report("exception", node, "try")
+        self.generic_visit(node)
+
+    visit_TryStar = visit_Try
+
+    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
+        word = "global" if isinstance(node, ast.Global) else "nonlocal"
+        self.report("outer-state", node, f"{word} {', '.join(node.names)}")
+
+    visit_Nonlocal = visit_Global
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        old = "neuronxcc" in ast.unparse(node)
+        self.report("old-import" if old else "inner-import", node, piece(node))
+
+    visit_ImportFrom = visit_Import
