@@ -11,12 +11,12 @@ nki ...
 >>> nl.tile_size.pmax
 128
 
-Modules lie in layers; each imports from those below it only (import-linter holds it so):
+One call of a kernel leaves a program behind; `profile` shows what it would take on a chip. Modules
+lie in layers, and each imports only from those below it; import-linter holds it so:
 
     profile listing replay traffic   what a program shows: times, text, numbers again, movement
     timing                           a schedule of the recorded instructions on the engines
-One call of a kernel leaves a program behind; `profile` shows what it would take on a chip. Modules
-lie in layers, and each imports only from those below it; import-linter holds it so:
+    launch                           one call of a kernel: arrays in, its Python, arrays out
     lint cores sentinels plain       parts of a call: what may not compile, two cores, doubts, data
     language                         `nl`: allocation, loops, conveniences made of instructions
     instructions                     the rows of the table: rules, costs and meaning in NumPy
