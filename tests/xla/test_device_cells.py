@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from utils.facts import fact
-from utils.xla import device_cells, env, fresh
+from utils.xla import defaults, device_cells, fresh
 from utils.xla.device_cells import Place, on_device, place
 
-NOTEBOOKS = env.ROOT / "notebooks"
+NOTEBOOKS = defaults.ROOT / "notebooks"
 
 
 def cell(device):
@@ -77,8 +77,8 @@ def other_python(path: Path, prelude: str = "") -> Path:
 
 
 STUB = (
-    f"import sys; sys.path.insert(0, {str(env.ROOT)!r})\n"
-    "from utils import neuron_stub; stub = neuron_stub.installed(); stub.__enter__()\n"
+    f"import sys; sys.path.insert(0, {str(defaults.ROOT)!r})\n"
+    "from utils.xla import neuron_stub; stub = neuron_stub.installed(); stub.__enter__()\n"
 )
 
 
@@ -141,7 +141,7 @@ def test_an_error_on_the_device_is_shown_and_stops_nothing(with_device, monkeypa
 
 
 def test_a_kernel_that_has_the_device_runs_it_itself(with_device, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(env, "neuron_through", lambda: "xla")
+    monkeypatch.setattr(defaults, "neuron_through", lambda: "xla")
     assert place(with_device) == Place()
     on_device("the sum")(cell)  # on XLA's CPU, which stands in for the device
     assert capsys.readouterr().out.splitlines() == [
@@ -263,7 +263,7 @@ def compiles_between_waits(source: str, folder: str) -> list[int]:
         counts.append((metrics.metric_data("CompileTime") or (0,))[0])
 
     devices.Device.wait = waiting
-    device_cells.DEVICE_FILE, env.neuron_through = Path("/dev/null"), lambda: "xla"
+    device_cells.DEVICE_FILE, defaults.neuron_through = Path("/dev/null"), lambda: "xla"
     run_cell(source, Path(folder))
     return [after - before for before, after in zip(counts, counts[1:], strict=False)]
 
@@ -284,7 +284,7 @@ def test_the_simulator_is_not_taken_for_a_chip(tmp_path, monkeypatch, capsys) ->
     from utils.nki import simulator
 
     monkeypatch.setattr(device_cells, "place", Place)
-    monkeypatch.setattr(env, "neuron_through", lambda: "xla")
+    monkeypatch.setattr(defaults, "neuron_through", lambda: "xla")
     monkeypatch.syspath_prepend(str(simulator.PACKAGE))
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn2")
     monkeypatch.chdir(NOTEBOOKS)

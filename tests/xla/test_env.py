@@ -1,10 +1,12 @@
 """The first cell: defaults, and a report that says what to do."""
 
+import importlib.metadata
+import pathlib
 import tomllib
 
 import pytest
 
-from utils.xla import env, fresh
+from utils.xla import defaults, env, fresh
 
 
 def test_the_pair_is_the_one_of_pyproject():
@@ -60,14 +62,20 @@ def test_devices_are_started_once_and_another_number_asks_for_a_restart():
 def versions(monkeypatch, **installed):
     """Pretend that these packages are installed, and no others."""
     known = {name.replace("_", "-"): version for name, version in installed.items()}
-    monkeypatch.setattr(env, "_version", lambda name: known.get(name, ""))
+
+    def version(name):
+        if name not in known:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return known[name]
+
+    monkeypatch.setattr("importlib.metadata.version", version)
     specs = {name for name in installed if name != "torch"}
     monkeypatch.setattr(env.importlib.util, "find_spec", lambda name: name in specs or None)
 
 
 def test_a_kernel_with_torchneuron_is_told_which_kernel_to_choose(monkeypatch, capsys):
     versions(monkeypatch, torch="2.14.0", torch_neuronx="2.14.3.0.1234")
-    assert env.neuron_through() == "native"
+    assert defaults.neuron_through() == "native"
     with pytest.raises(env.NotReady):
         env.report()
     first = capsys.readouterr().out.splitlines()[0]
@@ -78,7 +86,7 @@ def test_a_kernel_with_torchneuron_is_told_which_kernel_to_choose(monkeypatch, c
 
 def test_the_environment_of_aws_with_pytorch_xla_is_accepted(monkeypatch):
     versions(monkeypatch, torch="2.9.0", torch_xla="2.9.0", torch_neuronx="2.9.0.2.15.32035")
-    assert env.neuron_through() == "xla"
+    assert defaults.neuron_through() == "xla"
     assert env._package("torch").ok and env._package("torch-xla").ok
     versions(monkeypatch, torch="2.8.0", torch_xla="2.8.1", torch_neuronx="2.8.0.1")
     assert not env._package("torch").ok
@@ -94,8 +102,8 @@ def test_the_environment_of_aws_with_pytorch_xla_is_accepted(monkeypatch):
 )
 def test_torch_xla_takes_a_neuron_device_only_where_it_can(monkeypatch, installed, device):
     versions(monkeypatch, **installed)
-    monkeypatch.setattr(env.Path, "exists", lambda self: True)
-    monkeypatch.setattr(env.ctypes, "CDLL", lambda *_, **__: None)
+    monkeypatch.setattr(pathlib.Path, "exists", lambda self: True)
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: None)
     monkeypatch.delenv("PJRT_DEVICE")
     env.set_defaults()
     assert env.os.environ["PJRT_DEVICE"] == device

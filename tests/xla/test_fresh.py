@@ -38,7 +38,7 @@ def test_a_function_of_a_notebook_takes_what_it_refers_to_along() -> None:
 
 
 def test_a_server_can_be_started_early_and_more_than_once() -> None:
-    begun = "from multiprocessing import forkserver as f; from utils import fresh\n"
+    begun = "from multiprocessing import forkserver as f; from utils.xla import fresh\n"
     code = begun + (
         "fresh.start(); first = f._forkserver._forkserver_pid; fresh.start()\n"
         "assert first and f._forkserver._forkserver_pid == first\n"
@@ -112,7 +112,7 @@ def test_a_process_that_does_not_end_is_killed() -> None:
 
 def test_from_the_folder_of_a_notebook_too_torch_xla_is_imported_before_the_fork() -> None:
     asked = (
-        "import sys; sys.path[:0] = ['..']; from utils import fresh;"
+        "import sys; sys.path[:0] = ['..']; from utils.xla import fresh;"
         " print(fresh.run(lambda: 'torch_xla' in __import__('sys').modules))"
     )
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}

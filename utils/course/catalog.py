@@ -49,10 +49,12 @@ class Lab(Lesson):
 
     @property
     def name(self) -> str:
+        """Such as "lab03"."""
         return f"lab{self.number}"
 
     @property
     def points(self) -> float:
+        """Of all its exercises."""
         return sum(exercise.points for exercise in self.exercises)
 
 
@@ -77,6 +79,7 @@ def text(cell: dict[str, Any]) -> str:
 
 
 def tags(cell: dict[str, Any]) -> list[str]:
+    """The tags of a cell, such as "solution-only"."""
     return list(cell.get("metadata", {}).get("tags", []))
 
 

@@ -36,10 +36,12 @@ class Wanted:
 
     @property
     def id(self) -> str:
+        """Such as "lab08.ex1"."""
         return f"{self.lab}.{self.exercise}"
 
     @property
     def cell(self) -> str:
+        """The id of its answer cell."""
         return f"{self.exercise}-code"
 
     @property

@@ -1,6 +1,7 @@
 """Instruments for PyTorch/XLA: what is recorded, compiled, executed, moved, and when.
 
-- `env`, `devices`, `device_cells`: which machine this is, and code that runs on every backend
+- `defaults`, `env`, `devices`, `device_cells`: what torch_xla needs, which machine this is, and
+  code that runs on every backend
 - `meter`, `graph`, `hlo`, `doctor`: counts, graphs, their FLOP and bytes, why a graph is new
 - `parity`, `fresh`, `children`: values within derived tolerances; code in a process of its own
 - `spmd`, `buckets`, `manifest`: sharded programs, padding, checked folders of compiled graphs

@@ -69,6 +69,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, text: str) -> "Vocabulary":
+        """The vocabulary of all characters of a text."""
         return cls("".join(sorted(set(text))))
 
     def __len__(self) -> int:

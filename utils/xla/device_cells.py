@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from utils.xla import children, env
+from utils.xla import children, defaults, devices
 
 if TYPE_CHECKING:
     from utils.facts import Fact
-    from utils.xla.devices import Device
 
 DEVICE_FILE = Path("/dev/neuron0")  # what the driver makes for the first device
 IMAGES = (  # where AWS's images keep TorchNeuron, and before it PyTorch/XLA
@@ -62,7 +61,7 @@ def place(images: Path = Path("/opt")) -> Place | None:
     """
     if not DEVICE_FILE.exists():
         return None
-    if env.neuron_through():
+    if defaults.neuron_through():
         return Place()
     named = os.environ.get(VARIABLE)
     found = _python_of(named) if named else _newest(images)
@@ -93,7 +92,7 @@ def _newest(images: Path) -> Path | None:
 
 def kind() -> str:
     """The kind of device, for `utils.xla.devices`, by which this Python reaches a Neuron device."""
-    return "xla" if env.neuron_through() == "xla" else "neuron"
+    return "xla" if defaults.neuron_through() == "xla" else "neuron"
 
 
 def on_device(
@@ -138,9 +137,7 @@ def _lines(function: Callable[..., Any], would: str, quoted: str) -> list[str]:
     return [f"measured on a Neuron device, as {through!r}: {would}", *_shown(result), *beside]
 
 
-def _here(function: "Callable[[Device], Any]") -> tuple[str, Any]:
-    from utils.xla import devices
-
+def _here(function: Callable[[devices.Device], Any]) -> tuple[str, Any]:
     return kind(), function(devices.get(kind()))
 
 
@@ -152,9 +149,9 @@ def _apart(function: Callable[..., Any], python: Path) -> tuple[str, Any]:
     """
     program = "\n".join(
         [
-            f"import sys; sys.path[:0] = [{str(env.ROOT)!r}]",
+            f"import sys; sys.path[:0] = [{str(defaults.ROOT)!r}]",
             source(function),
-            f"from utils import device_cells; device_cells.tell({function.__name__})",
+            f"from utils.xla import device_cells; device_cells.tell({function.__name__})",
         ]
     )
     try:
@@ -172,7 +169,7 @@ def _apart(function: Callable[..., Any], python: Path) -> tuple[str, Any]:
     return answer["through"], answer["result"]
 
 
-def tell(function: "Callable[[Device], Any]") -> None:
+def tell(function: Callable[[devices.Device], Any]) -> None:
     """In the other Python: run the function and print its result, or its error, behind a mark,
     because the compiler and the runtime print, too.
     """
@@ -205,7 +202,9 @@ def _short(text: str) -> str:
 def source(function: Callable[..., Any]) -> str:
     """The function's source without its decorators."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    tree.body[0].decorator_list = []
+    definition = tree.body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    definition.decorator_list = []
     return ast.unparse(tree)
 
 

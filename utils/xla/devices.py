@@ -17,8 +17,11 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from utils.xla.defaults import set_defaults
+
 if TYPE_CHECKING:
     import torch
+    from torch.nn import Module
 
 KINDS = ("cpu", "xla", "cuda", "neuron")
 
@@ -42,7 +45,7 @@ class Device:
 
         return torch.device(self.kind)
 
-    def compiled(self, model: "torch.nn.Module") -> "torch.nn.Module":
+    def compiled(self, model: "Module") -> "Module":
         """The model, compiled as a whole where an eager device would else run it one operator at a
         time. On xla the step marker compiles, and on the CPU there is nothing to gain here: both
         get the model itself.
@@ -84,9 +87,7 @@ class Device:
 
 def _torch_xla() -> ModuleType:
     """torch_xla, with its defaults chosen before its first import."""
-    from utils.xla import env
-
-    env.set_defaults()
+    set_defaults()
     import torch_xla
 
     return torch_xla

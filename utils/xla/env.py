@@ -5,20 +5,18 @@ installed.
 module does nothing.
 """
 
-import ctypes
-import importlib.metadata
 import importlib.util
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from utils.xla.defaults import ROOT, installed_version, neuron_through, set_defaults
 
-# torch-xla does not pin torch, and any other pair fails at import; pyproject.toml pins the same
-# two.
+__all__ = ["PAIR", "ROOT", "Component", "NotReady", "check", "report", "set_defaults"]
+
+# torch-xla does not pin torch, and any other pair fails at import. A test holds these to
+# pyproject.toml, which a notebook that was copied elsewhere does not have.
 PAIR = {"torch": "2.9.1", "torch-xla": "2.9.0"}
-LAST_ON_XLA = (2, 9)  # torch-neuronx up to this version is built on PyTorch/XLA, later is native
 
 
 @dataclass(frozen=True)
@@ -60,51 +58,6 @@ def report(devices: int | None = None) -> None:
         raise NotReady("mend the lines marked [FAIL], restart the kernel, and run this cell again")
 
 
-def set_defaults() -> None:
-    """Choose the device of torch_xla and what its import needs. Must run before the first use of
-    the device.
-
-    A value that is set already is kept, so that the same notebook runs on a Trainium instance.
-    """
-    neuron = Path("/dev/neuron0").exists() and neuron_through() == "xla"
-    os.environ.setdefault("PJRT_DEVICE", "NEURON" if neuron else "CPU")
-    # The C++ side logs to stderr at level INFO what a learner cannot act on; warnings and errors
-    # stay.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-    _preload_libpython()
-
-
-def neuron_through() -> str:
-    """How this Python reaches a Neuron device: "xla", "native" (TorchNeuron), or "" for not at all.
-
-    Both come in a package called torch-neuronx; its version tells them apart.
-    """
-    found = _version("torch-neuronx")
-    if not found:
-        return ""
-    return "xla" if tuple(map(int, found.split(".")[:2])) <= LAST_ON_XLA else "native"
-
-
-def _version(package: str) -> str:
-    """The installed version, without what follows a plus sign; "" if it is not installed."""
-    try:
-        return importlib.metadata.version(package).partition("+")[0]
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
-def _preload_libpython() -> None:
-    """Load the libpython that torch_xla asks the dynamic linker for, if it lies in this Python's
-    own folder.
-
-    conda's Python carries it where the linker does not look (pytorch/xla issue 6372); once it is
-    loaded under its name, the linker is content.
-    """
-    library = Path(sys.base_prefix, "lib", f"libpython3.{sys.version_info.minor}.so.1.0")
-    if library.exists():
-        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-
-
 def check(devices: int | None = None) -> list[Component]:
     """The state of every component, in the order in which they depend on each other."""
     if neuron_through() == "native" and not importlib.util.find_spec("torch_xla"):
@@ -114,7 +67,9 @@ def check(devices: int | None = None) -> list[Component]:
 
 def _torchneuron() -> Component:
     """A kernel with TorchNeuron is sound, and cannot run the notebooks: say which one can."""
-    versions = f"torch {_version('torch')} and torch-neuronx {_version('torch-neuronx')}"
+    versions = (
+        f"torch {installed_version('torch')} and torch-neuronx {installed_version('torch-neuronx')}"
+    )
     return Component(
         "TorchNeuron",
         False,
@@ -139,7 +94,7 @@ _ADVICE = (
 
 
 def _package(name: str) -> Component:
-    found, needed = _version(name), PAIR[name]
+    found, needed = installed_version(name), PAIR[name]
     if not found:
         return Component(name, False, f"not installed in {sys.executable}: {_ADVICE}")
     # AWS's last environment on PyTorch/XLA pairs torch and torch-xla itself, as torch 2.9.0.
@@ -158,6 +113,7 @@ _DEVICES = {
 
 def _device(devices: int | None) -> Component:
     try:
+        # Late, because the report has to work where a package is missing or does not load.
         import torch_xla
 
         if devices is not None:

@@ -115,6 +115,7 @@ class Meter:
 
     @property
     def reading(self) -> Reading:
+        """The counts of the block. Raises RuntimeError before its end."""
         if self._reading is None:
             raise RuntimeError(
                 "nothing is counted: read the meter after its with-block has ended; a block that"
@@ -183,7 +184,7 @@ class _Snapshot:
             if name.startswith("aten::") and name != "aten::_local_scalar_dense"
         )
         # torch_xla keeps the latest samples of a metric only.
-        recent = (self.metrics.get("TensorsGraphSize") or (0, 0, []))[2]
+        recent: list[tuple[float, float]] = (self.metrics.get("TensorsGraphSize") or (0, 0, []))[2]
         first = max(0, len(recent) - sampled("TensorsGraphSize"))
         seconds = [
             (snapshot.metrics.get("CompileTime") or (0, 0))[1] / 1e9 for snapshot in (before, self)

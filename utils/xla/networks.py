@@ -49,6 +49,7 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x: Tensor) -> Tensor:
+        """float32 [batch, length, width] to the same shape."""
         batch, length, width = x.shape
         parts = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, width // self.heads)
         q, k, v = parts.permute(2, 0, 3, 1, 4)
@@ -76,6 +77,7 @@ class TinyGPT(nn.Module):
         self.register_buffer("places", torch.arange(context), persistent=False)
 
     def forward(self, ids: Tensor) -> Tensor:
+        """int64 [batch, length] to logits [batch, length, vocabulary]."""
         x = self.tokens(ids) + self.positions(self.places[: ids.shape[1]])
         return self.head(self.norm(self.blocks(x)))
 

@@ -63,7 +63,7 @@ def installed() -> Iterator[Calls]:
     calls = Calls()
     torch.utils.rename_privateuse1_backend("neuron")
     module = types.ModuleType("torch.neuron")
-    module.is_available, module.device_count = lambda: True, lambda: 1
+    vars(module).update(is_available=lambda: True, device_count=lambda: 1)
     torch._register_device_module("neuron", module)
 
     def is_neuron(value: Any) -> bool:

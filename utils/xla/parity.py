@@ -39,6 +39,7 @@ class Compared:
 
     @property
     def within(self) -> bool:
+        """Whether XLA's error is within the tolerance."""
         return self.xla <= self.tolerance  # False for NaN, too
 
 
@@ -62,6 +63,7 @@ class Parity:
 
     @property
     def compared(self) -> dict[str, Compared]:
+        """The three quantities by name."""
         return {"forward": self.forward, "gradient": self.gradient, "curve": self.curve}
 
     @property
@@ -132,12 +134,12 @@ def compare(
 
     correct = [_errors(run, exact) for run in (plain, *others)]
     tolerances = [ROOM * max(errors) for errors in zip(*correct, strict=True)]
-    compared = map(Compared, correct[0], _errors(xla, exact), tolerances)
+    forward, gradient, curve = map(Compared, correct[0], _errors(xla, exact), tolerances)
     losses = {"float64": exact.losses, "cpu": plain.losses, "xla": xla.losses}
     names = [name for name, _ in model.named_parameters()]
     pairs = zip(names, plain.gradients, xla.gradients, strict=True)
     own = {name: float((b - a).norm() / a.norm()) for name, a, b in pairs}
-    return Parity(*compared, losses, own)
+    return Parity(forward, gradient, curve, losses, own)
 
 
 @contextmanager
@@ -197,10 +199,11 @@ def _errors(run: _Run, exact: _Run) -> tuple[float, float, float]:
         gradients = torch.cat([one.flatten() for one in each.gradients])
         return each.output.flatten(), gradients, torch.tensor(each.losses, dtype=torch.float64)
 
-    return tuple(
+    output, gradients, losses = (
         float((a - b).abs().max() / b.abs().max())
         for a, b in zip(flat(run), flat(exact), strict=True)
     )
+    return output, gradients, losses
 
 
 def _other_run(

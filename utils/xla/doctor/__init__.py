@@ -6,98 +6,23 @@ explains each compile by what differs from an earlier run. The counts are those 
 """
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from utils.course.shown import columns, html_table
+from torch.utils._pytree import keystr, tree_flatten_with_path
+
+from utils.xla.doctor import advice
+from utils.xla.doctor.compare import Finding, differences
+from utils.xla.doctor.report import Cause, Diagnosis, Step
+from utils.xla.doctor.trace import Recorder, Trace, data_dependent, pending, spec
+from utils.xla.meter import Meter
+
+__all__ = ["Cause", "Diagnosis", "Step", "diagnose"]
 
 _MOST = 64
 """Batches that are looked at, at most."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One run of the step: `number` counts from 1; the counts are those of `meter.Reading`."""
-
-    number: int
-    compiles: int
-    executions: int
-    reads: int
-    fallbacks: tuple[tuple[str, int], ...]
-    graph_nodes: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Cause:
-    """Why a step was compiled again, or what else it should not do.
-
-    kind: "shape", "dtype", "constant", "branch", "data-dependent", "first step", "kept" (other
-        results are alive at the step marker) and "unknown" explain a compile. "read" and "fallback"
-        run the graph in the middle of the step; "nothing ran" says that it never runs.
-    where: the line of user code, such as "train.py:7: y = x[:n]"; "" where it is not known.
-    """
-
-    step: int
-    kind: str
-    what: str
-    where: str
-    advice: str
-
-
-@dataclass(frozen=True, repr=False)
-class Diagnosis:
-    """What `diagnose` has found. Its repr is a short report."""
-
-    steps: tuple[Step, ...]
-    causes: tuple[Cause, ...]
-
-    def of(self, step: int) -> tuple[Cause, ...]:
-        """The causes of one step."""
-        return tuple(cause for cause in self.causes if cause.step == step)
-
-    def __repr__(self) -> str:
-        lines = [_summary(self), *columns([_HEAD, *self._rows()], indent="")]
-        for cause in self.causes:
-            lines.append(f"step {cause.step}, {cause.kind}: {cause.what}")
-            lines += [f"  at {cause.where}"] if cause.where else []
-            lines.append(f"  write: {cause.advice}")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        counts = html_table(_HEAD, self._rows(), _summary(self))
-        found = [
-            (str(c.step), c.kind, c.what, c.where and f"`{c.where.replace('`', '')}`", c.advice)
-            for c in self.causes
-        ]
-        head = ("step", "cause", "what", "where", "what to write")
-        return counts + (html_table(head, found, "Causes") if found else "")
-
-    def _rows(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                str(step.number),
-                str(step.compiles),
-                str(step.executions),
-                str(step.reads),
-                ", ".join(dict.fromkeys(c.kind for c in self.of(step.number)))
-                or ("first graph" if step.compiles and step.number == 1 else ""),
-            )
-            for step in self.steps
-        ]
-
-
-_HEAD = ("step", "compiles", "executions", "reads", "why")
-
-
-def _summary(diagnosis: Diagnosis) -> str:
-    again = sum(step.compiles for step in diagnosis.steps[1:])
-    steps = len(diagnosis.steps)
-    return (
-        f"{steps} step{'s' if steps > 1 else ''}, {diagnosis.steps[0].compiles} compiled in the"
-        f" first, {again} after it"
-    )
 
 
 def diagnose(step: Callable[..., Any], batches: Iterable[Any], *, warmup: int = 0) -> Diagnosis:
@@ -122,10 +47,7 @@ def diagnose(step: Callable[..., Any], batches: Iterable[Any], *, warmup: int = 
     >>> diagnose(lambda x, n: x[:, :n] * 2.5, [(x, 10), (x, 10), (x, 20)]).causes[0].what
     'stop of a slice: 10 became 20'
     """
-    given = _checked(step, batches, warmup)
-    from utils.xla.doctor import watch
-
-    return watch.run(step, given, warmup)
+    return _diagnosis(step, _checked(step, batches, warmup), warmup)
 
 
 def _checked(step: Any, batches: Any, warmup: int) -> list[Any]:
@@ -152,7 +74,7 @@ def _is_tensor(value: Any) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
-def arguments(step: Callable[..., Any], batch: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+def _arguments(step: Callable[..., Any], batch: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     """The names and the values that the step is called with."""
     whole = (batch,)
     values = tuple(batch) if isinstance(batch, tuple | list) else whole
@@ -174,3 +96,116 @@ def _bound(step: Callable[..., Any], values: tuple[Any, ...]) -> inspect.BoundAr
         return inspect.signature(getattr(step, "forward", step)).bind(*values)
     except (TypeError, ValueError):  # other arguments, or a callable without a signature
         return None
+
+
+def _diagnosis(step: Callable[..., Any], batches: list[Any], warmup: int) -> Diagnosis:
+    traces: list[Trace] = []
+    steps: list[Step] = []
+    causes: list[Cause] = []
+    for number, batch in enumerate([*batches[:1] * warmup, *batches], start=1 - warmup):
+        trace, reading = _observed(step, batch, max(number, 1))
+        if number > 0:
+            counts = Step(
+                number,
+                reading.compiles,
+                reading.executions,
+                reading.reads,
+                reading.fallbacks,
+                reading.graph_nodes,
+            )
+            steps.append(counts)
+            found = _interruptions(trace)
+            if reading.compiles and traces:
+                found += _reasons(traces, trace, counts)
+            causes += [
+                Cause(number, f.kind, f.what, str(f.where or ""), f.advice)
+                for f in found
+                if f.kind not in _ONCE or not _said(causes, f)
+            ]
+        traces.append(trace)
+    if not any(each.executions for each in steps):
+        causes.append(Cause(1, "nothing ran", _nothing(traces[-1]), "", advice.NOTHING_RAN))
+    return Diagnosis(tuple(steps), tuple(causes))
+
+
+_ONCE = ("read", "fallback")
+
+
+def _said(causes: list[Cause], finding: Finding) -> bool:
+    return any((c.kind, c.where) == (finding.kind, str(finding.where or "")) for c in causes)
+
+
+def _observed(step: Callable[..., Any], batch: Any, number: int) -> tuple[Trace, Any]:
+    import torch_xla
+
+    names, values = _arguments(step, batch)
+    inputs = tuple(
+        (name + keystr(path), spec(leaf))
+        for name, value in zip(names, values, strict=True)
+        for path, leaf in tree_flatten_with_path(value)[0]
+    )
+    # Every step marker moves the seed of the device on, also those that are the doctor's own.
+    seed = torch_xla._XLAC._xla_get_rng_seed()
+    with Meter() as meter:
+        torch_xla._XLAC._xla_set_rng_seed(seed)
+        with Recorder(_call_step.__code__) as recorder:
+            try:
+                kept = _call_step(step, values)
+            except Exception as error:
+                error.add_note(f"diagnose: the step raised this for batch {number}")
+                raise
+        recorder.mark()
+        if pending() or not meter.so_far().step_markers:
+            torch_xla.sync()
+    del kept
+    return Trace(
+        inputs, tuple(recorder.calls), tuple(recorder.kept), tuple(recorder.markers)
+    ), meter.reading
+
+
+def _call_step(step: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    return step(*values)
+
+
+def _interruptions(trace: Trace) -> list[Finding]:
+    """What runs the graph before its end: values read, and operators on the host."""
+    found: list[Finding] = []
+    for call in trace.calls:
+        if call.fallbacks:
+            what = f"{', '.join(call.fallbacks)} runs on the host{advice.inside(call)}"
+            tip = advice.data_dependent(call.name) if data_dependent(call) else advice.FALLBACK
+            found.append(Finding("fallback", what, call.where, tip))
+        elif call.executions:  # a value that is computed already can be read without running
+            name = _READS.get(call.name, call.name)
+            what = f"{name} runs what is recorded so far, to read a value{advice.inside(call)}"
+            found.append(Finding("read", what, call.where, advice.READ))
+    return list(dict.fromkeys(found))
+
+
+_READS = {"local_scalar_dense": "`.item()`, `if` or `int()`", "to": "`.cpu()` or `.tolist()`"}
+
+
+def _reasons(traces: list[Trace], new: Trace, counts: Step) -> list[Finding]:
+    """What differs from the earlier run that is most alike."""
+    best: list[Finding] | None = None
+    for place in reversed(range(len(traces))):
+        found = differences(traces[place], new, from_first=place == 0)
+        if found and (best is None or len(found) < len(best)):
+            best = found
+    return best or [Finding("unknown", _unlike(traces[-1], new, counts), None, advice.UNKNOWN)]
+
+
+def _unlike(old: Trace, new: Trace, counts: Step) -> str:
+    before, after = (Counter(call.name for call in trace.calls) for trace in (old, new))
+    more = ", ".join(f"{name} x{n}" for name, n in (after - before).items()) or "none"
+    fewer = ", ".join(f"{name} x{n}" for name, n in (before - after).items()) or "none"
+    nodes = ", ".join(map(str, counts.graph_nodes)) or "no"
+    return f"no difference is seen: {nodes} nodes; operators more: {more}; fewer: {fewer}"
+
+
+def _nothing(trace: Trace) -> str:
+    if trace.calls:
+        return "the step recorded operators, and nothing keeps their results"
+    if any(getattr(leaf, "device", "") == "cpu" for _, leaf in trace.inputs):
+        return "the batch is on the CPU, and the step uses nothing on the XLA device"
+    return "the step uses nothing on the XLA device"

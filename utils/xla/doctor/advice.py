@@ -1,6 +1,8 @@
-"""One sentence for each kind of cause: what to write instead."""
+"""The words of a diagnosis: what a cause is called, and one sentence on what to write instead."""
 
 from typing import Any
+
+from utils.xla.doctor.trace import VIEWS, Call
 
 DTYPE = "use one dtype for all batches: convert before the loop, not for some of them"
 FIRST_STEP = "nothing: it happens once; run two steps before you measure"
@@ -18,7 +20,8 @@ UNKNOWN = "compare utils.xla.graph.hlo_text of the results of both steps"
 
 
 def shape(was: tuple[int, ...], now: tuple[int, ...]) -> str:
-    """
+    """For a tensor whose shape has changed.
+
     >>> shape((64, 8), (13, 8))
     'pad the batch to 64 rows and mask the rest, or drop it: drop_last=True'
     """
@@ -44,6 +47,7 @@ _SPECIAL = (
 
 
 def constant(operator: str, was: Any, now: Any) -> str:
+    """For a number that is part of the graph of an operator, and has changed."""
     if operator in _CONSTANTS:
         return _CONSTANTS[operator]
     if any(isinstance(n, float) and abs(abs(n) - round(abs(n))) < 1e-7 for n in (was, now)):
@@ -64,6 +68,43 @@ _DATA_DEPENDENT = {
 
 
 def data_dependent(operator: str) -> str:
+    """For an operator whose result has a shape that its values decide."""
     return _DATA_DEPENDENT.get(
         operator, "torch.where with a mask, which keeps the shape, or do it on the host"
     )
+
+
+_SLICE = {2: "start", 3: "stop", 4: "step"}
+_ARGUMENTS = {
+    "select": "index",
+    "pow": "exponent",
+    "to": "uploaded number",
+    "tensor": "new tensor",
+}
+
+
+def argument(call: Call, place: int) -> str:
+    """A name for leaf number `place` of the call."""
+    if call.name == "slice":
+        return f"{_SLICE.get(place, 'dimension')} of a slice"
+    if isinstance(call.leaves[place], str):
+        return f"an option of {call.name}"
+    return _ARGUMENTS.get(call.name, f"a number of {call.name}")
+
+
+def operators_changed(was: list[Call], now: list[Call]) -> str:
+    """Which operators ran in one step and not in the other."""
+    if was and now:
+        return f"other operators: {_names(was)} became {_names(now)}"
+    return f"operators added: {_names(now)}" if now else f"operators missing: {_names(was)}"
+
+
+def inside(call: Call) -> str:
+    """Which line of an optimizer, when the user's line is only its `step()`."""
+    return f", in {call.library.rpartition('/')[2]}" if call.optimizer else ""
+
+
+def _names(calls: list[Call]) -> str:
+    names = list(dict.fromkeys(call.name for call in calls if call.name not in VIEWS))
+    names = names or list(dict.fromkeys(call.name for call in calls))
+    return ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")

@@ -4,6 +4,7 @@ A difference that follows from another one is left out: when a batch is longer, 
 it has other shapes, and only the batch is to blame.
 """
 
+import math
 import struct
 from collections import Counter
 from collections.abc import Iterator
@@ -11,9 +12,25 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from utils.xla.doctor import advice, operators, wording
-from utils.xla.doctor.replay import baked
-from utils.xla.doctor.trace import Call, Spec, Trace, Where
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from utils.xla.doctor import advice
+from utils.xla.doctor.trace import (
+    CREATE,
+    IGNORED,
+    RESHAPES,
+    VIEWS,
+    WRITES,
+    Call,
+    Spec,
+    Trace,
+    Where,
+    data_dependent,
+)
+
+_LARGEST = 1 << 24
+"""Elements that a trial of an operator may upload at most."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +63,11 @@ class _Comparison:
         self.shapes: set[tuple[Any, Any]] = set()
         self.dtypes: set[tuple[Any, Any]] = set()
         self.sizes: set[tuple[int, int]] = set()
-        before = [call for call in old.calls if call.name not in operators.IGNORED]
-        after = [call for call in new.calls if call.name not in operators.IGNORED]
+        before = [call for call in old.calls if call.name not in IGNORED]
+        after = [call for call in new.calls if call.name not in IGNORED]
         self._inputs(old, new, after)
-        pairs, hunks = [], []
+        pairs: list[tuple[Call, Call]] = []
+        hunks: list[tuple[list[Call], list[Call]]] = []
         for was, now, alike in _aligned(before, after):
             if alike:
                 pairs += zip(was, now, strict=True)
@@ -57,7 +75,7 @@ class _Comparison:
                     self._pair(earlier, later)
             else:
                 hunks.append((was, now))
-                self.diverged |= any(call.name not in operators.VIEWS for call in was + now)
+                self.diverged |= any(call.name not in VIEWS for call in was + now)
         self._hunks(hunks, {call.where for _, call in pairs})
         if not self.findings:
             self._equal_numbers(pairs)
@@ -118,7 +136,7 @@ class _Comparison:
                 if not found and not self._follows(was, now, old, new):
                     found = self._number(now, place, old, old, new)
         changed = [p for p in zip(was.results, now.results, strict=False) if p[0] != p[1]]
-        written = now.name in operators.WRITES and operators.data_dependent(now)
+        written = now.name in WRITES and data_dependent(now)
         if written or (same and changed and not now.reads):
             self._data_dependent(now, changed)
         for old, new in changed:
@@ -140,7 +158,7 @@ class _Comparison:
         if change in self.blamed:
             return True
         self.blamed.add(change)
-        what = f"{wording.argument(call, place)}: {was!r} became {now!r}{wording.inside(call)}"
+        what = f"{advice.argument(call, place)}: {was!r} became {now!r}{advice.inside(call)}"
         if not isinstance(now, bool) and repr(now) in self.read and now not in (0, 1, -1):
             what += f", a value read from the device ({self.read[repr(now)]})"
             self._add("data-dependent", what, call.where, advice.data_dependent(call.name))
@@ -152,7 +170,7 @@ class _Comparison:
         """Whether a number has changed only because a shape has."""
         if not isinstance(old, int) or not isinstance(new, int) or not self.sizes:
             return False
-        reshaped = now.name in operators.RESHAPES and was.tensors != now.tensors
+        reshaped = now.name in RESHAPES and was.tensors != now.tensors
         near = any(abs(old - a) <= 2 and old - a == new - b for a, b in self.sizes)
         ratio = any(a and b and old * b == new * a for a, b in self.sizes if old and new)
         return reshaped or near or ratio
@@ -160,14 +178,12 @@ class _Comparison:
     def _hunks(self, hunks: list[tuple[list[Call], list[Call]]], seen: set[Where | None]) -> None:
         # What backward does follows from what forward has done.
         for was, now in sorted(hunks, key=lambda h: all(call.backward for call in h[0] + h[1])):
-            strong = [call for call in (*now, *was) if call.name not in operators.VIEWS]
+            strong = [call for call in (*now, *was) if call.name not in VIEWS]
             if not strong:
                 continue
             first = next((call for call in strong if call.where), strong[0])
-            before, after = (
-                {call.name for call in calls} - operators.VIEWS for calls in (was, now)
-            )
-            made = before and before <= operators.CREATE and not after & operators.CREATE
+            before, after = ({call.name for call in calls} - VIEWS for calls in (was, now))
+            made = before and before <= CREATE and not after & CREATE
             state = any(call.optimizer for call in strong) or made
             growing = all(call.backward or call.optimizer for call in strong)
             if all(call.backward for call in strong) and self._has("branch"):
@@ -189,7 +205,7 @@ class _Comparison:
 
     def _branch(self, was: list[Call], now: list[Call], first: Call) -> None:
         if not any(each.kind == "branch" and each.where == first.where for each in self.findings):
-            what = wording.operators_changed(was, now) + wording.inside(first)
+            what = advice.operators_changed(was, now) + advice.inside(first)
             self._add("branch", what, first.where, advice.BRANCH)
 
     def _equal_numbers(self, pairs: list[tuple[Call, Call]]) -> None:
@@ -212,7 +228,13 @@ class _Comparison:
                 self._add("constant", what, call.where, advice.EQUAL)
                 return
 
-    def _kept(self, old: Trace, new: Trace, pairs: list, hunks: list) -> None:
+    def _kept(
+        self,
+        old: Trace,
+        new: Trace,
+        pairs: list[tuple[Call, Call]],
+        hunks: list[tuple[list[Call], list[Call]]],
+    ) -> None:
         """Where the operators are the same, what is alive at the step marker may not be."""
         switched = [now for was, now in pairs if was.gradients != now.gradients]
         if len(old.markers) != len(new.markers):
@@ -271,8 +293,52 @@ def _short(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _elements(spec: Spec) -> int:
-    count = 1
-    for size in spec.shape:
-        count *= size
-    return count
+def baked(call: Call, place: int, value: Any) -> bool:
+    """Whether the graph of `call` is another one when its leaf number `place` is `value`.
+
+    The operator is recorded alone with either value, and the identities that torch_xla gives to the
+    two graphs are compared. Nothing is compiled or run.
+
+    Where that cannot be tried out, a number that torch_xla may upload counts as not baked, and
+    everything else as baked.
+    """
+    other = (*call.leaves[:place], value, *call.leaves[place + 1 :])
+    try:
+        return _identity(call, call.leaves) != _identity(call, other)
+    except Exception:  # whatever an operator may raise for arguments that do not go together
+        return not call.scalars[place]
+
+
+def _identity(call: Call, leaves: tuple[Any, ...]) -> bytes:
+    import torch_xla
+
+    if sum(_elements(leaf) for leaf in leaves) > _LARGEST or call.executions or call.fallbacks:
+        raise ValueError("not to be tried out")
+    seed = torch_xla._XLAC._xla_get_rng_seed()
+    try:
+        # The seed is part of a random operator's graph: both trials start from the same.
+        torch_xla._XLAC._xla_set_rng_seed(seed)
+        with torch.no_grad():
+            args, kwargs = tree_unflatten([_tensor(leaf) for leaf in leaves], call.tree)
+            out = tree_flatten(call.target(*args, **kwargs))[0]
+        results = [each for each in out if isinstance(each, torch.Tensor)]
+        return torch_xla._XLAC._get_graph_hash(results)
+    finally:
+        torch_xla._XLAC._xla_set_rng_seed(seed)
+
+
+def _elements(leaf: Any) -> int:
+    """Of a tensor; 0 for any other argument."""
+    return math.prod(leaf.shape) if isinstance(leaf, Spec) else 0
+
+
+def _tensor(leaf: Any) -> Any:
+    import torch_xla
+
+    if not isinstance(leaf, Spec):
+        return leaf
+    if leaf.value is not None:
+        return torch.tensor(leaf.value, dtype=leaf.dtype)
+    # With one dimension more it is an input; a zero without dimensions would be a constant.
+    made = torch.zeros((1, *leaf.shape), dtype=leaf.dtype)
+    return made.to(torch_xla.device())[0] if leaf.device == "xla" else made[0]

@@ -2,7 +2,8 @@
 of user code that asked for it.
 
 torch's own dispatch mode sees the operators, including those of backward and of the optimizer; the
-graph that is recorded is the same with and without it.
+graph that is recorded is the same with and without it. What the doctor knows of operators by their
+names stands here, too.
 """
 
 import linecache
@@ -21,13 +22,28 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten
 
-from utils.xla.doctor.schema import scalars, with_defaults
-
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")})
 _HERE = str(Path(__file__).parent)
 _CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<.*cell.*>$")
 _SILENT = ("profiler", "prim")
 """Namespaces of operators that record nothing."""
+
+
+# Operators by their names without overload, as `Call.name` gives them.
+RESHAPES = {"view", "unsafe_view", "expand", "as_strided", "repeat", "zeros", "ones", "full"}
+RESHAPES |= {"empty", "new_zeros", "new_ones", "new_empty", "slice_backward", "select_backward"}
+RESHAPES |= {"embedding_dense_backward", "sum", "index_put", "unfold"}
+"""Operators whose sizes follow from the shape of a tensor, as a rule."""
+IGNORED = {"detach", "alias", "lift_fresh"}
+VIEWS = {"t", "transpose", "permute", "view", "expand", "slice", "select", "unsqueeze", "squeeze"}
+VIEWS |= {"propagate_xla_data", "as_strided", "split", "split_with_sizes", "unbind"}
+"""Recorded again whenever a parameter has changed under its view: no branch by themselves."""
+CREATE = {"zeros", "zeros_like", "ones", "full", "full_like", "empty", "empty_like"}
+CREATE |= {"ones_like", "new_zeros", "to", "tensor", "scalar_tensor", "fill", "zero"}
+DATA_DEPENDENT = {"nonzero", "masked_select", "unique2", "unique_dim", "unique_consecutive"}
+DATA_DEPENDENT |= {"repeat_interleave", "bincount", "argwhere"}
+
+WRITES = ("index_put", "index_put_impl_")
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,16 @@ class Call:
 
     @property
     def tensors(self) -> tuple[Spec, ...]:
+        """Those of its arguments that are tensors."""
         return tuple(leaf for leaf in self.leaves if isinstance(leaf, Spec))
+
+
+def data_dependent(call: Call) -> bool:
+    """Whether the shape of its result, or of something in it, is decided by values."""
+    by_mask = call.name in ("index", *WRITES) and any(
+        tensor.dtype is torch.bool for tensor in call.tensors[1:]
+    )
+    return by_mask or call.name in DATA_DEPENDENT
 
 
 @dataclass(frozen=True)
@@ -118,6 +143,36 @@ def spec(value: Any) -> Any:
         if value.dtype is torch.float32:
             number = float(f"{number:.7g}")  # 0.1, and not 0.10000000149011612
     return Spec(tuple(value.shape), value.dtype, value.device.type, number)
+
+
+def with_defaults(overload: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """All arguments of an operator: torch leaves out those that have their default."""
+    if overload is None:
+        return args, kwargs
+    schema = overload._schema.arguments
+    placed = [each for each in schema if not each.kwarg_only][len(args) :]
+    named = {each.name: each.default_value for each in schema if each.kwarg_only}
+    more = []
+    for each in placed:
+        if not each.has_default_value() or each.name in kwargs:
+            break
+        more.append(each.default_value)
+    return (*args, *more), {**named, **kwargs}
+
+
+def scalars(overload: Any, args: Any, kwargs: Any) -> tuple[bool, ...]:
+    """Which leaves are numbers that may be uploaded: any float, and an int where the operator takes
+    a number of any kind or a tensor. Another int is a size, a dimension or a position.
+    """
+    if overload is None:
+        return tuple(isinstance(leaf, int | float) for leaf in tree_flatten((args, kwargs))[0])
+    schema = {argument.name: str(argument.type) for argument in overload._schema.arguments}
+    named = [*zip(schema, args, strict=False), *kwargs.items()]
+    found: list[bool] = []
+    for name, value in named:
+        number = "number" in schema.get(name, "") or schema.get(name) == "Tensor"
+        found += [isinstance(leaf, float) or number for leaf in tree_flatten(value)[0]]
+    return tuple(found)
 
 
 @dataclass

@@ -137,11 +137,9 @@ def _child(payload: bytes, results: Connection) -> None:
     mark, function, arguments, environment = cloudpickle.loads(payload)
     os.environ.update(environment)
     try:
-        answer = ("returned", function(*arguments))
-        message = dumps(answer)
+        message = dumps(("returned", function(*arguments)))
     except Exception as error:
-        answer = ("raised", type(error).__name__, str(error), traceback.format_exc())
-        message = dumps(answer)
+        message = dumps(("raised", type(error).__name__, str(error), traceback.format_exc()))
     left = memoryview(mark + len(message).to_bytes(_SIZE_BYTES) + message)
     while left:
         left = left[write(results.fileno(), left) :]

@@ -1,8 +1,8 @@
 """What the server of `utils.xla.fresh` imports before it forks. It must use no device."""
 
-from utils.xla import env
+from utils.xla.defaults import set_defaults
 
-env.set_defaults()
+set_defaults()
 
 import torch_xla  # noqa: E402, F401
 import torch_xla.core.xla_model  # noqa: E402, F401

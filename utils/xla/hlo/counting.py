@@ -28,6 +28,7 @@ class Cost:
 
     @cached_property
     def total(self) -> OperatorCost:
+        """Of all operators together."""
         return sum(self.by_operator.values(), OperatorCost())
 
     @property
@@ -103,8 +104,8 @@ class _Tally:
     def include(self, other: "_Tally", times: int = 1, with_bytes: bool = True) -> None:
         for name, each in other.operators.items():
             moved = each.bytes if with_bytes else 0
-            parts = (each.count, each.flops, each.transcendentals, moved)
-            self.add(name, OperatorCost(*(times * part for part in parts)))
+            once = OperatorCost(each.count, each.flops, each.transcendentals, moved)
+            self.add(name, once.repeated(times))
         self.uncounted.update(other.uncounted)
 
 

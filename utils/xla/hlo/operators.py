@@ -60,6 +60,15 @@ class OperatorCost:
             self.bytes + other.bytes,
         )
 
+    def repeated(self, times: int) -> "OperatorCost":
+        """What it costs when it runs that many times."""
+        return OperatorCost(
+            times * self.count,
+            times * self.flops,
+            times * self.transcendentals,
+            times * self.bytes,
+        )
+
 
 Arrays = Sequence[tuple[Array, ...]]
 """Types of the operands: each has one, a tuple several."""
@@ -171,15 +180,14 @@ def _convolution(one: Instruction, operands: Arrays) -> int:
 def _pairs(one: Instruction, data: Sequence[int], result: Sequence[int]) -> int:
     """Pairs of a result and a place of its window on which a value of the data lies."""
     window = _window(one, len(data))
-    return math.prod(
-        _pairs_on_axis(
-            size,
-            results,
-            *(window[name][axis] for name in ("size", "stride", "lhs_dilate", "rhs_dilate")),
-            low=window["pad"][axis][0],
+    pairs: list[int] = []
+    for axis, (size, results) in enumerate(zip(data, result, strict=True)):
+        width, stride, hole, spread = (
+            window[name][axis] for name in ("size", "stride", "lhs_dilate", "rhs_dilate")
         )
-        for axis, (size, results) in enumerate(zip(data, result, strict=True))
-    )
+        low, _ = window["pad"][axis]
+        pairs.append(_pairs_on_axis(size, results, width, stride, hole, spread, low))
+    return math.prod(pairs)
 
 
 def _pairs_on_axis(

@@ -16,6 +16,7 @@ class Array:
 
     @property
     def elements(self) -> int:
+        """How many numbers."""
         return math.prod(self.shape)
 
     @property
@@ -28,6 +29,7 @@ class Array:
 
     @property
     def floating(self) -> bool:
+        """Whether it holds floating-point numbers."""
         return self.dtype.startswith(("f", "bf"))
 
 
@@ -51,6 +53,7 @@ class Instruction:
 
     @property
     def bytes(self) -> float:
+        """Of all results, in memory."""
         return sum(array.bytes for array in self.results)
 
     def names(self, attribute: str) -> tuple[str, ...]:
@@ -73,10 +76,12 @@ class Computation:
 
     @cached_property
     def by_name(self) -> Mapping[str, Instruction]:
+        """Its instructions by their names."""
         return {each.name: each for each in self.instructions}
 
     @property
     def root(self) -> Instruction:
+        """The instruction whose result is that of the computation."""
         marked = [each for each in self.instructions if each.root]
         return marked[0] if marked else self.instructions[-1]
 
@@ -90,6 +95,7 @@ class Computation:
         return tuple(each for each in self.instructions if each.name in names)
 
     def operands(self, instruction: Instruction) -> list[Instruction]:
+        """What an instruction works on. Raises ValueError if the computation lacks one of them."""
         unknown = [name for name in instruction.operands if name not in self.by_name]
         if unknown:
             raise ValueError(f"{instruction.name} uses {unknown[0]!r}, which {self.name} lacks")

@@ -59,6 +59,7 @@ class Collective:
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of the results, on one device."""
         return tuple(array.shape for array in self.results)
 
     def __str__(self) -> str:
@@ -169,9 +170,9 @@ def _groups(attributes: str, everybody: int) -> tuple[tuple[int, ...], ...]:
     if meshed:
         sizes = dict(re.findall(r"'(\w+)'=(\d+)", meshed[1]))
         talking = re.findall(r"'(\w+)'", meshed[2])
-        order = [list(sizes).index(axis) for axis in sizes if axis not in talking]
-        order += [list(sizes).index(axis) for axis in talking]
-        counts = [int(size) for size in sizes.values()]
+        order = tuple(list(sizes).index(axis) for axis in sizes if axis not in talking)
+        order += tuple(list(sizes).index(axis) for axis in talking)
+        counts = tuple(int(size) for size in sizes.values())
         together = int(np.prod([int(sizes[axis]) for axis in talking]))
         return _rows(np.arange(np.prod(counts)).reshape(counts).transpose(order), (-1, together))
     raise ValueError(

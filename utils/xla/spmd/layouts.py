@@ -96,6 +96,7 @@ class WrittenOutNorm(nn.LayerNorm):
     """
 
     def forward(self, x: Tensor) -> Tensor:
+        """[..., features] to the same shape."""
         centred = x - x.mean(-1, keepdim=True)
         scaled = centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + self.eps)
         return scaled * self.weight + self.bias

@@ -25,6 +25,7 @@ class Memory:
 
     @property
     def peak_bytes(self) -> int:
+        """Of all parts together; what is donated is counted once, as an argument."""
         return self.arguments_bytes + self.outputs_bytes + self.temporaries_bytes + self.other_bytes
 
 

@@ -45,6 +45,7 @@ class Step:
         return BYTES * math.prod(self.shapes[name]) / shares
 
     def over_data(self, name: str) -> bool:
+        """Whether a parameter is divided over the axis "data"."""
         return "data" in self.specs.get(name, ())
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar
 
-from utils.xla import env, fresh
+from utils.xla import fresh
+from utils.xla.defaults import set_defaults
 from utils.xla.meter import settle
 from utils.xla.spmd.collectives import Collective, collectives
 from utils.xla.spmd.memory import Memory, memory
@@ -68,7 +69,7 @@ def start(devices: int = DEVICES) -> int:
     ValueError for a number that `environment` does not take.
     """
     variables = environment(devices)
-    env.set_defaults()
+    set_defaults()
     import torch_xla
 
     # There is no public question for this.
@@ -97,7 +98,7 @@ def _sweep(where: Path) -> None:
 
 def _start(variables: Mapping[str, str], folder: Path, flags: str = QUICK) -> None:
     global _folder
-    env.set_defaults()
+    set_defaults()
     import torch_xla.runtime as xr
 
     if os.environ["PJRT_DEVICE"] != "CPU":
@@ -181,10 +182,12 @@ class Program:
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
+        """Those of its text, in order."""
         return collectives(self.text)
 
     @cached_property
     def memory(self) -> Memory:
+        """What one device holds for it."""
         return memory(self.report)
 
 
@@ -236,6 +239,7 @@ class Compiled:
 
     @property
     def modules(self) -> tuple[Program, ...]:
+        """Every program of the block. Raises RuntimeError before its end, or if there is none."""
         if self._modules is None:
             raise RuntimeError("nothing is collected yet: read it after the with-block has ended")
         if not self._modules:
@@ -247,18 +251,22 @@ class Compiled:
 
     @property
     def largest(self) -> Program:
+        """The program with the longest text: a training step, if one is in the block."""
         return max(self.modules, key=lambda each: len(each.text))
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
+        """Those of all programs, in order."""
         return tuple(one for module in self.modules for one in module.collectives)
 
     @property
     def text(self) -> str:
+        """Of the largest program."""
         return self.largest.text
 
     @property
     def memory(self) -> Memory:
+        """Of the largest program."""
         return self.largest.memory
 
 
