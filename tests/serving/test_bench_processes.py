@@ -17,8 +17,9 @@ from utils.serving import bench
 from utils.serving.bench import runs, workers, workloads
 from utils.xla import fresh
 
-# No function of this module: a worker would import all of it, which takes 10 s on a busy machine.
-doubler = lambda device: lambda request: 2 * request  # noqa: E731
+
+def doubler(device):
+    return lambda request: 2 * request
 
 
 @pytest.mark.parametrize("spare", [False, True])

@@ -121,7 +121,7 @@ def test_peft_computes_trains_and_merges_the_same() -> None:
 def test_libraries_imported_before_the_fork_leave_the_devices_alone() -> None:
     """In a process of its own: this one's server runs already, and has not imported them."""
     code = (
-        "import sys; from utils import fresh; from utils.training.finetune import outside\n"
+        "import sys; from utils.xla import fresh; from utils.training.finetune import outside\n"
         "def found():\n"
         "    import torch_xla.runtime as xr\n"
         "    return 'peft' in sys.modules, xr.global_runtime_device_count()\n"

@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from utils.chip.formats import FORMATS, round_to
-from utils.xla import env, fresh
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _device_before_any_backward() -> None:
-    env.set_defaults()
-    import torch_xla
-
-    torch_xla.device()
+from utils.xla import fresh
 
 
 @cache

@@ -194,7 +194,7 @@ def test_it_needs_nothing_but_torch_and_numpy_there() -> None:
         "import sys, runpy\n"
         f"sys.modules.update(dict.fromkeys({BLOCKED!r}))\n"  # None makes an import fail
         f"runpy.run_path({str(SCRIPT)!r})\n"
-        "from utils import device_cells\n"
+        "from utils.xla import device_cells\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=env.ROOT, capture_output=True, text=True, check=False

@@ -4,6 +4,10 @@ It is a simulation: the seconds that go in may be measured, those that come out 
 worker is a machine of its own, needs all graphs in the same order, and trains once it has the last.
 Nothing here slows down because others compile at the same time. Standard library only.
 
+Why not SimPy: its processes see what happens at one moment in the order in which it was scheduled,
+and here an entry that is complete at a moment is there for all who ask at that moment. Tried: as
+long, five times as slow, and 24 of 3,000 random fleets differ.
+
 >>> private = warm_up((60.0, 30.0), workers=4)
 >>> locked = warm_up((60.0, 30.0), workers=4, cache="locked", load_seconds=1.0)
 >>> private.seconds, private.compiles, locked.seconds, locked.compiles
@@ -34,6 +38,7 @@ class WarmUp:
 
     @property
     def worker_hours(self) -> float:
+        """`worker_seconds` in hours."""
         return self.worker_seconds / 3600
 
     def cost(self, price_per_worker_hour: float) -> float:

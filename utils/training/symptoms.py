@@ -7,6 +7,7 @@ from functools import cache
 
 from utils.facts.records import content
 from utils.facts.statements import fact
+from utils.facts.tables import markdown
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,7 @@ class Table:
         self.columns = _NEURON if neuron else _HERE
 
     def _repr_markdown_(self) -> str:
-        lines = [tuple(self.columns.values()), ("---",) * len(self.columns)]
-        lines += [tuple(getattr(row, name) for name in self.columns) for row in symptoms()]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        rows = [tuple(getattr(row, name) for name in self.columns) for row in symptoms()]
+        return markdown(tuple(self.columns.values()), rows)
 
     __repr__ = _repr_markdown_

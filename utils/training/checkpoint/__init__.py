@@ -2,7 +2,7 @@
 
 `save(folder, step, state)` and `latest(folder)` are the pair that a program needs; `Background`
 saves while training goes on; `random_states` and `set_random_states` are what is most often
-forgotten. `training` is a program to try them on, `kills` ends it.
+forgotten. `program` is a training to try them on, `kills` ends it.
 """
 
 from utils.training.checkpoint.background import Background
@@ -18,8 +18,8 @@ from utils.training.checkpoint.folder import (
     steps,
 )
 from utils.training.checkpoint.kills import MOMENTS, Kill
+from utils.training.checkpoint.program import PARTS, Outcome, Plan, train
 from utils.training.checkpoint.states import on_host, random_states, set_random_states
-from utils.training.checkpoint.training import PARTS, Outcome, Plan, train
 
 __all__ = [
     "MOMENTS",

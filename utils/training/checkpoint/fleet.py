@@ -1,7 +1,11 @@
 """Going through a run on machines that fail, event by event: what `utils.cost.tco.failures` says on
 average, with any law of failure, with notices, and with a record of where the hours went.
+
+A run has one thing to do at a time, so a loop with a clock says it shorter than processes of SimPy
+that interrupt each other.
 """
 
+import heapq
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +38,7 @@ class Run:
 
     def total(self, kind: str) -> float:
         """Hours of one of `KINDS`."""
-        return math.fsum(each.end - each.start for each in self.spans if each.kind == kind)
+        return math.fsum(span.end - span.start for span in self.spans if span.kind == kind)
 
 
 def go(
@@ -50,8 +54,7 @@ def go(
     Args:
         work, every, write, restart: hours, as in `utils.cost.tco.failures.expected_hours`:
             computing, computing between two checkpoints, waiting for one checkpoint, and from a
-            failure until
-            computing goes on.
+            failure until computing goes on.
         gaps: hours between failures; the clock of the machines runs on while a run is down.
         notice: hours before each stop at which it is announced. If that is enough to save, the run
             saves at once, and is idle for the rest of the notice.
@@ -117,8 +120,6 @@ def of_servers(
 ) -> Iterator[float]:
     """Hours between the failures of a fleet, each server of which fails at random by a clock of its
     own, on average after `mean_hours`, and is replaced at once."""
-    import heapq
-
     clocks = list(generator.exponential(mean_hours, servers))
     heapq.heapify(clocks)
     now = 0.0

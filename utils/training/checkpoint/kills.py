@@ -62,7 +62,7 @@ class Kill:
             real_fsync(descriptor)
 
         real_write, real_fsync = os.write, os.fsync
-        os.write, os.fsync = write, fsync
+        vars(os).update(write=write, fsync=fsync)
         deadly("replace", "replace")
         deadly("unlink", "unlink")
 

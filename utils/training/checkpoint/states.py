@@ -50,10 +50,11 @@ def random_states() -> dict[str, Any]:
     import numpy as np
     import torch
 
-    name, keys, place, has_gauss, gauss = np.random.get_state()
+    numpy: Any = np.random.get_state()
+    name, keys, *rest = numpy
     states = {
         "python": random.getstate(),
-        "numpy": (name, torch.from_numpy(keys.astype(np.int64)), place, has_gauss, gauss),
+        "numpy": (name, torch.from_numpy(keys.astype(np.int64)), *rest),
         "torch": torch.get_rng_state(),
     }
     if "torch_xla" in sys.modules:

@@ -38,7 +38,7 @@ REPETITIONS = 3
 LENGTHS = (16, 32, 48, 64)
 FAST_MATH = "--xla_cpu_enable_fast_math=true"
 
-CHANGES = {
+CHANGES: dict[str, dict[str, Any]] = {
     "nothing": {},
     "learning rate": {"lr": 2e-3},
     "more steps": {"steps": 6},
@@ -70,9 +70,11 @@ class Lab:
     lengths: Sequence[int] = LENGTHS
 
     def run(self, cache: Path | None, **changes: Any) -> Start:
+        """What a training with these changes of the settings did."""
         return self.start(cache, **changes).result()
 
     def start(self, cache: Path | None, **changes: Any) -> process.Running:
+        """The same, left in the background."""
         return process.start(cache, python=self.python, **{**self.settings, **changes})
 
     def filled(self, name: str) -> Path:
@@ -82,6 +84,7 @@ class Lab:
         return cache
 
     def copy(self, cache: Path, name: str) -> Path:
+        """A copy of a cache folder, to damage."""
         return Path(shutil.copytree(cache, self.folder / name))
 
 
@@ -205,7 +208,9 @@ def measure(
     flip_count: int = FLIPS,
 ) -> Recording:
     """Ask all `questions` in the environment of `python`, and flip `flip_count` bytes."""
-    trials, flipped, flip_loss = [], (), 0.0
+    trials: list[Trial] = []
+    flipped: tuple[Flip, ...] = ()
+    flip_loss = 0.0
     python = os.fspath(python)
     with tempfile.TemporaryDirectory(prefix="cache-lab-") as folder:
         for question in questions:
@@ -239,7 +244,7 @@ def measure(
 def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     """What the processor calls itself; "an unknown CPU" where the kernel does not tell."""
     try:
-        found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
+        model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
     except OSError:
-        found = None
-    return found[1].strip() if found else "an unknown CPU"
+        model = None
+    return model[1].strip() if model else "an unknown CPU"

@@ -244,9 +244,9 @@ def start(
         raise ValueError(f"length is {max(lengths)}, beyond the context of {CONTEXT} characters")
     if width % HEADS:
         raise ValueError(f"width is {width}, but it must be a multiple of {HEADS}")
-    for name, value, allowed in (("dtype", dtype, DTYPES), ("optimizer", optimizer, OPTIMIZERS)):
-        if value not in allowed:
-            raise ValueError(f"{name} is {value!r}, but only {', '.join(allowed)} are there")
+    for name, choice, allowed in (("dtype", dtype, DTYPES), ("optimizer", optimizer, OPTIMIZERS)):
+        if choice not in allowed:
+            raise ValueError(f"{name} is {choice!r}, but only {', '.join(allowed)} are there")
     folder = Path(cache).absolute() if cache is not None else None
     settings = numbers | {
         "cache": str(folder) if folder else "",

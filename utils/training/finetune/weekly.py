@@ -2,8 +2,7 @@
 
 Made to run through `utils.xla.fresh`, each week in a process of its own, as a job that starts on
 Monday morning. With a `cache` folder torch_xla stores each compiled graph there under its key, a
-hash of
-the graph, so that two weeks can be compared by names of files.
+hash of the graph, so that two weeks can be compared by names of files.
 """
 
 import hashlib
@@ -68,12 +67,12 @@ def run(week: Week, cache: Path | None = None) -> Done:
     if cache is not None:
         torch_xla.runtime.initialize_cache(str(cache))
     compiles, losses, adapter = _train(week)
-    counts = [
-        counter_value(f"PersistentCache{name}") or 0
+    hits, misses, failures = (
+        int(counter_value(f"PersistentCache{name}") or 0)
         for name in ("Hit", "Miss", "DeserializeFailure")
-    ]
-    keys = sorted(each.name for each in cache.iterdir()) if cache is not None else []
-    return Done(compiles, losses, tuple(keys), *counts, adapter)
+    )
+    keys = tuple(sorted(path.name for path in cache.iterdir())) if cache is not None else ()
+    return Done(compiles, losses, keys, hits, misses, failures, adapter)
 
 
 def changes(pairs: Mapping[str, tuple[Week, Week]]) -> dict[str, int]:
@@ -82,7 +81,8 @@ def changes(pairs: Mapping[str, tuple[Week, Week]]) -> dict[str, int]:
     A graph that an earlier pair has compiled would not be new: give each change a shape or a rank
     that no other pair has. All graphs are there after two steps, so that is what each week runs.
     """
-    counts, ran = {}, set()
+    counts: dict[str, int] = {}
+    ran: set[Week] = set()
     for name, pair in pairs.items():
         before, after = (replace(week, steps=2) for week in pair)
         if before not in ran:  # once is enough: its graphs stay
@@ -113,7 +113,8 @@ def _train(week: Week) -> tuple[tuple[int, ...], tuple[float, ...], str]:
     lora.add(model, week.targets, week.rank, week.alpha)
     optimizer = _adamw(lora.trainable(model.to(device)), week, device)
 
-    compiles, losses = [], []
+    compiles: list[int] = []
+    losses: list[float] = []
     for _ in range(week.steps):
         begins = torch.randint(len(data) - week.length, (week.rows, 1), generator=chance)
         windows = data[begins + torch.arange(week.length + 1)]
@@ -124,11 +125,10 @@ def _train(week: Week) -> tuple[tuple[int, ...], tuple[float, ...], str]:
             loss.backward()
             optimizer.step()
             torch_xla.sync()
-        compiles.append(meter.compiles)
+        compiles.append(meter.reading.compiles)
         losses.append(loss.item())
-    stored = lora.adapter(model)
-    told = hashlib.sha256(b"".join(each.float().numpy().tobytes() for each in stored.values()))
-    return tuple(compiles), tuple(losses), told.hexdigest()
+    stored = b"".join(part.float().numpy().tobytes() for part in lora.adapter(model).values())
+    return tuple(compiles), tuple(losses), hashlib.sha256(stored).hexdigest()
 
 
 def _adamw(parameters: list[Any], week: Week, device: Any) -> Any:

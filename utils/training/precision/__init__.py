@@ -7,9 +7,8 @@ Everything runs on the XLA device. What is in FP8 is quantised and dequantised: 
 of FP8, the arithmetic is not, because XLA's CPU backend has none.
 """
 
-from utils.training.precision.recipes import RECIPES, Curve, Recipe, Update
+from utils.training.precision.recipes import RECIPES, Curve, Recipe, Update, train
 from utils.training.precision.rounding import quantise_fp8, stochastic_bf16
-from utils.training.precision.training import train
 
 __all__ = [
     "RECIPES", "Curve", "Recipe", "Update", "quantise_fp8", "stochastic_bf16", "train",

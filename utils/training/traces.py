@@ -1,14 +1,23 @@
-"""Read a trace: its events as a table, and what each thread did when."""
+"""Profiler traces: capture one in this process, and read where the time of each thread went.
+
+torch_xla writes a trace as `*.trace.json.gz`, in Chrome's trace event format, next to XLA's own
+`*.xplane.pb`. Python's json and pandas read the first; readers of the second (xprof, jaxlib) are
+packages of tens of megabytes, for the same events. torch_xla and pandas are imported late: they
+take seconds to load.
+"""
 
 import gzip
 import json
+import shutil
+import tempfile
 import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
-
-from utils.training.traces.stretches import innermost, split, union
 
 if TYPE_CHECKING:
     import pandas
@@ -215,3 +224,159 @@ def _kind(name: str, lane: str, arguments: dict[str, str]) -> str:
     if name.startswith("Wait for "):
         return "wait" if lane == "host" else ""
     return {"device": "execute", "compiler": "compile"}.get(lane, "")
+
+
+def span(name: str, kind: str = "trace") -> AbstractContextManager[Any]:
+    """A stretch of time with a name of ours in the trace.
+
+    Unlike torch_xla's `xp.Trace` it may hold a step marker: that one also names the operations
+    recorded in it, and torch_xla refuses to mark a step while such a name is open.
+    """
+    import torch_xla
+
+    if kind not in KINDS:
+        raise ValueError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+    return torch_xla._XLAC.profiler.TraceMe(name, kind=kind)
+
+
+def spans(loader: Iterable[Any], name: str = "next batch") -> Iterator[Any]:
+    """The batches of a loader; the time that each is waited for is a span of kind "data"."""
+    batches = iter(loader)
+    while True:
+        with span(name, "data"):
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+        yield batch
+
+
+class Capture:
+    """Traces what this process does inside a with-block; `trace` is what was captured.
+
+    folder: where the files of the profiler are kept; by default they are read and removed.
+
+    A process can capture one trace at a time: a second raises RuntimeError. What is still running
+    on the device when the block ends is missing in it: end the block with
+    `utils.xla.meter.settle()`.
+
+    >>> import torch, torch_xla
+    >>> from utils.training.traces import Capture, span
+    >>> from utils.xla.meter import settle
+    >>> x = torch.ones(50, 50).to(torch_xla.device())
+    >>> with Capture() as captured:
+    ...     with span("forward"):
+    ...         y = x @ x
+    ...     settle()
+    >>> captured.trace.count("forward")
+    1
+    """
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self._keep = Path(folder) if folder is not None else None
+        self._trace: Trace | None = None
+
+    def __enter__(self) -> "Capture":
+        import torch_xla.debug.profiler as profiler
+
+        folder = self._keep or Path(tempfile.mkdtemp(prefix="trace-"))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)  # a folder that cannot be: before it starts
+            profiler.start_trace(folder)
+        except RuntimeError as error:
+            if self._keep is None:
+                folder.rmdir()
+            raise RuntimeError(
+                f"no capture can begin: {error} End the block of the other capture first."
+            ) from None
+        self._folder, self._trace = folder, None
+        self._whole = span(WHOLE)
+        self._whole.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        import torch_xla.debug.profiler as profiler
+
+        self._whole.__exit__(kind, error, traceback)
+        try:
+            profiler.stop_trace()
+            self._trace = read(self._folder)
+        finally:
+            if self._keep is None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def trace(self) -> Trace:
+        if self._trace is None:
+            raise RuntimeError("nothing is captured: read the trace after its with-block has ended")
+        return self._trace
+
+
+def innermost(
+    events: Iterable[tuple[float, float, str]], outside: str = "trace"
+) -> list[tuple[float, float, str]]:
+    """Begin, end and kind of what one thread does when, from its nested events.
+
+    events: begin, duration and kind of each; one without a kind is of the kind of that around it.
+    outside: the kind of what has none at all.
+
+    >>> innermost([(0, 10, "trace"), (2, 3, "compile"), (3, 1, "")])
+    [(0.0, 2, 'trace'), (2, 5, 'compile'), (5, 10, 'trace')]
+    """
+    stack: list[tuple[float, str]] = []
+    at = 0.0
+    pieces: list[tuple[float, float, str]] = []
+
+    def until(moment: float) -> None:
+        nonlocal at
+        while stack:
+            end, kind = stack[-1]
+            if pieces and pieces[-1][1:] == (at, kind):
+                pieces[-1] = pieces[-1][0], min(end, moment), kind
+            elif min(end, moment) > at:
+                pieces.append((at, min(end, moment), kind))
+            at = max(at, min(end, moment))
+            if end > moment:
+                return
+            stack.pop()
+
+    for begin, duration, kind in sorted(events, key=lambda each: (each[0], -each[1])):
+        until(begin)
+        outer = stack[-1] if stack else (float("inf"), outside)
+        stack.append((min(begin + duration, outer[0]), kind or outer[1]))
+        at = max(at, begin)
+    until(float("inf"))
+    return pieces
+
+
+def union(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """
+    >>> union([(4, 5), (0, 2), (1, 3)])
+    [(0, 3), (4, 5)]
+    """
+    merged: list[tuple[float, float]] = []
+    for begin, end in sorted(spans):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def split(
+    begin: float, end: float, busy: list[tuple[float, float]]
+) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """What of begin..end lies in the busy stretches, and what does not.
+
+    >>> split(0, 10, [(2, 3), (9, 12)])
+    ([(2, 3), (9, 10)], [(0, 2), (3, 9)])
+    """
+    inside = [(max(begin, b), min(end, e)) for b, e in busy if b < end and e > begin]
+    edges = [begin, *(edge for each in inside for edge in each), end]
+    outside = list(zip(edges[::2], edges[1::2], strict=True))
+    return inside, [each for each in outside if each[1] > each[0]]

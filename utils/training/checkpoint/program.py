@@ -4,6 +4,7 @@ draw counts.
 A tiny GPT with dropout (random on the device), AdamW with momenta, a learning rate that warms up
 and decays, data in an order that is shuffled anew in each epoch, and three sources of chance on the
 host: Python's places the window, NumPy's chooses the tokens to damage, torch's what they become.
+torch and torch_xla are imported late: they take seconds to load.
 """
 
 import hashlib
@@ -76,9 +77,11 @@ class Order:
         return chosen
 
     def state_dict(self) -> dict[str, int]:
+        """Where the order is: the epoch and the position in it."""
         return {"epoch": self.epoch, "position": self.position}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on from where `state_dict` was taken."""
         self.epoch, self.position = state["epoch"], state["position"]
 
 
@@ -112,17 +115,20 @@ class Program:
         made = torch.Generator().manual_seed(plan.seed)
         self.texts = torch.randint(self.vocabulary, (plan.texts, 2 * self.length), generator=made)
         self.data = Order(plan.texts, plan.batch, plan.seed)
-        self.step, self.losses, self.order = 0, [], []
+        self.step = 0
+        self.losses: list[float] = []
+        self.order: list[list[int]] = []
         # What has been recorded runs now, so that no later sync is needed before the loop.
         torch_xla.sync()
 
     def train_one_step(self) -> float:
+        """Train on the next batch; returns the loss, in nats per token."""
         import torch_xla
 
         from utils.xla.networks import next_token_loss
 
         chosen = self.data.next()
-        ids, targets = (each.to(self.device) for each in self._batch(chosen))
+        ids, targets = (tensor.to(self.device) for tensor in self._batch(chosen))
         self.optimizer.zero_grad()
         loss = next_token_loss(self.model(ids), targets)
         loss.backward()
@@ -180,10 +186,10 @@ class Program:
 
     def digest(self) -> str:
         """SHA-256 of the bytes of all weights."""
-        found = hashlib.sha256()
+        weights = hashlib.sha256()
         for tensor in self.model.state_dict().values():
-            found.update(tensor.cpu().numpy().tobytes())
-        return found.hexdigest()
+            weights.update(tensor.cpu().numpy().tobytes())
+        return weights.hexdigest()
 
 
 def train(

@@ -1,0 +1,9 @@
+"""Settings of this folder's tests."""
+
+import cloudpickle
+
+import tests.serving
+
+# What a test hands to a process of its own goes there as code: by name, the process would have to
+# import the whole module of the test, and all that this imports.
+cloudpickle.register_pickle_by_value(tests.serving)
