@@ -1,5 +1,7 @@
 """Make labs/ from solutions/, byte for byte reproducible: the learner's notebook of every lab.
 
+The usual wrong answers that a solution lists are made too, from the lab's misconceptions.
+
 nbgrader's own preprocessors lock, clear and sign the cells, so that its tools read the result; no
 database and no configuration file take part.
 """
@@ -11,6 +13,7 @@ from typing import Any
 
 from utils.course import catalog
 from utils.course.catalog import ROOT, CatalogError, read_notebook, tags, text
+from utils.course.misconceptions import misconceptions, usual_wrong_answers
 from utils.course.notebooks import Notebook, canonical, to_text
 
 TAGS = frozenset(
@@ -171,8 +174,23 @@ def learner_version(notebook: Notebook, lab: str) -> str:
     return to_text(node)
 
 
+USUAL = re.compile(r"\*\*Usual wrong answers?\.\*\*.*", re.DOTALL)
+
+
+def with_usual_wrong_answers(notebook: Notebook, lab: str, root: Path = ROOT) -> str:
+    """The solution notebook, as file content, with the list below each exercise made anew."""
+    notebook = canonical(notebook)
+    for cell in notebook["cells"]:
+        exercise, _, part = cell["id"].partition("-")
+        if part == "why" and (listed := usual_wrong_answers(lab, exercise, root)):
+            new = f"**Usual wrong answers.**\n\n{listed}"
+            before = USUAL.sub("", text(cell)).rstrip()
+            cell["source"] = f"{before}\n\n{new}".splitlines(keepends=True)
+    return to_text(notebook)
+
+
 def generate(root: Path = ROOT) -> dict[Path, str]:
-    """Every learner's notebook: its path in labs/ and its content.
+    """Every learner's notebook and every solution: its path and its content.
 
     Raises CatalogError with every fault of every source, or if there is no lab at all.
     """
@@ -197,6 +215,8 @@ def generate(root: Path = ROOT) -> dict[Path, str]:
         else:
             catalog.lab(lab, root)
             made[root / "labs" / source.parent.name / source.name] = learner_version(notebook, lab)
+            if misconceptions(lab, root):
+                made[source] = with_usual_wrong_answers(notebook, lab, root)
     if faults:
         raise CatalogError("\n".join(faults))
     return made

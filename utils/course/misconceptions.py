@@ -126,7 +126,8 @@ def usual_wrong_answers(lab: str, exercise: str, root: Path = ROOT) -> str:
         if record.usual and wrong:
             parts = Formatter().parse(record.says)
             sentence = "".join(text + ("" if field is None else "…") for text, field, _, _ in parts)
-            lines.append(f"- *{wrong[0][:1].upper()}{wrong[0][1:]}*: {sentence}.")
+            end = "" if sentence[-1] in ".?!" else "."
+            lines.append(f"- *{wrong[0][:1].upper()}{wrong[0][1:]}*: {sentence}{end}")
     return "\n".join(lines)
 
 
