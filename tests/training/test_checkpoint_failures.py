@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utils.cost import tco
-from utils.training.checkpoint import fleet, powercut
+from utils.training.checkpoint import interruptions, powercut
 from utils.training.checkpoint.powercut import Call, after_kill, after_power_cut, saving, worst
 
 OLD, NEW = "old old", "new new"
@@ -53,7 +53,9 @@ def test_the_old_one_may_go_only_when_the_new_one_is_safe(old_first, expected) -
 def test_the_events_agree_with_the_formula(every, write, between) -> None:
     generator = np.random.default_rng([int(10 * every), int(100 * write), between])
     hours = [
-        fleet.go(100, every, write, 0.5, fleet.exponential(1 / between, generator)).hours
+        interruptions.go(
+            100, every, write, 0.5, interruptions.exponential(1 / between, generator)
+        ).hours
         for _ in range(400)
     ]
     exact = tco.expected_hours(100, every, write, 0.5, 1 / between)
@@ -71,20 +73,20 @@ def test_every_hour_is_accounted_for(work, every, write, restart, gaps, notice) 
     def failures():
         return itertools.chain(gaps, itertools.repeat(math.inf))
 
-    run = fleet.go(work, every, write, restart, failures(), notice)
+    run = interruptions.go(work, every, write, restart, failures(), notice)
     assert run.total("computing") == pytest.approx(work)
-    assert math.fsum(map(run.total, fleet.KINDS)) == pytest.approx(run.hours)
+    assert math.fsum(map(run.total, interruptions.KINDS)) == pytest.approx(run.hours)
     joins = zip(run.spans, run.spans[1:], strict=False)
     assert run.spans[0].start == 0 and all(a.end == b.start for a, b in joins)
     assert run.failures <= len(gaps)
     # A notice that is long enough to save never makes a run longer.
     if notice < write:
-        assert run.hours == fleet.go(work, every, write, restart, failures()).hours
+        assert run.hours == interruptions.go(work, every, write, restart, failures()).hours
 
 
 def test_a_run_by_hand() -> None:
     # Computes 2, saves 0.5 (to 2.5), is stopped at 4 after 1.5, is down 1, does 2 again and saves.
-    run = fleet.go(4, 2, 0.5, 1, iter([4, math.inf]))
+    run = interruptions.go(4, 2, 0.5, 1, iter([4, math.inf]))
     assert (run.hours, run.failures) == (7.5, 1)
     assert [(s.kind, s.end) for s in run.spans] == [
         ("computing", 2), ("saving", 2.5), ("lost", 4), ("down", 5), ("computing", 7),
@@ -93,22 +95,22 @@ def test_a_run_by_hand() -> None:
 
 
 def test_a_notice_that_is_long_enough_loses_no_work() -> None:
-    run = fleet.go(4, 2, 0.5, 1, iter([4, math.inf]), notice=0.75)
+    run = interruptions.go(4, 2, 0.5, 1, iter([4, math.inf]), notice=0.75)
     # Announced at 3.25: saves what was computed since 2.5, to 3.75, and waits for the end.
     assert run.total("lost") == 0 and run.total("computing") == 4
     assert run.hours == 5 + 1.25 + 0.5
-    short = fleet.go(4, 2, 0.5, 1, iter([4, math.inf]), notice=0.4)
-    assert short == fleet.go(4, 2, 0.5, 1, iter([4, math.inf]))
+    short = interruptions.go(4, 2, 0.5, 1, iter([4, math.inf]), notice=0.4)
+    assert short == interruptions.go(4, 2, 0.5, 1, iter([4, math.inf]))
 
 
 def test_a_restart_may_fail_too() -> None:
-    run = fleet.go(1, 1, 0, 2, iter([0.5, 1, math.inf]))
+    run = interruptions.go(1, 1, 0, 2, iter([0.5, 1, math.inf]))
     assert (run.hours, run.failures, run.total("down")) == (0.5 + 1 + 2 + 1, 2, 3)
 
 
 def test_a_fleet_fails_as_many_times_as_often_as_it_has_servers() -> None:
     generator = np.random.default_rng(8)
-    gaps = list(itertools.islice(fleet.of_servers(64, 640.0, generator), 4000))
+    gaps = list(itertools.islice(interruptions.of_servers(64, 640.0, generator), 4000))
     mean = np.mean(gaps)
     assert abs(mean - 10) < 4 * 10 / math.sqrt(len(gaps))
     # Exponential: the standard deviation is the mean.
@@ -118,7 +120,7 @@ def test_a_fleet_fails_as_many_times_as_often_as_it_has_servers() -> None:
 @pytest.mark.parametrize("shape", [0.5, 1, 3])
 def test_other_laws_have_the_mean_that_was_asked_for(shape) -> None:
     generator = np.random.default_rng(9)
-    gaps = list(itertools.islice(fleet.weibull(7.0, shape, generator), 20_000))
+    gaps = list(itertools.islice(interruptions.weibull(7.0, shape, generator), 20_000))
     assert abs(np.mean(gaps) - 7) < 4 * np.std(gaps) / math.sqrt(len(gaps))
 
 
@@ -128,4 +130,4 @@ def test_other_laws_have_the_mean_that_was_asked_for(shape) -> None:
 def test_impossible_hours_are_refused(name, value) -> None:
     hours = {"work": 1, "every": 1, "write": 0, "restart": 0, name: value}
     with pytest.raises(ValueError, match=f"{name} is .* hours: allowed is"):
-        fleet.go(**hours, gaps=iter([1.0]))
+        interruptions.go(**hours, gaps=iter([1.0]))

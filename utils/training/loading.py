@@ -175,6 +175,7 @@ class Watched:
 
     @property
     def waits(self) -> Waits:
+        """What was measured in the latest iteration."""
         return Waits(tuple(self._waits), tuple(self._works))
 
 

@@ -312,6 +312,7 @@ class Capture:
 
     @property
     def trace(self) -> Trace:
+        """What was captured. Raises RuntimeError before the block has ended."""
         if self._trace is None:
             raise RuntimeError("nothing is captured: read the trace after its with-block has ended")
         return self._trace

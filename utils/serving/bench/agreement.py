@@ -1,4 +1,7 @@
-"""Does a faster program still answer the same? Its logits beside those of a reference."""
+"""Does a faster program still answer the same? Its logits beside those of a reference.
+
+torch and scipy are imported late: they take seconds to load.
+"""
 
 from dataclasses import dataclass
 from typing import Any

@@ -4,7 +4,7 @@ The times of one process are not independent: one slow call comes with another, 
 its own luck with memory and cores from its start to its end. So the unit of the test is a round, a
 process of its own, whose median (or another percentile) is one number. With fewer than `ROUNDS` of
 them the unit is a block of calls, longer than times remember each other; that says nothing of
-another process.
+another process. scipy.stats is imported late: it takes a second to load.
 """
 
 import math
@@ -110,7 +110,7 @@ def compare(before: Record, after: Record, p: float = 50.0) -> Comparison:
     same but for a factor. The interval is a bootstrap of the units with a fixed seed. Neither knows
     what else the machine did between the two runs: repeat both, in turns, before you believe it.
     """
-    from scipy import stats  # takes a second to load
+    from scipy import stats
 
     check_alike(before, after.what, after.settings, after.environment)
     unit, units = divided(before.rounds, after.rounds, p)
@@ -200,7 +200,7 @@ def ratio_interval(
     before: np.ndarray, after: np.ndarray, level: float = 0.95
 ) -> tuple[float, float]:
     """Of the ratio of the medians, after over before: a percentile bootstrap with a fixed seed."""
-    from scipy import stats  # takes a second to load
+    from scipy import stats
 
     # scipy resamples two values or more; of one alone, all resamples are the same.
     samples = [np.repeat(values, 2) if len(values) == 1 else values for values in (before, after)]

@@ -1,4 +1,7 @@
-"""Where a measurement was made: what somebody must know to repeat it, or to refuse a comparison."""
+"""Where a measurement was made: what somebody must know to repeat it, or to refuse a comparison.
+
+torch is imported late: it takes seconds to load.
+"""
 
 import contextlib
 import datetime

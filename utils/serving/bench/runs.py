@@ -1,4 +1,7 @@
-"""A whole benchmark of one model of the course: every measurement, put into one record."""
+"""A whole benchmark of one model of the course: every measurement, put into one record.
+
+torch is imported late: it takes seconds to load.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass

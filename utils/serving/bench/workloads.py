@@ -1,4 +1,7 @@
-"""The models that `course.py bench` measures: small, made from a seed, the same on every device."""
+"""The models that `course.py bench` measures: small, made from a seed, the same on every device.
+
+torch, and what needs it, is imported late: it takes seconds to load.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

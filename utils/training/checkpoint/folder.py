@@ -1,9 +1,13 @@
-"""A folder of checkpoints: the newest good one is found, old ones go, and one process writes."""
+"""A folder of checkpoints: the newest good one is found, old ones go, and one process writes.
+
+torch is imported late: it takes seconds to load.
+"""
 
 import errno
 import fcntl
 import io
 import os
+import pickle
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +17,7 @@ from typing import Any
 
 from utils.training.checkpoint import files
 from utils.training.checkpoint.files import CheckpointError, Damaged, NotSaved
+from utils.training.checkpoint.states import on_host
 
 _NAME = re.compile(r"step-(\d{8}|[1-9]\d{8,})\.ckpt")
 _HALF = re.compile(r"\.step-\d{8,}\.ckpt\.\d+\.part")
@@ -79,8 +84,6 @@ def encoded(state: Any) -> bytes:
     """
     import torch
 
-    from utils.training.checkpoint.states import on_host
-
     buffer = io.BytesIO()
     torch.save(on_host(state), buffer)
     return buffer.getvalue()
@@ -117,8 +120,6 @@ def load(path: Path) -> Any:
 
     Raises: files.Torn, files.Damaged, FileNotFoundError.
     """
-    import pickle
-
     import torch
 
     path = Path(path)

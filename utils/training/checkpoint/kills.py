@@ -6,6 +6,7 @@ not (see `utils.training.checkpoint.powercut`).
 """
 
 import os
+import resource
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,8 +83,6 @@ def die() -> NoReturn:
 def killed_at_byte(limit_bytes: int) -> None:
     """From now on the kernel kills this process when a file of it would grow beyond `limit_bytes`,
     whoever writes it, Python or not: SIGXFSZ, in the middle of the write."""
-    import resource
-
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it, and raises OSError instead
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, hard))
@@ -92,8 +91,6 @@ def killed_at_byte(limit_bytes: int) -> None:
 def full_at_byte(limit_bytes: int) -> None:
     """From now on no file of this process can grow beyond `limit_bytes`: a write to one is cut
     short, and the next raises OSError (EFBIG), as on a disk that is full."""
-    import resource
-
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, hard))

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from utils.training.checkpoint import folder as folders
 from utils.training.checkpoint.background import Background
 from utils.training.checkpoint.states import KINDS, random_states, set_random_states
@@ -91,7 +93,6 @@ class Program:
     length, vocabulary = 8, 24
 
     def __init__(self, plan: Plan) -> None:
-        import numpy as np
         import torch
         import torch_xla
         from torch import nn
@@ -142,7 +143,6 @@ class Program:
 
     def _batch(self, chosen: list[int]) -> tuple[Any, Any]:
         """Windows of the chosen texts, and the same with some tokens damaged."""
-        import numpy as np
         import torch
 
         start = random.randrange(self.length)

@@ -4,7 +4,7 @@ The work is done by `torch.distributed.checkpoint` (DCP) with torch_xla's planne
 written as it lies, and a list of all of them, with their places in the whole tensor, goes with
 them. Who loads says how the tensors are sharded now, and gets the parts that it needs. Around it
 stands what a folder of several files needs: a manifest of checksums, and one rename when all is
-complete.
+complete. torch and torch_xla are imported late: they take seconds to load.
 """
 
 import contextlib

@@ -1,9 +1,15 @@
 """What else a program remembers: the random states of Python, NumPy, torch and the XLA device, and
-copies on the host that later steps do not change."""
+copies on the host that later steps do not change.
+
+torch and torch_xla are imported late: they take seconds to load.
+"""
 
 import random
+import sys
 from collections import Counter, OrderedDict
 from typing import Any
+
+import numpy as np
 
 PLAIN = (int, float, bool, str, bytes, type(None))
 KINDS = ("python", "numpy", "torch", "device")
@@ -45,9 +51,6 @@ def random_states() -> dict[str, Any]:
 
     That of the XLA device is there once torch_xla has been imported.
     """
-    import sys
-
-    import numpy as np
     import torch
 
     numpy: Any = np.random.get_state()
@@ -70,7 +73,6 @@ def set_random_states(states: dict[str, Any]) -> None:
     The state of the device must be set after the last `torch_xla.sync()` before the loop, because
     every sync advances it: call this last.
     """
-    import numpy as np
     import torch
 
     unknown = sorted(set(states) - set(KINDS))

@@ -3,7 +3,8 @@ GPT, a few steps, and what the two compile caches did meanwhile.
 
 It runs under torch 2.9 and 2.7 and needs nothing else. A process of its own, because a process can
 have one persistent cache, named before its device is opened, and because its counters then count
-nothing but this training.
+nothing but this training. What it imports comes late, because torch_xla reads the environment when
+it is loaded.
 """
 
 import json
@@ -13,6 +14,8 @@ import signal
 import sys
 import time
 from typing import Any
+
+from utils.xla import corpus, env
 
 COUNTERS = {
     "compiles": "UncachedCompile",
@@ -35,8 +38,6 @@ def main() -> None:
 
 def train(settings: dict[str, Any]) -> dict[str, Any]:
     """Train as `utils.training.coldstart.start` describes; returns counts, seconds and losses."""
-    from utils.xla import env
-
     env.set_defaults()
     import torch
     import torch_xla
@@ -73,8 +74,6 @@ def train(settings: dict[str, Any]) -> dict[str, Any]:
 def _batches(settings: dict[str, Any]) -> tuple[list[tuple[Any, Any]], int]:
     """One batch for each step, ids and next ids, and the size of the vocabulary. All on the CPU."""
     import torch
-
-    from utils.xla import corpus
 
     text = corpus.text(20_000)
     letters = corpus.Vocabulary.of(text)

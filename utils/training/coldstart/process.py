@@ -78,6 +78,7 @@ class Start:
 
     @property
     def first_step_seconds(self) -> float | None:
+        """Of the step that compiles or loads; None of a process that died."""
         return self.step_seconds[0] if self.step_seconds else None
 
     def __str__(self) -> str:

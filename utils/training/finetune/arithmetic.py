@@ -66,10 +66,12 @@ class Need:
 
     @property
     def parts(self) -> dict[str, float]:
+        """Field to bytes."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
     def total(self) -> float:
+        """Bytes of all parts."""
         return sum(self.parts.values())
 
 

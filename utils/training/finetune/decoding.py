@@ -28,6 +28,7 @@ class Cache:
 
     @property
     def bytes(self) -> int:
+        """Of all keys and values, written or not."""
         tensors = (*self.keys, *self.values)
         return sum(each.numel() * each.element_size() for each in tensors)
 
@@ -155,6 +156,6 @@ def repeated(model: TinyGPT, prompt: Sequence[int], count: int) -> Tensor:
 def _mark(device: torch.device) -> None:
     """A step marker, on a device that has them."""
     if device.type == "xla":
-        import torch_xla
+        import torch_xla  # slow to load, and not needed on a CPU
 
         torch_xla.sync()

@@ -29,6 +29,7 @@ class LoRALinear(nn.Module):
         nn.init.kaiming_uniform_(self.a, a=math.sqrt(5))
 
     def forward(self, x: Tensor) -> Tensor:
+        """What the base and the adapter compute together."""
         return self.base(x) + self.scale * (x @ self.a.T @ self.b.T)
 
     def merged(self) -> nn.Linear:
@@ -96,12 +97,16 @@ class Parameters:
 
     @property
     def share(self) -> float:
+        """The part that is trained."""
         return self.trainable / self.total
 
 
 def parameters(model: nn.Module) -> Parameters:
-    each = [(parameter.numel(), parameter.requires_grad) for parameter in model.parameters()]
-    return Parameters(sum(n for n, trained in each if trained), sum(n for n, _ in each))
+    """Count them."""
+    return Parameters(
+        sum(parameter.numel() for parameter in trainable(model)),
+        sum(parameter.numel() for parameter in model.parameters()),
+    )
 
 
 def trainable(model: nn.Module) -> list[nn.Parameter]:

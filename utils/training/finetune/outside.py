@@ -5,6 +5,7 @@ Both libraries are imported inside the functions: together they take seconds.
 """
 
 import os
+import warnings
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -47,8 +48,6 @@ def with_peft(
     model: "LlamaForCausalLM", targets: Collection[str], rank: int, alpha: float
 ) -> "PeftModel":
     """The model with adapters of peft, without dropout."""
-    import warnings
-
     from peft import LoraConfig, get_peft_model
 
     config = LoraConfig(

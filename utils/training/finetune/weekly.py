@@ -3,6 +3,8 @@
 Made to run through `utils.xla.fresh`, each week in a process of its own, as a job that starts on
 Monday morning. With a `cache` folder torch_xla stores each compiled graph there under its key, a
 hash of the graph, so that two weeks can be compared by names of files.
+
+What needs torch or torch_xla is imported late: they take seconds to load.
 """
 
 import hashlib
@@ -10,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from utils.xla import corpus
 
 CONTEXT = 32
 
@@ -97,7 +101,6 @@ def _train(week: Week) -> tuple[tuple[int, ...], tuple[float, ...], str]:
     import torch_xla
 
     from utils.training.finetune import lora
-    from utils.xla import corpus
     from utils.xla.meter import Meter
     from utils.xla.networks import TinyGPT, next_token_loss
 

@@ -124,6 +124,7 @@ class Fp8Linear(nn.Linear):
         self.scaling = Scaling(delayed)
 
     def forward(self, x: Tensor) -> Tensor:
+        """As a linear layer; the bias is added as it is."""
         y = _Product.apply(x, self.weight, self.scaling)
         return y if self.bias is None else y + self.bias
 

@@ -9,10 +9,8 @@ import heapq
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 KINDS = ("computing", "saving", "lost", "down")
 
@@ -101,13 +99,13 @@ def go(
     return Run(now, failures, tuple(spans))
 
 
-def exponential(rate_per_hour: float, generator: "np.random.Generator") -> Iterator[float]:
+def exponential(rate_per_hour: float, generator: np.random.Generator) -> Iterator[float]:
     """Hours between failures that come at random at a constant rate; none ever at rate 0."""
     while True:
         yield generator.exponential(1 / rate_per_hour) if rate_per_hour else math.inf
 
 
-def weibull(mean_hours: float, shape: float, generator: "np.random.Generator") -> Iterator[float]:
+def weibull(mean_hours: float, shape: float, generator: np.random.Generator) -> Iterator[float]:
     """Hours between failures with the same mean that come in bursts (shape below 1), at random
     (1) or regularly (above 1)."""
     scale = mean_hours / math.gamma(1 + 1 / shape)
@@ -115,9 +113,7 @@ def weibull(mean_hours: float, shape: float, generator: "np.random.Generator") -
         yield scale * generator.weibull(shape)
 
 
-def of_servers(
-    servers: int, mean_hours: float, generator: "np.random.Generator"
-) -> Iterator[float]:
+def of_servers(servers: int, mean_hours: float, generator: np.random.Generator) -> Iterator[float]:
     """Hours between the failures of a fleet, each server of which fails at random by a clock of its
     own, on average after `mean_hours`, and is replaced at once."""
     clocks = list(generator.exponential(mean_hours, servers))
