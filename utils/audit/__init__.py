@@ -14,8 +14,8 @@ course.
 ['cuda-move']
 """
 
-from utils.audit.files import audit, audit_source
-from utils.audit.model import Broken, Finding, Report
+from utils.audit.audit_report import Broken, Finding, Report
+from utils.audit.audited_files import audit, audit_source
 from utils.audit.rules import RULES, Rule
 
 __all__ = ["RULES", "Broken", "Finding", "Report", "Rule", "audit", "audit_source"]

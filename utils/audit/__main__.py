@@ -4,14 +4,15 @@ import argparse
 import os
 import sys
 
-from utils.audit.files import audit
-from utils.audit.formats import table, to_json, to_sarif
+from utils.audit.audit_report import table, to_json, to_sarif
+from utils.audit.audited_files import audit
 from utils.audit.rules import SEVERITIES
 
 FORMATS = {"table": table, "json": to_json, "sarif": to_sarif}
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m utils.audit",
         description="Find what will not port from CUDA PyTorch to XLA and Neuron. Nothing is run.",

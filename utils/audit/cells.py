@@ -3,12 +3,11 @@
 import json
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from utils.audit.requirements import in_command
+from utils.audit.rules import NAMES
 
-# Cell magics after which the cell is Python; the rest of their first line is options.
-PYTHON_CELLS = {"time", "timeit", "capture", "prun", "python", "python3", "px"}
-SHELL_CELLS = {"bash", "sh", "script", "!"}
 PYTHON_LINES = {"time", "timeit", "prun"}
 LINE = re.compile(r"^(\s*)(?:%|!)(.*)$")
 TAKEN = re.compile(r"^(\s*[\w.,\s]+?=\s*)([!%])(?!=)(.*)$")
@@ -33,6 +32,7 @@ def cells(text: str) -> list[Cell]:
     if not isinstance(data, dict):
         raise ValueError("no notebook: not a JSON object")
     sheets = data.get("worksheets")
+    every: Any = data.get("cells")
     if isinstance(sheets, list):  # format 3 and older
         every = [
             cell
@@ -40,11 +40,9 @@ def cells(text: str) -> list[Cell]:
             if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)
             for cell in sheet["cells"]
         ]
-    else:
-        every = data.get("cells")
     if not isinstance(every, list):
         raise ValueError("no notebook: no list of cells")
-    found = []
+    found: list[Cell] = []
     for cell in every:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             source = cell.get("source", cell.get("input", ""))
@@ -61,12 +59,12 @@ def _cell(number: int, source: str) -> Cell:
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
     if lines and lines[first].lstrip().startswith("%%"):
         name, _, rest = lines[first].lstrip()[2:].partition(" ")
-        if name in PYTHON_CELLS:
+        if name in NAMES["python_cells"]:
             kept[first] = ""
         elif name in ("writefile", "file") and rest.strip().endswith(".py"):
             kept[first] = ""
         else:
-            if name in SHELL_CELLS:
+            if name in NAMES["shell_cells"]:
                 for index, line in enumerate(lines):
                     cell.rules += [(index + 1, rule) for rule in in_command(line)]
             return cell
@@ -94,7 +92,7 @@ def _line(cell: Cell, index: int, line: str) -> str:
         cell.rules += [(index + 1, rule) for rule in in_command(taken.group(3))]
         return taken.group(1) + "None"
     if re.match(r"^\s*\?|^\s*[\w.]+\?{1,2}\s*$", line):
-        return re.match(r"^\s*", line).group() + "pass"
+        return line[: len(line) - len(line.lstrip())] + "pass"
     magic = LINE.match(line)
     if magic is None:
         return line

@@ -7,20 +7,13 @@ the idiom `"cuda" if torch.cuda.is_available() else "cpu"` is reported once, whe
 import ast
 import re
 
-from utils.audit.names import Names, Scope, written
+from utils.audit.rules import NAMES
+from utils.audit.scopes import Names, Scope, written
 
-ASKS = {
-    "torch.cuda.is_available",
-    "torch.cuda.is_initialized",
-    "torch.distributed.is_nccl_available",
-}
 COUNT = "torch.cuda.device_count"
 CUDA = re.compile(r"cuda(:\d+)?$")
 # is_flash_attn_available(), find_spec("xformers"), HAS_TRITON: the code can do without the package.
 OPTIONAL = re.compile(r"(^|_)(is_\w+_available|find_spec|has|have|available|installed)($|_)", re.I)
-
-ENDS = {"exit", "quit", "sys.exit", "os._exit", "os.abort"}
-SKIPS = {"pytest.skip", "self.skipTest"}
 
 
 class Elsewhere:
@@ -32,6 +25,8 @@ Origin = ast.AST | Elsewhere | None
 
 
 class Guards:
+    """What the conditions of one file say about CUDA."""
+
     def __init__(self, names: Names) -> None:
         self.names = names
         self._flags: dict[str, list[tuple[ast.AST, Scope]]] | None = None
@@ -43,9 +38,9 @@ class Guards:
             case ast.UnaryOp(op=ast.Not()):
                 return self.implied(test.operand, not outcome, scope)
             case ast.BoolOp():
-                answers = [self.implied(each, outcome, scope) for each in test.values]
+                answers = [self.implied(value, outcome, scope) for value in test.values]
                 if isinstance(test.op, ast.And) == outcome:
-                    return next(filter(None, answers), None)
+                    return next((answer for answer in answers if answer is not None), None)
                 return answers[0] if all(answers) else None
             case ast.NamedExpr():
                 return self.implied(test.value, outcome, scope)
@@ -63,7 +58,7 @@ class Guards:
 
     def _called(self, test: ast.Call, scope: Scope) -> Origin:
         name = self.names.dotted(test.func, scope)
-        if name in ASKS or name == COUNT:
+        if name in NAMES["asks_for_cuda"] or name == COUNT:
             return test
         if name == "bool" and len(test.args) == 1:
             return self.implied(test.args[0], True, scope)
@@ -171,7 +166,7 @@ def leaves(body: list[ast.stmt]) -> bool:
     """The block ends by leaving it: what follows runs only when the block did not."""
     return bool(body) and (
         isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
-        or _last_call(body) in ENDS | SKIPS
+        or _last_call(body) in NAMES["ends"] | NAMES["skips"]
     )
 
 
@@ -181,7 +176,7 @@ def stops(body: list[ast.stmt]) -> bool:
         raised = body[-1].exc
         made = raised.func if isinstance(raised, ast.Call) else raised
         return made is None or not written(made).endswith("SkipTest")
-    return _last_call(body) in ENDS
+    return _last_call(body) in NAMES["ends"]
 
 
 def _last_call(body: list[ast.stmt]) -> str:

@@ -4,50 +4,23 @@ import ast
 from typing import TYPE_CHECKING
 
 from utils.audit import requirements
-from utils.audit.devices import backend
+from utils.audit.cuda_devices import backend
+from utils.audit.rules import IMPORTS, NAMES
 
 if TYPE_CHECKING:
     from utils.audit.state import State
 
-# The first part of an import -> rule.
-PACKAGES = {
-    "flash_attn": "flash-attn",
-    "flash_attn_interface": "flash-attn",
-    "xformers": "xformers",
-    "bitsandbytes": "bitsandbytes",
-    "apex": "apex",
-    "deepspeed": "deepspeed",
-    "triton": "triton",
-} | dict.fromkeys(
-    "cupy pycuda pynvml tensorrt torch_tensorrt transformer_engine mamba_ssm causal_conv1d "
-    "cudf cuml rmm nvdiffrast tinycudann liger_kernel flashinfer auto_gptq exllamav2 "
-    "spconv".split(),
-    "cuda-package",
-)
 EXTENSION = "torch.utils.cpp_extension."
-PARALLEL = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
-PARALLEL |= {"torch.nn.parallel.data_parallel.DataParallel"}
 DDP = "DistributedDataParallel"
-PORTABLE = {"openxla", "neuron", "eager", "aot_eager"}
 FREE_MODES = {None, "default"}
 TRAINERS = ("lightning", "pytorch_lightning")
-# Operator libraries that come with torch.
-OWN_OPS = {"aten", "prims", "prim", "c10d", "_c10d_functional", "quantized", "torchvision", "image"}
-OWN_OPS |= {
-    "load_library",
-    "loaded_libraries",
-    "higher_order",
-    "profiler",
-    "rngprims",
-    "xla",
-    "inductor",
-}
 
 
 def imported(at: "State", node: ast.AST, modules: list[str]) -> None:
+    """An import of packages that are bound to CUDA."""
     for module in modules:
         root = module.split(".")[0]
-        rule = PACKAGES.get(root) or ("cuda-package" if module.startswith("nvidia.dali") else "")
+        rule = IMPORTS.get(root) or ("cuda-package" if module.startswith("nvidia.dali") else "")
         if module == "numba.cuda" or module.startswith("numba.cuda."):
             rule = "cuda-package"
         if rule and root not in at.local:
@@ -60,6 +33,7 @@ def imported(at: "State", node: ast.AST, modules: list[str]) -> None:
 
 
 def decorator(at: "State", node: ast.expr) -> None:
+    """@triton.jit and @torch.compile."""
     made = node.func if isinstance(node, ast.Call) else node
     name = at.dotted(made)
     if name == "triton.jit" and "triton" not in at.local:
@@ -69,13 +43,14 @@ def decorator(at: "State", node: ast.expr) -> None:
 
 
 def called(at: "State", node: ast.Call, name: str) -> None:
+    """A call that compiles, builds an extension, or trains on many devices."""
     last = name.split(".")[-1]
     given = {each.arg: each.value for each in node.keywords if each.arg}
     if name == "torch.compile":
         _compile(at, node, given)
     elif name.startswith(EXTENSION):
         _extension(at, node, last, given)
-    elif name in PARALLEL:
+    elif name in NAMES["data_parallel"]:
         at.report("data-parallel", node.func)
     elif last == DDP and name.startswith("torch."):
         ids = given.get("device_ids") or (node.args[1] if len(node.args) > 1 else None)
@@ -112,8 +87,8 @@ def _compile(at: "State", node: ast.Call, given: dict[str, ast.expr]) -> None:
     if backend is None:
         if not _is(given.get("disable"), True):
             at.report("compile-backend", node.func, "no backend named: inductor")
-    elif isinstance(backend, ast.Constant) and backend.value not in PORTABLE:
-        at.report("compile-backend", node.func, f"backend {backend.value}")
+    elif isinstance(backend, ast.Constant) and backend.value not in NAMES["portable_backends"]:
+        at.report("compile-backend", node.func, f"backend {backend.value!s}")
     mode = given.get("mode")
     if isinstance(mode, ast.Constant) and mode.value not in FREE_MODES:
         at.report("compile-mode", mode)
@@ -138,7 +113,7 @@ def _operator(at: "State", node: ast.Call, name: str) -> None:
     space = name.split(".")[2]
     if space == "load_library":
         at.report("cpp-extension", node.func)
-    elif space not in OWN_OPS and not space.startswith("_"):
+    elif space not in NAMES["own_operators"] and not space.startswith("_"):
         at.report("cpp-extension", node.func, f"an operator of {space}", "note")
 
 
@@ -153,7 +128,7 @@ def _trainer(at: "State", kind: ast.AST | None) -> None:
 def _setup(at: "State", given: dict[str, ast.expr]) -> None:
     """The requirements in setup(install_requires=[...], extras_require={...})."""
     for key in ("install_requires", "setup_requires", "extras_require"):
-        value = given.get(key)
+        value: ast.AST | None = given.get(key)
         if isinstance(value, ast.Name):
             kept = at.scope.bindings(value.id)
             value = kept[0].node if len(kept) == 1 else None

@@ -1,13 +1,14 @@
 """One pass over the syntax tree of a file, which keeps scope, guards and loops at every node.
 
-The checks themselves are in `devices`, `cuda`, `libraries` and `values`.
+The checks themselves are in `cuda_devices`, `cuda_names`, `libraries` and `tensor_values`.
 """
 
 import ast
 from collections.abc import Callable
 
-from utils.audit import cuda, devices, libraries, values
+from utils.audit import cuda_devices, cuda_names, libraries, tensor_values
 from utils.audit.guards import ELSEWHERE, Origin, stops
+from utils.audit.rules import IMPORTS
 from utils.audit.state import State
 
 IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
@@ -18,18 +19,18 @@ class Reader(State):
 
     def __init__(self, tree: ast.Module, local: frozenset[str] = frozenset()) -> None:
         super().__init__(tree, local)
-        self.packages = bool(self.names.imports & set(libraries.PACKAGES))
+        self.packages = bool(self.names.imports & set(IMPORTS))
         self.body(tree.body)
-        devices.settle(self)
+        cuda_devices.settle(self)
 
     # Statements
 
-    def on_If(self, node: ast.If) -> None:
+    def _on_If(self, node: ast.If) -> None:
         if self.dotted(node.test).endswith("TYPE_CHECKING"):
             self.body(node.orelse)  # the rest is never run
             return
         self.visit(node.test)
-        values.decision(self, node.test)
+        tensor_values.decision(self, node.test)
         yes = self.guards.implied(node.test, True, self.scope)
         no = self.guards.implied(node.test, False, self.scope)
         if yes is not None and stops(node.orelse):
@@ -39,7 +40,7 @@ class Reader(State):
             self._required(node, no)
             no = None
         optional = self.optional or (self.packages and self.guards.optional(node.test))
-        state = {"periodic": self.periodic + values.is_periodic(node.test)}
+        state = {"periodic": self.periodic + tensor_values.is_periodic(node.test)}
         if stops(node.body):
             state |= {"loops": 0, "epochs": False}
         with self.having(optional=optional, **state):
@@ -48,25 +49,25 @@ class Reader(State):
             self.branch(node.orelse, no, self.body)
 
     def _required(self, node: ast.AST, origin: Origin) -> None:
-        self.report("cuda-required", node if origin is ELSEWHERE else origin)
+        self.report("cuda-required", origin if isinstance(origin, ast.AST) else node)
 
-    def on_Assert(self, node: ast.Assert) -> None:
+    def _on_Assert(self, node: ast.Assert) -> None:
         origin = self.guards.implied(node.test, True, self.scope)
         if origin is not None:
             self._required(node, origin)
         self.visit(node.test)
         if not any(name.startswith("test") for name in self.functions):
-            values.decision(self, node.test)
+            tensor_values.decision(self, node.test)
 
-    def on_While(self, node: ast.While) -> None:
+    def _on_While(self, node: ast.While) -> None:
         with self.having(loops=self.loops + 1):
             self.visit(node.test)
-            values.decision(self, node.test)
+            tensor_values.decision(self, node.test)
             origin = self.guards.implied(node.test, True, self.scope)
             self.branch(node.body, origin, self.body)
         self.body(node.orelse)
 
-    def on_For(self, node: ast.For) -> None:
+    def _on_For(self, node: ast.For) -> None:
         self.visit(node.iter)
         target = node.target.id if isinstance(node.target, ast.Name) else ""
         state = {"loops": self.loops + 1, "epochs": False}
@@ -76,15 +77,15 @@ class Reader(State):
             self.body(node.body)
         self.body(node.orelse)
 
-    on_AsyncFor = on_For
+    _on_AsyncFor = _on_For
 
-    def on_With(self, node: ast.With) -> None:
+    def _on_With(self, node: ast.With) -> None:
         self.all(node.items)
         self.body(node.body)
 
-    on_AsyncWith = on_With
+    _on_AsyncWith = _on_With
 
-    def on_Try(self, node: ast.Try) -> None:
+    def _on_Try(self, node: ast.Try) -> None:
         caught = {getattr(name, "id", "") for each in node.handlers for name in _caught(each)}
         saved = bool(caught & IMPORT_ERRORS) or any(each.type is None for each in node.handlers)
         with self.having(optional=self.optional or saved):
@@ -94,9 +95,9 @@ class Reader(State):
         self.body(node.orelse)
         self.body(node.finalbody)
 
-    on_TryStar = on_Try
+    _on_TryStar = _on_Try
 
-    def on_Match(self, node: ast.Match) -> None:
+    def _on_Match(self, node: ast.Match) -> None:
         self.visit(node.subject)
         for each in node.cases:
             self.all([each.guard])
@@ -106,20 +107,20 @@ class Reader(State):
                 case _:
                     self.body(each.body)
 
-    def on_FunctionDef(self, node: ast.FunctionDef) -> None:
+    def _on_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.all(node.decorator_list)
         for decorator in node.decorator_list:
             libraries.decorator(self, decorator)
-        devices.defaults(self, node.args)
+        cuda_devices.defaults(self, node.args)
         origin = self.guard or self._skipped(node.decorator_list)
         state = {"scope": self.names.scopes[node], "loops": 0, "epochs": False, "guard": origin}
         state["periodic"] = 0
         with self.having(functions=[*self.functions, node.name], **state):
             self.body(node.body)
 
-    on_AsyncFunctionDef = on_FunctionDef
+    _on_AsyncFunctionDef = _on_FunctionDef
 
-    def on_ClassDef(self, node: ast.ClassDef) -> None:
+    def _on_ClassDef(self, node: ast.ClassDef) -> None:
         self.all(node.decorator_list)
         self.all(node.bases)
         self.all(node.keywords)
@@ -137,65 +138,65 @@ class Reader(State):
                         return ELSEWHERE
         return None
 
-    def on_Import(self, node: ast.Import) -> None:
+    def _on_Import(self, node: ast.Import) -> None:
         libraries.imported(self, node, [alias.name for alias in node.names])
 
-    def on_ImportFrom(self, node: ast.ImportFrom) -> None:
+    def _on_ImportFrom(self, node: ast.ImportFrom) -> None:
         if node.module and not node.level:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             libraries.imported(self, node, [node.module, *names])
-            cuda.imported(self, node, names)
+            cuda_names.imported(self, node, names)
 
-    def on_Assign(self, node: ast.Assign) -> None:
+    def _on_Assign(self, node: ast.Assign) -> None:
         self.all(node.targets)
         for target in node.targets:
-            devices.assigned(self, target, node.value)
-            cuda.assigned(self, target)
+            cuda_devices.assigned(self, target, node.value)
+            cuda_names.assigned(self, target)
 
-    def on_AnnAssign(self, node: ast.AnnAssign) -> None:
+    def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            devices.assigned(self, node.target, node.value)
+            cuda_devices.assigned(self, node.target, node.value)
 
-    def on_Return(self, node: ast.Return) -> None:
+    def _on_Return(self, node: ast.Return) -> None:
         if node.value is not None:
             # get_device() returns a device.
-            devices.named(self, self.functions[-1] if self.functions else "", node.value)
+            cuda_devices.named(self, self.functions[-1] if self.functions else "", node.value)
 
     # Expressions
 
-    def on_Expr(self, node: ast.Expr) -> None:
+    def _on_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
             self.visit(node.value)
 
-    def on_IfExp(self, node: ast.IfExp) -> None:
+    def _on_IfExp(self, node: ast.IfExp) -> None:
         self.choice(node, self.visit)
 
     def choice(self, node: ast.IfExp, walk: Callable) -> None:
-        values.decision(self, node.test)
+        tensor_values.decision(self, node.test)
         super().choice(node, walk)
 
-    def on_BoolOp(self, node: ast.BoolOp) -> None:
+    def _on_BoolOp(self, node: ast.BoolOp) -> None:
         self.boolean(node, self.visit)
 
-    def on_Compare(self, node: ast.Compare) -> None:
+    def _on_Compare(self, node: ast.Compare) -> None:
         asks = any(self.guards.implied(node, outcome, self.scope) for outcome in (True, False))
         if not asks:
             self.children(node)
 
-    def on_Lambda(self, node: ast.Lambda) -> None:
-        devices.defaults(self, node.args)
+    def _on_Lambda(self, node: ast.Lambda) -> None:
+        cuda_devices.defaults(self, node.args)
         with self.having(scope=self.names.function(node, self.scope)):
             self.visit(node.body)
 
-    def on_ListComp(self, node: ast.ListComp) -> None:
+    def _on_ListComp(self, node: ast.ListComp) -> None:
         self._comprehension(node, [node.elt])
 
-    on_SetComp = on_GeneratorExp = on_ListComp
+    _on_SetComp = _on_GeneratorExp = _on_ListComp
 
-    def on_DictComp(self, node: ast.DictComp) -> None:
+    def _on_DictComp(self, node: ast.DictComp) -> None:
         self._comprehension(node, [node.key, node.value])
 
-    def _comprehension(self, node: ast.AST, parts: list[ast.expr]) -> None:
+    def _comprehension(self, node: ast.ListComp | ast.DictComp, parts: list[ast.expr]) -> None:
         generators = node.generators
         self.visit(generators[0].iter)
         scope = self.names.comprehension(node, generators, self.scope)
@@ -206,40 +207,40 @@ class Reader(State):
                 self.all(each.ifs)
             self.all(parts)
 
-    def on_Call(self, node: ast.Call) -> None:
+    def _on_Call(self, node: ast.Call) -> None:
         name = self.dotted(node.func)
         libraries.called(self, node, name)
-        if not cuda.called(self, node, name):
+        if not cuda_names.called(self, node, name):
             self.visit(node.func)
-        values.called(self, node, name)
-        devices.called(self, node, name)
+        tensor_values.called(self, node, name)
+        cuda_devices.called(self, node, name)
 
-    def on_Attribute(self, node: ast.Attribute) -> None:
+    def _on_Attribute(self, node: ast.Attribute) -> None:
         name = self.dotted(node)
-        if not name.startswith("torch.") or not cuda.used(self, node, name):
+        if not name.startswith("torch.") or not cuda_names.used(self, node, name):
             self.visit(node.value)
 
-    def on_Name(self, node: ast.Name) -> None:
+    def _on_Name(self, node: ast.Name) -> None:
         if node.id in self.names.imported and isinstance(node.ctx, ast.Load):
             name = self.dotted(node, follow=False)
             if name.startswith("torch."):
-                cuda.used(self, node, name)
+                cuda_names.used(self, node, name)
 
-    def on_Constant(self, node: ast.Constant) -> None:
+    def _on_Constant(self, node: ast.Constant) -> None:
         pass
 
-    def on_Subscript(self, node: ast.Subscript) -> None:
-        values.indexed(self, node)
+    def _on_Subscript(self, node: ast.Subscript) -> None:
+        tensor_values.indexed(self, node)
         self.children(node)
 
-    def on_Dict(self, node: ast.Dict) -> None:
-        devices.items(self, node)
+    def _on_Dict(self, node: ast.Dict) -> None:
+        cuda_devices.items(self, node)
 
-    def on_Tuple(self, node: ast.Tuple) -> None:
-        devices.elements(self, node)
+    def _on_Tuple(self, node: ast.Tuple) -> None:
+        cuda_devices.elements(self, node)
         self.all(node.elts)
 
-    on_List = on_Set = on_Tuple
+    _on_List = _on_Set = _on_Tuple
 
 
 def _caught(handler: ast.ExceptHandler) -> list[ast.expr]:

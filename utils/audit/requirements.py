@@ -4,36 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-PACKAGES = {
-    "flash-attn": "flash-attn",
-    "flash-attn-3": "flash-attn",
-    "xformers": "xformers",
-    "bitsandbytes": "bitsandbytes",
-    "apex": "apex",
-    "nvidia-apex": "apex",
-    "deepspeed": "deepspeed",
-    "triton": "triton",
-    "pytorch-triton": "triton",
-    "triton-nightly": "triton",
-} | dict.fromkeys(
-    "cupy pycuda pynvml nvidia-ml-py nvidia-ml-py3 tensorrt torch-tensorrt transformer-engine "
-    "mamba-ssm causal-conv1d faiss-gpu liger-kernel flashinfer-python auto-gptq exllamav2 "
-    "nvdiffrast tiny-cuda-nn tinycudann onnxruntime-gpu tensorflow-gpu cudf cuml rmm "
-    "cuda-python".split(),
-    "cuda-package",
-)
-# Parts of names, for builds that carry a CUDA version: cupy-cuda12x, nvidia-cublas-cu12.
-FAMILIES = (
-    (re.compile(r"nvidia-dali(-cuda\d+)?$"), "cuda-package"),
-    (
-        re.compile(r"(cupy-cuda|faiss-gpu-cu|cudf-cu|cuml-cu|spconv-cu|dgl-cu|cugraph-cu)\w*$"),
-        "cuda-package",
-    ),
-    (
-        re.compile(r"(nvidia-.*-cu1\d|pytorch-cuda|cudatoolkit|cudnn|nccl|cuda(-.*)?)$"),
-        "cuda-build",
-    ),
-)
+from utils.audit.rules import FAMILIES, REQUIREMENTS
+
 BUILD = re.compile(r"(\+|%2B|[/_-])cu\d{2,3}\b", re.I)
 OPTION = re.compile(r"\s--?(hash|global-option|config-settings|index|extra|find)\S*.*$")
 FILES = re.compile(r"([\w.-]*requirements[\w.-]*|[\w.-]*constraints[\w.-]*)\.(txt|in)$", re.I)
@@ -53,8 +25,8 @@ def rule_of(text: str) -> str:
     """
     text = text.strip()
     name = _name(text)
-    if name in PACKAGES:
-        return PACKAGES[name]
+    if name in REQUIREMENTS:
+        return REQUIREMENTS[name]
     for pattern, rule in FAMILIES:
         if pattern.match(name):
             return rule
@@ -162,6 +134,7 @@ def in_conda(text: str) -> Found:
 
 
 def in_setup_cfg(text: str) -> Found:
+    """setup.cfg. Raises ValueError for what is none."""
     import configparser
 
     parser = configparser.ConfigParser(interpolation=None)

@@ -1,13 +1,14 @@
-"""The rules of the audit, read once from `utils/facts/data/porting.yaml`."""
+"""The rules of the audit, and the names by which its checks tell what they read: all of it is data,
+read once from `utils/facts/data/porting.yaml`.
+"""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 
-import yaml
+from utils.facts.records import content
 
-DATA = Path(__file__).parent.parent / "facts" / "data" / "porting.yaml"
 SEVERITIES = ("note", "warning", "error")
 KINDS = ("loud", "silent", "slow")
 
@@ -33,10 +34,18 @@ class Rule:
     source: str
 
 
-def _load() -> Mapping[str, Rule]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    entries = yaml.load(DATA.read_text(encoding="utf-8"), Loader=loader)["rules"]
-    return MappingProxyType({key: Rule(id=key, **entry) for key, entry in entries.items()})
-
-
-RULES = _load()
+_data = content("porting.yaml")
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {key: Rule(id=key, **entry) for key, entry in _data["rules"].items()}
+)
+NAMES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {key: frozenset(names) for key, names in _data["names"].items()}
+)
+"""Sets of names; the comments in the file say what each is for."""
+IMPORTS, REQUIREMENTS = (
+    {name: rule for rule, names in _data["packages"].items() for name in names[kind]}
+    for kind in ("imports", "requirements")
+)
+"""Rules by the first part of an import, and by the name of a requirement."""
+FAMILIES = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _data["families"]]
+DEVICE_POSITIONS: Mapping[str, int] = _data["device_positions"]

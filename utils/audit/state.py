@@ -4,26 +4,19 @@ They ask it and report through it; `reader` moves it through the syntax tree.
 """
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from utils.audit.guards import Guards, Origin, leaves, stops
-from utils.audit.names import Names, Scope
-from utils.audit.rules import RULES
-from utils.audit.tensors import Tensors
-
-# These describe XLA itself: that CUDA is there does not excuse them.
-ABOUT_VALUES = {"item-in-loop", "data-dependent-shape", "boolean-mask", "tensor-control-flow"}
-CHOICES = {"cuda-device", "cuda-move", "cuda-tensor-type", "gpu-trainer"}
-# How processes work together: without CUDA the same code quietly takes another way or none.
-TOGETHER = {"nccl", "ddp-device-ids"}
-FRAMEWORKS = {"torch", "torchvision", "torchaudio", "lightning", "pytorch_lightning", "accelerate"}
-FRAMEWORKS |= {"transformers", "diffusers", "timm", "fastai", "torchmetrics", "ignite"}
-OTHERS = {"cupy", "numba", "jax", "tensorflow", "paddle", "mxnet", "pycuda", "warp", "taichi"}
+from utils.audit.rules import NAMES, RULES
+from utils.audit.scopes import Names, Scope
+from utils.audit.tensor_kinds import Tensors
 
 
 class Hit(NamedTuple):
+    """A finding, before its place in the file is looked up."""
+
     rule: str
     node: ast.AST
     severity: str
@@ -54,24 +47,24 @@ class State:
         self.kept: list[tuple[Scope, str, ast.AST, Origin]] = []
         self.used: set[tuple[Scope, str]] = set()
         self.told: set[ast.AST | None] = set()  # device names that another finding is about
-        self.torch = bool(self.names.imports & FRAMEWORKS) or (
+        self.torch = bool(self.names.imports & NAMES["frameworks"]) or (
             "*" in self.names.imported and self.names.is_read("torch")
         )
-        self.foreign = not self.torch and bool(self.names.imports & OTHERS)
+        self.foreign = not self.torch and bool(self.names.imports & NAMES["other_frameworks"])
         self._idioms: set[ast.AST] = set()
 
     def __init_subclass__(cls) -> None:
-        """A method called on_If is called for each ast.If."""
+        """A method called _on_If is called for each ast.If."""
         kinds = [each for each in vars(ast).values() if isinstance(each, type)]
-        named = {kind: getattr(cls, f"on_{kind.__name__}", None) for kind in kinds}
+        named = {kind: getattr(cls, f"_on_{kind.__name__}", None) for kind in kinds}
         cls._on = {kind: method for kind, method in named.items() if method is not None}
 
     def report(self, rule: str, node: ast.AST, note: str = "", severity: str = "") -> None:
         """A finding at this node, unless CUDA is known to be there when it runs."""
-        if self.guard is not None and rule not in ABOUT_VALUES:
-            if rule in CHOICES:
+        if self.guard is not None and rule not in NAMES["rules_about_values"]:
+            if rule in NAMES["rules_about_choices"]:
                 self.idiom(self.guard)
-            elif rule in TOGETHER and isinstance(self.guard, ast.AST):
+            elif rule in NAMES["rules_about_processes"] and isinstance(self.guard, ast.AST):
                 self.hits.append(Hit(rule, node, "warning", "only where CUDA is there"))
             return
         self.hits.append(Hit(rule, node, severity or RULES[rule].severity, note))
@@ -83,15 +76,19 @@ class State:
             self.hits.append(Hit("cuda-fallback", origin, RULES["cuda-fallback"].severity, ""))
 
     def dotted(self, node: ast.AST, follow: bool = True) -> str:
+        """The full name of an expression here; see `Names.dotted`."""
         return self.names.dotted(node, self.scope, follow)
 
     def kind(self, node: ast.AST) -> str:
+        """Whether an expression is a tensor here; see `Tensors.kind`."""
         return self.tensors.kind(node, self.scope)
 
     def on_cpu(self, node: ast.AST) -> bool:
+        """Whether a tensor is on the CPU here; see `Tensors.on_cpu`."""
         return self.tensors.on_cpu(node, self.scope)
 
     def visit(self, node: ast.AST) -> None:
+        """One node, by its method or through its children."""
         self.visits += 1
         on = self._on.get(node.__class__)
         if on is not None:
@@ -100,6 +97,7 @@ class State:
             self.children(node)
 
     def children(self, node: ast.AST) -> None:
+        """All nodes right below one."""
         for name in node._fields:
             value = getattr(node, name, None)
             if value.__class__ is list:
@@ -109,13 +107,15 @@ class State:
             elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
                 self.visit(value)
 
-    def all(self, nodes: list) -> None:
+    def all(self, nodes: Sequence[ast.AST | None]) -> None:
+        """Several nodes, of which some may be missing."""
         for each in nodes:
             if each is not None:
                 self.visit(each)
 
     @contextmanager
     def having(self, **state: object) -> Iterator[None]:
+        """Within, these attributes have these values."""
         before = {name: getattr(self, name) for name in state}
         for name, value in state.items():
             setattr(self, name, value)
@@ -135,14 +135,16 @@ class State:
                     self.guard = self.guards.implied(node.test, False, self.scope)
         self.guard = before
 
-    def branch(self, statements: list, origin: Origin, walk: Callable) -> None:
+    def branch(self, part: Any, origin: Origin, walk: Callable) -> None:
+        """`walk` a block or an expression, behind CUDA's answer if there is one."""
         if self.guard is None and origin is not None:
             with self.having(guard=origin):
-                walk(statements)
+                walk(part)
         else:
-            walk(statements)
+            walk(part)
 
     def choice(self, node: ast.IfExp, walk: Callable) -> None:
+        """Both ways of `a if test else b`, each behind what the test says."""
         self.visit(node.test)
         self.branch(node.body, self.guards.implied(node.test, True, self.scope), walk)
         self.branch(node.orelse, self.guards.implied(node.test, False, self.scope), walk)

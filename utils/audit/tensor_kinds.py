@@ -7,41 +7,17 @@ annotated as tensors, of outputs of modules made here, and of what `.backward()`
 
 import ast
 
-from utils.audit.names import Binding, Names, Scope, written
+from utils.audit.rules import NAMES
+from utils.audit.scopes import Binding, Names, Scope, written
 
-HOST_ROOTS = {"numpy", "pandas", "scipy", "math", "random", "os", "time", "re", "sklearn", "cv2"}
-BUILTINS = {"len", "int", "float", "bool", "str", "range", "sum", "set", "list", "dict", "sorted"}
-BUILTINS |= {"tuple", "enumerate", "zip", "open", "type", "isinstance", "hasattr", "id", "repr"}
 SPACES = {"functional", "linalg", "fft", "special"}
-# torch functions that give no tensor.
-NOT_TENSORS = set(
-    "device dtype Size Generator no_grad enable_grad inference_mode set_grad_enabled load save "
-    "compile manual_seed seed initial_seed numel typename finfo iinfo autocast set_default_dtype "
-    "get_default_dtype set_default_device get_default_device set_num_threads get_num_threads "
-    "use_deterministic_algorithms set_float32_matmul_precision set_printoptions layout "
-    "memory_format Stream Event promote_types can_cast result_type broadcast_shapes "
-    "set_default_tensor_type get_rng_state set_rng_state jit vmap compiled_with_cxx11_abi "
-    "equal allclose sym_int split chunk unbind meshgrid tensor_split broadcast_tensors".split()
-)
-NOT_TENSOR_METHODS = set(
-    "item tolist numpy size dim ndimension numel nelement stride element_size data_ptr get_device "
-    "storage untyped_storage backward register_hook equal allclose storage_offset type dense_dim "
-    "split chunk unbind is_contiguous is_floating_point is_complex is_pinned is_shared".split()
-)
-HOST_METHODS = set("item tolist numpy size dim ndimension numel nelement stride".split())
-# Without device=... these make a tensor on the CPU.
-FACTORIES = set(
-    "tensor as_tensor from_numpy zeros ones full empty eye arange linspace logspace rand randn "
-    "randint randperm normal hann_window sparse_coo_tensor Tensor FloatTensor DoubleTensor "
-    "HalfTensor LongTensor IntTensor ByteTensor BoolTensor".split()
-)
-MOVES = {"to", "cuda", "type_as", "to_empty", "cpu"}
-TENSOR_ATTRIBUTES = {"data", "grad", "T", "mT", "H", "real", "imag"}
-HOST_ATTRIBUTES = {"shape", "ndim", "device", "dtype", "requires_grad", "is_cuda", "is_leaf"}
+MODULE_METHODS = {"to", "cuda", "eval", "half"}
 DEPTH = 12
 
 
 class Tensors:
+    """What the expressions of one file are, as far as it tells."""
+
     def __init__(self, names: Names) -> None:
         self.names = names
         self._known: dict[tuple[Scope | None, str], str] = {}
@@ -49,6 +25,7 @@ class Tensors:
         self._modules: dict[str, bool] = {}
 
     def kind(self, node: ast.AST, scope: Scope, depth: int = DEPTH) -> str:
+        """ "tensor", "host" or ""; see the top of this file."""
         if depth == 0:
             return ""
         match node:
@@ -61,9 +38,9 @@ class Tensors:
             case ast.Call():
                 return self._call(node, scope, depth)
             case ast.Attribute():
-                if node.attr in HOST_ATTRIBUTES:
+                if node.attr in NAMES["host_attributes"]:
                     return "host"
-                if node.attr in TENSOR_ATTRIBUTES:
+                if node.attr in NAMES["tensor_attributes"]:
                     return self.kind(node.value, scope, depth - 1)
                 return self._attribute(node, depth)
             case ast.Subscript():
@@ -137,17 +114,17 @@ class Tensors:
 
     def _call(self, node: ast.Call, scope: Scope, depth: int) -> str:
         name = self.names.dotted(node.func, scope)
-        if name.split(".")[0] in HOST_ROOTS or name in BUILTINS:
+        if name.split(".")[0] in NAMES["host_modules"] or name in NAMES["host_builtins"]:
             return "host"
         if name.startswith("torch."):
             return "tensor" if is_tensor_function(name) else ""
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
-            if method in HOST_METHODS and method not in ("size",):
+            if method in NAMES["host_methods"] and method not in ("size",):
                 return "host"
             owner = self.kind(node.func.value, scope, depth - 1)
             if owner == "tensor":
-                return "" if method in NOT_TENSOR_METHODS else "tensor"
+                return "" if method in NAMES["not_tensor_methods"] else "tensor"
             if owner == "host":
                 return "host" if self._numeric(node.func.value) else ""
         if self.is_module(node.func, scope, depth - 1):
@@ -178,11 +155,11 @@ class Tensors:
                 name = self.names.dotted(node.func, scope)
                 placed = any(each.arg in ("device", "out", None) for each in node.keywords)
                 if name.startswith("torch."):
-                    if name.split(".")[1] in FACTORIES:
+                    if name.split(".")[1] in NAMES["factories"]:
                         return not placed
                     parts = [each for each in node.args if not isinstance(each, ast.Constant)]
                     return bool(parts) and self.on_cpu(parts[0], scope, depth - 1)
-                if isinstance(node.func, ast.Attribute) and node.func.attr not in MOVES:
+                if isinstance(node.func, ast.Attribute) and node.func.attr not in NAMES["moves"]:
                     return not placed and self.on_cpu(node.func.value, scope, depth - 1)
                 return False
             case ast.Subscript() | ast.Attribute():
@@ -243,14 +220,8 @@ class Tensors:
             return name.split(".")[-1][:1].isupper() and not name.endswith("Parameter")
         if isinstance(node.func, ast.Name) and node.func.id in self.names.classes:
             return self.derives_module(node.func.id)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in (
-            "to",
-            "cuda",
-            "eval",
-            "half",
-        ):
-            inner = node.func.value
-            return self._makes_module(inner, scope, depth - 1)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in MODULE_METHODS:
+            return self._makes_module(node.func.value, scope, depth - 1)
         return False
 
     def derives_module(self, name: str) -> bool:
@@ -283,5 +254,9 @@ def is_tensor_function(name: str) -> bool:
     if last.startswith(("is_", "are_", "has_", "set_", "get_", "_")) or not last[:1].islower():
         return False
     if len(parts) == 2:
-        return last not in NOT_TENSORS
-    return parts[-2] in SPACES and parts[1] in {"nn", *SPACES} and last not in NOT_TENSORS
+        return last not in NAMES["not_tensor_functions"]
+    return (
+        parts[-2] in SPACES
+        and parts[1] in {"nn", *SPACES}
+        and last not in NAMES["not_tensor_functions"]
+    )

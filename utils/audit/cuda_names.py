@@ -4,29 +4,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from utils.audit.guards import is_cuda
-from utils.audit.names import is_none
+from utils.audit.rules import NAMES
+from utils.audit.scopes import is_none
 
 if TYPE_CHECKING:
     from utils.audit.state import State
-
-# Below torch.cuda; all other names need a device.
-HARMLESS = {"is_available", "is_initialized", "OutOfMemoryError", "CudaError", "amp", "random"}
-QUERIES = {"device_count", "is_bf16_supported", "get_arch_list"}
-SEEDS = {"manual_seed", "manual_seed_all", "seed", "seed_all"}
-SEEDS |= {"get_rng_state_all", "set_rng_state_all"}
-MEMORY = {"empty_cache", "memory_allocated", "memory_reserved", "memory_stats", "memory_cached"}
-MEMORY |= {"max_memory_allocated", "max_memory_reserved", "max_memory_cached"}
-AUTOCAST = {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"}
-SCALERS = {"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"}
-ATTENTION = {
-    "torch.backends.cuda.sdp_kernel",
-    "torch.backends.cuda.enable_flash_sdp",
-    "torch.backends.cuda.enable_mem_efficient_sdp",
-    "torch.backends.cuda.enable_math_sdp",
-    "torch.nn.attention.sdpa_kernel",
-}
-VARIABLES = {"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_ORDER", "CUDA_HOME"}
-VARIABLES |= {"PYTORCH_CUDA_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG", "TORCH_CUDA_ARCH_LIST"}
 
 
 def rule_of(name: str) -> str:
@@ -43,13 +25,13 @@ def rule_of(name: str) -> str:
         return "grad-scaler" if last == "GradScaler" else "cuda-autocast"
     if first in ("memory", "random") and len(parts) > 1:
         first = last
-    if first in HARMLESS or last == "is_available":
+    if first in NAMES["cuda_harmless"] or last == "is_available":
         return ""
-    if first in QUERIES:
+    if first in NAMES["cuda_queries"]:
         return "cuda-query"
-    if first in SEEDS:
+    if first in NAMES["cuda_seeds"]:
         return "cuda-seed"
-    if first in MEMORY:
+    if first in NAMES["cuda_memory"]:
         return "cuda-memory"
     if first == "nvtx":
         return "cuda-nvtx"
@@ -75,7 +57,7 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
             if name.endswith("current_device"):
                 at.idiom(at.guard)  # a device, chosen by asking CUDA
         return True
-    if name in ATTENTION:
+    if name in NAMES["attention"]:
         at.report("attention-backend", node)
         return True
     return False
@@ -97,7 +79,7 @@ def imported(at: "State", node: ast.ImportFrom, names: list[str]) -> None:
 
 def called(at: "State", node: ast.Call, name: str) -> bool:
     """A call of autocast, of a scaler or about the environment; True if its name is done with."""
-    if name in AUTOCAST:
+    if name in NAMES["autocast"]:
         where = _argument(node, 0, "device_type")
         if where is not None and is_cuda(where):
             kind = _argument(node, 1, "dtype")
@@ -107,9 +89,9 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
                 at.report("cuda-autocast", node.func)
             at.told.add(where)
         return True
-    if name in SCALERS or name == "torch.cuda.amp.GradScaler":
+    if name in NAMES["scalers"] or name == "torch.cuda.amp.GradScaler":
         off = _argument(node, -1, "enabled")
-        where = _argument(node, 0, "device") if name in SCALERS else None
+        where = _argument(node, 0, "device") if name in NAMES["scalers"] else None
         if (off is None or not is_none(off)) and (where is None or is_cuda(where)):
             at.report("grad-scaler", node.func)
             at.told.add(where)
@@ -152,5 +134,5 @@ def assigned(at: "State", target: ast.expr) -> None:
 
 def _variable(at: "State", key: ast.AST | None) -> None:
     if isinstance(key, ast.Constant) and isinstance(key.value, str):
-        if key.value in VARIABLES or key.value.startswith("NCCL_"):
+        if key.value in NAMES["cuda_variables"] or key.value.startswith("NCCL_"):
             at.report("cuda-env", key)

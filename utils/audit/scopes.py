@@ -27,6 +27,8 @@ class Binding(NamedTuple):
 
 @dataclass(eq=False)
 class Scope:
+    """A module, class or function, and the names that it binds."""
+
     kind: str
     parent: "Scope | None"
     node: ast.AST
@@ -45,10 +47,12 @@ class Scope:
         return None
 
     def bindings(self, name: str) -> list[Binding]:
+        """All ways in which the name gets its value, where it is bound."""
         scope = self.find(name)
         return scope.names[name] if scope else []
 
     def bind(self, name: str, binding: Binding) -> None:
+        """Note one way; a global name goes to the module."""
         scope = self
         if name in self.outer:
             while scope.parent is not None:
@@ -111,8 +115,8 @@ class Names:
                 self.scopes[node] = inner = Scope("class", scope, node)
                 self._body(node.body, inner)
             case ast.Assign():
-                for target in node.targets:
-                    self._target(target, node.value, scope)
+                for place in node.targets:
+                    self._target(place, node.value, scope)
             case ast.AnnAssign():
                 if node.value is not None:
                     self._target(node.target, node.value, scope)
@@ -124,8 +128,12 @@ class Names:
                 for item in node.items:
                     if item.optional_vars is not None:
                         self._target(item.optional_vars, item.context_expr, scope, "part")
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="backward" | "manual_backward"))):
-                scope.losses.update(_losses(node.value))
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(attr="backward" | "manual_backward") as method
+                ) as call
+            ):
+                scope.losses.update(_losses(call, method.value))
             case ast.Global() | ast.Nonlocal():
                 scope.outer.update(node.names)
             case ast.Match():
@@ -148,9 +156,9 @@ class Names:
             case ast.Name():
                 scope.bind(target.id, Binding(kind, value))
             case ast.Tuple() | ast.List():
-                same = isinstance(value, ast.Tuple | ast.List) and kind == "value"
-                if same and len(value.elts) == len(target.elts):
-                    for one, part in zip(target.elts, value.elts, strict=True):
+                given = value.elts if isinstance(value, ast.Tuple | ast.List) else None
+                if given is not None and kind == "value" and len(given) == len(target.elts):
+                    for one, part in zip(target.elts, given, strict=True):
                         self._target(one, part, scope)
                 else:
                     inner = "loop" if kind == "loop" else "part"
@@ -160,7 +168,7 @@ class Names:
                 self._target(target.value, value, scope, "part")
             case ast.Attribute() if kind == "value":
                 text = written(target)
-                if text:
+                if text and isinstance(value, ast.expr):
                     self.attributes.setdefault(text, []).append((value, scope))
 
     def function(self, node: Function, scope: Scope) -> Scope:
@@ -170,10 +178,13 @@ class Names:
             inner.bind(arg.arg, Binding("parameter", arg))
         return inner
 
-    def comprehension(self, node: ast.AST, generators: list, scope: Scope) -> Scope:
+    def comprehension(
+        self, node: ast.AST, generators: list[ast.comprehension], scope: Scope
+    ) -> Scope:
+        """The scope of a comprehension with its loop variables bound."""
         inner = Scope("function", scope, node)
-        for each in generators:
-            self._target(each.target, each.iter, inner, "loop")
+        for generator in generators:
+            self._target(generator.target, generator.iter, inner, "loop")
         return inner
 
     def dotted(self, node: ast.AST, scope: Scope, follow: bool = True, depth: int = 8) -> str:
@@ -219,9 +230,8 @@ class Names:
         return ""
 
 
-def _losses(call: ast.Call) -> Iterator[str]:
+def _losses(call: ast.Call, owner: ast.expr) -> Iterator[str]:
     """loss in loss.backward(), scaler.scale(loss).backward() and accelerator.backward(loss)."""
-    owner = call.func.value
     if call.args:
         parts = call.args[:1]
     else:
@@ -230,6 +240,7 @@ def _losses(call: ast.Call) -> Iterator[str]:
 
 
 def parameters(args: ast.arguments) -> Iterator[ast.arg]:
+    """All parameters of a function."""
     yield from args.posonlyargs
     yield from args.args
     yield from args.kwonlyargs
@@ -237,6 +248,7 @@ def parameters(args: ast.arguments) -> Iterator[ast.arg]:
 
 
 def is_none(node: ast.AST | None) -> bool:
+    """None or False is written there."""
     return isinstance(node, ast.Constant) and node.value in (None, False)
 
 

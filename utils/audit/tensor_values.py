@@ -3,29 +3,16 @@
 import ast
 from typing import TYPE_CHECKING
 
-from utils.audit.names import written
+from utils.audit.rules import NAMES
+from utils.audit.scopes import written
 
 if TYPE_CHECKING:
     from utils.audit.state import State
 
-# Run by the loader on the host, or once when a model is made.
-HOST_FUNCTIONS = {
-    "__getitem__",
-    "__len__",
-    "__init__",
-    "__repr__",
-    "__iter__",
-    "collate_fn",
-    "collate",
-}
-SHAPES = {"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "bincount"}
-ARRAYS = {"numpy", "pandas", "scipy", "sklearn", "cupy", "jax", "tensorflow", "polars"}
-ANSWERS = {"any", "all", "equal", "allclose", "isnan", "isinf", "isfinite"}
-CONVERSIONS = {"float", "int", "bool"}
-
 
 def on_host(at: "State") -> bool:
-    return bool(at.functions) and at.functions[-1] in HOST_FUNCTIONS
+    """The code runs on the host anyway: its values cost nothing to read."""
+    return bool(at.functions) and at.functions[-1] in NAMES["host_functions"]
 
 
 def is_periodic(test: ast.AST) -> bool:
@@ -36,28 +23,34 @@ def is_periodic(test: ast.AST) -> bool:
 
 
 def called(at: "State", node: ast.Call, name: str) -> None:
+    """A call that waits for a value, or whose result has a shape that depends on values."""
     if not at.torch or on_host(at):
         return
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if method == "item" and not node.keywords and len(node.args) <= 1:
         _item(at, node)
-    elif name in CONVERSIONS and len(node.args) == 1 and (at.loops or at.epochs):
+    elif name in NAMES["conversions"] and len(node.args) == 1 and (at.loops or at.epochs):
         if at.kind(node.args[0]) == "tensor" and not at.on_cpu(node.args[0]):
             _sync(at, node, f"{name}() of a tensor waits as .item() does")
     elif name.startswith("torch.") and node.args and at.on_cpu(node.args[0]):
         return
-    elif name.startswith("torch.") and name.split(".")[-1] in SHAPES and name.count(".") == 1:
+    elif (
+        name.startswith("torch.")
+        and name.split(".")[-1] in NAMES["shape_functions"]
+        and name.count(".") == 1
+    ):
         at.report("data-dependent-shape", node.func)
     elif name == "torch.where" and len(node.args) == 1 and not node.keywords:
         at.report("data-dependent-shape", node.func, "torch.where with one argument is nonzero")
     elif name in ("torch.nn.functional.one_hot",) and len(node.args) == 1:
         if not any(each.arg == "num_classes" for each in node.keywords):
             at.report("data-dependent-shape", node.func, "without num_classes it reads the maximum")
-    elif method in SHAPES and name.split(".")[0] not in at.names.imports:
+    elif method in NAMES["shape_functions"] and name.split(".")[0] not in at.names.imports:
         _method(at, node, method)
 
 
 def _item(at: "State", node: ast.Call) -> None:
+    assert isinstance(node.func, ast.Attribute)
     owner = node.func.value
     if written(owner) == "self" or at.kind(owner) == "host" or at.on_cpu(owner):
         return
@@ -83,16 +76,19 @@ def _sync(at: "State", call: ast.Call, note: str) -> None:
 
 def _method(at: "State", node: ast.Call, method: str) -> None:
     """x.nonzero() of a tensor; of something unknown only where no arrays are about."""
-    if at.on_cpu(node.func.value):
+    assert isinstance(node.func, ast.Attribute)
+    owner = node.func.value
+    if at.on_cpu(owner):
         return
-    kind = at.kind(node.func.value)
+    kind = at.kind(owner)
     keywords = {each.arg for each in node.keywords}
     unknown = not kind and (
-        not at.names.imports & ARRAYS or bool(keywords & {"as_tuple", "return_inverse", "sorted"})
+        not at.names.imports & NAMES["array_libraries"]
+        or bool(keywords & {"as_tuple", "return_inverse", "sorted"})
     )
     if unknown and method in ("unique", "bincount") and not node.args and not keywords:
         unknown = False
-    if kind == "tensor" or (unknown and isinstance(node.func.value, ast.AST)):
+    if kind == "tensor" or unknown:
         at.report("data-dependent-shape", node.func)
 
 
@@ -118,18 +114,7 @@ def _is_mask(at: "State", node: ast.AST, depth: int = 6) -> bool:
         return at.kind(node) == "tensor"
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute):
-            if node.func.attr in (
-                "bool",
-                "isnan",
-                "isfinite",
-                "isinf",
-                "eq",
-                "ne",
-                "gt",
-                "lt",
-                "ge",
-                "le",
-            ):
+            if node.func.attr in NAMES["mask_methods"]:
                 return at.kind(node.func.value) == "tensor" or at.kind(node) == "tensor"
         return False
     if isinstance(node, ast.Name):
@@ -162,7 +147,7 @@ def decision(at: "State", test: ast.AST) -> None:
             name = at.dotted(test.func)
             if (
                 name.startswith("torch.")
-                and name.split(".")[-1] in ANSWERS
+                and name.split(".")[-1] in NAMES["answers"]
                 and name.count(".") == 1
             ):
                 at.report("tensor-control-flow", test)

@@ -7,7 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from utils.audit.guards import is_cuda
-from utils.audit.names import Scope, written
+from utils.audit.rules import DEVICE_POSITIONS, NAMES
+from utils.audit.scopes import Scope, written
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -17,28 +18,7 @@ BACKEND = re.compile(r"(^|_)(backend|process_group_backend|ddp_backend)$", re.I)
 PINNED = re.compile(r"(^|_)pin_mem(ory)?$", re.I)
 START = re.compile(r"cuda:?(%[ds]|\{\w*\}|\d+)?$")
 NCCL = re.compile(r"(^|:)nccl$")
-# Names that keep settings; their attribute or method called cuda moves nothing.
-SETTINGS = set("args opt opts cfg config conf settings options flags hparams".split())
-MOVE_KEYWORDS = {"device", "non_blocking", "async", "memory_format"}
-# Where torch functions take a device by position.
-POSITIONS = {
-    "torch.device": 0,
-    "torch.set_default_device": 0,
-    "torch.Generator": 0,
-    "torch.load": 1,
-    "torch.get_device_module": 0,
-    "torch.distributed.device_mesh.init_device_mesh": 0,
-    "torch.distributed.init_device_mesh": 0,
-    "torch.distributed.device_mesh.DeviceMesh": 0,
-}
-# Functions whose string arguments are text or are compared, never devices.
-TEXT = set(
-    "print startswith endswith replace split join find count format info debug warning warn error "
-    "log add_argument getenv index removeprefix strip match search compile sub".split()
-)
-DEFAULTS = {"get", "getattr", "setdefault", "pop", "getenv", "DEFINE_string", "DEFINE_enum"}
-# Calls that stand for their default: of dataclasses and pydantic, and of typer.
-FIELDS = {"field", "Field", "Option"}
+FIELDS = NAMES["field_functions"]
 Sink = Callable[[ast.AST], None]
 
 
@@ -119,7 +99,7 @@ def role(name: str) -> str:
 
 def numbered(node: ast.AST | None) -> bool:
     """ "cuda:0" or f"cuda:{n}" is a device wherever it stands; "cuda" alone may be a word."""
-    if not writes(node):
+    if node is None or not writes(node):
         return False
     first = next(each for each in ast.walk(node) if isinstance(each, ast.Constant))
     return str(first.value).startswith("cuda:")
@@ -128,7 +108,9 @@ def numbered(node: ast.AST | None) -> bool:
 def named(at: "State", name: str, value: ast.AST) -> None:
     """A value under a name: a keyword, a variable, a default, an entry of a dictionary."""
     match value:
-        case ast.Call(func=ast.Name(made) | ast.Attribute(attr=made)) if made in FIELDS:
+        case ast.Call(func=ast.Name(made) | ast.Attribute(attr=made)) if (
+            made in NAMES["field_functions"]
+        ):
             at.visit(value)
             given = value.args or [each.value for each in value.keywords if each.arg == "default"]
             for default in given[:1]:
@@ -168,11 +150,12 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
             pass
         case _:
             key = ""
-    pairs = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-    if pairs and len(target.elts) == len(value.elts):
-        for one, part in zip(target.elts, value.elts, strict=True):
-            assigned(at, one, part)
-    elif role(key) or at.foreign or not isinstance(target, ast.Name):
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        if len(target.elts) == len(value.elts):
+            for one, part in zip(target.elts, value.elts, strict=True):
+                assigned(at, one, part)
+            return
+    if role(key) or at.foreign or not isinstance(target, ast.Name):
         named(at, key, value)
     else:
         scope = at.scope.find(key) or at.scope
@@ -205,6 +188,7 @@ def defaults(at: "State", args: ast.arguments) -> None:
 
 
 def items(at: "State", node: ast.Dict) -> None:
+    """The entries of a dictionary, each under its key."""
     for key, value in zip(node.keys, node.values, strict=True):
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             named(at, key.value, value)
@@ -227,12 +211,16 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     last = method or name.split(".")[-1]
     if method == "cuda" and moves(at, node):
         at.report("cuda-move", node.func)
-    place = POSITIONS.get(name, 0 if method == "to" and not name.startswith("torch.") else -1)
+    place = DEVICE_POSITIONS.get(
+        name, 0 if method == "to" and not name.startswith("torch.") else -1
+    )
     for index, arg in enumerate(node.args):
         if index == place:
             device(at, arg, numbers=True)
         else:
-            said = last in TEXT or last.endswith(("Error", "Exception", "Warning"))
+            said = last in NAMES["text_functions"] or last.endswith(
+                ("Error", "Exception", "Warning")
+            )
             if numbered(arg) and not said and not at.foreign:
                 at.report("cuda-device", arg)
             at.visit(arg)
@@ -248,7 +236,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.visit(keyword.value)
         else:
             named(at, keyword.arg, keyword.value)
-    if last in DEFAULTS and len(node.args) >= 2:
+    if last in NAMES["default_functions"] and len(node.args) >= 2:
         key, value = node.args[-2:] if last == "getattr" else node.args[:2]
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             if isinstance(value, ast.Constant) and not numbered(value):
@@ -266,7 +254,8 @@ def _option(node: ast.Call, last: str) -> str:
 
 def moves(at: "State", node: ast.Call) -> bool:
     """`.cuda(...)` of something that can be a tensor or a module."""
-    if len(node.args) > 2 or not {each.arg for each in node.keywords} <= MOVE_KEYWORDS:
+    assert isinstance(node.func, ast.Attribute)
+    if len(node.args) > 2 or not {each.arg for each in node.keywords} <= NAMES["move_keywords"]:
         return False
     owner = node.func.value
     if at.foreign or isinstance(owner, ast.Constant | ast.JoinedStr):
@@ -275,7 +264,7 @@ def moves(at: "State", node: ast.Call) -> bool:
         return False  # def cuda(self) that adds to what it inherits
     text = written(owner)
     if text:
-        if text.split(".")[-1].lower() in SETTINGS:
+        if text.split(".")[-1].lower() in NAMES["settings"]:
             return False
         if text == "self" and "cuda" in at.names.methods:
             return False

@@ -1,4 +1,5 @@
-"""A report as a table for people, as JSON, as SARIF 2.1.0 and as HTML.
+"""What an audit finds: findings, files that could not be read, and the report of both, which can
+be written as a table for people, as JSON, as SARIF 2.1.0 and as HTML.
 
 JSON, version 1: `{"version", "root", "files", "counts": {severity: n}, "findings": [...],
 "broken": [{"path", "line", "reason"}]}`. A finding has all fields of `Finding` (`cell` is null
@@ -7,17 +8,88 @@ outside notebooks) and `kind`, `title`, `happens`, `xla`, `torchneuron`, `source
 
 import json
 import textwrap
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
-from utils.audit.model import Finding, Report
-from utils.audit.rules import RULES
+from utils.audit.rules import RULES, SEVERITIES, Rule
 from utils.course.shown import html_table
 
 WIDTH = 100
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place that will not port.
+
+    `path` is relative with forward slashes, `line` and `column` count from 1; `cell` is the number
+    of the code cell of a notebook, and `line` then counts within it. `text` is the source line, or
+    its beginning. `severity` may be lower than the rule's, and `note` says why.
+    """
+
+    rule: str
+    severity: str
+    path: str
+    line: int
+    column: int
+    text: str
+    cell: int | None = None
+    note: str = ""
+
+    @property
+    def about(self) -> Rule:
+        """The rule that it breaks."""
+        return RULES[self.rule]
+
+    @property
+    def place(self) -> tuple[str, int, int, int, str]:
+        """What findings are sorted by."""
+        return (self.path, self.cell or 0, self.line, self.column, self.rule)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A file, or a cell of a notebook, that could not be read; `line` is 0 where none is known."""
+
+    path: str
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """All findings in the order of path, line and column, and how many files were read."""
+
+    findings: tuple[Finding, ...]
+    broken: tuple[Broken, ...]
+    files: int
+    root: str = "."
+    counts: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        counts = {severity: 0 for severity in reversed(SEVERITIES)}
+        for finding in self.findings:
+            counts[finding.severity] += 1
+        object.__setattr__(self, "counts", counts)
+
+    def at_least(self, level: str) -> tuple[Finding, ...]:
+        """The findings of that severity and above."""
+        if level not in SEVERITIES:
+            raise ValueError(f"level {level!r} is none of {', '.join(SEVERITIES)}")
+        wanted = SEVERITIES[SEVERITIES.index(level) :]
+        return tuple(finding for finding in self.findings if finding.severity in wanted)
+
+    def clean(self, level: str = "warning") -> bool:
+        """No finding at or above that severity, and nothing that could not be read."""
+        return not self.at_least(level) and not self.broken
+
+    def __repr__(self) -> str:
+        return table(self)
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
 
 
 def where(finding: Finding) -> str:
@@ -86,6 +158,7 @@ def _wrapped(text: str, first: str = "", rest: str = "    ") -> list[str]:
 
 
 def to_dict(report: Report) -> dict[str, Any]:
+    """The content of the JSON, as described above."""
     findings = []
     for each in report.findings:
         about = asdict(each.about)
@@ -102,6 +175,7 @@ def to_dict(report: Report) -> dict[str, Any]:
 
 
 def to_json(report: Report) -> str:
+    """The report as JSON, version 1."""
     return json.dumps(to_dict(report), indent=2, ensure_ascii=False)
 
 
@@ -168,6 +242,7 @@ def _location(each: Finding) -> dict[str, Any]:
 
 
 def to_html(report: Report) -> str:
+    """The report as one or two HTML tables."""
     head = ("file", "place", "severity", "rule", "code", "happens", "XLA", "TorchNeuron", "source")
     rows = [
         (

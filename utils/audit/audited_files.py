@@ -1,0 +1,324 @@
+"""Which files of a tree are read, and how: by name, with the folders of tools left out, and from
+the text of each to findings: Python, notebooks, and files of requirements.
+"""
+
+import ast
+import gc
+import io
+import multiprocessing
+import os
+import re
+import sys
+import tokenize
+import warnings
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from utils.audit import cells as notebook
+from utils.audit import requirements
+from utils.audit.audit_report import Broken, Finding, Report
+from utils.audit.reader import Reader
+from utils.audit.rules import NAMES, REQUIREMENTS, RULES
+
+LARGEST = 2_000_000  # bytes; generated code and notebooks full of pictures
+MANY = 200  # files that are worth starting processes for
+KERNELS = (".cu", ".cuh")
+# Deep enough for long sums of strings; CPython 3.11 and later keep Python calls off the C stack.
+DEPTH = 6000
+# Found at the name of the method, which may stand lines below the start of the expression.
+METHODS = {"cuda-move", "pin-memory", "item-in-loop", "data-dependent-shape"}
+IGNORE = re.compile(r"#\s*audit:\s*ignore(?:\[([\w\s,-]*)\])?")
+# A file in which none of these words stands can hold no finding; it is only parsed.
+WORDS = re.compile(
+    r"cuda|nccl|torch|device|pin_mem|lightning|triton|install_requires|"
+    + "|".join(sorted(set(REQUIREMENTS) | {"flash", "cupy", "pynvml", "tensorrt", "dali"})),
+    re.I,
+)
+LONGEST = 1000  # characters of a source line that a finding quotes; generated lines are longer
+Result = tuple[list[Finding], list[Broken]]
+
+
+def audit(path: str | os.PathLike[str], processes: int = 1) -> Report:
+    """Find what will not port to XLA and Neuron in a file or a folder; nothing is run.
+
+    With several `processes` a large tree is read by that many; they import the main module of the
+    caller anew, so the caller needs its `if __name__ == "__main__"`. Raises FileNotFoundError
+    where there is nothing at `path`.
+    """
+    root = Path(path)
+    if not root.exists():
+        raise FileNotFoundError(f"nothing to audit at {os.fspath(path)!r}: no such file or folder")
+    files = [root] if root.is_file() else list(_files(root, set()))
+    jobs = list(_jobs(files, root))
+    if processes > 1 and len(jobs) >= MANY:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(processes, context, initializer=gc.disable) as pool:
+            results = list(pool.map(_file, *zip(*jobs, strict=True), chunksize=32))
+    else:
+        with _uncollected():
+            results = [_file(*job) for job in jobs]
+    return Report(
+        tuple(sorted((one for found, _ in results for one in found), key=lambda one: one.place)),
+        tuple(
+            sorted(
+                (one for _, broken in results for one in broken),
+                key=lambda one: (one.path, one.line, one.reason),
+            )
+        ),
+        len(files),
+        root.as_posix(),
+    )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Syntax trees hold no cycles; looking for some takes a sixth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _jobs(files: list[Path], root: Path) -> Iterator[tuple[Path, str, frozenset[str]]]:
+    """Each file with its name in the report and the modules beside it and at the root."""
+    modules = {folder: _modules(folder) for folder in {root, *(file.parent for file in files)}}
+    for file in files:
+        name = file.name if file == root else file.relative_to(root).as_posix()
+        yield file, name, modules[file.parent] | modules[root]
+
+
+def audit_source(text: str, name: str = "source.py") -> Report:
+    """The same for one source held in memory; `name` decides how it is read, as for files."""
+    found, broken = _text(text.removeprefix("\ufeff"), name, Path(name), frozenset())
+    return Report(tuple(found), tuple(broken), 1, name)
+
+
+def wanted(file: Path) -> bool:
+    """Whether a file is read, by its name."""
+    name = file.name
+    return (
+        name.endswith((".py", ".ipynb", *KERNELS))
+        or name in ("pyproject.toml", "Pipfile", "setup.cfg")
+        or requirements.is_requirements(name, file.parent.name)
+        or requirements.CONDA.match(name) is not None
+    )
+
+
+def _files(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+    """Files below a folder in order; a folder reached again through a link is read once."""
+    try:
+        about = folder.stat()
+        entries = sorted(os.scandir(folder), key=lambda each: each.name)
+    except OSError:
+        return
+    if (about.st_dev, about.st_ino) in seen:
+        return
+    seen.add((about.st_dev, about.st_ino))
+    for entry in entries:
+        path = folder / entry.name
+        try:
+            is_folder, is_file = entry.is_dir(), entry.is_file()
+        except OSError:  # a link to itself
+            is_folder = is_file = False
+        if (
+            is_folder
+            and entry.name not in NAMES["skipped_folders"]
+            and not entry.name.endswith(".egg-info")
+        ):
+            yield from _files(path, seen)
+        elif (is_file or entry.is_symlink()) and wanted(path):
+            yield path
+
+
+def _modules(folder: Path) -> frozenset[str]:
+    """Names that `import` finds in the folder itself: those packages are the project's own."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return frozenset()
+    return frozenset(
+        entry.name.removesuffix(".py")
+        for entry in entries
+        if entry.name.endswith(".py") or os.path.exists(os.path.join(entry.path, "__init__.py"))
+    )
+
+
+def _file(file: Path, name: str, local: frozenset[str]) -> Result:
+    try:
+        size = file.stat().st_size
+        if size > LARGEST:
+            return [], [Broken(name, 0, f"not read: {size} bytes, the limit is {LARGEST}")]
+        data = file.read_bytes()
+    except OSError as problem:
+        return [], [Broken(name, 0, f"not readable: {problem.strerror}")]
+    try:
+        text = decode(data) if file.suffix == ".py" else data.decode("utf-8-sig")
+    except (SyntaxError, UnicodeDecodeError, LookupError) as problem:
+        return [], [Broken(name, 0, f"not text in its encoding: {problem}")]
+    return _text(text, name, file, local)
+
+
+def decode(data: bytes) -> str:
+    """Python source in the encoding that it declares, with newlines as Python counts them."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return io.TextIOWrapper(io.BytesIO(data), encoding).read()
+
+
+def _text(text: str, name: str, file: Path, local: frozenset[str]) -> Result:
+    if file.suffix == ".py":
+        return python(text, name, local)
+    if file.suffix == ".ipynb":
+        return cells(text, name, local)
+    if file.suffix in KERNELS:
+        first = text.splitlines()[0].strip() if text.strip() else ""
+        severity = RULES["cuda-extension"].severity
+        return [Finding("cuda-extension", severity, name, 1, 1, first, None, "CUDA source")], []
+    if file.name in ("pyproject.toml", "Pipfile"):
+        return needed(text, name, requirements.in_toml)
+    if file.name == "setup.cfg":
+        return needed(text, name, requirements.in_setup_cfg)
+    if file.suffix in (".yml", ".yaml"):
+        return needed(text, name, requirements.in_conda)
+    if file.suffix in (".txt", ".in"):
+        return needed(text, name)
+    return python(text, name, local)
+
+
+def parse(text: str) -> ast.Module:
+    """The syntax tree. Raises ValueError with the line as second argument for what is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as problem:
+        raise ValueError(
+            f"no Python {sys.version_info[0]}: {problem.msg}", problem.lineno or 0
+        ) from None
+    except (RecursionError, MemoryError):
+        raise ValueError("nested too deeply", 0) from None
+    except ValueError as problem:  # null bytes
+        raise ValueError(str(problem), 0) from None
+
+
+def read(tree: ast.Module, local: frozenset[str]) -> Reader:
+    """The reader of a tree, after its pass. Raises ValueError for what is nested too deeply."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, DEPTH))
+    try:
+        return Reader(tree, local)
+    except RecursionError:
+        raise ValueError("nested too deeply", 0) from None
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def python(text: str, path: str, local: frozenset[str] = frozenset()) -> Result:
+    """The findings of one Python source."""
+    try:
+        tree = parse(text)
+        if not WORDS.search(text):
+            return [], []
+        reader = read(tree, local)
+    except ValueError as problem:
+        return [], [Broken(path, problem.args[1], problem.args[0])]
+    lines = text.split("\n")
+    found = _findings(reader, path, lambda line: (None, line), lambda line: lines[line - 1])
+    return found, []
+
+
+def _findings(
+    reader: Reader,
+    path: str,
+    place: Callable[[int], tuple[int | None, int]],
+    line_at: Callable[[int], str],
+) -> list[Finding]:
+    found = set()
+    for rule, node, severity, note in reader.hits:
+        assert isinstance(node, ast.expr | ast.stmt) and node.end_lineno
+        number, offset = node.lineno, node.col_offset
+        if rule in METHODS and isinstance(node, ast.Attribute):
+            number = node.end_lineno
+            offset = (node.end_col_offset or 0) - len(node.attr.encode())
+        text = line_at(number)
+        if _ignored(rule, text) or _ignored(rule, line_at(node.end_lineno)):
+            continue
+        before = offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
+        cell, line = place(number)
+        written = text.strip()[:LONGEST]
+        found.add(Finding(rule, severity, path, line, before + 1, written, cell, note))
+    return sorted(found, key=lambda each: each.place)
+
+
+def _ignored(rule: str, text: str) -> bool:
+    match = _comment(text)
+    if match is None:
+        return False
+    return match.group(1) is None or rule in re.split(r"[\s,]+", match.group(1))
+
+
+@lru_cache(maxsize=16)  # a generated line may be long and hold thousands of findings
+def _comment(text: str) -> re.Match[str] | None:
+    return IGNORE.search(text)
+
+
+def cells(text: str, path: str, local: frozenset[str] = frozenset()) -> Result:
+    """The findings of a notebook: its cells are one module, a broken cell is left out."""
+    try:
+        every = notebook.cells(text)
+    except ValueError as problem:
+        line = getattr(problem, "lineno", 0)
+        return [], [Broken(path, line, f"no notebook: {problem}" if line else str(problem))]
+    body: list[ast.stmt] = []
+    broken, starts, start, found = [], [], 0, []
+    for cell in every:
+        starts.append(start)
+        try:
+            tree = parse(cell.python)
+            ast.increment_lineno(tree, start)
+            body += tree.body
+        except ValueError as problem:
+            reason, line = problem.args
+            broken.append(Broken(path, line, f"code cell {cell.number}: {reason}"))
+        start += len(cell.lines)
+        for line, rule in cell.rules:
+            written = cell.lines[line - 1].strip()
+            if not _ignored(rule, written):
+                severity = RULES[rule].severity
+                found.append(Finding(rule, severity, path, line, 1, written, cell.number))
+    try:
+        reader = read(ast.Module(body=body, type_ignores=[]), local)
+    except ValueError as problem:
+        return found, [*broken, Broken(path, 0, problem.args[0])]
+
+    def place(line: int) -> tuple[int, int]:
+        index = bisect_right(starts, line - 1) - 1
+        return every[index].number, line - starts[index]
+
+    lines = [line for cell in every for line in cell.lines]
+    found += _findings(reader, path, place, lambda line: lines[line - 1])
+    return sorted(found, key=lambda each: each.place), broken
+
+
+def needed(
+    text: str, path: str, reads: Callable[[str], requirements.Found] = requirements.in_text
+) -> Result:
+    """The findings of a file of requirements."""
+    lines = text.splitlines() or [""]
+    found = set()
+    try:
+        for line, rule, extra in reads(text):
+            written = lines[line - 1].strip()
+            if not _ignored(rule, written):
+                severity, note = ("note", "an optional extra") if extra else ("", "")
+                severity = severity or RULES[rule].severity
+                found.add(Finding(rule, severity, path, line, 1, written, None, note))
+    except (ValueError, RecursionError) as problem:
+        return [], [Broken(path, 0, str(problem).splitlines()[0] if str(problem) else "unreadable")]
+    return sorted(found, key=lambda each: each.place), []
