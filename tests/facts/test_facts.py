@@ -7,24 +7,19 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from utils.cli.commands import facts as command
 from utils.facts import STATUSES, Unknown, fact, figure, figures, stale, table, units
 from utils.facts.ages import LIMITS, PRICE_DAYS, age
-from utils.facts.records import DATA, FILES, Figure, Source, _computed, _figure, _leaves
+from utils.facts.records import DATA, FILES, Figure, Source, _computed, _figure, _leaves, content
 from utils.facts.statements import facts
 
 WORDS = {"text", "date", "bool", "billion"}
 DAY = datetime.date(2026, 11, 20)
 EVERY = [*figures().values()]
 QUOTED = [each for main in EVERY for each in (main, *main.also, *main.history)]
-
-
-def content(name: str) -> dict:
-    return yaml.safe_load((DATA / name).read_text(encoding="utf-8"))
 
 
 def derived(formula: str, unit: str) -> float | None:

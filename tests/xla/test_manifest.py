@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utils.xla import manifest
 from utils.xla.manifest import Difference
 
+FEW = settings(max_examples=30)  # each writes and reads files
 CONTENTS = st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=4)
 
 
@@ -28,6 +29,7 @@ def cache_of(contents: list[bytes]) -> Iterator[Path]:
         yield folder
 
 
+@FEW
 @given(CONTENTS)
 def test_an_untouched_folder_has_no_differences(contents: list[bytes]) -> None:
     with cache_of(contents) as folder:
@@ -36,6 +38,7 @@ def test_an_untouched_folder_has_no_differences(contents: list[bytes]) -> None:
         assert manifest.usage(folder).size_bytes == sum(map(len, contents))
 
 
+@FEW
 @given(CONTENTS, st.data())
 def test_any_flipped_bit_is_noticed(contents: list[bytes], data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(contents[0]) - 1))
@@ -46,6 +49,7 @@ def test_any_flipped_bit_is_noticed(contents: list[bytes], data: st.DataObject) 
         assert manifest.check(folder) == [Difference("0", "changed")]
 
 
+@FEW
 @given(CONTENTS, st.data())
 def test_any_other_length_is_noticed(contents: list[bytes], data: st.DataObject) -> None:
     left = data.draw(st.integers(0, len(contents[0]) - 1))
@@ -56,6 +60,7 @@ def test_any_other_length_is_noticed(contents: list[bytes], data: st.DataObject)
         assert manifest.check(folder) == [Difference("0", "size")]
 
 
+@FEW
 @given(CONTENTS, st.sampled_from(["new", "deep/new", ".hidden"]))
 def test_a_file_more_or_less_is_noticed(contents: list[bytes], name: str) -> None:
     with cache_of(contents) as folder:
@@ -103,6 +108,7 @@ def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
     assert manifest.usage(tmp_path).entries == 0 and (tmp_path / manifest.NAME).exists()
 
 
+@FEW
 @given(CONTENTS, st.integers(0, 900))
 def test_prune_keeps_within_the_bound_and_takes_no_more_than_needed(
     contents: list[bytes], most: int
