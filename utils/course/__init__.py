@@ -2,7 +2,8 @@
 
 - `catalog`, `notebooks`, `labgen`, `readme`: lessons and labs as they lie in the repository
 - `lesson`, `quiz`, `progress`, `earlier`: predictions, questions, points, answers to earlier labs
-- `runner`: executes notebooks; `shown`: a result as text and as HTML
+- `runner`: executes notebooks; `kernel_server`: forks kernels for tests
+- `shown`: a result as text and as HTML
 
 May import: facts. Used by: every room above.
 """
