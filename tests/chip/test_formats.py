@@ -262,6 +262,8 @@ def test_values_are_all_values_in_order_and_the_gaps_between_them(name: str) -> 
     values = form.values()
     assert np.array_equal(values, np.unique(values)) and np.isfinite(values).all()
     assert values[-1] == form.max
+    finite = np.isfinite(form.decode(np.arange(1 << form.bits))).sum()
+    assert len(values) == finite - form.signed, "both signs, and zero once"
     above = values[values > 0]
     assert above[0] == form.min_subnormal
     assert np.array_equal(form.spacing(above[:-1]), np.diff(above))
