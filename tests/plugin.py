@@ -7,7 +7,6 @@ stores how long each unit took in tests/durations.json.
 """
 
 import sys
-
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,11 +18,12 @@ from utils.cli import suite
 from utils.facts.tables import columns
 
 SLOWEST = 20
-# nbval is loaded after this: jsonschema takes the package where it is there: 1.5 s to parse grammars of addresses.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-
 LINE_EVERY_S, LINE_EVERY_SHARE = 10.0, 0.05
 """A line of progress comes after the first of the two, but not within a second of the last one."""
+
+# nbval, which is loaded after this, imports jsonschema, and that spends 1.5 s on grammars of web
+# addresses where this package is installed; no notebook has an address to be checked.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
