@@ -29,6 +29,7 @@ GOAL_RATIO = 3.0
 
 
 def main() -> None:
+    """Print both figures."""
     simulator.use()
     for name, ratio in zip(("the first call", "later calls"), values_ratios(), strict=True):
         print(

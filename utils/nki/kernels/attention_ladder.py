@@ -46,6 +46,7 @@ def reduced(data, op, negate=False):
 
 
 def inverse(column):
+    """A new column with 1 / x."""
     inverted = tile(column.shape)
     nisa.reciprocal(dst=inverted, data=column)
     return inverted
@@ -270,7 +271,7 @@ def one_row(q, k, v, keep_scores=False, one_shift=False):
 
 
 # The published ladder: a kernel and its options for every step, in order.
-LADDER = (
+LADDER: tuple[tuple[object, dict[str, object]], ...] = (
     (through_hbm, {}),
     (through_hbm, {"fused_sum": True}),
     (three_passes, {"spilled": True, "narrow": False, "fused_sum": False}),

@@ -115,7 +115,7 @@ def write(output, row, pieces, values, inverse, by_query):
 
 
 # The published ladder: the options of every step, in order.
-LADDER = (
+LADDER: tuple[dict[str, bool], ...] = (
     {"fused_sum": False, "round_later": True, "narrow_scores": False, "by_query": False},
     {"narrow_scores": False, "by_query": False},
     {"narrow_scores": False, "by_query": False},

@@ -51,6 +51,7 @@ def product_of(delta, u):
 
 
 def column_of_ones():
+    """What spreads a row over partitions by a product."""
     ones = tile((1, CHANNELS))
     nisa.memset(dst=ones, value=1.0)
     return ones
@@ -252,12 +253,13 @@ def row_pair(width):
 
 
 def load_rows(rows, B, C, batch, state, part):
+    """The rows of B and C of one state, into a `row_pair`."""
     nisa.dma_copy(dst=rows[0], src=B[batch, slice(state, state + 1), part])
     nisa.dma_copy(dst=rows[1], src=C[batch, slice(state, state + 1), part])
 
 
 # The published ladder: a kernel and its options for every step, in order.
-LADDER = (
+LADDER: tuple[tuple[object, dict[str, object]], ...] = (
     (states_outer, {"rows_in_channel_loop": True}),
     (states_outer, {}),
     (channels_outer, {}),

@@ -53,8 +53,10 @@ class Products:
             self.written = np.zeros(dst.storage.size_bytes, bool)
             for _, view in self.boxes.values():
                 self._bytes(view)[...] = True
-        mask = self._bytes(_strided(dst)).any(axis=-1)
-        return True if mask.all() else mask if mask.any() else False
+        mask: np.ndarray = np.asarray(self._bytes(_strided(dst)).any(axis=-1))
+        if mask.all():
+            return True
+        return mask if mask.any() else False
 
     def add(self, dst: Tensor) -> None:
         """Note that `dst` holds a product now."""

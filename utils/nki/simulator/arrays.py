@@ -33,6 +33,7 @@ class Shape:
 
 
 def is_torch(value: Any) -> bool:
+    """Whether it is a torch tensor, without importing torch."""
     return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach")
 
 
@@ -78,9 +79,19 @@ def _has_fields(value: Any) -> bool:
 
 def any_shape(value: Any) -> bool:
     """Whether a `Shape` is anywhere among the arguments: then there are no numbers."""
+    return bool(collected(value, lambda each: isinstance(each, Shape)))
+
+
+def collected(value: Any, wanted: Callable[[Any], bool]) -> list[Any]:
+    """Every `wanted` thing in `value`, in order, however it is packed."""
     found: list[Any] = []
-    mapped(value, lambda each: found.append(each) or each, lambda v: isinstance(v, Shape))
-    return bool(found)
+
+    def keep(thing: Any) -> Any:
+        found.append(thing)
+        return thing
+
+    mapped(value, keep, wanted)
+    return found
 
 
 def apart(value: Any) -> Any:
@@ -159,6 +170,7 @@ class ShapeGiven(tuple[int, ...]):
 
 
 def is_tensor(value: Any) -> bool:
+    """Whether it is a tensor of a kernel."""
     return isinstance(value, Tensor)
 
 

@@ -52,7 +52,7 @@ def allocate(
         buffer = PRIVATE
     if address is not None:
         _addressed(core, sizes, dtype, buffer, address)
-        address = tuple(address)
+        address = (address[0], address[1])
     if (
         buffer is SHARED
         and core.grid > 1
@@ -201,9 +201,9 @@ class Life(NamedTuple):
 
 
 class Step(NamedTuple):
-    """At instruction `index` live tiles take `row_bytes` in each partition."""
+    """At instruction `place` live tiles take `row_bytes` in each partition."""
 
-    index: int
+    place: int
     row_bytes: int
 
 
@@ -268,12 +268,12 @@ def _too_full(
 ) -> Exception:
     target = program.target
     limit = usable_bytes(target, buffer)
-    at = core.instructions[over.index]
-    live = [life for life in tiles if life.first <= over.index <= life.last]
+    at = core.instructions[over.place]
+    live = [life for life in tiles if life.first <= over.place <= life.last]
     bank = target.psum_bank_bytes
     banks = f", {over.row_bytes // bank} banks of {target.psum_banks}" if buffer is PSUM else ""
     return refuse(
-        f"{program.kernel}: at instruction {over.index} ({at.checked.spec.name}) its live tiles "
+        f"{program.kernel}: at instruction {over.place} ({at.checked.spec.name}) its live tiles "
         f"take {over.row_bytes} bytes in each partition of {buffer.value}{banks}; {target.name} "
         f"has {limit}. Largest: {_largest(live)}.",
         "a tile needs its place from the first to the last instruction that uses it, and all tiles "
@@ -313,8 +313,14 @@ def _apart(core: Core, tiles: list[Life]) -> None:
 
 def _common(a: Life, b: Life, axis: int, size_a: int, size_b: int) -> tuple[int, int]:
     """What two addressed tiles share of the partitions (axis 0) or bytes (axis 1): from, to."""
-    start_a, start_b = a.storage.address[axis], b.storage.address[axis]
+    start_a, start_b = _address(a)[axis], _address(b)[axis]
     return max(start_a, start_b), min(start_a + size_a, start_b + size_b)
+
+
+def _address(life: Life) -> tuple[int, int]:
+    """The place that the program chose for a tile."""
+    assert life.storage.address is not None
+    return life.storage.address
 
 
 def _overlap(
@@ -327,7 +333,7 @@ def _overlap(
         f"the partitions {rows[0]} to {rows[1] - 1}; the second is written at instruction "
         f"{new.first}, the first is used until {old.last}.",
         "with address= the program decides where tiles lie, and nobody moves them apart.",
-        f"choose an address from byte {old.storage.address[1] + old.storage.row_bytes} on, or use "
+        f"choose an address from byte {_address(old)[1] + old.storage.row_bytes} on, or use "
         "the tiles one after the other.",
         core.instructions[new.first].line,
     )

@@ -44,10 +44,12 @@ class DType(str):
 
     @property
     def is_float(self) -> bool:
+        """Whether an element is one floating point number."""
         return self.kind == "float"
 
     @property
     def is_fp8(self) -> bool:
+        """Whether an element is one FP8 number."""
         return self.startswith("float8_e") and self.packed == 1 and self != "float8_e8m0fnu"
 
 

@@ -173,6 +173,7 @@ class Kernel:
         return Kernel(self.function, self.grid, edges_of(schedule))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Part of the kernel that runs, or a simulation of its own."""
         if active() is not None:
             return self.function(*args, **kwargs)
         if os.environ.get("NKI_SIMULATOR", "0") in ("", "0"):

@@ -56,7 +56,7 @@ class Listing:
 
     def head(self, lines: int) -> str:
         """The text up to so many lines of instructions."""
-        rows = [("engine", "instruction", "writes", "reads")]
+        rows: list[tuple[str, ...]] = [("engine", "instruction", "writes", "reads")]
         found = itertools.groupby(map(_row, self.program.instructions))
         for (engine, name, *rest), same in found:
             times = len(list(same))

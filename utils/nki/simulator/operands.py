@@ -138,7 +138,7 @@ def _wrong_memory(use: "Use", name: str, tensor: Tensor, operand: Operand) -> tu
             f"nisa.dma_copy between HBM and an SBUF tile, and use the tile as {name}.",
         )
     if tensor.buffer is PSUM:
-        why = {
+        why: dict[Choice, str] = {
             engine.dma: "the DMA engines cannot reach PSUM.",
             engine.tensor: "the Tensor Engine takes its operands from SBUF and only writes PSUM.",
             engine.gpsimd: "GpSimd has no path to PSUM.",

@@ -74,6 +74,7 @@ def _finite(x: np.ndarray) -> np.ndarray:
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x))."""
     return 1 / (1 + np.exp(-x))
 
 
@@ -82,15 +83,18 @@ def _normal_cdf(x: np.ndarray) -> np.ndarray:
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
+    """x times the normal distribution function."""
     return _finite(x) * _normal_cdf(x)
 
 
 def gelu_dx(x: np.ndarray) -> np.ndarray:
+    """The derivative of `gelu`."""
     density = np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
     return _normal_cdf(x) + np.clip(x, -1e30, 1e30) * density
 
 
 def gelu_apprx_tanh(x: np.ndarray) -> np.ndarray:
+    """`gelu` by the tanh approximation."""
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
     return _finite(x) * sigmoid(2 * inner)
 
@@ -99,18 +103,22 @@ _GELU_SLOPE = 1.702
 
 
 def gelu_apprx_sigmoid(x: np.ndarray) -> np.ndarray:
+    """x * sigmoid(1.702 x)."""
     return _finite(x) * sigmoid(_GELU_SLOPE * x)
 
 
 def gelu_apprx_sigmoid_dx(x: np.ndarray) -> np.ndarray:
+    """The derivative of `gelu_apprx_sigmoid`."""
     return _times_sigmoid_dx(x, _GELU_SLOPE)
 
 
 def silu(x: np.ndarray) -> np.ndarray:
+    """x * sigmoid(x)."""
     return _finite(x) * sigmoid(x)
 
 
 def silu_dx(x: np.ndarray) -> np.ndarray:
+    """The derivative of `silu`."""
     return _times_sigmoid_dx(x, 1.0)
 
 
@@ -121,14 +129,17 @@ def _times_sigmoid_dx(x: np.ndarray, slope: float) -> np.ndarray:
 
 
 def softplus(x: np.ndarray) -> np.ndarray:
+    """log(1 + exp(x))."""
     return np.logaddexp(0.0, x)
 
 
 def mish(x: np.ndarray) -> np.ndarray:
+    """x * tanh(softplus(x))."""
     return _finite(x) * np.tanh(softplus(x))
 
 
 def erf_dx(x: np.ndarray) -> np.ndarray:
+    """The derivative of `erf`."""
     return _FLAT * np.exp(-x * x)
 
 
@@ -144,6 +155,7 @@ def sin(x: np.ndarray) -> np.ndarray:
 
 
 def prelu(x: np.ndarray, slope: np.ndarray | float = 0.0) -> np.ndarray:
+    """x, and slope * x where x is negative."""
     return np.where(x < 0, x * slope, x)
 
 
@@ -229,15 +241,13 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "sqrt": quiet(np.sqrt),
     "reciprocal": quiet(np.reciprocal),
     "rsqrt": in_fp64(lambda x: 1 / np.sqrt(x)),
+    **{name: in_fp64(getattr(np, name)) for name in ("tanh", "exp", "log", "arctan")},
     **{
-        name: in_fp64(function)
-        for name, function in {
-            "sigmoid": sigmoid, "tanh": np.tanh, "exp": np.exp, "log": np.log, "sin": sin,
-            "arctan": np.arctan, "erf": erf, "erf_dx": erf_dx, "softplus": softplus, "mish": mish,
-            "silu": silu, "silu_dx": silu_dx, "gelu": gelu, "gelu_dx": gelu_dx,
-            "gelu_apprx_tanh": gelu_apprx_tanh, "gelu_apprx_sigmoid": gelu_apprx_sigmoid,
-            "gelu_apprx_sigmoid_dx": gelu_apprx_sigmoid_dx,
-        }.items()
+        function.__name__: in_fp64(function)
+        for function in (
+            sigmoid, sin, erf, erf_dx, softplus, mish, silu, silu_dx, gelu, gelu_dx,
+            gelu_apprx_tanh, gelu_apprx_sigmoid, gelu_apprx_sigmoid_dx,
+        )
     },
 }  # fmt: skip
 """All functions that `nisa.activation` takes, on FP32 arrays."""
@@ -277,6 +287,7 @@ class Operator:
         self.domain, self.table = domain, table
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function on tiles; `language` has filled `FUNCTIONS`."""
         return FUNCTIONS[self.name](*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -287,14 +298,17 @@ class Operator:
 
     @property
     def is_bitwise(self) -> bool:
+        """Whether it works on bit patterns."""
         return self.kind == "bitwise"
 
     @property
     def is_activation(self) -> bool:
+        """Whether the Scalar Engine takes it as a function."""
         return self.kind in ("unary", "activation")
 
     @property
     def is_unary(self) -> bool:
+        """Whether it takes one operand."""
         return self.is_activation or self.name == "invert"
 
     @property

@@ -30,7 +30,7 @@ from utils.nki.simulator.registers import HIGHEST, LOWEST, VirtualRegister
 from utils.nki.simulator.table import TABLE, Spec, verdict
 from utils.nki.simulator.target import chosen
 from utils.nki.simulator.tensor import Tensor
-from utils.nki.simulator.view import Indirect
+from utils.nki.simulator.view import Indirect, View
 
 MOST = 400_000
 """Most instructions, allocations or views of a program, each."""
@@ -44,12 +44,14 @@ class BadProgram(ValueError):
 
 
 def record(value: Any) -> dict[str, Any]:
+    """A dictionary."""
     if type(value) is not dict:
         raise BadProgram(f"a record is a {type(value).__name__}, not a dict")
     return value
 
 
 def items(value: Any, most: int = MOST, what: str = "a list") -> list[Any]:
+    """A list of at most so many."""
     if type(value) is not list or len(value) > most:
         raise BadProgram(f"{what} is {type(value).__name__} or longer than {most}")
     return value
@@ -67,6 +69,7 @@ def integer(value: Any, low: int = 0, high: int = LARGEST) -> int:
 
 
 def text(value: Any) -> str:
+    """A short text."""
     if type(value) is not str or len(value) > TEXT:
         raise BadProgram(f"{str(value)[:40]!r} is no short text")
     return value
@@ -98,17 +101,17 @@ class _Writer:
         self.met: dict[int, int] = {}
         self.kept: list[Any] = []
 
-    def view(self, tensor: Tensor) -> int:
+    def view(self, tensor: View) -> int:
         known = self.met.get(id(tensor))
         if known is not None:
             return known
         found = tensor.indirect
         if found is None:
             moved = None
-        elif isinstance(found.index, Tensor):
-            moved = ["tile", self.view(found.index), found.scale, found.size, found.by_row]
-        else:
+        elif isinstance(found.index, VirtualRegister):
             moved = ["register", self.register(found.index), found.scale, found.size, False]
+        else:
+            moved = ["tile", self.view(found.index), found.scale, found.size, found.by_row]
         row = [
             tensor.storage.index, str(tensor.dtype), list(tensor.shape), list(tensor.strides),
             tensor.offset, moved,

@@ -92,18 +92,22 @@ class Profile:
 
     @property
     def program(self) -> Program:
+        """The recorded program."""
         return self.schedule.program
 
     @property
     def kernel(self) -> str:
+        """The kernel's name."""
         return self.program.kernel
 
     @property
     def target(self) -> str:
+        """The name of the target, such as "trn2"."""
         return self.program.target.name
 
     @property
     def seconds(self) -> float:
+        """The estimate."""
         return self.schedule.nanoseconds * NANO
 
     @property
@@ -115,10 +119,12 @@ class Profile:
 
     @property
     def low(self) -> float:
+        """The least time that a real run is expected to take, in seconds."""
         return self.seconds / (1 + self.uncertainty)
 
     @property
     def high(self) -> float:
+        """The longest time that a real run is expected to take, in seconds."""
         return self.seconds * (1 + self.uncertainty)
 
     @functools.cached_property
@@ -133,10 +139,12 @@ class Profile:
 
     @property
     def hbm_read(self) -> int:
+        """Bytes read from HBM."""
         return self.measures.hbm_read
 
     @property
     def hbm_written(self) -> int:
+        """Bytes written to HBM."""
         return self.measures.hbm_written
 
     @property
@@ -291,10 +299,11 @@ class Profile:
                     f"{self.hbm_ratio:.3g} times the ideal",
                 )
             )
+        bound = self.bound
         if self.flop:
             found.append(("arithmetic intensity", f"{self.intensity:.4g} FLOP/B"))
             found.append(("MFU", f"{self.mfu:.1%}"))
-            bound = self.bound
+        if bound is not None:
             found.append(
                 ("roofline", f"{time_text(bound.seconds)} at least, bound by {bound.bound}")
             )

@@ -49,6 +49,7 @@ class Instruction:
 
     @property
     def engine(self) -> engine:
+        """The engine that runs it."""
         return self.checked.engine
 
     def depends_on(self, *producers: "Instruction") -> "Instruction":

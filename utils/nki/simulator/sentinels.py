@@ -54,6 +54,7 @@ def marks(tensor: Tensor) -> np.ndarray:
 
 
 def holds_sentinel(tensor: Tensor) -> bool:
+    """Whether any element holds what unwritten memory holds."""
     return bool(marks(tensor).any())
 
 

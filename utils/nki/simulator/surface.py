@@ -215,6 +215,7 @@ class OldNamespace(MetaPathFinder):
     """Says at `import neuronxcc.nki`, where no such package is installed, what to import now."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        """Finds nothing; raises ModuleNotFoundError for the old namespace."""
         if fullname.partition(".")[0] == OLD_NAMESPACE:
             said = leftovers()["neuronxcc.nki"].error("the namespace neuronxcc.nki")
             raise ModuleNotFoundError(str(said), name=fullname)

@@ -221,7 +221,7 @@ def verdict(spec: Spec, bound: dict[str, Any], target: Target) -> Checked:
     The key has the types too: 7 and 7.0 are equal, but not the same to a bitwise operator.
     """
     values = bound.values()
-    key = (
+    key: Any = (
         target.name,
         *[
             v._key or v.key if type(v) is Tensor else _key(v) if type(v) is tuple and v else v
@@ -236,7 +236,7 @@ def verdict(spec: Spec, bound: dict[str, Any], target: Target) -> Checked:
         try:
             checked = spec.checked.get(key)
         except TypeError:
-            checked = key = None
+            checked, key = None, None
     if checked is None:
         checked = spec.check(bound, target)
         if key is not None:

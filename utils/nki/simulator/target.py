@@ -36,6 +36,7 @@ class Target:
 
     @property
     def generation(self) -> int:
+        """2, 3 or 4, for Trainium1 to Trainium3."""
         return self.version.value
 
     @property
@@ -45,6 +46,7 @@ class Target:
 
     @property
     def psum_bytes(self) -> int:
+        """Bytes per partition."""
         return self.psum_banks * self.psum_bank_bytes
 
     def __hash__(self) -> int:

@@ -25,6 +25,7 @@ class Moved:
 
     @property
     def most(self) -> int:
+        """How often the part that was moved most was moved."""
         return int(self.times.max())
 
     @property

@@ -53,18 +53,22 @@ class View:
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def buffer(self) -> MemoryRegion:
+        """The memory it lies in."""
         return self.storage.buffer
 
     @property
     def name(self) -> str:
+        """The name that it was allocated with, or ""."""
         return self.storage.name
 
     @property
@@ -74,6 +78,7 @@ class View:
 
     @property
     def itemsize(self) -> int:
+        """Bytes of an element."""
         return self.dtype.itemsize
 
     def __len__(self) -> int:

@@ -52,6 +52,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
+        """What the table of all rows says of it."""
         if self.holds is None:
             return {"rank": "see ladder", "generalise": "not fitted"}.get(
                 self.measured.kind, "not compared"

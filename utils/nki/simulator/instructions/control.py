@@ -20,7 +20,6 @@ from utils.nki.simulator.program import running
 from utils.nki.simulator.registers import VirtualRegister, whole_number
 from utils.nki.simulator.table import stated
 
-engines = engine
 INTEGERS = frozenset(("uint8", "int8", "uint16", "int16", "uint32", "int32"))
 UNPUBLISHED = "not published"
 SEQUENCER_CYCLES = 64

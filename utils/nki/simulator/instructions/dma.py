@@ -19,7 +19,7 @@ from utils.nki.simulator.instructions.costs import by_bytes
 from utils.nki.simulator.instructions.gpsimd import PLAIN
 from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Use, result, tile
 from utils.nki.simulator.tensor import Tensor
-from utils.nki.simulator.view import copy_found
+from utils.nki.simulator.view import Indirect, copy_found
 
 CHOICES = {"dge_mode": dge_mode, "oob_mode": oob_mode}
 
@@ -118,6 +118,7 @@ def hardware_generator(use: Use) -> None:
 
 
 def needs_hardware_generator(use: Use, what: str = "dge_mode=hwdge") -> None:
+    """The generation has hardware that generates descriptors."""
     if use.target.generation < HARDWARE_DGE:
         raise use.refuse(
             f"{what} on generation {use.target.generation}; it needs {HARDWARE_DGE} or later.",
@@ -188,7 +189,8 @@ def transpose_generator(use: Use) -> None:
             "wider elements are transposed by the Tensor Engine instead, which then is not free.",
             "transpose a 2-byte type, or use nisa.nc_transpose and plan for it.",
         )
-    gathers = src.indirect is not None
+    found = src.indirect
+    gathers = found is not None
     allowed = (dge_mode.unknown, dge_mode.swdge if gathers else dge_mode.hwdge)
     if mode is dge_mode.none and not gathers:
         use.doubt(
@@ -209,8 +211,8 @@ def transpose_generator(use: Use) -> None:
             "only an index known at run time can lie outside.",
             "leave out oob_mode.",
         )
-    if gathers:
-        _gathering(use, src)
+    if found is not None:
+        _gathering(use, src, found)
     elif mode is dge_mode.hwdge:
         needs_hardware_generator(use)
         _by_hardware(use, src)
@@ -244,11 +246,11 @@ def _small(use: Use, src: Tensor, what: str) -> None:
         )
 
 
-def _gathering(use: Use, src: Tensor) -> None:
+def _gathering(use: Use, src: Tensor, found: Indirect) -> None:
     what = "a src found at run time"
     needs_hardware_generator(use, what)
     _small(use, src, what)
-    index, rows = src.indirect.tile, src.shape[0]
+    index, rows = found.tile, src.shape[0]
     good = src.buffer in HBM and rows % DGE_ROWS == 0
     good = good and (src.ndim < 4 or 1 in src.shape[1:3])
     if index is not None:
@@ -264,9 +266,6 @@ def _gathering(use: Use, src: Tensor) -> None:
             "the software generator gathers blocks of rows and transposes them.",
             "gather with nisa.dma_copy first, and transpose on chip.",
         )
-
-
-engines = engine
 
 
 @instruction(
@@ -402,14 +401,13 @@ def dma_compute(dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode
     made = dst.storage.narrow(total, dst.dtype).reshape(dst.shape)
     dst.storage.written = True
     if dst.indirect is not None:
-        _repeated(dst)
+        _repeated(dst.indirect.indices(dst))
         dst.indirect.scatter(dst, made, exists.reshape(dst.shape), skip)
     else:
         dst.put_raw(np.where(exists.reshape(dst.shape), made, dst.raw()))
 
 
-def _repeated(dst: Tensor) -> None:
-    indices = dst.indirect.indices(dst)
+def _repeated(indices: np.ndarray) -> None:
     if np.unique(indices).size < indices.size:
         doubt(
             "dma_compute: an index occurs twice.",

@@ -26,6 +26,8 @@ GROUP = 512
 
 
 def same_partitions(*names: str) -> Rule:
+    """The named tensors have the same number of partitions."""
+
     @stated(f"{listed(names)} have the same number of partitions.")
     def rule(use: Use) -> None:
         counts = {name: use.args[name].shape[0] for name in names}

@@ -216,6 +216,7 @@ def _takes_unary(use: Use, name: str) -> bool:
 
 
 def generation_of(use: Use, name: str, value: Operator) -> None:
+    """Refuse an operator that the generation of the target does not have."""
     if value.name in ("abs_max", "abs_min") and use.target.generation < 4:
         raise use.refuse(
             f"{name} is {value!r} on {CHIPS[use.target.generation]}; it needs {CHIPS[4]}.",

@@ -38,6 +38,7 @@ def doubles(mode: Any) -> bool:
 
 
 def is_double(use: Use) -> bool:
+    """Whether the call asks for double_row."""
     return doubles(use.perf_mode)
 
 
@@ -293,6 +294,7 @@ MATMUL_RULES = (
 
 
 engines = engine
+"""`engine` is also an argument of nc_transpose."""
 SLOW_FP32 = 4
 """FP32 passes through the array four times (SDK 2.26, nc_matmul)."""
 KNOWN_ONES = 2
@@ -406,22 +408,22 @@ def _transposed(dst: Tensor, data: Tensor, order: np.ndarray | None = None, *, a
 
 def which_engine(use: Use) -> engine:
     """The engine asked for; else the Tensor Engine wherever it can read and write."""
-    if use.args["engine"] is not engines.unknown:
+    if use.args["engine"] is not engine.unknown:
         return use.args["engine"]
     reaches = use.dst.buffer is PSUM and use.data.buffer is SBUF
     small = max(use.data.shape[0], use.data.elements) <= VECTOR_TRANSPOSE
-    return engines.tensor if reaches or not small else engines.vector
+    return engine.tensor if reaches or not small else engine.vector
 
 
 def _memories(use: Use) -> None:
     """The Tensor Engine transposes from SBUF to PSUM; the Vector Engine reaches both."""
-    if use.engine not in (engines.tensor, engines.vector):
+    if use.engine not in (engine.tensor, engine.vector):
         raise use.refuse(
             f"engine={use.engine.name}; allowed are tensor and vector.",
             "only these engines exchange partitions and columns.",
             "leave out engine, or pass nisa.engine.tensor.",
         )
-    if use.engine is engines.vector:
+    if use.engine is engine.vector:
         return
     if use.dst.buffer is not PSUM:
         raise use.refuse(
@@ -442,7 +444,7 @@ def _transpose_shapes(use: Use) -> None:
     """Partitions and columns change places: up to 128 of each, on the Vector Engine 32."""
     data, dst = use.data, use.dst
     rows, free = data.shape[0], data.elements
-    limit = VECTOR_TRANSPOSE if use.engine is engines.vector else use.target.partitions
+    limit = VECTOR_TRANSPOSE if use.engine is engine.vector else use.target.partitions
     if max(rows, free) > limit:
         raise use.refuse(
             f"data has {rows} partitions and {free} columns {data.shape}; the "
@@ -452,7 +454,7 @@ def _transpose_shapes(use: Use) -> None:
             + (
                 ", or use engine=nisa.engine.tensor, up to "
                 f"{use.target.partitions} by {use.target.partitions}."
-                if use.engine is engines.vector
+                if use.engine is engine.vector
                 else "."
             ),
         )
@@ -489,7 +491,7 @@ def cost_transpose(use: Use) -> float:
     one cycle for each element of a partition.
     """
     data = use.data
-    if use.engine is engines.vector:
+    if use.engine is engine.vector:
         return max(FEWEST_CYCLES, data.elements)
     passes = 1
     if data.dtype == "float32":

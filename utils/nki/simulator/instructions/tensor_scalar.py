@@ -43,8 +43,6 @@ from utils.nki.simulator.instructions.values import (
 from utils.nki.simulator.operands import Operand, Use, column, result, tile
 from utils.nki.simulator.operators import MEANINGS, OPERATORS, Operator
 
-engines = engine
-
 # ---- tensor_scalar ---------------------------------------------------------------------------
 
 SCALAR_ENGINE_PAIRS = (("multiply", "add"), ("multiply", None), ("add", None))

@@ -36,14 +36,12 @@ from utils.nki.simulator.operators import Operator
 from utils.nki.simulator.program import Core, running
 from utils.nki.simulator.tensor import Tensor
 
-engines = engine
-
 # ---- tensor_copy -----------------------------------------------------------------------------
 
 
 def scalar_copies_from_gen3(use: Use) -> None:
     """The Scalar Engine copies from Trainium2 on."""
-    if use.engine is engines.scalar and use.target.generation < 3:
+    if use.engine is engine.scalar and use.target.generation < 3:
         raise use.refuse(
             "engine is nisa.engine.scalar on Trainium1 (gen2), it needs gen3 or later.",
             "the Scalar Engine of gen2 has functions only, no copy.",
@@ -397,7 +395,6 @@ def nc_stream_shuffle(dst, src, shuffle_mask):
     dst.put_raw(kept)
 
 
-engines = engine
 INTEGERS = frozenset(("int8", "int16", "int32", "uint8", "uint16", "uint32"))
 WORDS = frozenset(("int32", "uint32"))
 STREAM = "random bits"
@@ -413,7 +410,7 @@ def _stream() -> np.random.Generator:
 
 def gpsimd_from_gen3(use: Use) -> None:
     """GpSimd draws numbers from Trainium2 on."""
-    if use.engine is engines.gpsimd:
+    if use.engine is engine.gpsimd:
         needs_generation(3)(use)
 
 

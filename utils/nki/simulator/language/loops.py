@@ -224,13 +224,13 @@ def _counts(name: str, lower: Any, upper: Any, step: Any) -> range:
             "the step is part of the loop instruction.",
             "scale the counter: loop with step 1 over tiles.",
         )
-    ends = [
-        each.read(f"{name}: {what}")
-        if isinstance(each, VirtualRegister)
-        else whole_number(each, f"{name}: {what}")
-        for what, each in (("the lower bound", lower), ("the upper bound", upper))
-    ]
-    counts = range(*ends, int(step))
+    first, last = (
+        end.read(f"{name}: {what}")
+        if isinstance(end, VirtualRegister)
+        else whole_number(end, f"{name}: {what}")
+        for what, end in (("the lower bound", lower), ("the upper bound", upper))
+    )
+    counts = range(first, last, int(step))
     if len(counts) > MOST_ITERATIONS:
         raise refuse(
             f"{name}: {len(counts)} iterations, at most {MOST_ITERATIONS} are simulated.",

@@ -61,6 +61,7 @@ class Expressions(ast.NodeVisitor):
         self.visit(test)
 
     def visit_Compare(self, node: ast.Compare) -> None:
+        """`is` and `is not`."""
         operands = [node.left, *node.comparators]
         for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
             if isinstance(operator, (ast.Is, ast.IsNot)):
@@ -69,11 +70,13 @@ class Expressions(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
+        """Arithmetic on the variable of a device loop."""
         if {self.scope.kind(node.left), self.scope.kind(node.right)} & {LOOP_VARIABLE}:
             self.report("loop-variable", node, piece(node))
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
+        """An index that is known only at run time."""
         for each in index_values(node.slice):
             kind = self.scope.kind(each)
             if kind in ON_DEVICE or (kind == TENSOR and self.scope.kind(node.value) == TENSOR):
@@ -82,6 +85,7 @@ class Expressions(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
+        """Arguments, and functions that the language lacks or that need numbers."""
         name = self.world.called(node)
         self.arguments(node, name)
         if name in LOOPS and self.unordered:
@@ -105,9 +109,11 @@ class Expressions(ast.NodeVisitor):
         self.generic_visit(node)
 
     def run_time(self, nodes: Iterable[ast.expr]) -> bool:
+        """Whether a value is known only at run time."""
         return any(self.scope.kind(each) for each in nodes)
 
     def arguments(self, node: ast.Call, name: str) -> None:
+        """Stars, and choices and memories that are not named members."""
         for each in node.args:
             if isinstance(each, ast.Starred):
                 self.report("star-arguments", each, piece(each))
@@ -122,6 +128,7 @@ class Expressions(ast.NodeVisitor):
                 self.report("memory-name", value, f"buffer={piece(value)}")
 
     def method(self, node: ast.Call, function: ast.Attribute) -> None:
+        """Methods that need numbers, or change what lies outside of the kernel."""
         owner = self.scope.kind(function.value)
         if owner == TENSOR and function.attr in BY_VALUE_METHODS:
             self.report("host-function", node, piece(node))
@@ -134,6 +141,7 @@ class Expressions(ast.NodeVisitor):
             self.report("outer-state", node, piece(node))
 
     def printed(self, node: ast.Call) -> None:
+        """A print of numbers."""
         values = list(node.args)
         for each in node.args:
             if isinstance(each, ast.JoinedStr):
@@ -142,6 +150,7 @@ class Expressions(ast.NodeVisitor):
             self.report("print-value", node, piece(node))
 
     def visit_Dict(self, node: ast.Dict) -> None:
+        """Stars, and keys that are no texts."""
         for key in node.keys:
             if key is None:
                 self.report("star-arguments", node, piece(node))
@@ -152,12 +161,14 @@ class Expressions(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Set(self, node: ast.Set | ast.SetComp) -> None:
+        """A set."""
         self.report("set", node, piece(node))
         self.generic_visit(node)
 
     visit_SetComp = visit_Set
 
     def comprehension_of(self, node: ast.AST) -> None:
+        """A comprehension that issues instructions."""
         if any(self.instructs(each) for each in ast.walk(node)):
             self.report("comprehension", node, piece(node))
         else:
@@ -173,14 +184,17 @@ class Expressions(ast.NodeVisitor):
     visit_ListComp = visit_DictComp = visit_GeneratorExp = comprehension_of
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
+        """A lambda."""
         self.report("lambda", node, piece(node))
 
     def visit_Yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> None:
+        """A generator or a coroutine."""
         self.report("generator", node, piece(node))
 
     visit_YieldFrom = visit_Await = visit_Yield
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        """The name takes the kind of the value."""
         self.visit(node.value)
         self.scope.bind(node.target, self.scope.kind(node.value))
 
@@ -201,6 +215,7 @@ class Reader(Expressions):
         self.bodies: dict[str, str] = {}
 
     def read(self, function: ast.FunctionDef) -> None:
+        """Read the whole function."""
         self.signature(function)
         self.scope.kinds |= parameter_kinds(function)
         self.parameters = {each.arg for each in function.args.args}
@@ -210,14 +225,15 @@ class Reader(Expressions):
             self.visit(statement)
 
     def signature(self, function: ast.FunctionDef) -> None:
+        """Parameters, their defaults, and the options of the decorator."""
         arguments = function.args
         for each in arguments.kwonlyargs[:1]:
             if not arguments.vararg:
                 self.report("keyword-only", each, each.arg)
-        for each in (arguments.vararg, arguments.kwarg):
-            if each is not None:
-                stars = "*" if each is arguments.vararg else "**"
-                self.report("star-arguments", each, stars + each.arg)
+        for rest in (arguments.vararg, arguments.kwarg):
+            if rest is not None:
+                stars = "*" if rest is arguments.vararg else "**"
+                self.report("star-arguments", rest, stars + rest.arg)
         for default in filter(None, (*arguments.defaults, *arguments.kw_defaults)):
             made = self.world.called(default)
             if isinstance(default, (ast.List, ast.ListComp)) or made == "list":
@@ -226,12 +242,13 @@ class Reader(Expressions):
             elif isinstance(default, (ast.Dict, ast.Set)) or made in ("dict", "set"):
                 self.report("mutable-default", default, piece(default))
         for decorator in function.decorator_list:
-            if self.world.called(decorator) == "nki.jit":
+            if isinstance(decorator, ast.Call) and self.world.called(decorator) == "nki.jit":
                 for keyword in decorator.keywords:
                     if keyword.arg in ("mode", "platform_target"):
                         self.report("jit-option", decorator, f"{keyword.arg}=")
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """A function inside, which sees the names around it."""
         inner = Reader(self.world, self.report, entry=False)
         inner.scope.kinds = dict(self.scope.kinds)
         inner.local |= self.local
@@ -248,24 +265,29 @@ class Reader(Expressions):
         inner.read(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        """A coroutine."""
         self.report("generator", node, f"async def {node.name}")
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """A class inside a function."""
         self.report("inner-class", node, node.name)
 
     def visit_Assign(self, node: ast.Assign) -> None:
+        """The names take the kind of the value."""
         self.visit(node.value)
         for target in node.targets:
             self.stored(target, node)
             self.scope.assign(target, node.value)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """As an assignment without annotation."""
         if node.value is not None:
             self.visit(node.value)
             self.stored(node.target, node)
             self.scope.assign(node.target, node.value)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        """A register or loop variable that Python changes."""
         if self.scope.kind(node.target) in ON_DEVICE:
             self.report("loop-variable", node, piece(node))
         self.generic_visit(node)
@@ -283,6 +305,7 @@ class Reader(Expressions):
                 self.report("outer-state", statement, piece(target))
 
     def visit_For(self, node: ast.For) -> None:
+        """What is iterated over, and the kind of the loop variable."""
         made = self.world.called(node.iter)
         if made in ITERATIONS:
             self.report("iteration", node.iter, piece(node.iter))
@@ -294,6 +317,7 @@ class Reader(Expressions):
             self.visit(statement)
 
     def visit_While(self, node: ast.While) -> None:
+        """A loop on a register, or a condition of Python."""
         if isinstance(node.test, ast.Name) and self.scope.kind(node.test) == REGISTER:
             self.report("register-while", node, node.test.id)
         else:
@@ -302,19 +326,23 @@ class Reader(Expressions):
             self.visit(statement)
 
     def visit_If(self, node: ast.If) -> None:
+        """A condition of Python."""
         self.decided(node.test)
         for statement in (*node.body, *node.orelse):
             self.visit(statement)
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
+        """A condition of Python."""
         self.decided(node.test)
         self.visit(node.body)
         self.visit(node.orelse)
 
     def visit_Assert(self, node: ast.Assert) -> None:
+        """A condition of Python."""
         self.decided(node.test)
 
     def visit_With(self, node: ast.With) -> None:
+        """Blocks of nl.no_reorder() are counted; there is no other."""
         ordered = 0
         for item in node.items:
             name = self.world.called(item.context_expr)
@@ -328,6 +356,7 @@ class Reader(Expressions):
         self.unordered -= ordered
 
     def statement(self, node: ast.AST) -> None:
+        """A statement that the language lacks."""
         words = {
             ast.Delete: "del",
             ast.Match: "match",
@@ -339,19 +368,22 @@ class Reader(Expressions):
 
     visit_Delete = visit_Match = visit_AsyncFor = visit_AsyncWith = statement
 
-    def visit_Try(self, node: ast.Try) -> None:
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
+        """An exception that is handled."""
         self.report("exception", node, "try")
         self.generic_visit(node)
 
     visit_TryStar = visit_Try
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
+        """A name of the module or of the function around."""
         word = "global" if isinstance(node, ast.Global) else "nonlocal"
         self.report("outer-state", node, f"{word} {', '.join(node.names)}")
 
     visit_Nonlocal = visit_Global
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        """An import inside a function."""
         old = "neuronxcc" in ast.unparse(node)
         self.report("old-import" if old else "inner-import", node, piece(node))
 

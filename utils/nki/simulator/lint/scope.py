@@ -97,6 +97,7 @@ class Scope:
         self.bind(target, self.kind(value))
 
     def bind(self, target: ast.expr, kind: str) -> None:
+        """The names in `target` are of this kind from now on."""
         if isinstance(target, ast.Name):
             if kind:
                 self.kinds[target.id] = kind
@@ -177,10 +178,12 @@ def conditions(test: ast.expr) -> Iterable[tuple[ast.expr, bool]]:
 
 
 def is_none(node: ast.expr) -> bool:
+    """Whether this is the constant None."""
     return isinstance(node, ast.Constant) and node.value is None
 
 
 def index_values(index: ast.expr) -> Iterable[ast.expr]:
+    """What an index consists of: each number, or the parts of each slice."""
     for each in index.elts if isinstance(index, ast.Tuple) else [index]:
         if isinstance(each, ast.Slice):
             yield from filter(None, (each.lower, each.upper, each.step))
@@ -199,12 +202,13 @@ def own(function: ast.FunctionDef) -> Iterable[ast.AST]:
 
 
 def names_bound(function: ast.FunctionDef) -> Iterable[str]:
+    """Parameters, and the names that the function itself binds."""
     arguments = function.args
     for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         yield each.arg
-    for each in (arguments.vararg, arguments.kwarg):
-        if each is not None:
-            yield each.arg
+    for rest in (arguments.vararg, arguments.kwarg):
+        if rest is not None:
+            yield rest.arg
     for node in own(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
@@ -220,7 +224,7 @@ def loop_bodies(function: ast.FunctionDef, world: World) -> dict[str, str]:
         if name in ("fori_loop", "while_loop") and isinstance(node, ast.Call):
             position = 2 if name == "fori_loop" else 1
             given = [k.value for k in node.keywords if k.arg == "body_fun"]
-            body = (node.args[position : position + 1] or given or [None])[0]
-            if isinstance(body, ast.Name):
-                found[body.id] = name
+            for body in (node.args[position : position + 1] or given)[:1]:
+                if isinstance(body, ast.Name):
+                    found[body.id] = name
     return found

@@ -59,6 +59,7 @@ class Finding:
 
     @property
     def about(self) -> Rule:
+        """The rule that it breaks."""
         return RULES[self.rule]
 
     def __str__(self) -> str:
@@ -122,8 +123,8 @@ def warn(kernel: Callable[..., Any], arguments: Mapping[str, Any] | None = None)
 def _lists(arguments: Mapping[str, Any]) -> Iterator[Finding]:
     line = learner_line()
     rule = RULES["list-argument"]
-    for name, value in arguments.items() if line else ():
-        if isinstance(value, list):
+    for name, value in arguments.items():
+        if line and isinstance(value, list):
             text = rule.says.format(what=f"{name}={value!r}"[:SHOWN])
             yield Finding(line[0].co_filename, line[1], 1, rule.id, text, rule.fix)
 

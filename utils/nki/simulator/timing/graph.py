@@ -212,6 +212,7 @@ class _Builder:
             state = self.states[storage]
         except KeyError:
             state = self._state(storage)
+        assert state is not None, "only what nobody writes is untracked"
         entries, layout, before = state
         number = WHOLE if tensor.shape is storage.shape else layout.number(tensor)
         for user in before:

@@ -4,6 +4,7 @@ from collections import deque
 
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.timing.constants import Constants
+from utils.nki.simulator.timing.transfers import Transfer
 from utils.nki.simulator.timing.work import QUEUES, SCALAR, TENSOR, Part, Work
 
 
@@ -104,7 +105,7 @@ class Machine:
         if work.ports:
             start = self._wait_for_ports(node, work, start)
         if work.transfer is not None:
-            self._transfer(kind, node, work, start)
+            self._transfer(kind, node, work, work.transfer, start)
             return
         done = stop = start + busy
         for port in work.ports:
@@ -154,7 +155,7 @@ class Machine:
                 times.cause[node], times.why[node] = user, PORT
         return start
 
-    def _transfer(self, kind: int, node: int, work: Work, start: float) -> None:
+    def _transfer(self, kind: int, node: int, work: Work, transfer: Transfer, start: float) -> None:
         """Descriptors, then the data phase on the DMA engines, then the consumer's semaphore."""
         times, constants = self.times, self.constants
         generator = work.generator
@@ -172,14 +173,14 @@ class Machine:
             stop = start + constants.semaphore[engine.scalar]
         times.stop[node] = self.free[kind] = stop
         self.last[kind] = node
-        last = self._move(node, work, issued + work.start)
-        spread = work.transfer.spread * constants.dma_stagger
+        last = self._move(node, transfer, issued + work.start)
+        spread = transfer.spread * constants.dma_stagger
         times.end[node] = last + spread + constants.dma_done
         self.transfer = node
 
-    def _move(self, node: int, work: Work, at: float) -> float:
+    def _move(self, node: int, moved: Transfer, at: float) -> float:
         """The data phase, from `at` on wherever an engine is free; returns when the last ends."""
-        times, moved = self.times, work.transfer
+        times = self.times
         if moved.even and self.lanes is None:
             begin = at
             if self.even > at:

@@ -1,6 +1,6 @@
 """What a program does: bytes, FLOP, counts, and how full SBUF and PSUM are in time."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from utils.facts import figures
@@ -44,20 +44,23 @@ class Measures:
 
     @property
     def hbm(self) -> int:
+        """Bytes read and written."""
         return self.hbm_read + self.hbm_written
 
     @property
     def ideal(self) -> int:
+        """Bytes of each argument and each result, once."""
         return self.ideal_read + self.ideal_written
 
 
 def measures(graph: Graph, program: Program) -> Measures:
     """Counts of all instructions of all cores."""
     counts: Counter[tuple[str, str]] = Counter()
-    flop: Counter[str] = Counter()
+    flop: defaultdict[str, float] = defaultdict(float)
     of_checked: dict[int, tuple[str, float]] = {}
     read = written = 0
-    sources, targets = set(), set()
+    sources: set[Storage] = set()
+    targets: set[Storage] = set()
     results = {each.storage for each in returned_tensors(program)}
     for work, instruction in zip(graph.works, graph.instructions, strict=True):
         engine = "dma" if work.transfer is not None else QUEUES[work.queue]
@@ -95,6 +98,7 @@ def _product(args: dict[str, Tensor]) -> tuple[str, float]:
 
 def peak(on: Target, dtype: str) -> float:
     """FLOP/s of one core for products of this type, from the clock where the facts say how."""
+    keys: tuple[str, ...]
     if dtype.endswith("_x4"):
         keys = MX_RATES
     elif dtype.startswith("float8"):

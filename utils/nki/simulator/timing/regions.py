@@ -38,6 +38,7 @@ class Region:
         self.rows, self.low, self.high, self.grid, self.box = rows, low, high, grid, box
 
     def overlaps(self, other: "Region") -> bool:
+        """Whether some byte belongs to both."""
         if self.low > other.high or other.low > self.high:
             return False
         if self.rows[0] > other.rows[1] or other.rows[0] > self.rows[1]:

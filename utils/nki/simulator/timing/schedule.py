@@ -54,6 +54,7 @@ class Run:
         self.arrived: dict[int, int] = {}
 
     def run(self) -> Times:
+        """Issue all instructions; what each one waited for is in the result."""
         for queue, nodes in enumerate(self.order):
             for node in nodes[: self.window]:
                 if not self.waits[node]:

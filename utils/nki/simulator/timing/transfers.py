@@ -33,6 +33,7 @@ class Transfer:
 
     @property
     def longest(self) -> float:
+        """Nanoseconds of the busiest engine."""
         return max(self.shares)
 
     @property

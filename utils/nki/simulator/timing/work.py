@@ -167,7 +167,8 @@ def _dma(
         rate = constants.dma_transpose_on_chip if on_chip else constants.dma_transpose_from_hbm
     moved = transfer(pairs, constants, on.partitions, rate)
     inward = bool(targets) and targets[0].storage.on_chip
-    queue, generator = (IN, 0) if inward else (OUT, 1)
+    queue = IN if inward else OUT
+    generator: int | None = 0 if inward else 1
     asked = args.get("engine", engine.unknown)
     busy = constants.runtime_descriptors
     if _in_software(args, pairs, operands, constants):
