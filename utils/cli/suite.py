@@ -18,7 +18,9 @@ from utils.course.catalog import ROOT, read_notebook, text
 
 SIZES = ("default", "quick", "exhaustive")
 NOTEBOOK_TESTS = "tests/notebooks/test_notebooks.py"
-OVER_ALL_LABS = ("tests/labs/test_labs.py", "tests/labs/test_published.py")
+OVER_ALL_LABS = tuple(
+    f"tests/labs/test_labs{what}.py" for what in ("", "_at_grading", "_in_the_sandbox")
+)
 """Files whose tests have a lab's name in their id, and share what is costly within a lab."""
 NOTEBOOKS = ("notebooks", "solutions", "labs")
 LAB = re.compile(r"lab\d\d")
@@ -28,8 +30,13 @@ CORE = "tests/repo/"
 DURATIONS = ROOT / "tests" / "durations.json"
 GREEN = ROOT / ".tools" / "green_notebooks.json"
 
-# Seconds, where no duration is recorded.
-A_NOTEBOOK, A_TEST_OF_A_LAB, A_TEST = 25.0, 0.5, 0.1
+SECONDS_OF_A_TEST = {
+    r"\.ipynb$": 20.0,  # a notebook is one unit, whatever its number of cells
+    r"_in_the_sandbox\.py": 15.0,
+    r"^tests/labs/": 0.5,
+    r"": 0.1,
+}
+"""A guess by the unit's name, the first that fits, where no duration is recorded."""
 
 
 def unit_of(nodeid: str) -> str:
@@ -77,10 +84,9 @@ def estimate(tests: dict[str, int]) -> dict[str, float]:
     return {unit: recorded.get(unit, guess(unit, count)) for unit, count in tests.items()}
 
 
-def guess(unit: str, count: int) -> float:
-    if ".ipynb" in unit:
-        return A_NOTEBOOK
-    return count * (A_TEST_OF_A_LAB if unit.startswith("tests/labs/") else A_TEST)
+def guess(unit: str, tests: int) -> float:
+    seconds = next(s for pattern, s in SECONDS_OF_A_TEST.items() if re.search(pattern, unit))
+    return seconds if unit.endswith(".ipynb") else seconds * tests
 
 
 def record(seconds: dict[str, float]) -> None:
