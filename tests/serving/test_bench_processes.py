@@ -22,9 +22,19 @@ def doubler(device):
     return lambda request: 2 * request
 
 
-@pytest.mark.parametrize("spare", [False, True])
 @pytest.mark.parametrize(
-    ("kill_at", "in_flight", "lost"), [(0, 1, 1), (4, 3, 3), (9, 4, 1), (7, 3, 3)]
+    ("spare", "kill_at", "in_flight", "lost"),
+    [
+        (False, 0, 1, 1),
+        (False, 4, 3, 3),
+        (False, 9, 4, 1),
+        (True, 7, 3, 3),
+        (True, 9, 4, 1),
+        *(
+            pytest.param(*case, marks=pytest.mark.exhaustive)
+            for case in [(False, 7, 3, 3), (True, 0, 1, 1), (True, 4, 3, 3)]
+        ),
+    ],
 )
 def test_what_is_under_way_is_lost_and_sent_again(spare, kill_at, in_flight, lost) -> None:
     ticks = itertools.count()

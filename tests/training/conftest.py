@@ -1,15 +1,9 @@
 """Settings of this folder's tests."""
 
 import cloudpickle
-import pytest
 
 import tests.training
 
 # What a test hands to a process of its own goes there as code: by name, the process would have to
 # import the whole module of the test, and all that this imports.
 cloudpickle.register_pickle_by_value(tests.training)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _device_before_any_backward(xla_device: None) -> None:
-    """These tests train on the CPU and on the XLA device in one process."""

@@ -2,6 +2,7 @@
 torch-xla, and small scripts in their place for what a real one cannot be made to do."""
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -16,17 +17,13 @@ SMALL = {"steps": 2, "batch": 2, "length": 16, "width": 16, "optimizer": "sgd"}
 
 @pytest.fixture(scope="module")
 def starts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Start]:
-    """A cold start, then at once: a warm one, a read-only one with another lr, and one without a
-    cache."""
+    """A cold start and, meanwhile, one without a cache; then a warm one."""
     cache = tmp_path_factory.mktemp("cold") / "deep" / "cache"
-    found = {"cold": coldstart.run(cache, **SMALL)}
+    without = coldstart.start(None, **SMALL)
+    cold = coldstart.run(cache, **SMALL)
     written = manifest.usage(cache)
-    assert (written.entries, written.size_bytes) == (1, found["cold"].size_bytes)
-    running = {
-        "warm": coldstart.start(cache, **SMALL),
-        "none": coldstart.start(None, **SMALL),
-    }
-    return found | {name: each.result() for name, each in running.items()}
+    assert (written.entries, written.size_bytes) == (1, cold.size_bytes)
+    return {"cold": cold, "warm": coldstart.run(cache, **SMALL), "none": without.result()}
 
 
 def test_a_cold_start_compiles_its_graph_and_stores_it(starts: dict[str, Start]) -> None:
@@ -147,6 +144,4 @@ def test_settings_that_cannot_be_are_refused_before_anything_starts(
 
 def _as_python(folder: Path, fake: Path) -> Path:
     """An interpreter that runs `fake` instead of what it is asked for."""
-    import sys
-
     return script(folder, f'exec {sys.executable} {fake} "$@"')

@@ -22,6 +22,7 @@ from utils.xla import fresh
 from utils.xla.networks import TinyGPT
 
 TARGETS = ("q_proj", "v_proj")
+pytestmark = pytest.mark.usefixtures("xla_device")  # before any backward on the CPU
 
 
 def gpt(context: int = 48) -> TinyGPT:

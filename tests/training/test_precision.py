@@ -8,6 +8,8 @@ import pytest
 from utils.chip.formats import FORMATS, round_to
 from utils.xla import fresh
 
+pytestmark = pytest.mark.usefixtures("xla_device")
+
 
 @cache
 def curve(name: str, steps: int = 60, seed: int = 0):

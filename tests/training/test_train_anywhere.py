@@ -174,7 +174,10 @@ def test_a_script_that_fails_under_the_stub_says_why(tmp_path: Path) -> None:
         neuron_stub.run(script)
 
 
-@pytest.mark.parametrize(("code", "fails"), [("0", False), ("", False), ("3", True)])
+@pytest.mark.parametrize(
+    ("code", "fails"),
+    [("", False), ("3", True), pytest.param("0", False, marks=pytest.mark.exhaustive)],
+)
 def test_a_script_may_leave(code: str, fails: bool, tmp_path: Path) -> None:
     script = tmp_path / "leaves.py"
     script.write_text(f"import sys\nprint('bye')\nsys.exit({code})\n")
