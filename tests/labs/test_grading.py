@@ -17,7 +17,7 @@ import pytest
 
 import utils.labs
 from tests.labs import hostile
-from tests.labs.wrong_answers import lab03 as wrong_answers
+from tests.labs.cells import wrong_entries
 from utils.cli.commands import grade as command
 from utils.course import labgen
 from utils.labs import Criterion, Verdict
@@ -661,7 +661,7 @@ def test_lab_03_scores_full_marks_and_none(tmp_path: Path, monkeypatch: pytest.M
     made = json.loads(solution.read_text())
     hostile.hand_in(tmp_path / "inbox" / "solution", made)
     for name in ("ex1", "ex2", "ex3", "ex4", "ex5"):
-        wrong = next(w for w in wrong_answers.WRONG if w[0] == f"lab03.{name}")
+        wrong = next(w for w in wrong_entries("lab03") if w.exercise == f"lab03.{name}")
         hostile.cell(made, f"{name}-code")["source"] = wrong[2]
     hostile.hand_in(tmp_path / "inbox" / "wrong", made)
     untouched = json.loads(labgen.learner_version(json.loads(solution.read_text()), "lab03"))

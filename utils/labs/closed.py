@@ -4,7 +4,7 @@ Importing stays possible, because a notebook may have imported it before: the fu
 refuse, however they were reached. What a cache of theirs holds already still comes back.
 """
 
-import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,10 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
     """
     lab, _, number = exercise_id.partition(".")
     place = f"lab {lab.removeprefix('lab')}, exercise {number.removeprefix('ex')}"
-    functions = {id(f): f for name in names for f in _functions(_found(name))}.values()
+    # A sandbox does not hold the modules that judge: what is not there is closed already.
+    in_sandbox = importlib.util.find_spec(f"utils.labs.{lab}.judge") is None
+    there = [n for n in names if not (in_sandbox and n.startswith("utils.labs.") and _absent(n))]
+    functions = {id(f): f for name in there for f in _functions(_found(name))}.values()
     before = [(function, function.__code__) for function in functions]
     try:
         for function, code in before:
@@ -41,6 +44,11 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
     finally:
         for function, code in reversed(before):
             function.__code__ = code
+
+
+def _absent(name: str) -> bool:
+    """Whether there is no module of that name."""
+    return importlib.util.find_spec(name) is None
 
 
 def _refusal(name: str, place: str, code: CodeType) -> CodeType:

@@ -98,7 +98,9 @@ def load(root: Path, name: str) -> Lab:
         function = answer_function(answers[short])
         exercises.append(Exercise(each.id, short, each.title, float(each.points), function))
     by_exercise = {c.exercise: published[c.id] for c in cells if c.exercise and c.id in published}
-    modules = (("torch_xla",) if "XLA" in entry.needs else ()) + _imports(cells)
+    # The report in the first cell of every lab asks for a device: a late import of some seconds.
+    reports = any("env.report(" in cell.source for cell in cells if cell.kind == "given")
+    modules = (("torch_xla",) if reports else ()) + _imports(cells)
     title = f"Lab {entry.number} · {entry.title}"
     parts = tuple(cells), tuple(exercises)
     return Lab(name, title, entry.path, notebook, *parts, by_exercise, modules)

@@ -34,6 +34,7 @@ FAULT = 70
 
 def main() -> int:
     request = json.load(sys.stdin.buffer)
+    os.environ.update(request.get("environment", {}))
     _silence_stdin()
     # A learner's process must not be able to read this one's memory or files.
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)
