@@ -6,6 +6,7 @@ nbgrader's own preprocessors lock, clear and sign the cells, so that its tools r
 database and no configuration file take part.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +126,7 @@ def problems(notebook: Notebook, lab: str) -> list[str]:
 
 def _clear_solutions(lab: str) -> Any:
     """nbgrader's ClearSolutions with a stub that names the exercise of the cell."""
+    # Late here and below: nbgrader is slow to load, and only who makes labs has it.
     from nbgrader.preprocessors import ClearSolutions
 
     class NamedStub(ClearSolutions):
@@ -223,8 +225,6 @@ def generate(root: Path = ROOT) -> dict[Path, str]:
 
 
 def _first_difference(found: Path, expected: str) -> str:
-    import json
-
     try:
         old = {cell.get("id"): cell for cell in read_notebook(found)["cells"]}
     except CatalogError:

@@ -50,6 +50,7 @@ def canonical(notebook: Notebook) -> Notebook:
     Metadata that names a machine, a run or an editor is gone, execution counts of cells that ran
     are 1 to N, the kernel is plain python3. The content of cells and outputs is not changed.
     """
+    # Late here and below: nbformat, with its schemas, is slow to load.
     import nbformat
 
     # A file may keep text as a list of lines: reading joins them, and it copies.

@@ -1,4 +1,7 @@
-"""Units of the facts, through pint: conversion, and arithmetic that checks them."""
+"""Units of the facts, through pint: conversion, and arithmetic that checks them.
+
+pint is slow to load, and most programs convert nothing: it is imported late.
+"""
 
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any

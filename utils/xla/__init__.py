@@ -7,5 +7,8 @@
 - `spmd`, `buckets`, `manifest`: sharded programs, padding, checked folders of compiled graphs
 - `networks`, `corpus`: the small models and the text that everything is measured with
 
+torch_xla takes seconds to load and reads its environment once, so it is imported where it is used,
+after `defaults.set_defaults`; modules that need no tensors import torch late, too.
+
 May import: facts, course, chip, cost. Used by: training, serving, show, labs, most lessons.
 """

@@ -1,7 +1,7 @@
 """Look at a recorded graph before it runs: as torch_xla's IR, as XLA's HLO and as StableHLO.
 
 Nothing here executes the graph. Lists of operators are comparable within one version of torch_xla
-only.
+only. networkx is slow to load and imported where it is used.
 """
 
 import re

@@ -9,11 +9,9 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
+import torch
+from torch import Tensor, nn
 
 ROOM = 4
 """The tolerance is this many times the largest error of a correct run. XLA orders sums by rules of
@@ -87,13 +85,13 @@ class Parity:
 
 
 def compare(
-    make: "Callable[[], nn.Module]",
-    batch: "tuple[Tensor, Tensor]",
-    loss: "Callable[[Tensor, Tensor], Tensor]",
+    make: Callable[[], nn.Module],
+    batch: tuple[Tensor, Tensor],
+    loss: Callable[[Tensor, Tensor], Tensor],
     steps: int = 20,
     rate: float = 0.1,
     seed: int = 0,
-    change: "Callable[[nn.Module], nn.Module] | None" = None,
+    change: Callable[[nn.Module], nn.Module] | None = None,
 ) -> Parity:
     """Train one model on CPU eager and on XLA from the same weights, by SGD, and compare.
 
@@ -113,7 +111,6 @@ def compare(
     of which each is moved to one of its float32 neighbours, or stays. Their errors say what
     rounding alone does to this model, this batch and this number of steps.
     """
-    import torch
     import torch_xla
 
     if steps < 1:
@@ -146,8 +143,6 @@ def compare(
 def _one_thread() -> Iterator[None]:
     # Threads gain nothing for models this small, on a busy machine they wait for each other, and
     # how many there are decides how sums are split.
-    import torch
-
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -160,21 +155,19 @@ def _one_thread() -> Iterator[None]:
 class _Run:
     """What one training gave, in float64 on the CPU: first output and gradients, all losses."""
 
-    output: "Tensor"
-    gradients: "list[Tensor]"
+    output: Tensor
+    gradients: list[Tensor]
     losses: tuple[float, ...]
 
 
 def _train(
-    model: "nn.Module",
-    batch: "tuple[Tensor, Tensor]",
-    loss: "Callable[[Tensor, Tensor], Tensor]",
+    model: nn.Module,
+    batch: tuple[Tensor, Tensor],
+    loss: Callable[[Tensor, Tensor], Tensor],
     steps: int,
     rate: float,
     mark: Callable[[], None] = lambda: None,
 ) -> _Run:
-    import torch
-
     inputs, targets = batch
     optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     losses: list[Tensor] = []
@@ -193,9 +186,8 @@ def _train(
 
 def _errors(run: _Run, exact: _Run) -> tuple[float, float, float]:
     """Largest error of output, gradients and losses, each over the largest exact value."""
-    import torch
 
-    def flat(each: _Run) -> "tuple[Tensor, Tensor, Tensor]":
+    def flat(each: _Run) -> tuple[Tensor, Tensor, Tensor]:
         gradients = torch.cat([one.flatten() for one in each.gradients])
         return each.output.flatten(), gradients, torch.tensor(each.losses, dtype=torch.float64)
 
@@ -207,16 +199,14 @@ def _errors(run: _Run, exact: _Run) -> tuple[float, float, float]:
 
 
 def _other_run(
-    model: "nn.Module",
-    batch: "tuple[Tensor, Tensor]",
-    loss: "Callable[[Tensor, Tensor], Tensor]",
+    model: nn.Module,
+    batch: tuple[Tensor, Tensor],
+    loss: Callable[[Tensor, Tensor], Tensor],
     steps: int,
     rate: float,
-    random: "torch.Generator",
+    random: torch.Generator,
 ) -> _Run:
     """As correct as the plain one: other order of the rows, weights one rounding away."""
-    import torch
-
     order = torch.randperm(len(batch[0]), generator=random)
     rows = tuple(each[order] for each in batch)
     run = _train(_nudged(copy.deepcopy(model), random), rows, loss, steps, rate)
@@ -224,10 +214,8 @@ def _other_run(
     return _Run(run.output[order.argsort()], run.gradients, run.losses)
 
 
-def _nudged(model: "nn.Module", random: "torch.Generator") -> "nn.Module":
+def _nudged(model: nn.Module, random: torch.Generator) -> nn.Module:
     """The model with each weight one float32 up, one down, or as it is."""
-    import torch
-
     with torch.no_grad():
         for each in model.parameters():
             way = torch.randint(-1, 2, each.shape, generator=random)
@@ -236,9 +224,9 @@ def _nudged(model: "nn.Module", random: "torch.Generator") -> "nn.Module":
     return model
 
 
-def _double(batch: "tuple[Tensor, ...]") -> "tuple[Tensor, ...]":
+def _double(batch: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return tuple(each.double() if each.is_floating_point() else each for each in batch)
 
 
-def _unchanged(model: "nn.Module") -> "nn.Module":
+def _unchanged(model: nn.Module) -> nn.Module:
     return model

@@ -15,6 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,6 @@ def start(*modules: str) -> None:
 def _start_server() -> None:
     # The server finds its preload where PYTHONPATH says, not on sys.path: a notebook runs in
     # another folder than the course's, and a preload that is not found is passed over in silence.
-    from multiprocessing import forkserver
-
     with _starting:
         before = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), before)))

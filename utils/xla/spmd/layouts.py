@@ -7,6 +7,7 @@ The mesh has the axes "data" and "model". What is not named is a copy on every d
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -18,7 +19,6 @@ Spec = tuple[str | None, ...]
 
 def mesh(data: int, model: int = 1) -> "Mesh":
     """The devices of this process as a grid of data x model, numbered along the rows."""
-    import numpy as np
     import torch_xla.distributed.spmd as xs
 
     return xs.Mesh(np.arange(data * model), (data, model), ("data", "model"))
