@@ -154,6 +154,11 @@ def entries(root: Path = ROOT) -> Entries:
     return _load(progress_file(root))[0]
 
 
+def entry(exercise_id: str, root: Path = ROOT) -> Entry:
+    """What is recorded of one exercise; no points and no attempts before the first."""
+    return entries(root).get(exercise_id, Entry(points=0, attempts=0))
+
+
 def record(exercise_id: str, state: str, points: float, root: Path = ROOT) -> str:
     """Add one attempt; the last state and the best points are kept. Returns a note, or ""."""
 

@@ -119,7 +119,7 @@ def _after(exercise: Exercise, root: Path) -> str:
     lab = exercise.id.partition(".")[0]
     siblings = catalog.exercises(lab, root)
     done = progress.entries(root)
-    if all(done.get(each.id, {}).get("points", 0) >= each.points for each in siblings):
+    if all(each.id in done and done[each.id]["points"] >= each.points for each in siblings):
         return f"every exercise of {lab} is passed; next: the quiz below"
     later = siblings[[each.id for each in siblings].index(exercise.id) + 1 :]
     return f"next: {later[0].id} · {later[0].title}" if later else "next: the quiz below"
@@ -166,7 +166,7 @@ def card(exercise: Exercise, verdict: Verdict, attempts: int, note: str, root: P
         what = "this happened for" if verdict.error else "smallest case that fails:"
         said.append(f"{what} {_words(exercise.id, verdict.failing_case)}")
     said += _messages(verdict)
-    best = progress.entries(root).get(exercise.id, {}).get("points", 0)
+    best = progress.entry(exercise.id, root)["points"]
     if best > verdict.points:
         said.append(f"your best so far, {best:g} of {exercise.points:g}, is kept")
     said.append(_next_step(verdict, attempts) or _after(exercise, root))
@@ -208,7 +208,7 @@ def _check(exercise_id: str, namespace: dict[str, Any], root: Path) -> Card:
     note = ""
     if verdict.state != "not attempted":
         note = progress.record(exercise_id, verdict.state, verdict.points, root)
-    attempts = progress.entries(root).get(exercise_id, {}).get("attempts", 1)
+    attempts = progress.entry(exercise_id, root)["attempts"] or 1
     return card(exercise, verdict, attempts, note, root)
 
 
