@@ -1,11 +1,9 @@
-"""Predictions, measured numbers, the recap, and the facts that lessons quote."""
+"""Predictions, measured numbers, the recap, and what a learner changes with a widget."""
 
 import pytest
 
-from utils import facts
 from utils.course import lesson
 from utils.course.shown import Shown
-from utils.facts import statements
 from utils.show.draw import Picture
 from utils.show.widgets import explore
 
@@ -72,21 +70,6 @@ def test_an_expected_error_must_come():
 
 def test_an_empty_recap_says_what_to_do():
     assert "run the cells above" in lesson.Recap()._repr_markdown_()
-
-
-def test_facts_have_sources():
-    keys = list(statements.facts())
-    assert keys
-    for key in keys:
-        each = facts.fact(key)
-        assert each.source.startswith("https://") and each.status in facts.STATUSES
-    shown = facts.Sources(*keys)
-    assert all(key in shown._repr_markdown_() and key in repr(shown) for key in keys)
-
-
-def test_an_unknown_fact_names_those_there_are():
-    with pytest.raises(KeyError, match="no fact 'nope'.*torchneuron-status"):
-        facts.fact("nope")
 
 
 def test_a_slider_redraws_picture_and_caption(monkeypatch):

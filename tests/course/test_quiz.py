@@ -2,7 +2,41 @@
 
 from pathlib import Path
 
-from utils.course.quiz import quiz
+import pytest
+
+from utils.course import quiz as module
+from utils.course.quiz import digest, questions, quiz
+
+NOTEBOOKS = sorted(path.stem for path in module.FOLDER.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_exactly_one_option_is_right_and_each_has_an_answer(notebook: str) -> None:
+    for name, question in questions(notebook).quiz.items():
+        right = [x for x in question.options if digest(notebook, name, x) == question.digest]
+        assert len(right) == 1, f"{notebook} {name}: {right} match the digest"
+        assert all(text and feedback for text, feedback in question.options.values()), name
+
+
+def test_every_lesson_and_lab_has_a_quiz() -> None:
+    numbers = [f"{number:02}" for number in range(1, len(NOTEBOOKS) // 2 + 1)]
+    assert NOTEBOOKS == [f"{kind}{number}" for kind in ("lab", "lesson") for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("quiz: {q1: {prompt: Why?, options: {}}}", r"missing required field `digest`.*quiz"),
+        ("claims: {}", "missing required field `quiz`"),
+        ("quiz: {}\nclaim: {}", "unknown field `claim`"),
+        ("quiz: {q1: {prompt: Why?, options: {a: [10, no]}, digest: x}}", "Expected `str`, got"),
+    ],
+)
+def test_a_file_with_a_fault_is_named_with_it(tmp_path, monkeypatch, content, says) -> None:
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    (tmp_path / "lab98.yaml").write_text(content)
+    with pytest.raises(ValueError, match=rf"lab98\.yaml: .*{says}"):
+        questions("lab98")
 
 
 def test_unanswered_questions_show_their_options(course: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utils.cli.commands import facts as command
-from utils.facts import STATUSES, Unknown, fact, figure, figures, stale, table, units
+from utils.facts import STATUSES, Sources, Unknown, fact, figure, figures, stale, table, units
 from utils.facts.ages import LIMITS, PRICE_DAYS, age
 from utils.facts.records import DATA, FILES, Figure, Source, _computed, _figure, _leaves, content
 from utils.facts.statements import facts
@@ -239,7 +239,9 @@ def test_statements_have_the_same_marks() -> None:
     for each in facts().values():
         assert each.text and each.source.startswith("https://") and each.status in STATUSES
         assert type(each.date) is datetime.date and not each.text.endswith("."), each.key
-    with pytest.raises(KeyError, match="no fact 'cake'"):
+    shown = Sources(*facts())
+    assert all(key in shown._repr_markdown_() and key in repr(shown) for key in facts())
+    with pytest.raises(KeyError, match="no fact 'cake'.*torchneuron-status"):
         fact("cake")
 
 
