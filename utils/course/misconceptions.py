@@ -24,9 +24,8 @@ from functools import cache
 from pathlib import Path
 from string import Formatter
 
-import yaml
-
 from utils.course.catalog import ROOT
+from utils.facts.records import read_yaml
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def misconceptions(lab: str, root: Path = ROOT) -> tuple[Misconception, ...]:
     path = path_of(lab, root)
     if not path.exists():
         return ()
-    records = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    records = read_yaml(path)
     return tuple(_read(name, record) for name, record in records.items())
 
 
