@@ -10,7 +10,7 @@ from typing import Any
 from utils import serving
 from utils.serving.bench import workloads
 from utils.serving.bench.agreement import Fidelity, fidelity
-from utils.serving.bench.cold import ColdStart, cold_and_warm
+from utils.serving.bench.cold import cold_and_warm
 from utils.serving.bench.comparison import check_alike, check_percentile
 from utils.serving.bench.environment import Environment, here
 from utils.serving.bench.money import Given, joules_per_query, usd_per_million
@@ -73,7 +73,7 @@ class Plan:
     @property
     def settings(self) -> dict[str, Setting]:
         """Of its record: all but the model."""
-        return {name: each for name, each in asdict(self).items() if name != "model"}
+        return {name: value for name, value in asdict(self).items() if name != "model"}
 
     def step(self, device: Device, batch: int | None = None) -> Callable[[], Any]:
         """One request, with the threads of the plan."""
@@ -131,13 +131,13 @@ def run(
             missing[part] = str(error)
             say(f"this failed: {error}")
     rates = found.get("rates", ())
-    best = max((each.items_per_second for each in rates), default=None)
+    best = max((rate.items_per_second for rate in rates), default=None)
     return Record(
         what=plan.model,
         settings=plan.settings,
         environment=environment,
-        rounds=tuple(each.seconds for each in rounds),
-        first_s=tuple(each.first_s for each in rounds),
+        rounds=tuple(samples.seconds for samples in rounds),
+        first_s=tuple(samples.first_s for samples in rounds),
         arrivals=found.get("arrivals", ()),
         cold=found.get("cold"),
         rates=rates,
@@ -192,10 +192,6 @@ def _round(plan: Plan) -> Samples:
 
 
 def _arrivals(plan: Plan) -> tuple[Arrivals, ...]:
-    return _apart(_answered, plan)
-
-
-def _answered(plan: Plan) -> tuple[Arrivals, ...]:
     device = get(plan.device)
     step = plan.step(device)
     rate = LOAD / measure(step, device, plan.warmup, plan.repeats).summary.p50.value_s
@@ -206,26 +202,13 @@ def _answered(plan: Plan) -> tuple[Arrivals, ...]:
     return tuple(open_loop(step, device, due.tolist(), name) for name, due in plans.items())
 
 
-def _cold(plan: Plan) -> ColdStart:
-    return cold_and_warm(plan.step, plan.device, plan.warmup, plan.repeats, timeout_s=SECONDS)
-
-
 def _rates(plan: Plan) -> tuple[Rate, ...]:
-    workers = side_by_side(plan.step, plan.device, plan.batch, WORKERS, timeout_s=SECONDS)
-    return _apart(_in_one_process, plan) + workers
-
-
-def _in_one_process(plan: Plan) -> tuple[Rate, ...]:
     device = get(plan.device)
     batches = sorted({*BATCHES, plan.batch})
     return throughput(lambda batch: plan.step(device, batch), device, batches, CONCURRENCY)
 
 
 def _tokens(plan: Plan) -> Tokens:
-    return _apart(_generated, plan)
-
-
-def _generated(plan: Plan) -> Tokens:
     import torch
 
     torch.set_num_threads(plan.threads)
@@ -243,10 +226,15 @@ def _recovery(plan: Plan) -> Recovery:
     return recovery(make, range(REQUESTS), plan.device, KILL_AT, IN_FLIGHT, timeout_s=SECONDS)
 
 
-_MEASURED = {
-    "arrivals": _arrivals,
-    "cold": _cold,
-    "rates": _rates,
-    "tokens": _tokens,
+_MEASURED: dict[str, Callable[[Plan], Any]] = {
+    "arrivals": lambda plan: _apart(_arrivals, plan),
+    "cold": lambda plan: cold_and_warm(
+        plan.step, plan.device, plan.warmup, plan.repeats, timeout_s=SECONDS
+    ),
+    "rates": lambda plan: (
+        _apart(_rates, plan)
+        + side_by_side(plan.step, plan.device, plan.batch, WORKERS, timeout_s=SECONDS)
+    ),
+    "tokens": lambda plan: _apart(_tokens, plan),
     "recovery": _recovery,
 }

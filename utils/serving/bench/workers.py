@@ -1,32 +1,31 @@
 """Workers: processes that make a model and answer requests until their caller leaves.
 
-Each is a process of `utils.xla.fresh`, so it starts in a fraction of a second, and how it ended is
-known. Requests and answers go over a socket of the file system; they must be small, as a request
-is. `side_by_side` measures the throughput of several; `recovery` kills one in the middle of a
-request and says what is lost, and how long until the next is served.
+Each is forked from the server of `utils.xla.fresh`, so it starts in a fraction of a second, and how
+it ended is known. Requests and answers go over a pipe; they must be small, as a request is.
+`side_by_side` measures the throughput of several; `recovery` kills one in the middle of a request
+and says what is lost, and how long until the next is served.
 """
 
 import contextlib
 import itertools
+import multiprocessing
 import os
-import shutil
 import signal
-import socket
-import tempfile
-import threading
+import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
+
+import cloudpickle
 
 from utils.serving.bench.timing import CLOCK, Clock, Rate, timed
 from utils.xla import devices, fresh
 
-_LOOK_S = 0.05
-_CORES = ("NEURON_RT_NUM_CORES", "NEURON_RT_VISIBLE_CORES")
 Handle = Callable[[Any], Any]
+_CORES = ("NEURON_RT_NUM_CORES", "NEURON_RT_VISIBLE_CORES")
 
 
 class Gone(RuntimeError):
@@ -41,7 +40,7 @@ class Worker:
     """One worker, started at once, in the background; `wait_ready` before the first request.
 
     make: of a `utils.xla.devices.Device`, returns a function of a request that returns its answer.
-    seconds: after which it is killed, whatever it does.
+    seconds: after which nobody waits for it any more: it is killed.
     environment: variables of its process. On a Neuron device it takes one core unless a variable
         says otherwise: a process reserves all it can get, and the next one would find none.
 
@@ -55,66 +54,66 @@ class Worker:
         seconds: float = fresh.SECONDS,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._folder = tempfile.mkdtemp(prefix="course-worker-")
-        address = str(Path(self._folder, "socket"))
-        self._listening = socket.socket(socket.AF_UNIX)
-        self._listening.bind(address)
-        self._listening.listen(1)
-        self._listening.settimeout(_LOOK_S)
-        self._connection: Connection | None = None
-        self._end: BaseException | None = None
-        self.pid: int | None = None
-
         variables = dict(environment or {})
         if not {*_CORES} & {*os.environ, *variables}:
             variables[_CORES[0]] = "1"
+        fresh.start()
+        context = multiprocessing.get_context("forkserver")
+        self._connection, theirs = context.Pipe()
+        payload = cloudpickle.dumps((make, kind, variables))
+        self._process = context.Process(target=_serve, args=(payload, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._seconds, self._end = seconds, time.monotonic() + seconds
+        self._ready = False
 
-        def run() -> None:
-            try:
-                fresh.run(_serve, address, make, kind, seconds=seconds, environment=variables)
-            except Exception as error:  # raised again where somebody waits for the worker
-                self._end = error
-
-        self._thread = threading.Thread(target=run, daemon=True)
-        self._thread.start()
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        assert self._process.pid is not None  # it is started
+        return self._process.pid
 
     def wait_ready(self) -> None:
-        """Return when the model is made. Raises what ended the worker before."""
-        while self._connection is None:
-            # Whether it still runs is asked first: it may connect and end in between.
-            runs = self._thread.is_alive()
-            with contextlib.suppress(TimeoutError):
-                accepted, _ = self._listening.accept()
-                accepted.setblocking(True)
-                self._connection = Connection(accepted.detach())
-            if not runs and self._connection is None:
-                raise self._end or Gone("exit 0")
-        if self.pid is None:
-            self.pid = self._receive()
+        """Return when the model is made. Raises as `receive`."""
+        if not self._ready:
+            self.receive()
+            self._ready = True
 
     def send(self, number: int, request: Any, hold: bool = False) -> None:
         """Hand over a request. hold: the worker takes it and never answers, nor any later one."""
-        self._open().send((number, request, hold))
+        self._connection.send((number, request, hold))
 
     def receive(self) -> tuple[int, Any]:
         """The next answer, with the number of its request.
 
-        Raises: Gone if the worker was killed or left; what its model raised; TimeoutError.
+        Raises: Gone if the worker was killed or left; `fresh.Raised` with what its model raised;
+        TimeoutError.
         """
-        return self._receive()
+        try:
+            if not self._connection.poll(max(0.0, self._end - time.monotonic())):
+                self.kill()
+                raise TimeoutError(
+                    f"the worker did not end within {self._seconds:g} s and was killed"
+                )
+            raised, *content = self._connection.recv()
+        except (EOFError, ConnectionError):
+            self._process.join()
+            raise Gone(_cause(self._process.exitcode)) from None
+        if raised:
+            raise fresh.Raised(*content)
+        number, answer = content
+        return number, answer
 
     def kill(self) -> None:
-        """End the process at once, by SIGKILL. After `wait_ready` only."""
-        assert self.pid is not None
-        os.kill(self.pid, signal.SIGKILL)
+        """End the process at once, by SIGKILL."""
+        self._process.kill()
 
     def close(self) -> None:
         """Let it end, and wait for that."""
-        if self._connection is not None:
-            self._connection.close()
-        self._listening.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._thread.join()
+        self._connection.close()
+        self._process.join(max(0.0, self._end - time.monotonic()))
+        self._process.kill()
+        self._process.join()
 
     def __enter__(self) -> "Worker":
         return self
@@ -122,31 +121,28 @@ class Worker:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _open(self) -> Connection:
-        assert self._connection is not None, "the worker is not ready: wait_ready first"
-        return self._connection
 
-    def _receive(self) -> Any:
-        try:
-            return self._open().recv()
-        except (EOFError, ConnectionError):
-            self._thread.join()
-            if isinstance(self._end, fresh.Died):
-                raise Gone(self._end.cause) from None
-            raise (self._end or Gone("exit 0")) from None
+def _cause(exit_code: int | None) -> str:
+    code = exit_code or 0
+    return signal.Signals(-code).name if code < 0 else f"exit {code}"
 
 
-def _serve(address: str, make: Callable[[Any], Handle], kind: str) -> None:
-    connected = socket.socket(socket.AF_UNIX)
-    connected.connect(address)
-    with contextlib.suppress(EOFError, ConnectionError), Connection(connected.detach()) as caller:
+def _serve(payload: bytes, caller: Connection) -> None:
+    """The process: make the model, then answer until the caller is gone."""
+    make, kind, variables = cloudpickle.loads(payload)
+    os.environ.update(variables)
+    try:
         handle = make(devices.get(kind))
-        caller.send(os.getpid())
+        caller.send((False, -1, None))
         while True:
             number, request, hold = caller.recv()
             while hold:
                 caller.recv()  # until it is killed, or the caller is gone
-            caller.send((number, handle(request)))
+            caller.send((False, number, handle(request)))
+    except (EOFError, ConnectionError):
+        return  # the caller is gone
+    except Exception as error:
+        caller.send((True, type(error).__name__, str(error), traceback.format_exc()))
 
 
 def side_by_side(
