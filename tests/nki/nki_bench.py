@@ -9,18 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from utils.chip.formats import round_to
-from utils.nki import simulator
 from utils.nki.simulator import launch
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
-
-simulator.use()
-
-import nki.language as nl  # noqa: E402
 
 FORMAT = {
     "float32": "fp32", "tfloat32": "tf32", "bfloat16": "bf16", "float16": "fp16",
@@ -77,6 +74,36 @@ def empty(shape: tuple[int, ...], dtype: str, layout: str = "plain") -> Any:
     return nl.ndarray(shape, dtype, buffer=region)
 
 
+def t(shape: tuple[int, ...] = (4, 8), type_: str = "float32", at: str = "plain") -> Any:
+    """A small tile whose values do not matter."""
+    return empty(shape, type_, at)
+
+
+def sbuf(array: Any) -> Any:
+    """An argument of a kernel, copied to a tile."""
+    tile = nl.ndarray(array.shape, dtype=array.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=array)
+    return tile
+
+
+def out(tile: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """A tile, copied to a result of the kernel."""
+    made = nl.ndarray(shape or tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=made, src=tile)
+    return made
+
+
+def token(name: str) -> Any:
+    """The operator of that name."""
+    return getattr(nl, name)
+
+
+def once(values: Any) -> np.ndarray:
+    """FP64 rounded to FP32, as FP64 again."""
+    with np.errstate(all="ignore"):
+        return np.asarray(values, np.float64).astype(np.float32).astype(np.float64)
+
+
 def read(tile: Any) -> np.ndarray:
     """The values of a tile; floats as FP32."""
     raw = tile.array()
@@ -103,6 +130,19 @@ def refused(call: Callable[[], Any], *words: str, target: str = "trn2") -> None:
     assert all(part in message for part in ("\nWhy: ", "\nFix: ", "\nAt: ")), message
     for word in words:
         assert word.lower() in message.lower(), (word, message)
+
+
+def breaks(kernel: Any, *words: str, arrays: tuple[Any, ...] = (), target: str = "trn2") -> str:
+    """The kernel is refused with four parts and all the words, here and where only shapes exist."""
+    texts = []
+    for values in (True, False):
+        with pytest.raises(NkiValidationError) as caught:
+            launch.run(kernel, arrays, {}, values=values, target=target)
+        texts.append(str(caught.value))
+    for word in (*words, "\nWhy: ", "\nFix: ", f"\nAt: {kernel.__code__.co_filename}:"):
+        assert word in texts[0], texts[0]
+    assert texts[0] == texts[1]
+    return texts[0]
 
 
 def warned(call: Callable[[], Any], *words: str, target: str = "trn2", values: bool = True) -> None:

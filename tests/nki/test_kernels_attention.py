@@ -1,6 +1,7 @@
 """Attention, normalisations and elementwise kernels against NumPy."""
 
 import ml_dtypes
+import nki
 import numpy as np
 import pytest
 
@@ -14,8 +15,6 @@ from utils.nki.kernels import (
     pointwise,
 )
 from utils.nki.simulator.profile import profile
-
-import nki  # isort: skip  (found once the kernels are imported)
 
 BF16 = ml_dtypes.bfloat16
 

@@ -1,12 +1,11 @@
 """Every version of the selective scan computes the recurrence."""
 
+import nki
 import numpy as np
 import pytest
 
 from utils.nki.kernels import mamba
 from utils.nki.simulator.profile import profile
-
-import nki  # isort: skip  (found once the kernels are imported)
 
 STATES = 2
 VERSIONS = (

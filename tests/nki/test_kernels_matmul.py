@@ -3,10 +3,10 @@
 import inspect
 
 import ml_dtypes
+import nki
 import numpy as np
 import pytest
 
-from utils.nki import simulator
 from utils.nki.kernels import (
     exp,
     matmul,
@@ -18,9 +18,6 @@ from utils.nki.kernels import (
     transpose,
     vector_add,
 )
-
-simulator.use()
-import nki  # noqa: E402 (only importable after use)
 
 BF16 = ml_dtypes.bfloat16
 MODULES = (

@@ -4,6 +4,9 @@ import signal
 import threading
 import traceback
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 
@@ -12,10 +15,6 @@ from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 from utils.nki.simulator.program import active
-
-import nki  # isort: skip
-import nki.isa as nisa  # isort: skip
-import nki.language as nl  # isort: skip
 
 pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 X = np.random.default_rng(1).standard_normal((2, 8, 16)).astype(np.float32)

@@ -3,20 +3,17 @@
 import warnings
 
 import ml_dtypes
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.nki import simulator
+from tests.nki.nki_bench import breaks
 from utils.nki.simulator import launch
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
-
-simulator.use()
-
-import nki  # noqa: E402
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 
@@ -29,18 +26,6 @@ TYPES = {
 
 def run(kernel, *arrays, target="trn2", values=True):
     return launch.run(nki.jit(kernel), arrays, {}, target=target, values=values)
-
-
-def breaks(kernel, *words: str, arrays=(), target="trn2") -> None:
-    """The kernel is refused with four parts and all the words, here and where only shapes exist."""
-    texts = []
-    for values in (True, False):
-        with pytest.raises(NkiValidationError) as found:
-            run(kernel, *arrays, target=target, values=values)
-        texts.append(str(found.value))
-    for word in (*words, "\nWhy: ", "\nFix: ", f"\nAt: {__file__}:"):
-        assert word in texts[0], texts[0]
-    assert texts[0] == texts[1]
 
 
 def copying(src, dst, of="float32", into=None, spaces=(nl.shared_hbm, nl.sbuf), **options):

@@ -2,14 +2,11 @@
 
 import inspect
 
+import nki.isa as nisa
 import pytest
 
-from utils.nki import simulator
 from utils.nki.simulator import surface
 from utils.nki.simulator.table import TABLE, Spec, sentence
-
-simulator.use()
-import nki.isa as nisa  # noqa: E402
 
 ROWS = [pytest.param(spec, id=name) for name, spec in TABLE.items()]
 

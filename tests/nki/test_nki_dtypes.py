@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import nki.isa as nisa
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,8 +26,6 @@ from tests.nki.nki_bench import (
 from utils.chip.formats import FORMATS, round_to
 from utils.nki.simulator import dtypes
 from utils.nki.simulator.errors import NkiValidationError
-
-import nki.isa as nisa  # isort: skip
 
 NARROW = ("bfloat16", "float16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2")
 

@@ -1,6 +1,9 @@
 """Gathers, searches, DMA additions and block-scaled numbers: values, rules, and old bugs."""
 
 import ml_dtypes
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,10 +16,12 @@ from tests.nki.nki_bench import (
     empty,
     floats,
     issued,
+    out,
     placed,
     read,
     refused,
     same,
+    sbuf,
     seeds,
     stored,
     types,
@@ -27,25 +32,7 @@ from utils.nki.simulator import launch
 from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.instructions.quantize import scale_rows
 
-import nki  # isort: skip
-import nki.isa as nisa  # isort: skip
-import nki.language as nl  # isort: skip
-
 pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
-
-
-def sbuf(array):
-    """An argument, copied to a tile."""
-    tile = nl.ndarray(array.shape, dtype=array.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=tile, src=array)
-    return tile
-
-
-def out(tile, shape=None):
-    """A tile, copied to a result."""
-    made = nl.ndarray(shape or tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
-    nisa.dma_copy(dst=made, src=tile)
-    return made
 
 
 def simulated(kernel, *arrays, target="trn2"):

@@ -8,20 +8,17 @@ from collections.abc import Callable
 from unittest import mock
 
 import ml_dtypes
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.nki import simulator
 from utils.nki.simulator import surface
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, NotInSubset
 from utils.nki.simulator.launch import run
-
-simulator.use()
-import nki  # noqa: E402
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
 
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16)
 pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")

@@ -5,17 +5,13 @@ learner can find.
 import subprocess
 import sys
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 
 from utils.course.catalog import ROOT
-from utils.nki import simulator
 from utils.nki.simulator.listing import LINES, listed
-
-simulator.use()
-
-import nki  # noqa: E402
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
 
 
 @nki.jit

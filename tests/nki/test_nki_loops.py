@@ -2,6 +2,9 @@
 
 import warnings
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,10 +15,6 @@ from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 from utils.nki.simulator.registers import VirtualRegister
-
-import nki  # isort: skip
-import nki.isa as nisa  # isort: skip
-import nki.language as nl  # isort: skip
 
 pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 

@@ -3,22 +3,19 @@
 import warnings
 
 import ml_dtypes
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.nki import simulator
+from tests.nki.nki_bench import breaks, sbuf
 from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 from utils.nki.simulator.profile import profile
-
-simulator.use()
-
-import nki  # noqa: E402
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 
@@ -39,12 +36,6 @@ def run(kernel, *arrays, target="trn2"):
         return launch.run(nki.jit(kernel), arrays, {}, target=target).results
 
 
-def loaded(array):
-    tile = nl.ndarray(array.shape, dtype=array.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=tile, src=array)
-    return tile
-
-
 def stored(tile, dtype=None):
     sb = nl.ndarray(tile.shape, dtype=dtype or tile.dtype, buffer=nl.sbuf)
     nisa.tensor_copy(dst=sb, src=tile)
@@ -56,23 +47,10 @@ def stored(tile, dtype=None):
 def product(a, b, target="trn2", **options):
     def kernel(a, b):
         ps = nl.ndarray((a.shape[-1], b.shape[-1]), dtype=nl.float32, buffer=nl.psum)
-        nisa.nc_matmul(dst=ps, stationary=loaded(a), moving=loaded(b), **options)
+        nisa.nc_matmul(dst=ps, stationary=sbuf(a), moving=sbuf(b), **options)
         return stored(ps)
 
     return run(kernel, a, b, target=target)
-
-
-def breaks(kernel, *words: str, arrays=(), target="trn2") -> str:
-    """The kernel is refused with four parts and all the words, here and where only shapes exist."""
-    texts = []
-    for values in (True, False):
-        with pytest.raises(NkiValidationError) as found:
-            launch.run(nki.jit(kernel), arrays, {}, values=values, target=target)
-        texts.append(str(found.value))
-    for word in (*words, "\nWhy: ", "\nFix: ", f"\nAt: {__file__}:"):
-        assert word in texts[0], texts[0]
-    assert texts[0] == texts[1]
-    return texts[0]
 
 
 def tiles(stationary, moving, dst, *, of="bfloat16", other=None, into="float32", **options):
@@ -122,8 +100,8 @@ def test_free_dimensions_are_flattened():
 
     def kernel(a, b):
         ps = nl.ndarray((24, 7, 5), dtype=nl.float32, buffer=nl.psum)
-        moving = loaded(b).permute((0, 2, 1))
-        nisa.nc_matmul(dst=ps, stationary=loaded(a), moving=moving)
+        moving = sbuf(b).permute((0, 2, 1))
+        nisa.nc_matmul(dst=ps, stationary=sbuf(a), moving=moving)
         return stored(ps)
 
     expected = np.einsum("kabc,knm->abcmn", a, b).reshape(24, 7, 5)
@@ -149,7 +127,7 @@ def test_bfloat16_results_are_rounded_from_generation_4_on():
 
     def kernel(a, b):
         ps = nl.ndarray((4, 4), dtype=nl.bfloat16, buffer=nl.psum)
-        x, y = loaded(a), loaded(b)
+        x, y = sbuf(a), sbuf(b)
         for _ in range(3):
             nisa.nc_matmul(dst=ps, stationary=x, moving=y)
         return stored(ps)
@@ -178,7 +156,7 @@ def test_every_element_is_overwritten_once_and_then_added_to(data):
 
     def kernel(a, b):
         ps = nl.ndarray((4, 13), dtype=nl.float32, buffer=nl.psum)
-        x, y = loaded(a), loaded(b)
+        x, y = sbuf(a), sbuf(b)
         for rows, first, last, step, mode in steps:
             view = (slice(0, rows), slice(first, last, step))
             nisa.nc_matmul(
@@ -203,7 +181,7 @@ def accumulating(flags, fresh: bool, evict: bool = False, fill: bool = False):
     """Products of ones, K = 2, into one tile or into a new one for each."""
 
     def kernel(ones):
-        x = loaded(ones)
+        x = sbuf(ones)
         out = nl.ndarray((1, len(flags)), dtype=nl.float32, buffer=nl.shared_hbm)
         ps = None
         for i, flag in enumerate(flags):
@@ -444,7 +422,7 @@ def transposed(array, dst_buffer, target="trn2", into=None, engine=None, identit
     rows, free = array.shape[0], array.size // array.shape[0]
 
     def kernel(x):
-        data = loaded(x)
+        data = sbuf(x)
         dst = nl.ndarray((free, rows), dtype=into or x.dtype, buffer=dst_buffer)
         if identity:
             one = nl.ndarray((rows, rows), dtype=x.dtype, buffer=nl.sbuf)
@@ -509,7 +487,7 @@ def test_transpose_mode_of_a_product_moves_bits_too():
 def test_transpose_mode_needs_an_identity():
     def kernel(x):
         dst = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.psum)
-        data = loaded(x)
+        data = sbuf(x)
         nisa.nc_matmul(dst=dst, stationary=data, moving=data, is_transpose=True)
 
     with pytest.raises(NkiValidationError, match="single 1"):
@@ -521,7 +499,7 @@ def test_a_wider_result_of_a_transpose_is_doubted():
 
     def kernel(x):
         ps = nl.ndarray((6, 4), dtype=nl.float32, buffer=nl.psum)
-        nisa.nc_transpose(dst=ps, data=loaded(x))
+        nisa.nc_transpose(dst=ps, data=sbuf(x))
         return stored(ps)
 
     found, said = doubts(kernel, array)

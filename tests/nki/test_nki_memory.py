@@ -1,23 +1,19 @@
 """Allocations: what a tile may ask for, where it may lie, and whether all tiles fit together."""
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utils.facts import figure
-from utils.nki import simulator
 from utils.nki.simulator import capacity, launch
 from utils.nki.simulator.capacity import usable_bytes
 from utils.nki.simulator.enums import MemoryRegion
 from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.target import target
-
-simulator.use()
-
-import nki  # noqa: E402
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 

@@ -4,21 +4,16 @@ import dataclasses
 import json
 import linecache
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 
-from utils.nki import simulator
-
-simulator.use()
-
-from utils.facts import figure  # noqa: E402 (after the import path is set)
-from utils.nki.kernels import matmul  # noqa: E402
-from utils.nki.simulator.profile import ENGINES, Profile, profile_of  # noqa: E402
-from utils.nki.simulator.timing.path import TRACKS  # noqa: E402
-
-import nki  # isort: skip  # noqa: E402
-import nki.isa as nisa  # isort: skip  # noqa: E402
-import nki.language as nl  # isort: skip  # noqa: E402
+from utils.facts import figure
+from utils.nki.kernels import matmul
+from utils.nki.simulator.profile import ENGINES, Profile, profile_of
+from utils.nki.simulator.timing.path import TRACKS
 
 BF16 = 2
 SIZE = 512

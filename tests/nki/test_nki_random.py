@@ -1,14 +1,11 @@
 """Random bits: every integer type, both engines, and beginning anew."""
 
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 
 from tests.nki.nki_bench import cycles, empty, issued, placed, read, refused
-from utils.nki import simulator
-
-simulator.use()
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
 
 SHAPE = (8, 64)
 

@@ -5,25 +5,21 @@ import json
 import math
 
 import ml_dtypes
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.nki import simulator
+from tests.nki.nki_bench import out, sbuf
+from utils.nki.kernels import attention, mamba, matmul, norms
 from utils.nki.simulator import launch, plain, replay
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.replay import BadProgram
 from utils.nki.simulator.table import TABLE
-
-simulator.use()
-
-import nki  # noqa: E402
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
-
-from utils.nki.kernels import attention, mamba, matmul, norms  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RNG = np.random.default_rng(11)
@@ -31,18 +27,6 @@ RNG = np.random.default_rng(11)
 
 def drawn(*shape, dtype=np.float32):
     return RNG.standard_normal(shape).astype(dtype)
-
-
-def sbuf(array):
-    tile = nl.ndarray(array.shape, dtype=array.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(tile, array)
-    return tile
-
-
-def out(tile):
-    made = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
-    nisa.dma_copy(made, tile)
-    return made
 
 
 def everything(x, y):

@@ -2,6 +2,8 @@
 
 import math
 
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from tests.nki.nki_bench import (
     floats,
     issued,
     layouts,
+    once,
     placed,
     read,
     refused,
@@ -22,24 +25,13 @@ from tests.nki.nki_bench import (
     seeds,
     shapes,
     stored,
+    t,
+    token,
     types,
     warned,
 )
 
-import nki.isa as nisa  # isort: skip
-import nki.language as nl  # isort: skip
-
 cmd = nisa.reduce_cmd
-
-
-def once(values) -> np.ndarray:
-    """FP64 rounded to FP32, as FP64 again."""
-    with np.errstate(all="ignore"):
-        return np.asarray(values, np.float64).astype(np.float32).astype(np.float64)
-
-
-def t(shape=(4, 8), type_="float32", at="plain"):
-    return empty(shape, type_, at)
 
 
 def given_to(value):
@@ -55,10 +47,6 @@ def near(found: np.ndarray, wanted: np.ndarray, to: str, slack: np.ndarray | flo
 def small(x: np.ndarray) -> np.ndarray:
     """Integers up to 3, whose products do not overflow."""
     return np.clip(x, max(x.min(), -3), 3)
-
-
-def token(name: str):
-    return getattr(nl, name)
 
 
 # ---- activation ------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 import itertools
 import math
 
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,9 +26,6 @@ from tests.nki.nki_bench import (
     stored,
     types,
 )
-
-import nki.isa as nisa  # isort: skip
-import nki.language as nl  # isort: skip
 
 LOWEST = float(np.finfo(np.float32).min)
 COMPARE = {

@@ -5,18 +5,14 @@ import re
 import warnings
 from functools import partial
 
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 
-from utils.nki import simulator
 from utils.nki.simulator import launch
 from utils.nki.simulator.errors import DoubtfulKernel
-
-simulator.use()
-
-import nki  # noqa: E402
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 X = np.random.default_rng(3).standard_normal((100, 64)).astype(np.float32)

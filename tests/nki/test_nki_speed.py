@@ -4,18 +4,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 
-from utils.nki.kernels import matmul, small
+from utils.nki import bench
+from utils.nki.kernels import matmul
 from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.program import Program
 from utils.nki.simulator.timing import schedule
-
-import nki.isa as nisa  # isort: skip
-import nki.language as nl  # isort: skip
 
 CALLS_TO_RECORD = 30
 CALLS_TO_SCHEDULE = 30
@@ -43,7 +43,7 @@ def recorded(kernel: Any, *shapes: tuple[int, ...]) -> Program:
 
 
 SIZES = {
-    "small": (small.small, [((128 * n, 64),) for n in (40, 80, 120)]),
+    "small": (bench.small, [((128 * n, 64),) for n in (40, 80, 120)]),
     "matmul": (matmul.tiled, [((128 * n, 256), (128 * n, 1024)) for n in (8, 16, 24)]),
 }
 

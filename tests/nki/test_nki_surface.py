@@ -3,17 +3,14 @@
 import importlib
 import sys
 
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 
-from utils.nki import simulator
 from utils.nki.simulator import launch, surface
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, NotInSubset
 from utils.nki.simulator.table import TABLE
-
-simulator.use()
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
 
 LEFTOVERS = surface.leftovers()
 NAMES = [key for key in LEFTOVERS if "(" not in key and key != "neuronxcc.nki"]

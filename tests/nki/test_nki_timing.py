@@ -7,28 +7,23 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.nki import simulator
-
-simulator.use()
-
-from utils.facts import figure  # noqa: E402 (after the import path is set)
-from utils.nki.simulator import launch  # noqa: E402
-from utils.nki.simulator.capacity import usable_bytes  # noqa: E402
-from utils.nki.simulator.enums import engine  # noqa: E402
-from utils.nki.simulator.operands import PSUM  # noqa: E402
-from utils.nki.simulator.target import target  # noqa: E402
-from utils.nki.simulator.timing import Schedule, schedule  # noqa: E402
-from utils.nki.simulator.timing.constants import constants, table  # noqa: E402
-from utils.nki.simulator.timing.regions import Layout  # noqa: E402
-from utils.nki.simulator.timing.work import QUEUES, SYNC  # noqa: E402
-
-import nki.isa as nisa  # isort: skip  # noqa: E402
-import nki.language as nl  # isort: skip  # noqa: E402
+from utils.facts import figure
+from utils.nki.simulator import launch
+from utils.nki.simulator.capacity import usable_bytes
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.operands import PSUM
+from utils.nki.simulator.target import target
+from utils.nki.simulator.timing import Schedule, schedule
+from utils.nki.simulator.timing.constants import constants, table
+from utils.nki.simulator.timing.regions import Layout
+from utils.nki.simulator.timing.work import QUEUES, SYNC
 
 C = constants("trn2")
 VECTOR = C.clock[engine.vector]

@@ -1,5 +1,7 @@
 """The Vector Engine: every instruction against NumPy in FP64, every rule broken, every cost."""
 
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from tests.nki.nki_bench import (
     floats,
     issued,
     layouts,
+    once,
     placed,
     read,
     refused,
@@ -21,21 +24,13 @@ from tests.nki.nki_bench import (
     seeds,
     shapes,
     stored,
+    t,
+    token,
     types,
     warned,
 )
 from utils.nki.simulator import launch
 from utils.nki.simulator.operators import OPERATORS
-
-import nki.isa as nisa  # isort: skip
-import nki.language as nl  # isort: skip
-
-
-def once(values) -> np.ndarray:
-    """FP64 rounded to FP32, as FP64 again."""
-    with np.errstate(all="ignore"):
-        return np.asarray(values, np.float64).astype(np.float32).astype(np.float64)
-
 
 OPS = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "maximum": np.maximum,
@@ -49,10 +44,6 @@ flags = st.booleans()
 
 def two(name: str, a, b, reverse: bool = False) -> np.ndarray:
     return once(OPS[name](b, a) if reverse else OPS[name](a, b))
-
-
-def token(name: str):
-    return getattr(nl, name)
 
 
 # ---- pairs of tiles --------------------------------------------------------------------------
@@ -476,10 +467,6 @@ def test_reciprocal(shape, from_, to, here, seed) -> None:
 
 
 # ---- rules -----------------------------------------------------------------------------------
-
-
-def t(shape=(4, 8), type_="float32", at="plain"):
-    return empty(shape, type_, at)
 
 
 def test_tensor_tensor_broadcasts_nothing() -> None:

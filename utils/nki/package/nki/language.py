@@ -1,5 +1,7 @@
 """nki.language: memory, types, loops and functions of tiles."""
 
+# ruff: noqa: F401 (what is imported here is what kernels import from here)
+
 from types import FunctionType as _FunctionType
 
 from utils.nki.simulator import dtypes as _dtypes
@@ -75,63 +77,7 @@ for _name, _each in list(globals().items()):
     if isinstance(_each, _FunctionType):
         globals()[_name] = _surface.explained(__name__, _name, _each)
 
-__all__ = [
-    "MemoryRegion",
-    "NKIObject",
-    "NkiTensor",
-    "affine_range",
-    "all",
-    "broadcast_to",
-    "device_print",
-    "dropout",
-    "ds",
-    "dynamic_range",
-    "empty_like",
-    "expand_dims",
-    "fori_loop",
-    "full",
-    "gather_flattened",
-    "hbm",
-    "is_hbm",
-    "is_on_chip",
-    "is_psum",
-    "is_sbuf",
-    "load",
-    "load_transpose2d",
-    "matmul",
-    "max",
-    "mean",
-    "min",
-    "ndarray",
-    "no_reorder",
-    "num_programs",
-    "ones",
-    "private_hbm",
-    "prod",
-    "program_id",
-    "program_ndim",
-    "psum",
-    "rand",
-    "random_seed",
-    "rms_norm",
-    "sbuf",
-    "sequential_range",
-    "shared_constant",
-    "shared_hbm",
-    "shared_identity_matrix",
-    "softmax",
-    "static_range",
-    "store",
-    "sum",
-    "tile_size",
-    "transpose",
-    "var",
-    "where",
-    "while_loop",
-    "zeros",
-    "zeros_like",
-    *sorted({**_COMPOSED, **_OPERATORS, **_DTYPES}),
-]
+__all__ = sorted(_name for _name in globals() if not _name.startswith("_"))
 
 
 def __getattr__(name: str) -> object:

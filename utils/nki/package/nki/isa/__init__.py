@@ -1,5 +1,7 @@
 """nki.isa: the instructions, and the choices they take."""
 
+# ruff: noqa: F401 (what is imported here is what kernels import from here)
+
 from utils.nki.simulator import surface as _surface
 from utils.nki.simulator.enums import (
     dge_mode,
@@ -22,27 +24,7 @@ globals().update(vars(_instructions))
 tensor_engine, vector_engine, scalar_engine = engine.tensor, engine.vector, engine.scalar
 gpsimd_engine, unknown_engine = engine.gpsimd, engine.unknown
 
-__all__ = [
-    "NkiInstruction",
-    "NkiValidationError",
-    "VirtualRegister",
-    "dge_mode",
-    "dma_engine",
-    "engine",
-    "get_nc_sub_version",
-    "get_nc_version",
-    "gpsimd_engine",
-    "matmul_perf_mode",
-    "nc_version",
-    "oob_mode",
-    "reduce_cmd",
-    "register_alloc",
-    "scalar_engine",
-    "tensor_engine",
-    "unknown_engine",
-    "vector_engine",
-    *sorted(vars(_instructions)),
-]
+__all__ = sorted(name for name in globals() if not name.startswith("_"))
 
 
 def __getattr__(name: str) -> object:
