@@ -26,6 +26,7 @@ Begin with: python3 course.py start"""
 
 
 def main(arguments):
+    """Run a command line; returns the exit status."""
     if arguments[:1] == [INSIDE]:
         return run(arguments[1], arguments[2:])
     commands = read_commands()
@@ -52,6 +53,7 @@ def read_commands():
 
 
 def usage(commands):
+    """The list of commands, as it is printed."""
     width = max(map(len, commands))
     lines = ["  {:{}}  {}".format(verb, width, help) for verb, (help, _) in commands.items()]
     return USAGE.format(commands="\n".join(lines))
@@ -90,15 +92,18 @@ def launch(verb, arguments, needs):
 
 
 def run(verb, arguments):
+    """Run a command in this Python; returns its exit status."""
     module = importlib.import_module("utils.cli.commands." + verb.replace("-", "_"))
     return module.main(arguments)
 
 
 def say(line):
+    """A line that is seen at once."""
     print(line, flush=True)
 
 
 def complain(message, code):
+    """Say what is wrong; returns the exit status."""
     sys.stderr.write("course.py: " + message + "\n")
     return code
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import course
-from utils.cli import builds, install, platforms, programs, standins
+from utils.cli import builds, install, installers, platforms, standins
 from utils.cli.commands import clean, kernel, setup, start
 from utils.cli.commands import torch as torch_command
 from utils.cli.home import Home, Record, SetupError, environment, read_record, write_record
@@ -98,7 +98,9 @@ def test_every_command_is_listed_with_what_it_needs():
     commands = course.read_commands()
     assert {"start", "setup", "torch", "kernel", "clean", "lock"} <= set(commands)
     for verb, (line, needs) in commands.items():
-        tree = ast.parse((ROOT / "utils" / "commands" / f"{verb.replace('-', '_')}.py").read_text())
+        tree = ast.parse(
+            (ROOT / "utils" / "cli" / "commands" / f"{verb.replace('-', '_')}.py").read_text()
+        )
         assert ast.get_docstring(tree).startswith(line) and 20 < len(line) <= 100, verb
         assert needs in ("nothing", "learner", "everything"), verb
         assert any(isinstance(n, ast.FunctionDef) and n.name == "main" for n in tree.body), verb
@@ -324,7 +326,7 @@ def test_what_was_interrupted_while_it_wrote_is_made_again(home, said, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(programs.Uv, "install", interrupt)
+        patch.setattr(installers.Uv, "install", interrupt)
         ensure(home, said)
     assert read_record(home).busy
     (site_of(home) / "half.py").touch()
@@ -471,7 +473,7 @@ def test_the_programs_hold_the_lock_and_their_words_are_kept(home):
         with pytest.raises(
             SetupError, match="(?s)could not try it. python.* says:\n  to the user\n"
         ):
-            programs.run(command, os.environ, "try it", cwd=home.root, held=held)
+            installers.run(command, os.environ, "try it", cwd=home.root, held=held)
 
 
 # --- system packages
@@ -494,9 +496,9 @@ def test_system_packages(monkeypatch, uid, sudo, stale, commands):
             present.update(command[command.index("--no-install-recommends") + 1 :])
         return True
 
-    monkeypatch.setattr(programs, "_quietly", quietly)
-    monkeypatch.setattr(programs, "_is_installed", present.__contains__)
-    monkeypatch.setattr(programs.shutil, "which", lambda name: name)
+    monkeypatch.setattr(installers, "_quietly", quietly)
+    monkeypatch.setattr(installers, "_is_installed", present.__contains__)
+    monkeypatch.setattr(installers.shutil, "which", lambda name: name)
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     missing = install.system_packages(["chromium", "bubblewrap"])
     assert missing == ([] if uid == 0 or sudo else ["chromium"])
@@ -504,8 +506,8 @@ def test_system_packages(monkeypatch, uid, sudo, stale, commands):
 
 
 def test_without_apt_all_that_is_missing_is_returned(monkeypatch):
-    monkeypatch.setattr(programs, "_is_installed", lambda name: False)
-    monkeypatch.setattr(programs.shutil, "which", lambda name: None)
+    monkeypatch.setattr(installers, "_is_installed", lambda name: False)
+    monkeypatch.setattr(installers.shutil, "which", lambda name: None)
     assert install.system_packages(["chromium"]) == ["chromium"]
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from utils import facts
 from utils.cli import builds
-from utils.cli import cache_lab as environment
+from utils.cli import cache_lab_environment as environment
 from utils.cli.commands import cache_lab
 from utils.cli.home import Record, SetupError, write_record
 from utils.training import coldstart

@@ -2,7 +2,10 @@
 
 - `commands`: a file for each verb; its first line is the help line
 - `suite`: what the tests consist of, what each part reads and how long it takes
-- `install`, `home`, `builds`, `programs`, `platforms`, `standins`, `elf`: the set-up
+- `install`: the set-up, with `home` (where it lies, what it remembers), `builds` (which torch),
+  `installers` (pip, uv and apt-get), `platforms` (which machine may) and `standins` (in place of
+  the GPU libraries)
+- `cache_lab_environment`: the same for the second pair of torch and torch-xla, of lesson 04
 
 The set-up uses the standard library only, because it runs before anything is installed. May import:
 every room. Used by: `course.py`.

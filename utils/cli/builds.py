@@ -2,7 +2,9 @@
 
 The torch of the package index needs 3 GB of GPU libraries to load, though a CPU course calls none
 of them. "slim" leaves them out and writes stand-ins, "full" installs everything, "cpu" takes the
-official CPU wheel. Standard library only.
+official CPU wheel. Why not uv alone: it would have to know of drivers, and can take torch for the
+CPU only from PyTorch's own server; the locks hold one torch, and this leaves entries of them out.
+Standard library only.
 """
 
 import ctypes
@@ -74,10 +76,10 @@ def packages(lock: str) -> dict[str, list[str]]:
     >>> packages("a==1 \\\\\\n    --hash=sha256:0\\n    # via b\\nb==2\\n")
     {'a': ['a==1 \\\\\\n    --hash=sha256:0\\n    # via b\\n'], 'b': ['b==2\\n']}
     """
-    found = {}
+    entries: dict[str, list[str]] = {}
     for entry in REQUIREMENT.finditer(lock):
-        found.setdefault(entry[1], []).append(entry[0])
-    return found
+        entries.setdefault(entry[1], []).append(entry[0])
+    return entries
 
 
 def selection(lock: str, build: str) -> str:

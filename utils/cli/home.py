@@ -2,7 +2,9 @@
 with.
 
 .venv/trainium-course.json is the mark that .venv is the course's own; without it the folder is
-never touched. Standard library only.
+never touched. Why not uv alone: it cannot tell a folder of ours from a learner's, nor whether it
+was interrupted half way through a package, nor which files beside its packages the course wrote.
+Standard library only.
 """
 
 import dataclasses
@@ -12,6 +14,7 @@ import os
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 LOCKS = {"learner": "requirements.lock", "everything": "requirements-dev.lock"}
 
@@ -28,22 +31,27 @@ class Home:
 
     @property
     def tools(self) -> Path:
+        """The installer, its cache and the lock of the set-up."""
         return self.root / ".tools"
 
     @property
     def uv(self) -> Path:
+        """The course's own uv."""
         return self.tools / "bin" / "uv"
 
     @property
     def venv(self) -> Path:
+        """The environment."""
         return self.root / ".venv"
 
     @property
     def python(self) -> Path:
+        """The Python of the environment."""
         return self.venv / "bin" / "python"
 
     @property
     def marker(self) -> Path:
+        """The file with the record."""
         return self.venv / "trainium-course.json"
 
     def site(self, python: str) -> Path:
@@ -91,7 +99,7 @@ def read_record(home: Home) -> Record:
         ) from None
 
 
-def write_record(home: Home, record: Record, **changes: object) -> Record:
+def write_record(home: Home, record: Record, **changes: Any) -> Record:
     """Write `record` with `changes`, whole or not at all, and return it."""
     record = dataclasses.replace(record, **changes)
     half = home.marker.with_suffix(".part")
@@ -111,12 +119,17 @@ def works(home: Home, record: Record) -> bool:
 
 
 # Settings of the outer shell that would change what the course's Python or uv does.
-FOREIGN = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT")
-FOREIGN += ("UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX", "UV_TORCH_BACKEND", "UV_EXCLUDE_NEWER")
+FOREIGN = set(
+    "PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME UV_PROJECT_ENVIRONMENT UV_SYSTEM_PYTHON "
+    "UV_TARGET UV_PREFIX UV_TORCH_BACKEND UV_EXCLUDE_NEWER".split()
+)
 
 # Where Debian, Fedora and SUSE keep the certificates that this machine trusts.
-CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
-CERTIFICATES += ("/etc/ssl/ca-bundle.pem",)
+CERTIFICATES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+)
 
 
 def environment(home: Home) -> dict[str, str]:

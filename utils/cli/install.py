@@ -1,7 +1,18 @@
 """Make the course's environment and keep it as the locks say: quiet, repeatable, interruptible.
 
-uv does the work; what is here decides what to install, in which order, and remembers how far it
-came. Standard library only.
+uv makes the environment and installs what it is given. What is here is what no stock tool does:
+
+- decide which build of torch this machine gets, and tell before the first byte how much is
+  downloaded and whether the disk has room (`announce`, `check_space`)
+- go on after an interruption: uv takes half a package for a whole one, so an environment that was
+  cut off while packages were written is made again, from the cache (`make_environment`)
+- let one set-up at a time work in the folder, and wait for an installer that outlived its launcher
+  (`alone`)
+- start at once, and without a network, where nothing is missing (`ensure`, `is_complete`)
+- take the GPU libraries away again, write the stand-ins, see that torch loads, and install the real
+  libraries where it does not (`install`, `finish`, `rescue`)
+
+Standard library only.
 """
 
 import contextlib
@@ -15,7 +26,7 @@ from os import W_OK, access
 
 from utils.cli import builds, standins
 from utils.cli.home import Home, Record, SetupError, environment, read_record, works, write_record
-from utils.cli.programs import Say, Uv, system_packages
+from utils.cli.installers import Say, Uv, system_packages
 
 __all__ = ["Home", "SetupError", "ensure", "environment", "system_packages"]
 
@@ -141,8 +152,8 @@ class Steps:
                 path.unlink()
         # Relocatable, because the course's folder may be moved.
         options = ("--quiet", "--no-project", "--allow-existing", "--relocatable")
-        options += ("--python", sys.executable, self.home.venv)
-        self.uv("venv", *options, step="make the environment")
+        python_of = ("--python", sys.executable, self.home.venv)
+        self.uv("venv", *options, *python_of, step="make the environment")
         return write_record(self.home, record, busy=False)
 
     def announce(self, build: str, record: Record) -> None:
@@ -150,8 +161,8 @@ class Steps:
         check_space(self.home, still_to_come(self.home, record, self.needs, build, DISK_MB))
         size = still_to_come(self.home, record, self.needs, build, DOWNLOAD_MB)
         if not record.complete:
-            size = f"{size} MB to download, once, less what is here already"
-            self.say(f"Installing torch, torch-xla and JupyterLab ({size}).")
+            what = f"{size} MB to download, once, less what is here already"
+            self.say(f"Installing torch, torch-xla and JupyterLab ({what}).")
         elif size:
             self.say(f"Installing what is not there yet ({size} MB to download, once).")
         else:
@@ -186,6 +197,7 @@ class Steps:
         return write_record(self.home, record, busy=False)
 
     def install_official_torch(self, lock: str) -> None:
+        """Install the locked version of torch as PyTorch's own server has it for the CPU."""
         pin = builds.packages(lock)["torch"][0].split()[0]
         options = ("--no-deps", "--torch-backend", "cpu", "--reinstall-package", "torch", pin)
         try:
@@ -241,7 +253,8 @@ class Steps:
         )
 
     def python_runs(self, code: str) -> bool:
-        command = [self.home.python, "-Pc", code]
+        """Whether the environment's Python runs this without an error, on the CPU."""
+        command = [str(self.home.python), "-Pc", code]
         env = environment(self.home) | {"PJRT_DEVICE": "CPU"}
         answer = subprocess.run(command, env=env, cwd=self.home.root, capture_output=True)
         return answer.returncode == 0

@@ -24,6 +24,7 @@ Exit status: 0; 1 if --against says slower; 2 if something cannot be measured, r
 
 
 def main(argv: list[str]) -> int:
+    """Run the command; returns its exit status."""
     from utils.serving import bench
     from utils.serving.bench import runs
 
@@ -142,4 +143,5 @@ def _check_out(out: Path | None) -> None:
 
 
 def say(line: str) -> None:
+    """A line that is seen at once."""
     print(f"… {line}", file=sys.stderr, flush=True)

@@ -12,9 +12,9 @@ import os
 import sys
 from pathlib import Path
 
-from utils.cli import cache_lab as environment
+from utils.cli import cache_lab_environment as environment
 from utils.cli import install
-from utils.cli.programs import Uv
+from utils.cli.installers import Uv
 from utils.training.coldstart import experiments, recording
 
 NEEDS = "nothing"
@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser("course.py cache-lab", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to record the result")
     parser.add_argument("--remove", action="store_true", help="delete the second environment")
@@ -61,4 +62,5 @@ def prepare(home: environment.LabHome, arguments: list[str]) -> None:
 
 
 def say(line: str) -> None:
+    """A line that is seen at once."""
     print(line, flush=True)

@@ -15,6 +15,7 @@ CACHES = ("__pycache__", ".hypothesis", ".pytest_cache", ".ruff_cache")
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
     argparse.ArgumentParser("course.py clean", description=__doc__).parse_args(arguments)
     home = Home(ROOT)
     read_record(home)  # Refuses an environment that is not the course's own.

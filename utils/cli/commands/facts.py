@@ -17,6 +17,7 @@ NEEDS = "learner"
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
     description = (__doc__ or "").format(**LIMITS)
     parser = argparse.ArgumentParser(
         "course.py facts",

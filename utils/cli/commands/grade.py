@@ -27,6 +27,7 @@ def _count(text: str) -> int:
 
 
 def main(argv: list[str]) -> int:
+    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(prog="course.py grade", description=__doc__)
     parser.add_argument("folder", type=Path, help="one folder or notebook per student")
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")

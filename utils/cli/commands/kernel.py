@@ -18,6 +18,7 @@ NAME = "trainium-course"
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser("course.py kernel", description=__doc__.splitlines()[0])
     parser.add_argument("--remove", action="store_true", help="take the kernel away again")
     folder = kernel_folder(os.environ)

@@ -32,6 +32,7 @@ def _write() -> int:
 
 
 def main(argv: list[str]) -> int:
+    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(prog="course.py labs", description=__doc__)
     parser.add_argument(
         "--check", action="store_true", help="change nothing; 1 if anything is stale"

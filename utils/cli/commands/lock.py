@@ -13,7 +13,7 @@ from pathlib import Path
 
 from utils.cli import builds, install
 from utils.cli.home import LOCKS, Home
-from utils.cli.programs import Uv
+from utils.cli.installers import Uv
 
 NEEDS = "nothing"
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,18 +21,19 @@ HEADER = "# Written by `python3 course.py lock` from pyproject.toml; do not edit
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser("course.py lock", description=__doc__.splitlines()[0])
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="may change its version")
     parser.add_argument("--all", action="store_true", help="every version may change")
-    options = parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
     home = Home(ROOT)
-    present = "" if options.all else home.lock("everything")
+    present = "" if given.all else home.lock("everything")
     project = (ROOT / "pyproject.toml").read_text()
     with install.alone(home, print) as held, tempfile.TemporaryDirectory() as folder:
         uv = Uv(home, print, held)
         uv.fetch()
         copy = Path(folder)
-        (copy / "pyproject.toml").write_text(constrained(project, present, options.packages))
+        (copy / "pyproject.toml").write_text(constrained(project, present, given.packages))
         uv("lock", "--quiet", "--project", copy, step="resolve pyproject.toml")
         for needs, name in LOCKS.items():
             groups = ["--all-groups"] if needs == "everything" else []

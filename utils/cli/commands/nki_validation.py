@@ -14,6 +14,7 @@ NEEDS = "learner"
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser("course.py nki-validation", description=__doc__)
     parser.add_argument(
         "--row",

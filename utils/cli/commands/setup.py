@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser("course.py setup", description=__doc__.splitlines()[0])
     parser.add_argument(
         "--everything", action="store_true", help="also what tests and grading need"

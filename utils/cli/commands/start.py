@@ -34,6 +34,7 @@ SETTINGS = {
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
     prefix = Path(sys.prefix)
     write_settings(prefix)
     where = "at the address below" if "--no-browser" in arguments else "in your browser"

@@ -7,6 +7,7 @@ NEEDS = "learner"
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
     # Voila is not installed where commands are only listed.
     from utils.cli.commands.start import write_settings
     from utils.show.dashboard import server

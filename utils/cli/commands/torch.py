@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser("course.py torch", description=__doc__)
     parser.add_argument("build", nargs="?", choices=builds.BUILDS)
     build = parser.parse_args(arguments).build
