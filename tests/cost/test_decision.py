@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
-from tests.audit.cases import CASES as AUDITED
 from tests.cost.tco_toy import toy
 from utils.audit import Report, audit, audit_source
 from utils.cost.decision import (
@@ -26,19 +26,17 @@ from utils.cost.decision import (
     decide,
     judged,
 )
-from utils.cost.decision.case import Case
 from utils.cost.decision.effort import pilot_weeks, port_effort, port_weeks
 from utils.cost.decision.evidence import evidence
 from utils.cost.decision.findings import DYNAMIC, NOTHING, OWN, PACKAGED, corrected, seen
 from utils.cost.decision.flips import MONEY, decided
 from utils.cost.decision.questions import KERNELS, SHAPES, UNSURE, offers
-from utils.cost.decision.risks import KINDS
-from utils.cost.decision.rule import CONFIDENCES
-from utils.cost.decision.rules import ROWS, outcome
-from utils.cost.decision.words import WORK, markdown
+from utils.cost.decision.rules import KINDS, ROWS, Case, Limit, outcome
+from utils.cost.decision.verdict import CONFIDENCES, WORK
 from utils.cost.tco import compare
-from utils.facts.records import content
+from utils.facts.records import content, read_yaml
 
+AUDITED = read_yaml(Path(__file__).parents[1] / "audit" / "cases.yaml")
 _READ = content("decision_cases.yaml")
 CASES: dict[str, dict[str, Any]] = _READ["cases"]
 BLIND: dict[str, dict[str, Any]] = _READ["written_without_the_rule"]
@@ -157,7 +155,12 @@ def test_every_row_question_and_risk_has_sources_that_exist() -> None:
 
 
 def test_a_row_that_reads_a_judgement_names_one() -> None:
-    reading = [row for row in ROWS if set(row.holds.__code__.co_consts) & set(JUDGEMENTS)]
+    reading = [
+        row
+        for row in ROWS
+        for limit in row.when.values()
+        if isinstance(limit, Limit) and set(structs.astuple(limit)[1:]) & set(JUDGEMENTS)
+    ]
     assert len(reading) > 5
     for row in reading:
         assert any(key.startswith("judgement:") for key in row.sources), row.name
@@ -173,7 +176,7 @@ def test_any_valid_answers_give_a_decision_with_a_reason(given: Answers, saving:
     found = decide(given, comparison=saving)
     assert found.verdict in VERDICTS and found.reasons
     assert found.port_weeks > 0 and found.pilot_weeks == pilot_weeks()
-    assert found.verdict in repr(found).lower() and "risk" in markdown(found)
+    assert found.verdict in repr(found).lower() and "risk" in found._repr_markdown_()
 
 
 @settings(max_examples=40, deadline=None)
@@ -236,7 +239,7 @@ def test_shapes_that_are_known_later_never_help_trainium(
 def test_a_veto_more_never_turns_a_no_into_a_yes(given: Answers, saving: Any, veto: Any) -> None:
     case = Case(given, saving, judged())
     before = outcome(case).verdict
-    assert no_better(outcome(case, (replace(veto, holds=lambda _: True), *ROWS)).verdict, before)
+    assert no_better(outcome(case, (structs.replace(veto, when={}), *ROWS)).verdict, before)
 
 
 @settings(max_examples=150, deadline=None)
@@ -283,7 +286,7 @@ def test_a_higher_probability_alone_never_moves_from_trainium_to_gpu(
 
 def report(*rules: str) -> Report:
     """A real audit of a source that breaks these rules of the audit."""
-    return audit_source("\n".join(dedent(AUDITED[rule]) for rule in rules), "train.py")
+    return audit_source("\n".join(dedent(AUDITED[rule]["found"]) for rule in rules), "train.py")
 
 
 def test_an_audit_overrules_an_answer_and_says_so(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ import pytest
 
 from tests.cost.test_decision import GOOD, PLAIN, decision, report
 from utils.audit import audit_source
-from utils.cost.decision import Saving, Throughput, checklist, decide, pilot_of, steps
+from utils.cost.decision import Results, Saving, Throughput, checklist, decide, pilot_of, steps
 from utils.cost.decision.effort import pilot_weeks
-from utils.cost.decision.pilot import DONE, FAILED, OPEN
+from utils.cost.decision.pilot import DONE, FAILED, OPEN, WARNED
 from utils.cost.decision.plan import LISTS
-from utils.cost.decision.results import WARNED
 from utils.cost.tco.comparison import warned
 from utils.cost.tco.scenario import scenarios
 from utils.course.catalog import exercise
@@ -66,7 +65,7 @@ def test_without_results_everything_is_open() -> None:
 
 
 def test_with_all_results_everything_is_done() -> None:
-    found = pilot_of(YES, **EVERYTHING)
+    found = pilot_of(YES, Results(**EVERYTHING))
     assert {each.state for each in found.items} == {DONE}, found
     assert found.next is None and all(each.found for each in found.items)
 
@@ -90,11 +89,11 @@ def test_with_all_results_everything_is_done() -> None:
 def test_one_result_that_differs_changes_its_part(
     change: dict[str, Any], part: str, state: str
 ) -> None:
-    assert pilot_of(YES, **(EVERYTHING | change)).state(part) == state
+    assert pilot_of(YES, Results(**(EVERYTHING | change))).state(part) == state
 
 
 def test_values_on_the_cpu_do_not_end_the_step_of_the_device() -> None:
-    found = pilot_of(YES, parity=SimpleNamespace(outside=()))
+    found = pilot_of(YES, Results(parity=SimpleNamespace(outside=())))
     assert {each.key: each.state for each in found.of("parity")}["here"] == DONE
     assert found.state("parity") == OPEN
     with pytest.raises(ValueError, match="CPU says nothing"):
@@ -103,26 +102,30 @@ def test_values_on_the_cpu_do_not_end_the_step_of_the_device() -> None:
 
 def test_warnings_about_a_comparison_fail_their_checks_and_the_rest_is_done() -> None:
     doubt = SimpleNamespace(kind="region", text="ours is here, theirs is there")
-    found = {each.key: each for each in pilot_of(YES, warnings=[doubt]).of("benchmark")}
+    found = {each.key: each for each in pilot_of(YES, Results(warnings=[doubt])).of("benchmark")}
     assert found["same-terms"].state == FAILED and found["same-terms"].found == doubt.text
     assert found["same-work"].state == found["vendor"].state == DONE
     assert found["tail"].state == OPEN
     assert found["same-quality"].state == OPEN, "that one score is asked of both shows no score"
-    looked = pilot_of(YES, warnings=[doubt], notes={"same-terms": "one region since Monday"})
+    looked = pilot_of(
+        YES, Results(warnings=[doubt], notes={"same-terms": "one region since Monday"})
+    )
     assert {each.key: each.state for each in looked.of("benchmark")}["same-terms"] == DONE
     with pytest.raises(ValueError, match="warnings: 'mood' is not allowed; allowed: work"):
-        pilot_of(YES, warnings=[SimpleNamespace(kind="mood", text="")])
+        pilot_of(YES, Results(warnings=[SimpleNamespace(kind="mood", text="")]))
 
 
 def test_every_warning_of_the_cost_model_has_a_check() -> None:
     for each in scenarios().values():
         a, b = list(each.options)[:2]
-        pilot_of(YES, warnings=warned(each, a, b))
+        pilot_of(YES, Results(warnings=warned(each, a, b)))
     assert set(WARNED.values()) <= {each.key for each in checklist("benchmark")}
 
 
 def test_an_exercise_that_was_tried_is_not_done() -> None:
-    found = pilot_of(YES, progress={"lab02.ex1": {"points": 2.0, "attempts": 3, "state": "failed"}})
+    found = pilot_of(
+        YES, Results(progress={"lab02.ex1": {"points": 2.0, "attempts": 3, "state": "failed"}})
+    )
     tried = next(each for each in found.items if each.key == "lab02.ex1")
     assert tried.state == OPEN and tried.found == "2 of 6 points"
 
@@ -140,7 +143,7 @@ def test_an_open_verdict_fails_no_step_before_the_device_was_measured() -> None:
     assert either.verdict == "either"
     reached = Throughput(120, 100, "sequences/s", "trn2.48xlarge")
     for throughput, state in ((None, OPEN), (reached, FAILED)):
-        found = pilot_of(either, throughput=throughput)
+        found = pilot_of(either, Results(throughput=throughput))
         assert {each.key: each.state for each in found.items}["decision"] == state
 
 
@@ -157,14 +160,20 @@ def test_an_open_verdict_fails_no_step_before_the_device_was_measured() -> None:
 )
 def test_bad_input_is_named(given: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
-        pilot_of(YES, **given)
+        pilot_of(YES, Results(**given))
 
 
-@pytest.mark.parametrize("name", ["decision", "progress", "audit"])
-def test_what_is_of_another_kind_is_named(name: str) -> None:
-    given: dict[str, Any] = {"decision": YES, name: "lab02"}
+@pytest.mark.parametrize("name", ["progress", "audit"])
+def test_a_result_of_another_kind_is_named(name: str) -> None:
+    given: dict[str, Any] = {name: "lab02"}
     with pytest.raises(TypeError, match=f"{name}: str is not allowed; allowed: "):
-        pilot_of(**given)
+        Results(**given)
+
+
+@pytest.mark.parametrize("given", [("lab02",), (YES, "lab02")])
+def test_what_is_no_decision_or_no_results_is_named(given: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError, match=": str is not allowed; allowed: "):
+        pilot_of(*given)
 
 
 @pytest.mark.parametrize("measured", [0, -1, float("nan"), "100", True])
@@ -174,7 +183,7 @@ def test_a_throughput_is_a_number_above_zero(measured: Any) -> None:
 
 
 def test_the_plan_is_shown_as_text_and_markdown() -> None:
-    found = pilot_of(YES, **EVERYTHING)
+    found = pilot_of(YES, Results(**EVERYTHING))
     assert "120 of 100 sequences/s on trn2.48xlarge" in repr(found)
     text = found._repr_markdown_()
     for each in found.steps:

@@ -5,12 +5,11 @@
 """
 
 from utils.cost.decision.judgements import JUDGEMENTS, judged
-from utils.cost.decision.pilot import Pilot, pilot_of
+from utils.cost.decision.pilot import Pilot, Results, Throughput, pilot_of
 from utils.cost.decision.plan import checklist, steps
 from utils.cost.decision.questions import QUESTIONS, AnswerError, Answers
-from utils.cost.decision.results import Throughput
-from utils.cost.decision.rule import VERDICTS, Decision, decide
 from utils.cost.decision.saving import Saving
+from utils.cost.decision.verdict import VERDICTS, Decision, decide
 
 __all__ = [
     "JUDGEMENTS",
@@ -20,6 +19,7 @@ __all__ = [
     "Answers",
     "Decision",
     "Pilot",
+    "Results",
     "Saving",
     "Throughput",
     "checklist",

@@ -43,13 +43,11 @@ def evidence(key: str) -> Evidence:
         name = key.removeprefix(JUDGED)
         if name not in JUDGEMENTS:
             raise KeyError(f"no judgement {name!r}; there are {', '.join(JUDGEMENTS)}")
-        row = JUDGEMENTS[name]
-        return Evidence(key, f"{row.about}: {row.number:,.6g} {row.unit}", "", "judgement", AS_OF)
+        judgement = JUDGEMENTS[name]
+        text = f"{judgement.about}: {judgement.number:,.6g} {judgement.unit}"
+        return Evidence(key, text, "", "judgement", AS_OF)
     if CLAIM.fullmatch(key):
-        row = claim(key)
-        return Evidence(key, row.correct, row.source, f"claim: {row.verdict}", AS_OF)
-    if "." in key:
-        row = figure(key)
-        return Evidence(key, row.text, row.source, row.status, row.date)
-    row = fact(key)
+        known = claim(key)
+        return Evidence(key, known.correct, known.source, f"claim: {known.verdict}", AS_OF)
+    row = figure(key) if "." in key else fact(key)
     return Evidence(key, row.text, row.source, row.status, row.date)

@@ -1,19 +1,19 @@
 """A pilot that fills itself: what earlier results say about each of its steps and checks.
 
-`pilot_of(decision, progress=..., audit=..., parity=...)` takes whatever there is already; what is
-not given stays open. The progress record is that of `utils.course.progress.entries()`.
+`pilot_of(decision, Results(progress=..., audit=...))` takes whatever there is already; what is not
+given stays open. The progress record is that of `utils.course.progress.entries()`.
 """
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from utils.audit import Report
 from utils.cost.decision.findings import OWN
-from utils.cost.decision.plan import LISTS, Check, Step, checklist, steps
-from utils.cost.decision.results import SILENT, Parities, Throughput, doubts
-from utils.cost.decision.rule import Decision
+from utils.cost.decision.plan import LISTS, Step, checklist, steps
+from utils.cost.decision.verdict import Decision
+from utils.cost.numbers import is_number
 from utils.cost.tco.comparison import Warned
 from utils.course.catalog import CatalogError, exercise
 from utils.facts.tables import markdown as table
@@ -21,6 +21,72 @@ from utils.facts.tables import markdown as table
 OPEN, DONE, FAILED = "open", "done", "failed"
 SYMBOLS = {OPEN: "○", DONE: "●", FAILED: "✕"}
 Progress = Mapping[str, Mapping[str, Any]]
+
+
+WARNED = {
+    "work": "same-work",
+    "quality": "same-quality",
+    "precision": "same-quality",
+    "region": "same-terms",
+    "purchase": "same-terms",
+    "price": "same-terms",
+    "old price": "same-terms",
+    "date": "same-terms",
+    "peak for measured": "measured",
+    "throughput of others": "measured",
+    "vendor claim": "vendor",
+}
+"""Kind of a warning of `utils.cost.tco.comparison` -> the check of the benchmark list that it
+fails."""
+
+SILENT = frozenset(WARNED.values()) - {"same-quality"}
+"""Checks that are done where no warning speaks against them. That both are held to one score, which
+a scenario says, is an intention: only somebody who compared the scores can say that they reach it.
+"""
+
+
+class Parities(Protocol):
+    """What is read of a result of `utils.xla.parity.compare`: the quantities outside tolerance."""
+
+    @property
+    def outside(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Units per second measured on a device, and those at which both options cost the same.
+
+    Raises:
+        ValueError: for numbers that are none, or a machine that is not the one to be bought.
+    """
+
+    measured: float
+    needed: float
+    unit: str
+    machine: str
+
+    def __post_init__(self) -> None:
+        for name in ("measured", "needed"):
+            value = getattr(self, name)
+            if not is_number(value) or value <= 0:
+                raise ValueError(f"{name}: {value!r} is not allowed; allowed: a number above 0")
+        if not self.machine.strip() or self.machine.lower().startswith("cpu"):
+            raise ValueError(
+                f"machine: {self.machine!r} is not allowed; allowed: the instance measured, as the"
+                " time of a CPU says nothing about Trainium"
+            )
+
+
+def doubts(warnings: Iterable[Warned]) -> dict[str, str]:
+    """Check of the benchmark list -> what was warned of, at most twice in full."""
+    by_check: dict[str, list[str]] = {}
+    for warning in warnings:
+        _check_keys("warnings", [warning.kind], WARNED)
+        by_check.setdefault(WARNED[warning.kind], []).append(warning.text)
+    return {
+        key: "; ".join(texts[:2]) + (f"; {len(texts) - 2} more" if len(texts) > 2 else "")
+        for key, texts in by_check.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -37,6 +103,99 @@ class Item:
     state: str
     found: str
     reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """What is known of a pilot so far; all that is not given stays open.
+
+    progress: the learner's record: exercise id to {"points", "state", ...}.
+    audit, parity, throughput: results of the instruments; parity is that of XLA on the CPU.
+    warnings: those of `utils.cost.tco.comparison.warned`, for a comparison that was looked at: the
+        checks that they are about fail, the others of `SILENT` are done.
+    measured: key of a step to its number, measured where the step says.
+    notes: key of a check to what was found, which makes it done. failures: the same, failed.
+
+    Raises:
+        TypeError: for what is no audit or no record.
+        ValueError: for keys that name no step or check, one that is both done and failed, or an
+            empty note.
+    """
+
+    progress: Progress | None = None
+    audit: Report | None = None
+    parity: Parities | None = None
+    throughput: Throughput | None = None
+    warnings: Iterable[Warned] | None = None
+    measured: Mapping[str, float] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_kind(
+            "progress", self.progress, Mapping | None, "utils.course.progress.entries(), or None"
+        )
+        _check_kind(
+            "audit", self.audit, Report | None, "the report of utils.audit.audit(path), or None"
+        )
+        for key, value in self.measured.items():
+            if not is_number(value) or value < 0:
+                raise ValueError(
+                    f"measured: {value!r} for {key!r} is not allowed; allowed: 0 or more"
+                )
+        checks = [check.key for name in LISTS for check in checklist(name)]
+        _check_keys("measured", self.measured, steps())
+        for name, texts in (("notes", self.notes), ("failures", self.failures)):
+            _check_keys(name, texts, checks)
+            if empty := [key for key, text in texts.items() if not str(text).strip()]:
+                raise ValueError(
+                    f"{name}: {empty[0]!r} is empty; allowed: what was found, in words"
+                )
+        if both := sorted(set(self.notes) & set(self.failures)):
+            raise ValueError(f"notes and failures: {both[0]!r} is in both; allowed: one of them")
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Key of a step to its number: those measured, and those that the instruments give."""
+        numbers = {key: float(value) for key, value in self.measured.items()}
+        if self.throughput is not None:
+            numbers.setdefault("measure", self.throughput.measured / self.throughput.needed)
+        if self.audit is not None and not _own_kernels(self.audit) and not self.audit.broken:
+            numbers.setdefault("audit", 0.0)
+        return numbers
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What the instruments add to the number of their step."""
+        about = {}
+        if self.audit is not None:
+            about["audit"] = (
+                f"{_own_kernels(self.audit)} kernels of one's own, {self.audit.counts['error']}"
+                f" errors and {self.audit.counts['warning']} warnings in {self.audit.files} files,"
+                f" {len(self.audit.broken)} unread"
+            )
+        if self.throughput is not None:
+            about["measure"] = (
+                f"{self.throughput.measured:,.6g} of {self.throughput.needed:,.6g}"
+                f" {self.throughput.unit} on {self.throughput.machine}"
+            )
+        return about
+
+    def checks(self) -> list["Item"]:
+        """The checks of both lists, each with its state. A note overrules a warning."""
+        notes, failures = dict(self.notes), dict(self.failures)
+        if self.warnings is not None:
+            against = doubts(self.warnings)
+            notes = {key: "no warning" for key in SILENT if key not in against} | notes
+            failures = {key: text for key, text in against.items() if key not in notes} | failures
+            notes = {key: text for key, text in notes.items() if key not in failures}
+        items = []
+        for name in LISTS:
+            for row in checklist(name):
+                state = DONE if row.key in notes else FAILED if row.key in failures else OPEN
+                text = notes.get(row.key) or failures.get(row.key) or ""
+                items.append(Item(row.key, row.list, row.asks, state, text, row.reason))
+        return items
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +244,7 @@ class Pilot:
         return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
-        rows = [
+        listed = [
             (
                 SYMBOLS[self.state(each.key)],
                 each.title,
@@ -98,7 +257,7 @@ class Pilot:
             for each in self.steps
         ]
         head = ("", "step", "weeks", "who", "ends when", "stop if", "in this course")
-        parts = [self.blocked, table(head, rows, right=(2,))]
+        parts = [self.blocked, table(head, listed, right=(2,))]
         steps = {each.key: each for each in self.steps}
         for part in (*steps, *LISTS):
             if part in steps:
@@ -109,68 +268,29 @@ class Pilot:
         return "\n\n".join(filter(None, parts))
 
 
-def pilot_of(
-    decision: Decision,
-    progress: Progress | None = None,
-    audit: Report | None = None,
-    parity: Parities | None = None,
-    throughput: Throughput | None = None,
-    warnings: Iterable[Warned] | None = None,
-    measured: Mapping[str, float] | None = None,
-    notes: Mapping[str, str] | None = None,
-    failures: Mapping[str, str] | None = None,
-) -> Pilot:
+def pilot_of(decision: Decision, results: Results | None = None) -> Pilot:
     """The pilot of a decision, as far as it is known.
 
-    Args:
-        progress: the learner's record: exercise id to {"points", "state", ...}.
-        audit, parity, throughput: results of the instruments; parity is that of XLA on the CPU.
-        warnings: those of `utils.cost.tco.comparison.warned`, for a comparison that was looked at:
-            the checks that they are about fail, the others of `SILENT` are done.
-        measured: key of a step to its number, measured where the step says.
-        notes: key of a check to what was found, which makes it done. failures: the same, failed.
-
     Raises:
-        TypeError: for what is no decision, no audit or no record.
-        ValueError: for keys that name no step or check, one that is both done and failed, or an
-            empty note.
+        TypeError: for what is no decision or no record of results.
     """
-    _kinds(decision, progress, audit)
-    plan = steps()
-    given = {key: _finite(key, value) for key, value in (measured or {}).items()}
-    notes, failures = dict(notes or {}), dict(failures or {})
-    known = [each.key for name in LISTS for each in checklist(name)]
-    _keys("measured", given, plan)
-    _keys("notes", notes, known)
-    _keys("failures", failures, known)
-    for name, texts in (("notes", notes), ("failures", failures)):
-        if empty := [key for key, text in texts.items() if not str(text).strip()]:
-            raise ValueError(f"{name}: {empty[0]!r} is empty; allowed: what was found, in words")
-    if both := sorted(set(notes) & set(failures)):
-        raise ValueError(f"notes and failures: {both[0]!r} is in both; allowed: one of them")
-    if throughput is not None:
-        given.setdefault("measure", throughput.measured / throughput.needed)
-    if audit is not None and not _own(audit) and not audit.broken:
-        given.setdefault("audit", 0.0)
-    said = _said(audit, throughput)
-    if warnings is not None:
-        against = doubts(warnings)
-        notes = {key: "no warning" for key in SILENT if key not in against} | notes
-        failures = {key: text for key, text in against.items() if key not in notes} | failures
-        notes = {key: text for key, text in notes.items() if key not in failures}
-    checks = [_check(each, notes, failures) for name in LISTS for each in checklist(name)]
-    contract = [each for each in checks if each.part == "contract"]
-    states = {each.state for each in contract}
+    makes = "what utils.cost.decision.decide(answers, ...) returns"
+    _check_kind("decision", decision, Decision, makes)
+    _check_kind("results", results, Results | None, "utils.cost.decision.Results(...), or None")
+    results = results or Results()
+    plan, numbers, about, checks = steps(), results.numbers, results.about, results.checks()
+    contract = [check for check in checks if check.part == "contract"]
+    states = {check.state for check in contract}
     if FAILED in states or OPEN not in states:
-        given["sign"] = sum(each.state != DONE for each in contract)
+        numbers["sign"] = sum(check.state != DONE for check in contract)
     items: list[Item] = []
     for key, step in plan.items():
-        items += [_practice(step, name, progress) for name in step.practice]
+        items += [_practice(step, name, results.progress) for name in step.practice]
         if key == "sign":
-            items.append(_again(decision, "measure" in given))
+            items.append(_again(decision, "measure" in numbers))
         if key == "parity":
-            items.append(_here(parity))
-        items.append(_number(step, given.get(key), said.get(key, "")))
+            items.append(_here(results.parity))
+        items.append(_number(step, numbers.get(key), about.get(key, "")))
     weeks = {key: step.weeks for key, step in plan.items()} | {"port": decision.port_weeks}
     return Pilot(tuple(plan.values()), weeks, (*items, *checks), _blocked(decision))
 
@@ -179,47 +299,18 @@ def _said_of(item: Item) -> str:
     return f"{item.asks} -> {item.found}" if item.found else item.asks
 
 
-def _kinds(decision: object, progress: object, audit: object) -> None:
-    for name, value, kind, says in (
-        ("decision", decision, Decision, "what utils.cost.decision.decide(answers, ...) returns"),
-        ("progress", progress, Mapping | None, "utils.course.progress.entries(), or None"),
-        ("audit", audit, Report | None, "the report of utils.audit.audit(path), or None"),
-    ):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name}: {type(value).__name__} is not allowed; allowed: {says}")
+def _check_kind(name: str, value: object, kind: Any, allowed: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}: {type(value).__name__} is not allowed; allowed: {allowed}")
 
 
-def _keys(name: str, given: Iterable[str], known: Iterable[str]) -> None:
+def _check_keys(name: str, given: Iterable[str], known: Iterable[str]) -> None:
     if wrong := [key for key in given if key not in known]:
         raise ValueError(f"{name}: {wrong[0]!r} is not allowed; allowed: {', '.join(known)}")
 
 
-def _own(audit: Report) -> int:
-    return sum(each.rule in OWN for each in audit.at_least("warning"))
-
-
-def _finite(key: str, value: float) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0:
-        raise ValueError(f"measured: {value!r} for {key!r} is not allowed; allowed: 0 or more")
-    return float(value)
-
-
-def _said(audit: Report | None, throughput: Throughput | None) -> dict[str, str]:
-    """What the instruments add to the number of their step."""
-    said = {}
-    if audit is not None:
-        said["audit"] = (
-            f"{_own(audit)} kernels of one's own, {audit.counts['error']} errors and"
-            f" {audit.counts['warning']} warnings in {audit.files} files,"
-            f" {len(audit.broken)} unread"
-        )
-    if throughput is not None:
-        said["measure"] = (
-            f"{throughput.measured:,.6g} of {throughput.needed:,.6g} {throughput.unit} on"
-            f" {throughput.machine}"
-        )
-    return said
+def _own_kernels(audit: Report) -> int:
+    return sum(finding.rule in OWN for finding in audit.at_least("warning"))
 
 
 def _number(step: Step, value: float | None, said: str) -> Item:
@@ -264,12 +355,6 @@ def _again(decision: Decision, measured: bool) -> Item:
     if decision.saving is None or not decision.found.files or undecided:
         return Item("decision", "sign", asks, OPEN, found)
     return Item("decision", "sign", asks, DONE if decision.verdict == "trainium" else FAILED, found)
-
-
-def _check(row: Check, notes: Mapping[str, str], failures: Mapping[str, str]) -> Item:
-    state = DONE if row.key in notes else FAILED if row.key in failures else OPEN
-    found = notes.get(row.key) or failures.get(row.key) or ""
-    return Item(row.key, row.list, row.asks, state, found, row.reason)
 
 
 def _blocked(decision: Decision) -> str:

@@ -49,7 +49,9 @@ class Step:
 
     def met(self, value: float) -> bool:
         """Whether a measured number ends the step; not a number never does."""
-        return value >= self.at_least if self.at_most is None else value <= self.at_most
+        if self.at_most is not None:
+            return value <= self.at_most
+        return self.at_least is not None and value >= self.at_least
 
 
 @dataclass(frozen=True)

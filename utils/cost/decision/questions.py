@@ -6,12 +6,20 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from dataclasses import replace as replace_fields
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
+from msgspec.structs import replace
+
+from utils.cost.numbers import is_number
 from utils.facts import figure
+from utils.facts.records import content, read_as
+
+Kind = TypeVar("Kind")
 
 
 class AnswerError(ValueError):
@@ -39,8 +47,32 @@ def offers() -> Mapping[str, frozenset[str]]:
     return MappingProxyType({region: frozenset(found[region]) for region in sorted(found)})
 
 
-@dataclass(frozen=True)
-class Question:
+@cache
+def _data() -> Mapping[str, Any]:
+    return content("decision_rule.yaml")
+
+
+def read_rows(kind: type[Kind], section: str, key: str = "name") -> Mapping[str, Kind]:
+    """The rows of a section of the rule's file by name, which stands in the field `key` too.
+
+    Raises:
+        ValueError: for a row that is not of that kind: what was found and what is allowed.
+    """
+    return MappingProxyType(
+        {
+            name: read_as(kind, {key: name, **row}, f"decision_rule.yaml, {section}, {name}")
+            for name, row in _data()[section].items()
+        }
+    )
+
+
+def read_list(kind: type[Kind], section: str) -> tuple[Kind, ...]:
+    """The rows of a section of the rule's file that have no names. Raises ValueError."""
+    where = f"decision_rule.yaml, {section}"
+    return tuple(read_as(kind, row, where) for row in _data()[section])
+
+
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One row of the questionnaire.
 
     topic: rows of one topic are asked as one question. allowed: the answers, or () for a number
@@ -53,8 +85,8 @@ class Question:
     why: str
     sources: tuple[str, ...]
     allowed: tuple[str, ...] = ()
-    low: float = 0
-    high: float = math.inf
+    low: int | float = 0
+    high: int | float = math.inf
     unit: str = ""
     whole: bool = False
 
@@ -70,9 +102,8 @@ class Question:
         if self.allowed:
             good = isinstance(value, str) and value in self.allowed
         else:
-            good = isinstance(value, int if self.whole else (int, float))
-            good = good and not isinstance(value, bool) and math.isfinite(value)
-            good = good and self.low <= value <= self.high
+            good = is_number(value) and self.low <= value <= self.high
+            good = good and not (self.whole and isinstance(value, float))
         if not good:
             raise AnswerError(
                 f"{self.field}: {value!r} is no answer; allowed: {self.says_allowed()}"
@@ -81,140 +112,15 @@ class Question:
 
 TRAINING = ("pre-training", "fine-tuning")
 INFERENCE = ("batch inference", "online inference")
-KERNELS = ("none", "known replacements", "central")
-SHAPES = ("static", "bucketable", "data-dependent")
-"""Kernels and shapes stand in the order of the work they make."""
 
-_ROWS = (
-    Question(
-        "task",
-        "task",
-        "What is to run?",
-        "each task has a software path of its own, with its own status",
-        ("xla-training-ended", "vllm-neuron-status", "torchtitan-models"),
-        (*TRAINING, *INFERENCE),
-    ),
-    Question(
-        "architecture",
-        "architecture",
-        "What kind of model is it?",
-        "recipes exist for transformers; what is new comes later",
-        ("torchtitan-models", "vllm-neuron-status", "B-047"),
-        ("dense transformer", "mixture of experts", "diffusion or CNN", "other"),
-    ),
-    Question(
-        "framework",
-        "framework",
-        "What is the code written in?",
-        "TensorFlow has no path, PyTorch/XLA has none for training any more, the others are betas",
-        ("torchneuron-status", "xla-training-ended", "tensorflow-ended", "jax-neuron-status"),
-        (
-            "PyTorch eager",
-            "torch.compile",
-            "PyTorch/XLA",
-            "JAX",
-            "vLLM",
-            "TensorFlow",
-            "other",
-        ),
-    ),
-    Question(
-        "kernels",
-        "kernels",
-        "Which CUDA kernels of its own does it need, or of packages?",
-        "CUDA kernels do not run on Trainium: each is replaced, or written anew in NKI",
-        ("A-130", "B-045", "B-050"),
-        KERNELS,
-    ),
-    Question(
-        "shapes",
-        "shapes",
-        "Are the shapes of its tensors known before it runs?",
-        "a graph is compiled for each set of shapes",
-        ("B-046", "torchneuron-compile"),
-        SHAPES,
-    ),
-    Question(
-        "runs_per_year",
-        "volume",
-        "How often does it run in a year (a service: its days)?",
-        "a port is paid once and used in every run",
-        ("B-062", "B-063", "B-064"),
-        high=1e6,
-        unit="runs per year",
-    ),
-    Question(
-        "spend_per_year",
-        "volume",
-        "What do its accelerators cost in a year, in one currency throughout?",
-        "a share of a small sum pays for no engineer",
-        ("A-133", "B-062"),
-        high=1e12,
-        unit="money per year",
-    ),
-    Question(
-        "deadline_weeks",
-        "deadline",
-        "In how many weeks must it run in production?",
-        "port and pilot take weeks, and nobody has data on how many",
-        ("B-048", "D-037"),
-        low=0.1,
-        high=520,
-        unit="weeks",
-    ),
-    Question(
-        "engineers",
-        "team",
-        "How many engineers can work on a port?",
-        "somebody has to port, and to keep up with releases",
-        ("B-050", "B-059"),
-        high=1000,
-        unit="engineers",
-        whole=True,
-    ),
-    Question(
-        "experience",
-        "team",
-        "Which accelerators beside GPUs has the team ported to?",
-        "the best known success had a large team, with the vendor's engineers beside it",
-        ("B-059", "D-022"),
-        ("none", "another accelerator", "Trainium"),
-    ),
-    Question(
-        "region",
-        "region",
-        "Where must data and machines stay?",
-        "Capacity Blocks of Trainium are listed in few regions",
-        ("B-056", "B-067", "trn2.48xlarge.price.capacity_block"),
-        (ANY, *offers(), ELSEWHERE),
-    ),
-    Question(
-        "capacity",
-        "capacity",
-        "Which machines that run the software can you have in writing before the deadline?",
-        "a price without a machine is no offer, and a machine without software is none either",
-        ("D-027", "B-057", "A-149", "torchneuron-status"),
-        ("not asked yet", "both", "Trainium only", "GPU only", "none to be had"),
-    ),
-    Question(
-        "gate",
-        "quality gate",
-        "What tells whether results on another machine are as good?",
-        "results will not be equal bit by bit, so something has to say what is good enough",
-        ("D-032", "B-069"),
-        ("automatic", "by hand", "none"),
-    ),
-    Question(
-        "managed",
-        "managed API",
-        "Would a model behind a managed API do?",
-        "then there are no machines to choose",
-        ("bedrock-customisation", "A-120"),
-        ("not enough", "not tried", "enough"),
-    ),
+QUESTIONS: Mapping[str, Question] = MappingProxyType(
+    {
+        name: replace(row, allowed=(ANY, *offers(), ELSEWHERE)) if name == "region" else row
+        for name, row in read_rows(Question, "questions", "field").items()
+    }
 )
-
-QUESTIONS: Mapping[str, Question] = MappingProxyType({row.field: row for row in _ROWS})
+KERNELS, SHAPES = QUESTIONS["kernels"].allowed, QUESTIONS["shapes"].allowed
+"""Kernels and shapes stand in the order of the work they make."""
 UNSURE = {"capacity": "not asked yet", "managed": "not tried", "gate": "by hand"}
 """Answers that leave something to find out."""
 
@@ -279,7 +185,7 @@ class Answers:
         """The same with other answers. Raises AnswerError."""
         if unknown := [name for name in given if name not in QUESTIONS]:
             raise AnswerError(f"{unknown[0]}: no such question; allowed: {', '.join(QUESTIONS)}")
-        return replace(self, **given)
+        return replace_fields(self, **given)
 
     def others(self) -> Iterator[tuple[str, str]]:
         """Every single change to another allowed word: field and value, without impossible ones."""

@@ -6,6 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from utils.cost.numbers import is_number
 from utils.cost.tco.uncertainty import Comparison
 
 _NORMAL = NormalDist()
@@ -39,8 +40,7 @@ class Saving:
             value = getattr(self, each.name)
             if each.name == "cost" and value is None:
                 continue
-            good = isinstance(value, int | float) and not isinstance(value, bool)
-            if not good or not math.isfinite(value):
+            if not is_number(value):
                 raise ValueError(f"{each.name}: {value!r} is not allowed; allowed: a finite number")
         if self.cost is not None and self.cost <= 0:
             raise ValueError(f"cost: {self.cost:g} is not allowed; allowed: above 0, or None")
@@ -81,9 +81,9 @@ class Saving:
                 f"comparison: its first option {given.a!r} runs on {platform!r}; allowed: the"
                 " saving of a Trainium option against another"
             )
-        points = [float(each) for each in np.quantile(given.savings, (0.05, 0.5, 0.95))]
+        low, middle, high = map(float, np.quantile(given.savings, (0.05, 0.5, 0.95)))
         cost = float(given.best[given.b].overall)
-        return cls(*points, given.probability, given.amount, cost)
+        return cls(low, middle, high, given.probability, given.amount, cost)
 
     def moved(self, by: float) -> "Saving":
         """All points shifted by a fraction of the GPU option's cost, and the rest accordingly.

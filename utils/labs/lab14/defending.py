@@ -4,11 +4,10 @@ from functools import cache
 from typing import Any
 
 from utils.cost.decision import VERDICTS, AnswerError, judged
-from utils.cost.decision.case import Case
 from utils.cost.decision.findings import NOTHING
 from utils.cost.decision.flips import decided, money_flips
 from utils.cost.decision.questions import QUESTIONS
-from utils.cost.decision.rules import outcome
+from utils.cost.decision.rules import Case, outcome
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
