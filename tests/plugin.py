@@ -2,8 +2,9 @@
 
 `course.py test` loads it with `-p tests.plugin`, tests/conftest.py for everybody else. Options of
 its own: --exhaustive runs what is marked so; --size says which of the three sizes this run is, and
-asks for progress and table; --units names a file with the only units to run, one a line; --record
-stores how long each unit took in tests/durations.json.
+asks for progress and table; --units names a file with the only units to run, one a line, what
+matters most first; --limit says after how many seconds no further unit is begun; --record stores
+how long each unit took in tests/durations.json.
 """
 
 import sys
@@ -17,6 +18,7 @@ import pytest
 from utils.cli import suite
 from utils.facts.tables import columns
 
+REPORT = "course-report"
 SLOWEST = 20
 LINE_EVERY_S, LINE_EVERY_SHARE = 10.0, 0.05
 """A line of progress comes after the first of the two, but not within a second of the last one."""
@@ -31,19 +33,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--exhaustive", action="store_true", help="also what is marked exhaustive")
     group.addoption("--size", choices=suite.SIZES, help="report progress and where the time went")
     group.addoption("--units", type=Path, help="a file with the only units to run, one a line")
+    group.addoption("--limit", type=float, help="begin no unit after so many seconds")
     group.addoption("--record", action="store_true", help="store how long each unit took")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     is_worker = hasattr(config, "workerinput")
     if config.getoption("size") and not is_worker:
-        config.pluginmanager.register(Report(config), "course-report")
+        config.pluginmanager.register(Report(config), REPORT)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     units = config.getoption("units")
-    wanted = set(units.read_text("utf-8").splitlines()) if units else None
+    wanted = set(_lines(units)) if units else None
     kept, left = [], []
     for item in items:
         too_much = item.get_closest_marker("exhaustive") and not config.getoption("exhaustive")
@@ -54,28 +57,47 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def _lines(path: Path) -> list[str]:
+    return path.read_text("utf-8").splitlines()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Whole units, the longest first; a worker that is free takes the next one.
 
     A unit is what must stay together or shares what is costly to make: a lesson, a notebook that
-    papermill runs, the tests of a file, or of one lab in a file over all labs.
+    papermill runs, the tests of a file, or of one lab in a file over all labs. Where --units names
+    them, their order holds instead.
     """
     from xdist.scheduler import LoadScopeScheduling
+
+    units, limit = config.getoption("units"), config.getoption("limit")
+    deadline = time.monotonic() + limit if limit else float("inf")
+    report = config.pluginmanager.getplugin(REPORT)
 
     class LongestFirst(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return suite.unit_of(nodeid)
 
         def _assign_work_unit(self, node: object) -> None:
-            if not self.assigned_work[node] and not any(self.assigned_work.values()):
+            if not any(self.assigned_work.values()):
                 self._sort()
             super()._assign_work_unit(node)
 
         def _sort(self) -> None:
-            seconds = suite.estimate({unit: len(tests) for unit, tests in self.workqueue.items()})
-            for unit in sorted(self.workqueue, key=lambda unit: -seconds[unit]):
-                self.workqueue.move_to_end(unit)
+            counts = {unit: len(tests) for unit, tests in self.workqueue.items()}
+            seconds = suite.estimate(counts)
+            order = sorted(counts, key=lambda unit: -seconds[unit])
+            for unit in _lines(units) if units else order:
+                if unit in self.workqueue:
+                    self.workqueue.move_to_end(unit)
+
+        def _reschedule(self, node: object) -> None:
+            if time.monotonic() > deadline and self.workqueue:
+                if report:
+                    report.not_begun = list(self.workqueue)
+                self.workqueue.clear()
+            super()._reschedule(node)
 
         def mark_test_complete(self, node: object, item_index: int, duration: float = 0) -> None:
             super().mark_test_complete(node, item_index, duration)
@@ -97,7 +119,9 @@ class Report:
         self.total = self.done = self.failed = 0
         self.share_shown = 0.0
         self.seconds: dict[str, float] = defaultdict(float)  # by test
-        self.not_passed: set[str] = set()
+        self.units: dict[str, set[str]] = defaultdict(set)  # the tests of each
+        self.failures: set[str] = set()
+        self.not_begun: list[str] = []
         self.first_test = 0.0
         # As they are now: a notebook that is edited while the tests run has not passed.
         try:
@@ -113,11 +137,17 @@ class Report:
 
     # Without workers, and with them.
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.total = max(self.total, len(session.items))
+        if session.items:
+            self._expect([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: object, ids: list[str]) -> None:
-        self.total = len(ids)
+        self._expect(ids)
+
+    def _expect(self, nodeids: list[str]) -> None:
+        self.total = len(nodeids)
+        for nodeid in nodeids:
+            self.units[suite.unit_of(nodeid)].add(nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
@@ -133,10 +163,9 @@ class Report:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.first_test = self.first_test or time.monotonic() - report.duration
         self.seconds[report.nodeid] += report.duration
-        if not report.passed:
-            self.not_passed.add(report.nodeid)
         if report.failed:
             self.failed += 1
+            self.failures.add(report.nodeid)
             self.terminal.write_line(f"FAILED {report.nodeid} ({report.when})")
         if report.when == "teardown":
             self.done += 1
@@ -156,22 +185,22 @@ class Report:
         sys.stdout.flush()
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        units: dict[str, set[str]] = defaultdict(set)
-        for nodeid in self.seconds:
-            units[suite.unit_of(nodeid)].add(nodeid)
-        complete = self.done == self.total and self.total > 0
-        if complete:
-            passed = {unit for unit, nodeids in units.items() if not nodeids & self.not_passed}
-            suite.remember_green({u: h for u, h in self.hashes.items() if u in passed})
-        if complete and self.record:
-            suite.record(
-                {unit: sum(self.seconds[n] for n in nodeids) for unit, nodeids in units.items()}
-            )
+        done = {unit: tests for unit, tests in self.units.items() if tests <= self.seconds.keys()}
+        passed = {unit for unit, tests in done.items() if not tests & self.failures}
+        suite.remember_green({u: h for u, h in self.hashes.items() if u in passed})
+        if self.record:
+            suite.record({u: sum(self.seconds[test] for test in done[u]) for u in done})
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self.seconds:
-            for line in self.table():
-                terminalreporter.write_line(line)
+        for line in [*self.table(), *self.late()] if self.seconds else []:
+            terminalreporter.write_line(line)
+
+    def late(self) -> list[str]:
+        """What was not begun within the limit, if anything."""
+        if not self.not_begun:
+            return []
+        lines = ["", "LEFT OUT, because time was up:", *(f"  {unit}" for unit in self.not_begun)]
+        return [*lines, f"Run them too: {suite.WITHOUT_LIMIT}"]
 
     def table(self) -> Iterator[str]:
         """The time by group and of the slowest tests, a lesson counted as one."""

@@ -71,6 +71,19 @@ def test_only_the_named_units_are_run(tmp_path: Path) -> None:
     assert "2 passed, 3 deselected" in run_pytest(tmp_path, "--units=units").stdout
 
 
+def test_after_the_limit_no_unit_is_begun_and_its_name_is_told(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"test_{number}.py").write_text("def test(): pass\n")
+    names = [*sorted(path.name for path in tmp_path.glob("test_?.py")), "test_one.py"]
+    (tmp_path / "units").write_text("\n".join(names))
+    workers = ("-n", "2", "--dist", "loadfile")
+    options = ("--size=quick", "--units=units", "--limit=0.0001")
+    lines = run_pytest(tmp_path, *workers, *options).stdout.splitlines()
+    assert "  test_one.py" in lines[lines.index("LEFT OUT, because time was up:") :]
+    assert not any("test_one.py::" in line for line in lines)
+    assert f"Run them too: {suite.WITHOUT_LIMIT}" in lines
+
+
 def test_the_longest_come_first_as_recorded_or_guessed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ OVER_ALL_LABS = tuple(
 """Files whose tests have a lab's name in their id, and share what is costly within a lab."""
 NOTEBOOKS = ("notebooks", "solutions", "labs")
 LAB = re.compile(r"lab\d\d")
+WITHOUT_LIMIT = "python3 course.py test --quick --no-limit"
 CORE = "tests/repo/"
 """Lints and the rules of the repository: --quick always runs them."""
 
@@ -262,7 +263,7 @@ class Choice:
         if self.left_out:
             lines += ["LEFT OUT, three minutes are too short for them:"]
             lines += [f"  {unit}" for unit in self.left_out]
-            lines += ["Run them too: python3 course.py test --quick --no-limit"]
+            lines += [f"Run them too: {WITHOUT_LIMIT}"]
         if self.green:
             lines += [f"{len(self.green)} notebooks passed as they are and are not run again."]
         return "\n".join(lines)
