@@ -79,7 +79,7 @@ def _strided(view: Tensor) -> Strided:
     return (*view.shape, item), view.offset * item, strides
 
 
-def accumulated(dst: Tensor, product: np.ndarray, accumulate: bool | None) -> None:
+def add_product(dst: Tensor, product: np.ndarray, accumulate: bool | None) -> None:
     """Write `product` (FP32, as many elements as `dst`) to PSUM, or add it: one FP32 addition each.
 
     The sum is rounded to the type of `dst` where that is not FP32.

@@ -42,7 +42,7 @@ def is_array(value: Any) -> bool:
     return isinstance(value, (np.ndarray, Shape)) or is_torch(value)
 
 
-def mapped(value: Any, change: Callable[[Any], Any], wanted: Callable[[Any], bool]) -> Any:
+def map_values(value: Any, change: Callable[[Any], Any], wanted: Callable[[Any], bool]) -> Any:
     """`value` with every `wanted` thing inside changed: in tuples, lists, dictionaries, dataclasses
     and NKIObjects, which are copied where anything in them changes."""
     return _mapped(value, change, wanted, 0)
@@ -79,10 +79,10 @@ def _has_fields(value: Any) -> bool:
 
 def any_shape(value: Any) -> bool:
     """Whether a `Shape` is anywhere among the arguments: then there are no numbers."""
-    return bool(collected(value, lambda each: isinstance(each, Shape)))
+    return bool(collect(value, lambda each: isinstance(each, Shape)))
 
 
-def collected(value: Any, wanted: Callable[[Any], bool]) -> list[Any]:
+def collect(value: Any, wanted: Callable[[Any], bool]) -> list[Any]:
     """Every `wanted` thing in `value`, in order, however it is packed."""
     found: list[Any] = []
 
@@ -90,14 +90,14 @@ def collected(value: Any, wanted: Callable[[Any], bool]) -> list[Any]:
         found.append(thing)
         return thing
 
-    mapped(value, keep, wanted)
+    map_values(value, keep, wanted)
     return found
 
 
-def apart(value: Any) -> Any:
+def separate_shapes(value: Any) -> Any:
     """Every `Shape` an object of its own: the same array twice is one tensor, but a shape that is
     written twice stands for two arrays."""
-    return mapped(
+    return map_values(
         value, lambda each: Shape(each.shape, each.dtype), lambda each: isinstance(each, Shape)
     )
 
@@ -110,9 +110,9 @@ class Arrays:
     seen: dict[int, Tensor] = field(default_factory=dict)
     torch: bool = False
 
-    def taken(self, program: Program, value: Any) -> Any:
+    def take(self, program: Program, value: Any) -> Any:
         """An argument as the kernel sees it: arrays become tensors, everything else stays."""
-        return mapped(value, lambda array: self._tensor(program, array), is_array)
+        return map_values(value, lambda array: self._tensor(program, array), is_array)
 
     def _tensor(self, program: Program, value: Any) -> Tensor:
         if id(value) in self.seen:
@@ -136,13 +136,13 @@ class Arrays:
         tensor.shape = ShapeGiven(shape)
         return tensor
 
-    def given_back(self, program: Program, returned: Any) -> Any:
+    def give_back(self, program: Program, returned: Any) -> Any:
         """What the kernel returned, as arrays; arguments that were written are updated."""
         if program.values:
             for storage, value in self.host.items():
                 if storage.written:
                     _update(value, array_of(whole(storage)))
-        return mapped(returned, self._result if program.values else shape_of, is_tensor)
+        return map_values(returned, self._result if program.values else shape_of, is_tensor)
 
     def _result(self, tensor: Tensor) -> Any:
         check_returnable(tensor)
@@ -182,7 +182,7 @@ def shape_of(tensor: Tensor) -> Shape:
 
 def shapes_of(returned: Any) -> Any:
     """What a kernel returned, without numbers."""
-    return mapped(returned, shape_of, is_tensor)
+    return map_values(returned, shape_of, is_tensor)
 
 
 def fill(storage: Storage, value: Any) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from utils.nki.simulator import surface
 from utils.nki.simulator.dtypes import DType
 from utils.nki.simulator.enums import ON_CHIP, MemoryRegion
-from utils.nki.simulator.errors import Line, refuse, shown
+from utils.nki.simulator.errors import Line, refuse, show_line
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.program import Core, Program
 from utils.nki.simulator.target import Target
@@ -293,7 +293,7 @@ def _largest(live: list[Life]) -> str:
     ordered = sorted(groups.items(), key=lambda item: -sum(life.row_bytes for life in item[1]))
     return "; ".join(
         f"{len(tiles)} of {shape} {dtype}, {sum(life.row_bytes for life in tiles)} bytes, from "
-        f"{shown(line) if line else 'nl'}"
+        f"{show_line(line) if line else 'nl'}"
         for (line, shape, dtype), tiles in ordered[:NAMED_TILES]
     )
 
@@ -326,7 +326,7 @@ def _address(life: Life) -> tuple[int, int]:
 def _overlap(
     core: Core, old: Life, new: Life, rows: tuple[int, int], columns: tuple[int, int]
 ) -> Exception:
-    where = shown(old.storage.line) if old.storage.line else "nl"
+    where = show_line(old.storage.line) if old.storage.line else "nl"
     return refuse(
         f"ndarray: {new.storage!r} at address {new.storage.address} and {old.storage!r} at "
         f"{old.storage.address} (from {where}) share the bytes {columns[0]} to {columns[1] - 1} of "

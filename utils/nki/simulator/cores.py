@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from utils.nki.interrupt import interrupt, settle
-from utils.nki.simulator.errors import Line, learner_line, refuse, shown
+from utils.nki.simulator.errors import Line, learner_line, refuse, show_line
 from utils.nki.simulator.program import Core, Program, activate, activated
 
 RETRY_SECONDS = 0.1
@@ -133,7 +133,7 @@ class _Turns:
             state = "has ended"
             if each.index in self.waiting:
                 doing, line, _ = self.waiting[each.index]
-                state = f"waits at {doing}" + (f" ({shown(line)})" if line else "")
+                state = f"waits at {doing}" + (f" ({show_line(line)})" if line else "")
             states.append(f"program {each.index} {state}")
         return refuse(
             f"{what}: no core can go on; {', '.join(states)}.",

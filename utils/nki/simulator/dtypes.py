@@ -141,7 +141,7 @@ def narrow(values: np.ndarray, dtype: DType, storage: np.dtype) -> np.ndarray:
     return np.clip(whole, limits.min, limits.max).astype(storage)
 
 
-def wrapped(whole: np.ndarray, storage: np.dtype) -> np.ndarray:
+def wrap(whole: np.ndarray, storage: np.dtype) -> np.ndarray:
     """Exact integers (int64) as 32-bit arithmetic leaves them: the low bits."""
     return whole.astype(storage)
 

@@ -49,7 +49,7 @@ def refuse(what: str, why: str, fix: str, line: Line | None = None) -> NkiValida
     At: ...
     """
     line = line or learner_line()
-    at = f"\nAt: {shown(line)}" if line else ""
+    at = f"\nAt: {show_line(line)}" if line else ""
     return NkiValidationError(f"{what}\nWhy: {why}\nFix: {fix}{at}")
 
 
@@ -81,7 +81,7 @@ def doubt(what: str, why: str, fix: str, line: Line | None = None) -> None:
     line = line or learner_line()
     if _call is not None and not _call.first((what.partition(":")[0], why, line)):
         return
-    at = f"\nAt: {shown(line)}" if line else ""
+    at = f"\nAt: {show_line(line)}" if line else ""
     warnings.warn(f"{what}\nWhy: {why}\nFix: {fix}{at}", DoubtfulKernel, stacklevel=3)
 
 
@@ -130,7 +130,7 @@ def line_of(frame: FrameType) -> Line:
     return line
 
 
-def shown(line: Line) -> str:
+def show_line(line: Line) -> str:
     """A place in the source, for messages."""
     code, number = line
     return place(code.co_filename, number)
@@ -144,10 +144,10 @@ def place(path: str, number: int) -> str:
     return f"{' '.join(cell)}, line {number}" if cell else f"{path}:{number}"
 
 
-def said_of(error: NkiValidationError, line: Line) -> NkiValidationError:
+def at_line(error: NkiValidationError, line: Line) -> NkiValidationError:
     """The same error, about another place than the one on the stack: that of a recorded line."""
     what = str(error).partition("\nAt: ")[0]
-    return NkiValidationError(f"{what}\nAt: {shown(line)}")
+    return NkiValidationError(f"{what}\nAt: {show_line(line)}")
 
 
 # ---- Python's operators on things that have no number while a kernel is compiled ----------------

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from utils.nki.simulator import accumulation, capacity, cores, lint, sentinels
-from utils.nki.simulator.arrays import Arrays, any_shape, apart
+from utils.nki.simulator.arrays import Arrays, any_shape, separate_shapes
 from utils.nki.simulator.errors import refuse
 from utils.nki.simulator.program import Core, Instruction, Program, activated, active
 from utils.nki.simulator.target import chosen
@@ -255,11 +255,11 @@ def run(
         kernel=launched.function.__name__,
     )
     program.cores = [Core(program, index, launched.grid) for index in range(launched.grid)]
-    given_to_all = apart((given.args, given.kwargs))
-    arrays.taken(program, given_to_all)
+    given_to_all = separate_shapes((given.args, given.kwargs))
+    arrays.take(program, given_to_all)
 
     def body() -> Any:  # each core gets containers of its own, of the same tensors
-        taken, named = arrays.taken(program, given_to_all)
+        taken, named = arrays.take(program, given_to_all)
         return launched.function(*taken, **named)
 
     with _progress(program):
@@ -267,7 +267,7 @@ def run(
     _order(program, launched.edges)
     accumulation.warn(program)
     capacity.check(program)
-    program.results = arrays.given_back(program, program.returned)
+    program.results = arrays.give_back(program, program.returned)
     if program.values:
         sentinels.warn(program)
     return program

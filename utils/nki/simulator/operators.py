@@ -358,7 +358,7 @@ def abs_min(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(np.abs(a) < np.abs(b), a, b)
 
 
-def folded(meaning: Meaning) -> Meaning:
+def fold(meaning: Meaning) -> Meaning:
     """Reduction of the last axis, one element after the other."""
 
     def reduced(x: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from utils.nki.simulator.arrays import check_returnable, shapes_of
 from utils.nki.simulator.capacity import allocate
 from utils.nki.simulator.dtypes import ALL, DType
 from utils.nki.simulator.enums import MemoryRegion
-from utils.nki.simulator.errors import NkiValidationError, said_of
+from utils.nki.simulator.errors import NkiValidationError, at_line
 from utils.nki.simulator.indexing import INDEX_TYPES
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.operators import OPERATORS, Operator
@@ -459,7 +459,7 @@ class _Reader:
         try:
             checked = verdict(spec, bound, self.program.target)
         except NkiValidationError as error:
-            raise said_of(error, (NOWHERE, line)) from None
+            raise at_line(error, (NOWHERE, line)) from None
         return Instruction(checked, bound, None, (NOWHERE, line), len(core.instructions))
 
     def _result(self, plain: Any, depth: int = 0) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 from utils.nki.simulator.arrays import array_of, fill
 from utils.nki.simulator.dtypes import dtype_of
-from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, refuse, said_of
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, at_line, refuse
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.plain import BadProgram, from_plain, to_plain
 from utils.nki.simulator.program import Core, Instruction, Program, activate, active
@@ -180,7 +180,7 @@ class _Again:
         try:
             instruction.checked.spec.body(**args)
         except NkiValidationError as error:
-            raise said_of(error, instruction.line) from None
+            raise at_line(error, instruction.line) from None
         except (BadProgram, MemoryError):
             raise
         except Exception as error:  # a record that somebody made up

@@ -26,7 +26,13 @@ from typing import Any, NoReturn
 
 import yaml
 
-from utils.nki.simulator.errors import NkiValidationError, NotInSubset, learner_line, refuse, shown
+from utils.nki.simulator.errors import (
+    NkiValidationError,
+    NotInSubset,
+    learner_line,
+    refuse,
+    show_line,
+)
 
 DATA = Path(__file__).parents[2] / "facts" / "data" / "nki_api.yaml"
 BASE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/"
@@ -142,7 +148,7 @@ def _missing(module: str, name: str) -> NotInSubset:
         "simulator.",
         f"Documented at: {page(module, name)}",
         *([f"Here instead: {offered}."] if offered else []),
-        *([f"At: {shown(line)}"] if line else []),
+        *([f"At: {show_line(line)}"] if line else []),
     ]
     return NotInSubset("\n".join(parts))
 
@@ -169,7 +175,7 @@ def unknown_argument(function: str, argument: str, allowed: Iterable[str]) -> Nk
     )
 
 
-def explained(module: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def explain_keywords(module: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, which explains a keyword that it does not have."""
     names = tuple(inspect.signature(function).parameters)
     known = frozenset(names)

@@ -3,7 +3,7 @@ documentation that is made of it.
 
 `help(nisa.tensor_copy)` shows this documentation, and so does `nisa.tensor_copy?` in a notebook.
 Rules, costs and choices of an engine say what they are in the first sentence of their docstring;
-functions that are made by others get theirs with `stated`.
+functions that are made by others get theirs with `describe_as`.
 """
 
 import inspect
@@ -33,10 +33,10 @@ Made = TypeVar("Made", bound=Callable[..., Any])
 # ---- sentences of the documentation --------------------------------------------------------------
 
 
-def stated(sentence: str) -> Callable[[Made], Made]:
+def describe_as(sentence: str) -> Callable[[Made], Made]:
     """Give a rule or cost that another function makes the sentence its documentation shows.
 
-    >>> @stated("src has 8 elements.")
+    >>> @describe_as("src has 8 elements.")
     ... def rule(use): ...
     >>> rule.__doc__
     'src has 8 elements.'
@@ -49,10 +49,10 @@ def stated(sentence: str) -> Callable[[Made], Made]:
     return named
 
 
-def listed(names: tuple[str, ...], last: str = "and") -> str:
+def join_names(names: tuple[str, ...], last: str = "and") -> str:
     """Names in a sentence, with this word before the last.
 
-    >>> listed(("dst", "data1", "data2"))
+    >>> join_names(("dst", "data1", "data2"))
     'dst, data1 and data2'
     """
     return f" {last} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from utils.nki.simulator.arrays import collected, is_tensor
+from utils.nki.simulator.arrays import collect, is_tensor
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.program import Core, Instruction, Program
 from utils.nki.simulator.table import Checked
@@ -60,7 +60,7 @@ def _direct(args: dict[str, Any]) -> tuple[str, ...] | None:
 
 def returned_tensors(program: Program) -> list[Tensor]:
     """The tensors that a kernel returned, in order, however they are packed."""
-    return collected(program.returned, is_tensor)
+    return collect(program.returned, is_tensor)
 
 
 def last_uses(program: Program, order: list[tuple[Core, Instruction]]) -> dict[int, list[Storage]]:

@@ -75,7 +75,7 @@ globals().update(_DTYPES)
 globals().update({**_COMPOSED, **_OPERATORS})
 for _name, _each in list(globals().items()):
     if isinstance(_each, _FunctionType):
-        globals()[_name] = _surface.explained(__name__, _name, _each)
+        globals()[_name] = _surface.explain_keywords(__name__, _name, _each)
 
 __all__ = sorted(_name for _name in globals() if not _name.startswith("_"))
 

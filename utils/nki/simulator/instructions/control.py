@@ -9,7 +9,7 @@ from utils.nki.simulator.errors import doubt, learner_line, refuse
 from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import by_bytes
 from utils.nki.simulator.instructions.rules import (
-    asked_or,
+    named_engine_or,
     needs_generation,
     one_element,
     same_size,
@@ -18,7 +18,7 @@ from utils.nki.simulator.instructions.rules import (
 from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Rule, Use, result, tile
 from utils.nki.simulator.program import running
 from utils.nki.simulator.registers import VirtualRegister, whole_number
-from utils.nki.simulator.table import stated
+from utils.nki.simulator.table import describe_as
 
 INTEGERS = frozenset(("uint8", "int8", "uint16", "int16", "uint32", "int32"))
 UNPUBLISHED = "not published"
@@ -29,7 +29,7 @@ SEQUENCER_CYCLES = 64
 def a_register(name: str) -> Rule:
     """The named argument is a register."""
 
-    @stated(f"{name} is a register.")
+    @describe_as(f"{name} is a register.")
     def rule(use: Use) -> None:
         value = use.args[name]
         if not isinstance(value, VirtualRegister):
@@ -130,7 +130,7 @@ def both_cores(use: Use) -> None:
 
 
 @instruction(
-    engine=asked_or(engine.gpsimd, engine.vector, engine.scalar, engine.tensor, engine.sync),
+    engine=named_engine_or(engine.gpsimd, engine.vector, engine.scalar, engine.tensor, engine.sync),
     cost=_cycles,
     cost_source=UNPUBLISHED,
     since="0.2",

@@ -11,7 +11,7 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/guides/architecture/
 
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.operands import PSUM, SBUF, Cost, Use
-from utils.nki.simulator.table import sentence, stated
+from utils.nki.simulator.table import describe_as, sentence
 from utils.nki.simulator.tensor import Tensor
 
 FEWEST_CYCLES = 64
@@ -44,7 +44,7 @@ def is_contiguous(tensor: Tensor) -> bool:
     return inner_stride(tensor) == 1
 
 
-def charged(use: Use, cycles: float) -> float:
+def charge(use: Use, cycles: float) -> float:
     """`cycles` of streaming, doubled by a large stride, and the least distance of instructions."""
     if any(inner_stride(t) * t.dtype.itemsize > NEAR_BYTES for t in tensors(use)):
         cycles *= 2
@@ -58,9 +58,9 @@ def _cycles(factor: float) -> str:
 def per_element(name: str = "data", factor: float = 1.0) -> Cost:
     """`factor` cycles for each element of a partition of the operand `name`."""
 
-    @stated(f"{_cycles(factor)} for each element of {name} in a partition.")
+    @describe_as(f"{_cycles(factor)} for each element of {name} in a partition.")
     def cost(use: Use) -> float:
-        return charged(use, factor * use.args[name].elements)
+        return charge(use, factor * use.args[name].elements)
 
     return cost
 
@@ -84,10 +84,12 @@ def speed_of_one_input(use: Use, read: Tensor) -> int:
 def one_input(name: str) -> Cost:
     """Cost of tensor_copy and tensor_scalar: N, divided by the performance mode."""
 
-    @stated(f"A cycle for each element of {name} in a partition, less in the performance modes.")
+    @describe_as(
+        f"A cycle for each element of {name} in a partition, less in the performance modes."
+    )
     def cost(use: Use) -> float:
         read = use.args[name]
-        return charged(use, read.elements / speed_of_one_input(use, read))
+        return charge(use, read.elements / speed_of_one_input(use, read))
 
     return cost
 
@@ -102,7 +104,7 @@ def two_inputs(use: Use) -> float:
     """
     inputs, n = (use.data1, use.data2), use.dst.elements
     if use.engine is engine.gpsimd:
-        return charged(use, 2 * n)
+        return charge(use, 2 * n)
     every = (*inputs, use.dst)
     in_sbuf = all(t.buffer is SBUF for t in inputs)
     plain = (
@@ -114,7 +116,7 @@ def two_inputs(use: Use) -> float:
     cycles = float(n if plain or not in_sbuf else 2 * n)
     if use.target.generation >= 3 and in_sbuf and all(t.dtype in HALF for t in every):
         cycles /= 2
-    return charged(use, cycles)
+    return charge(use, cycles)
 
 
 def by_bytes(use: Use) -> float:
@@ -125,7 +127,7 @@ def by_bytes(use: Use) -> float:
 def fill(use: Use) -> float:
     """One cycle for each element of a partition, half for a zero in a 16-bit float."""
     zero = use.value == 0 and use.dst.dtype in HALF
-    return charged(use, use.dst.elements / (2 if zero else 1))
+    return charge(use, use.dst.elements / (2 if zero else 1))
 
 
 def scalar_and_tensor(use: Use) -> float:
@@ -137,7 +139,7 @@ def scalar_and_tensor(use: Use) -> float:
         and (use.op0.name, use.op1.name) == ("subtract", "multiply")
         and n % 2 == 0
     )
-    return charged(use, n if fast else 2 * n)
+    return charge(use, n if fast else 2 * n)
 
 
 def reduction(use: Use) -> float:
@@ -146,13 +148,13 @@ def reduction(use: Use) -> float:
         "add",
         "maximum",
     )
-    return charged(use, use.data.elements / (2 if fast else 1))
+    return charge(use, use.data.elements / (2 if fast else 1))
 
 
 def and_reading_registers(cost: Cost) -> Cost:
     """`cost`, and one more instruction where `reduce_res` takes what the accumulators hold."""
 
-    @stated(f"{sentence(cost)[:-1]}; reading reduce_res is one more instruction.")
+    @describe_as(f"{sentence(cost)[:-1]}; reading reduce_res is one more instruction.")
     def both(use: Use) -> float:
         return cost(use) + (FEWEST_CYCLES if use.reduce_res is not None else 0)
 

@@ -15,7 +15,7 @@ from utils.nki.simulator.instructions.gpsimd import (
 )
 from utils.nki.simulator.instructions.rules import needs_generation, same_types
 from utils.nki.simulator.operands import Rule, Use, result, tile, update
-from utils.nki.simulator.table import listed, stated
+from utils.nki.simulator.table import describe_as, join_names
 
 LANES = 16
 """Partitions that one of the eight cores of the GpSimd Engine reaches."""
@@ -28,7 +28,7 @@ GROUP = 512
 def same_partitions(*names: str) -> Rule:
     """The named tensors have the same number of partitions."""
 
-    @stated(f"{listed(names)} have the same number of partitions.")
+    @describe_as(f"{join_names(names)} have the same number of partitions.")
     def rule(use: Use) -> None:
         counts = {name: use.args[name].shape[0] for name in names}
         if len(set(counts.values())) > 1:

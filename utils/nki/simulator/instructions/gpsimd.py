@@ -10,7 +10,7 @@ from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.rules import same_size
 from utils.nki.simulator.operands import SBUF, Rule, Use, result, tile
 from utils.nki.simulator.operators import OPERATORS
-from utils.nki.simulator.table import stated
+from utils.nki.simulator.table import describe_as
 from utils.nki.simulator.tensor import Tensor
 
 STARTUP_CYCLES = 150
@@ -35,7 +35,9 @@ def startup_and_elements(use: Use) -> float:
 def affine_pattern(*, multiplier: str = "channel_multiplier") -> Rule:
     """`pattern` has up to four [step, count] pairs whose counts make the row of dst."""
 
-    @stated("pattern is up to 4 pairs [step, count], as many values as a row of dst has elements.")
+    @describe_as(
+        "pattern is up to 4 pairs [step, count], as many values as a row of dst has elements."
+    )
     def rule(use: Use) -> None:
         pattern = use.pattern
         pairs = list(pattern) if isinstance(pattern, (list, tuple)) else []
@@ -122,7 +124,7 @@ def a_comparison(use: Use) -> None:
 def a_number(name: str) -> Rule:
     """The named argument is a plain number."""
 
-    @stated(f"{name} is a plain number.")
+    @describe_as(f"{name} is a plain number.")
     def rule(use: Use) -> None:
         value = use.args[name]
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):

@@ -11,14 +11,14 @@ import ml_dtypes
 import numpy as np
 
 from utils.chip.mx import quantise_tile
-from utils.nki.simulator.accumulation import accumulated
+from utils.nki.simulator.accumulation import add_product
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import FEWEST_CYCLES
 from utils.nki.simulator.instructions.gpsimd import SBUF_ONLY
 from utils.nki.simulator.instructions.rules import needs_generation
 from utils.nki.simulator.operands import PSUM, Rule, Use, result, tile
-from utils.nki.simulator.table import listed, stated
+from utils.nki.simulator.table import describe_as, join_names
 from utils.nki.simulator.tensor import Tensor
 
 ELEMENTS = {
@@ -52,7 +52,7 @@ def scale_rows(partitions: int) -> np.ndarray:
 def quadrants(*names: str) -> Rule:
     """The named tiles have a multiple of 32 partitions."""
 
-    @stated(f"{listed(names)}: a multiple of {QUADRANT} partitions.")
+    @describe_as(f"{join_names(names)}: a multiple of {QUADRANT} partitions.")
     def rule(use: Use) -> None:
         for name in names:
             count = use.args[name].shape[0]
@@ -70,7 +70,7 @@ def quadrants(*names: str) -> Rule:
 def scales(name: str, data: str) -> Rule:
     """The tile of scales lies in SBUF and has a place for each block of `data`."""
 
-    @stated(f"{name} is in SBUF and has a place for each block of {data}.")
+    @describe_as(f"{name} is in SBUF and has a place for each block of {data}.")
     def rule(use: Use) -> None:
         tensor, partitions = use.args[name], use.args[data].shape[0]
         needed = int(scale_rows(partitions)[-1]) + 1 if partitions >= BLOCK else 1
@@ -139,7 +139,7 @@ def quantize_mx(dst, src, dst_scale):
     dst_scale.storage.written = True
 
 
-def unpacked(data: Tensor, scale: Tensor) -> np.ndarray:
+def unpack(data: Tensor, scale: Tensor) -> np.ndarray:
     """The numbers of a quantised tile (K, M), float64, as (4 K, M): row 4 k + j is neighbour j."""
     packed = np.ascontiguousarray(data.raw().reshape(data.shape[0], -1))
     kind = ELEMENTS[data.dtype][1]
@@ -245,7 +245,7 @@ def nc_matmul_mx(
 
     The sum over K is exact here and then rounded to FP32; AWS does not say how the array rounds.
     """
-    one, two = unpacked(stationary, stationary_scale), unpacked(moving, moving_scale)
+    one, two = unpack(stationary, stationary_scale), unpack(moving, moving_scale)
     with np.errstate(all="ignore"):
         product = np.matmul(one.T, two).astype(np.float32)
-    accumulated(dst, product, accumulate)
+    add_product(dst, product, accumulate)

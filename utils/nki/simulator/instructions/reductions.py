@@ -7,12 +7,12 @@ import numpy as np
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.errors import refuse
 from utils.nki.simulator.instruction import instruction
-from utils.nki.simulator.instructions.costs import charged, per_element, reduction
+from utils.nki.simulator.instructions.costs import charge, per_element, reduction
 from utils.nki.simulator.instructions.rules import flag, integers_for_bits, numbers
 from utils.nki.simulator.instructions.values import bit_rows, put_bits, rows
 from utils.nki.simulator.operands import Use, result, tile
 from utils.nki.simulator.operators import OPERATORS, Operator
-from utils.nki.simulator.table import stated
+from utils.nki.simulator.table import describe_as
 
 # ---- tensor_reduce ---------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ def at_most_512(use: Use) -> None:
 
 
 def _elements(name: str, wanted: int, holds: str) -> Any:
-    @stated(f"{name} has {wanted} elements in each partition.")
+    @describe_as(f"{name} has {wanted} elements in each partition.")
     def rule(use: Use) -> None:
         found, data = use.args[name], use.data
         if (found.shape[0], found.elements) != (data.shape[0], wanted):
@@ -193,7 +193,7 @@ def whole_triples(use: Use) -> None:
 
 def cost_bn_aggr(use: Use) -> float:
     """13 cycles for each triple of a partition."""
-    return charged(use, 13 * use.data.elements / TRIPLE)
+    return charge(use, 13 * use.data.elements / TRIPLE)
 
 
 @instruction(

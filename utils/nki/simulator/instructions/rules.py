@@ -8,13 +8,13 @@ import numpy as np
 from utils.nki.simulator.enums import ENGINE_NAMES, MemoryRegion, engine, reduce_cmd
 from utils.nki.simulator.operands import PSUM, Rule, Use
 from utils.nki.simulator.operators import NOT_COMPILED, OPERATORS, Operator
-from utils.nki.simulator.table import listed, stated
+from utils.nki.simulator.table import describe_as, join_names
 from utils.nki.simulator.tensor import Tensor
 
 CHIPS = {2: "Trainium1 (gen2)", 3: "Trainium2 (gen3)", 4: "Trainium3 (gen4)"}
 
 
-def asked(use: Use, *allowed: engine) -> engine:
+def named_engine(use: Use, *allowed: engine) -> engine:
     """The engine that the call names, or `unknown`; refused if the instruction has no such form."""
     named = use.args["engine"]
     if named is engine.unknown or named in allowed:
@@ -28,16 +28,16 @@ def asked(use: Use, *allowed: engine) -> engine:
 
 
 def _engines(default: engine, others: tuple[engine, ...]) -> str:
-    names = listed(tuple(f"the {ENGINE_NAMES[each]}" for each in others), "or")
+    names = join_names(tuple(f"the {ENGINE_NAMES[each]}" for each in others), "or")
     return f"{ENGINE_NAMES[default]}, on request {names}."
 
 
-def asked_or(default: engine, *others: engine) -> Callable[[Use], engine]:
+def named_engine_or(default: engine, *others: engine) -> Callable[[Use], engine]:
     """The engine that the call names, else `default`."""
 
-    @stated(_engines(default, others))
+    @describe_as(_engines(default, others))
     def choose(use: Use) -> engine:
-        named = asked(use, default, *others)
+        named = named_engine(use, default, *others)
         return default if named is engine.unknown else named
 
     return choose
@@ -63,7 +63,7 @@ def gpsimd_without_psum(use: Use) -> None:
 def needs_generation(least: int) -> Rule:
     """The instruction exists from this generation on."""
 
-    @stated(f"Exists from {CHIPS[least]} on.")
+    @describe_as(f"Exists from {CHIPS[least]} on.")
     def rule(use: Use) -> None:
         here = use.target.generation
         if here < least:
@@ -81,7 +81,7 @@ def needs_generation(least: int) -> Rule:
 def same_size(*names: str) -> Rule:
     """The named tensors have the same partitions and the same elements in each."""
 
-    @stated(f"{listed(names)} have the same partitions and as many elements in each.")
+    @describe_as(f"{join_names(names)} have the same partitions and as many elements in each.")
     def rule(use: Use) -> None:
         first = use.args[names[0]]
         for name in names[1:]:
@@ -112,7 +112,7 @@ def _broadcast_hint(a: tuple[int, ...], b: tuple[int, ...]) -> str:
 def not_both_in_psum(first: str, second: str) -> Rule:
     """At most one of two inputs lies in PSUM."""
 
-    @stated(f"At most one of {first} and {second} lies in PSUM.")
+    @describe_as(f"At most one of {first} and {second} lies in PSUM.")
     def rule(use: Use) -> None:
         pair = (use.args[first], use.args[second])
         if all(getattr(each, "buffer", None) is MemoryRegion.psum for each in pair):
@@ -128,7 +128,7 @@ def not_both_in_psum(first: str, second: str) -> Rule:
 def same_types(first: str, second: str) -> Rule:
     """Two tensors have one type; one of them may be a number instead."""
 
-    @stated(f"{first} and {second} have the same type.")
+    @describe_as(f"{first} and {second} have the same type.")
     def rule(use: Use) -> None:
         types = [each.dtype for name in (first, second) if hasattr(each := use.args[name], "dtype")]
         if len(set(types)) > 1:
@@ -144,7 +144,7 @@ def same_types(first: str, second: str) -> Rule:
 def one_element(name: str) -> Rule:
     """The named tensor has one element."""
 
-    @stated(f"{name} has one element.")
+    @describe_as(f"{name} has one element.")
     def rule(use: Use) -> None:
         tensor = use.args[name]
         if tensor.size != 1:
@@ -173,7 +173,7 @@ def _suggestion(value: Any) -> str:
 def operator(name: str, *kinds: str, optional: bool = False) -> Rule:
     """The argument `name` is an operator of one of these kinds."""
 
-    @stated(f"{name} is one of the {' or '.join(kinds)} operators.")
+    @describe_as(f"{name} is one of the {' or '.join(kinds)} operators.")
     def rule(use: Use) -> None:
         value = use.args[name]
         if value is None and optional:
@@ -228,7 +228,7 @@ def generation_of(use: Use, name: str, value: Operator) -> None:
 def one_of(name: str, *names: str, optional: bool = False) -> Rule:
     """The argument `name` is one of these operators."""
 
-    @stated(f"{name} is {' or '.join(f'nl.{each}' for each in names)}.")
+    @describe_as(f"{name} is {' or '.join(f'nl.{each}' for each in names)}.")
     def rule(use: Use) -> None:
         value = use.args[name]
         if value is None and optional:
@@ -247,7 +247,7 @@ def one_of(name: str, *names: str, optional: bool = False) -> Rule:
 def operand_of(op_name: str, name: str) -> Rule:
     """The operand of an operator: there exactly when the operator takes one, and of its type."""
 
-    @stated(f"{name} is there exactly when {op_name} takes an operand; tiles are float32.")
+    @describe_as(f"{name} is there exactly when {op_name} takes an operand; tiles are float32.")
     def rule(use: Use) -> None:
         op, value = use.args[op_name], use.args[name]
         if op is None or op.is_unary:
@@ -296,7 +296,7 @@ def _integer_operand(use: Use, op: Operator, name: str, value: Any) -> None:
 def integers_for_bits(op_name: str, *names: str) -> Rule:
     """Operators on bits take and give integers."""
 
-    @stated(f"{listed(names)} are integers where {op_name} works on bits.")
+    @describe_as(f"{join_names(names)} are integers where {op_name} works on bits.")
     def rule(use: Use) -> None:
         op = use.args[op_name]
         if op is None or not op.is_bitwise:
@@ -317,7 +317,7 @@ def integers_for_bits(op_name: str, *names: str) -> Rule:
 def flag(*names: str) -> Rule:
     """These arguments are True or False."""
 
-    @stated(f"{listed(names)}: True or False.")
+    @describe_as(f"{join_names(names)}: True or False.")
     def rule(use: Use) -> None:
         for name in names:
             if use.args[name] not in (True, False):
@@ -333,7 +333,7 @@ def flag(*names: str) -> Rule:
 def numbers(*names: str) -> Rule:
     """These tiles hold one number in each element, so not a packed type."""
 
-    @stated(f"{listed(names)}: of a type with one number in each element.")
+    @describe_as(f"{join_names(names)}: of a type with one number in each element.")
     def rule(use: Use) -> None:
         for name in names:
             dtype = use.args[name].dtype
@@ -353,7 +353,7 @@ def numbers(*names: str) -> Rule:
 def command(allowed: Iterable[reduce_cmd], *, load: str = "") -> Rule:
     """`reduce_cmd` is one of these; `load` names the argument that load_reduce begins with."""
 
-    @stated(f"reduce_cmd is {' or '.join(each.name for each in allowed)}.")
+    @describe_as(f"reduce_cmd is {' or '.join(each.name for each in allowed)}.")
     def rule(use: Use) -> None:
         found = use.args["reduce_cmd"]
         if found not in allowed:

@@ -18,7 +18,7 @@ from utils.nki.simulator.instructions.rules import (
     operator,
     same_size,
 )
-from utils.nki.simulator.instructions.values import accumulate, applied, column_of, read_out, rows
+from utils.nki.simulator.instructions.values import accumulate, apply, column_of, read_out, rows
 from utils.nki.simulator.operands import Operand, Use, column, result, tile
 from utils.nki.simulator.operators import OPERATORS, Operator
 from utils.nki.simulator.tensor import Tensor
@@ -105,7 +105,7 @@ def slope_of_prelu(use: Use) -> None:
 # ---- meaning ---------------------------------------------------------------------------------
 
 
-def activated(op: Operator, x: np.ndarray, where: str, *more: Any) -> np.ndarray:
+def apply_function(op: Operator, x: np.ndarray, where: str, *more: Any) -> np.ndarray:
     """op(x) in FP32; says which element is outside of the function's valid range."""
     if op.domain is not None:
         outside = op.domain.outside(x)
@@ -185,7 +185,7 @@ def activation(
     scale: a number or an FP32 column; bias: a column (from gen3 on also a number). reduce_res
     receives the accumulators.
     """
-    made = activated(op, _scaled(data, scale, bias), "activation")
+    made = apply_function(op, _scaled(data, scale, bias), "activation")
     _write(dst, made, data, reduce_op, reduce_cmd, reduce_res)
 
 
@@ -210,7 +210,7 @@ def activation(
 )
 def activation_reduce(dst, op, data, reduce_op, reduce_res, bias=None, scale=1.0):
     """nisa.activation with the sum of each row in `reduce_res`, of shape (P, 1)."""
-    made = activated(op, _scaled(data, scale, bias), "activation_reduce")
+    made = apply_function(op, _scaled(data, scale, bias), "activation_reduce")
     _write(dst, made, data, reduce_op, reduce_cmds.reset_reduce, reduce_res)
 
 
@@ -292,7 +292,7 @@ def activate2(
     x = rows(data)
     for stage, immediate, reverse in ((op0, imm0, reverse0), (op1, imm1, reverse1)):
         if stage is not None and stage.name != "bypass":
-            x = applied(stage, x, column_of(immediate), reverse)
+            x = apply(stage, x, column_of(immediate), reverse)
     more = (column_of(relu_param),) if op.name == "prelu" else ()
-    made = activated(op, x, "activate2", *more)
+    made = apply_function(op, x, "activate2", *more)
     _write(dst, made, data, reduce_op, reduce_cmd, reduce_res)

@@ -1,7 +1,5 @@
 """Selections by a mask, on the Vector Engine; two of them keep the row maximum as they go."""
 
-from typing import Any
-
 import numpy as np
 
 from utils.nki.simulator.enums import MemoryRegion, engine, reduce_cmd
@@ -18,7 +16,7 @@ from utils.nki.simulator.instructions.rules import (
 from utils.nki.simulator.instructions.values import accumulate, read_out
 from utils.nki.simulator.operands import Rule, Use, column, result, tile, update
 from utils.nki.simulator.operators import OPERATORS, Operator
-from utils.nki.simulator.table import listed, stated
+from utils.nki.simulator.table import describe_as, join_names
 from utils.nki.simulator.tensor import Tensor
 
 FP32_MIN = float(np.finfo(np.float32).min)
@@ -133,7 +131,7 @@ def range_select(
 def tensors_of_one_size(*names: str) -> Rule:
     """As same_size, for those of the names that are tensors."""
 
-    @stated(f"{listed(names)} have the same size, unless they are numbers.")
+    @describe_as(f"{join_names(names)} have the same size, unless they are numbers.")
     def rule(use: Use) -> None:
         same_size(*(n for n in names if isinstance(use.args[n], Tensor)))(use)
 
@@ -164,7 +162,7 @@ def tensor_copy_predicated(dst, src, predicate, reverse_pred=False):
     """Copy `src`, a tile or a number, to `dst` where `predicate` is not 0; keep `dst` elsewhere."""
     chosen = truth(predicate, reverse_pred).reshape(dst.shape)
     if isinstance(src, Tensor):
-        new: Any = src.raw().reshape(dst.shape)
+        new = src.raw().reshape(dst.shape)
     else:
         new = dst.storage.narrow(np.full(dst.shape, src, np.float32), dst.dtype)
     dst.put_raw(np.where(chosen, new, dst.raw()))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator.accumulation import accumulated
+from utils.nki.simulator.accumulation import add_product
 from utils.nki.simulator.dtypes import widen
 from utils.nki.simulator.enums import engine, matmul_perf_mode
 from utils.nki.simulator.errors import refuse
@@ -362,7 +362,7 @@ def nc_matmul(
         if said and not ((found == 0) | (found == 1)).all():
             raise _no_ones(name, found)
     with np.errstate(all="ignore"):  # NaN of memory that nobody wrote is no surprise
-        accumulated(dst, np.matmul(a.T, b), accumulate)
+        add_product(dst, np.matmul(a.T, b), accumulate)
 
 
 def _no_ones(name: str, found: np.ndarray) -> Exception:

@@ -9,18 +9,18 @@ from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import (
     FEWEST_CYCLES,
     and_reading_registers,
-    charged,
+    charge,
     one_input,
     per_element,
     scalar_and_tensor,
 )
 from utils.nki.simulator.instructions.rules import (
     FP32,
-    asked,
     command,
     flag,
     gpsimd_without_psum,
     integers_for_bits,
+    named_engine,
     needs_generation,
     not_both_in_psum,
     numbers,
@@ -31,8 +31,8 @@ from utils.nki.simulator.instructions.rules import (
 )
 from utils.nki.simulator.instructions.values import (
     accumulate,
-    applied,
-    applied_to_bits,
+    apply,
+    apply_to_bits,
     bit_rows,
     column_of,
     put_bits,
@@ -56,7 +56,7 @@ def _names(use: Use) -> tuple[str | None, str | None]:
 
 def scalar_operand_engine(use: Use) -> engine:
     """The Vector Engine, but GpSimd for rsqrt; the Scalar Engine before gen4 has three forms."""
-    named = asked(use, engine.vector, engine.scalar, engine.gpsimd)
+    named = named_engine(use, engine.vector, engine.scalar, engine.gpsimd)
     names = _names(use)
     if "rsqrt" in names:
         if named in (engine.unknown, engine.gpsimd):
@@ -107,7 +107,7 @@ def cost_tensor_scalar(use: Use) -> float:
     An rsqrt on GpSimd takes longer.
     """
     if use.engine is engine.gpsimd:
-        return charged(use, SLOWER_RSQRT * use.data.elements)
+        return charge(use, SLOWER_RSQRT * use.data.elements)
     return one_input("data")(use)
 
 
@@ -148,14 +148,14 @@ def tensor_scalar(
     Two operators take as long as one, and round once. reverse0 and reverse1 swap the sides.
     """
     if op0.is_bitwise:
-        bits = applied_to_bits(op0, bit_rows(data, data.itemsize), operand0, reverse0)
+        bits = apply_to_bits(op0, bit_rows(data, data.itemsize), operand0, reverse0)
         if op1 is not None:
-            bits = applied_to_bits(op1, bits, operand1, reverse1)
+            bits = apply_to_bits(op1, bits, operand1, reverse1)
         put_bits(dst, bits)
         return
-    made = applied(op0, rows(data), _operand(op0, operand0), reverse0)
+    made = apply(op0, rows(data), _operand(op0, operand0), reverse0)
     if op1 is not None:
-        made = applied(op1, made, _operand(op1, operand1), reverse1)
+        made = apply(op1, made, _operand(op1, operand1), reverse1)
     dst.put(made)
 
 
@@ -197,14 +197,14 @@ def operands_in_order(use: Use) -> None:
 )
 def scalar_tensor_tensor(dst, data, op0, operand0, op1, operand1, reverse0=False, reverse1=False):
     """(data op0 operand0) op1 operand1: operand0 a number or column, operand1 a tile like data."""
-    made = applied(op0, rows(data), column_of(operand0), reverse0)
-    dst.put(applied(op1, made, rows(operand1), reverse1))
+    made = apply(op0, rows(data), column_of(operand0), reverse0)
+    dst.put(apply(op1, made, rows(operand1), reverse1))
 
 
 # ---- tensor_tensor_scan ----------------------------------------------------------------------
 
 
-def scanned(
+def scan(
     start: np.ndarray, first: np.ndarray, second: np.ndarray, op0: Operator, op1: Operator,
     reverse0: bool, reverse1: bool,
 ) -> np.ndarray:  # fmt: skip
@@ -213,8 +213,8 @@ def scanned(
     columns0, columns1 = np.ascontiguousarray(first.T), np.ascontiguousarray(second.T)
     state = np.broadcast_to(start, (first.shape[0], 1))[:, 0]
     for i in range(len(made)):
-        step = applied(op0, columns0[i], state, reverse0)
-        state = made[i] = applied(op1, step, columns1[i], reverse1)
+        step = apply(op0, columns0[i], state, reverse0)
+        state = made[i] = apply(op1, step, columns1[i], reverse1)
     return made.T
 
 
@@ -240,7 +240,7 @@ def tensor_tensor_scan(dst, data0, data1, initial, op0, op1, reverse0=False, rev
 
     The state stays in FP32; only what is written is rounded.
     """
-    dst.put(scanned(column_of(initial), rows(data0), rows(data1), op0, op1, reverse0, reverse1))
+    dst.put(scan(column_of(initial), rows(data0), rows(data1), op0, op1, reverse0, reverse1))
 
 
 reduce_cmds = reduce_cmd
@@ -302,7 +302,7 @@ def tensor_scalar_reduce(
     reduce_res_negate=False,
 ):
     """dst = data op0 operand0, and the reduction of each row in `reduce_res`, shape (P, 1)."""
-    made = applied(op0, rows(data), None if op0.is_unary else column_of(operand0), False)
+    made = apply(op0, rows(data), None if op0.is_unary else column_of(operand0), False)
     dst.put(made)
     lane = dst.partition
     accumulate(engine.vector, made, reduce_op, reduce_cmd, first=lane, begin=_begin(reduce_init))
@@ -348,10 +348,10 @@ def tensor_scalar_cumulative(
         lanes[:] = op1.identity
     elif reduce_cmd is reduce_cmds.load_reduce:
         lanes[:] = np.reshape(column_of(imm1), -1)
-    values = applied(op0, rows(src), column_of(imm0), False)
-    # op1 takes the new value first and the register second, which is scanned's second operator.
+    values = apply(op0, rows(src), column_of(imm0), False)
+    # op1 takes the new value first and the register second, as the second operator of `scan`.
     keep = OPERATORS["bypass"]
-    made = scanned(lanes[:, None].copy(), values, values, keep, op1, True, True)
+    made = scan(lanes[:, None].copy(), values, values, keep, op1, True, True)
     lanes[:] = made[:, -1]
     dst.put(made)
 
@@ -366,7 +366,7 @@ PER_CYCLE = 4
 
 def four_per_cycle(use: Use) -> float:
     """One cycle for four elements of src in a partition."""
-    return charged(use, use.src.elements / PER_CYCLE)
+    return charge(use, use.src.elements / PER_CYCLE)
 
 
 @instruction(

@@ -9,7 +9,7 @@ from utils.nki.simulator.instructions.gather import LANES, same_partitions
 from utils.nki.simulator.instructions.gpsimd import PLAIN, SBUF_ONLY, a_number
 from utils.nki.simulator.instructions.rules import same_size
 from utils.nki.simulator.operands import Rule, Use, result, tile
-from utils.nki.simulator.table import listed, stated
+from utils.nki.simulator.table import describe_as, join_names
 
 EIGHT = 8
 FEWEST, MOST = 8, 16384
@@ -20,7 +20,7 @@ MOST_ACTIVE = 65535
 def eight(*names: str) -> Rule:
     """The named tensors have eight elements in each partition."""
 
-    @stated(f"{listed(names)}: {EIGHT} elements in each partition.")
+    @describe_as(f"{join_names(names)}: {EIGHT} elements in each partition.")
     def rule(use: Use) -> None:
         for name in names:
             tensor = use.args[name]
@@ -39,7 +39,9 @@ def eight(*names: str) -> Rule:
 def searched(name: str) -> Rule:
     """The tensor that is searched has 8 to 16384 elements in each partition, in 3 dimensions."""
 
-    @stated(f"{name} has {FEWEST} to {MOST} elements in each partition, in at most 3 dimensions.")
+    @describe_as(
+        f"{name} has {FEWEST} to {MOST} elements in each partition, in at most 3 dimensions."
+    )
     def rule(use: Use) -> None:
         tensor = use.args[name]
         if not FEWEST <= tensor.elements <= MOST or tensor.ndim > 3:

@@ -7,7 +7,7 @@ import numpy as np
 from utils.nki.simulator.dtypes import bits_of
 from utils.nki.simulator.enums import engine, reduce_cmd
 from utils.nki.simulator.errors import doubt
-from utils.nki.simulator.operators import Operator, folded
+from utils.nki.simulator.operators import Operator, fold
 from utils.nki.simulator.program import running
 from utils.nki.simulator.tensor import Tensor
 
@@ -25,7 +25,7 @@ def column_of(operand: Any) -> Any:
         return np.float32(operand)
 
 
-def applied(op: Operator, left: np.ndarray, operand: Any, reverse: bool) -> np.ndarray:
+def apply(op: Operator, left: np.ndarray, operand: Any, reverse: bool) -> np.ndarray:
     """`left op operand`, or the other way round, on FP32."""
     if op.is_unary:
         return op.meaning(left)
@@ -45,7 +45,7 @@ def bit_operand(operand: Any, itemsize: int) -> Any:
     return np.array(int(operand) & (1 << 8 * itemsize) - 1, f"u{itemsize}")
 
 
-def applied_to_bits(op: Operator, left: np.ndarray, operand: Any, reverse: bool) -> np.ndarray:
+def apply_to_bits(op: Operator, left: np.ndarray, operand: Any, reverse: bool) -> np.ndarray:
     """`left op operand` on unsigned words of one width."""
     if op.is_unary:
         return op.meaning(left)
@@ -95,7 +95,7 @@ def accumulate(
             lanes[:] = np.nan
         return
     if command is not reduce_cmd.reset:
-        reduced = op.reduced or folded(op.meaning)
+        reduced = op.reduced or fold(op.meaning)
         lanes[:] = op.meaning(lanes, reduced(values))
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator.dtypes import narrow, wrapped
+from utils.nki.simulator.dtypes import narrow, wrap
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import fill, one_input, per_element, two_inputs
 from utils.nki.simulator.instructions.rules import (
     INT32,
-    asked,
-    asked_or,
     gpsimd_without_psum,
     integers_for_bits,
+    named_engine,
+    named_engine_or,
     needs_generation,
     not_both_in_psum,
     numbers,
@@ -25,7 +25,7 @@ from utils.nki.simulator.instructions.rules import (
     same_size,
 )
 from utils.nki.simulator.instructions.values import (
-    applied_to_bits,
+    apply_to_bits,
     bit_rows,
     column_of,
     put_bits,
@@ -50,7 +50,7 @@ def scalar_copies_from_gen3(use: Use) -> None:
 
 
 @instruction(
-    engine=asked_or(engine.vector, engine.scalar, engine.gpsimd),
+    engine=named_engine_or(engine.vector, engine.scalar, engine.gpsimd),
     cost=one_input("src"),
     since="0.2",
     dst=result(),
@@ -88,7 +88,7 @@ def is_exact(dst: Tensor, data1: Tensor, data2: Tensor, op: Operator, asked: eng
 
 def pair_engine(use: Use) -> engine:
     """Vector Engine, or GpSimd on request, for nl.power and for exact 32-bit integers."""
-    named = asked(use, engine.vector, engine.gpsimd)
+    named = named_engine(use, engine.vector, engine.gpsimd)
     op = use.op
     if getattr(op, "name", "") == "power":
         if named is engine.vector:
@@ -142,10 +142,10 @@ def tensor_tensor(dst, data1, data2, op, engine=engine.unknown):
     if op.is_bitwise:
         width = max(data1.itemsize, data2.itemsize)
         left = bit_rows(data1, width)
-        put_bits(dst, applied_to_bits(op, left, data2, False))
+        put_bits(dst, apply_to_bits(op, left, data2, False))
     elif is_exact(dst, data1, data2, op, engine):
         whole = [t.raw().astype(np.int64).reshape(dst.shape) for t in (data1, data2)]
-        dst.put_raw(wrapped(np.asarray(op.meaning(*whole)), dst.dtype.numpy))
+        dst.put_raw(wrap(np.asarray(op.meaning(*whole)), dst.dtype.numpy))
     else:
         dst.put(op.meaning(rows(data1), rows(data2)))
 
@@ -223,7 +223,7 @@ def fill_engine(use: Use) -> engine:
     profiles the Vector Engine goes on carrying sums out while GpSimd clears the next accumulator
     (row pipeline-one-accumulator of utils/facts/data/nki_measurements.yaml).
     """
-    named = asked(use, engine.vector, engine.gpsimd)
+    named = named_engine(use, engine.vector, engine.gpsimd)
     if named is not engine.unknown:
         return named
     return engine.gpsimd if use.dst.buffer is PSUM else engine.vector
@@ -415,7 +415,7 @@ def gpsimd_from_gen3(use: Use) -> None:
 
 
 @instruction(
-    engine=asked_or(engine.vector, engine.gpsimd),
+    engine=named_engine_or(engine.vector, engine.gpsimd),
     cost=per_element("dst"),
     since="0.2",
     dst=result(dtypes=INTEGERS),

@@ -13,7 +13,7 @@ from utils.nki.simulator.instructions import nisa
 from utils.nki.simulator.language.allocation import tile_like
 from utils.nki.simulator.language.transfer import copy, where
 from utils.nki.simulator.operators import FUNCTIONS, OPERATORS, Operator
-from utils.nki.simulator.surface import explained
+from utils.nki.simulator.surface import explain_keywords
 from utils.nki.simulator.tensor import Tensor
 
 ROUNDER = 1.5 * 2.0**23
@@ -211,7 +211,7 @@ def fill() -> None:
     """Give every operator its function on tiles."""
     for name, operator in OPERATORS.items():
         made = COMPOSED.get(name) or FORMS.get(operator.kind, token_only)(operator)
-        FUNCTIONS[name] = explained("nki.language", name, made)
+        FUNCTIONS[name] = explain_keywords("nki.language", name, made)
 
 
 fill()

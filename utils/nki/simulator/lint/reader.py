@@ -51,7 +51,7 @@ class Expressions(ast.NodeVisitor):
         self.parameters: set[str] = set()
         self.unordered = 0
 
-    def decided(self, test: ast.expr) -> None:
+    def check_condition(self, test: ast.expr) -> None:
         """A condition of Python; what it looks at must be known at compile time."""
         for each, compared in conditions(test):
             # `if bias:` asks of an optional parameter whether it was given.
@@ -86,7 +86,7 @@ class Expressions(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         """Arguments, and functions that the language lacks or that need numbers."""
-        name = self.world.called(node)
+        name = self.world.callee(node)
         self.arguments(node, name)
         if name in LOOPS and self.unordered:
             self.report("loop-in-no-reorder", node, name.rpartition(".")[2])
@@ -95,7 +95,7 @@ class Expressions(ast.NodeVisitor):
         elif name in ("set", "frozenset"):
             self.report("set", node, piece(node))
         elif name == "print":
-            self.printed(node)
+            self.check_print(node)
         elif name == "range" and self.run_time(node.args):
             self.report("run-time-value", node, piece(node))
         elif (name in BY_VALUE or name.startswith(("numpy.", "math."))) and self.run_time(
@@ -140,7 +140,7 @@ class Expressions(ast.NodeVisitor):
         ):
             self.report("outer-state", node, piece(node))
 
-    def printed(self, node: ast.Call) -> None:
+    def check_print(self, node: ast.Call) -> None:
         """A print of numbers."""
         values = list(node.args)
         for each in node.args:
@@ -176,7 +176,7 @@ class Expressions(ast.NodeVisitor):
 
     def instructs(self, node: ast.AST) -> bool:
         """Whether a call issues instructions; making a tensor without content does not."""
-        name = self.world.called(node)
+        name = self.world.callee(node)
         if name.startswith("nki.isa.") and name != "nki.isa.get_nc_version":
             return True
         return name != "nki.language.ndarray" and self.scope.kind(node) == TENSOR
@@ -235,14 +235,14 @@ class Reader(Expressions):
                 stars = "*" if rest is arguments.vararg else "**"
                 self.report("star-arguments", rest, stars + rest.arg)
         for default in filter(None, (*arguments.defaults, *arguments.kw_defaults)):
-            made = self.world.called(default)
+            made = self.world.callee(default)
             if isinstance(default, (ast.List, ast.ListComp)) or made == "list":
                 rule = "list-argument" if self.entry else "mutable-default"
                 self.report(rule, default, piece(default))
             elif isinstance(default, (ast.Dict, ast.Set)) or made in ("dict", "set"):
                 self.report("mutable-default", default, piece(default))
         for decorator in function.decorator_list:
-            if isinstance(decorator, ast.Call) and self.world.called(decorator) == "nki.jit":
+            if isinstance(decorator, ast.Call) and self.world.callee(decorator) == "nki.jit":
                 for keyword in decorator.keywords:
                     if keyword.arg in ("mode", "platform_target"):
                         self.report("jit-option", decorator, f"{keyword.arg}=")
@@ -276,14 +276,14 @@ class Reader(Expressions):
         """The names take the kind of the value."""
         self.visit(node.value)
         for target in node.targets:
-            self.stored(target, node)
+            self.check_store(target, node)
             self.scope.assign(target, node.value)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         """As an assignment without annotation."""
         if node.value is not None:
             self.visit(node.value)
-            self.stored(node.target, node)
+            self.check_store(node.target, node)
             self.scope.assign(node.target, node.value)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
@@ -291,13 +291,13 @@ class Reader(Expressions):
         if self.scope.kind(node.target) in ON_DEVICE:
             self.report("loop-variable", node, piece(node))
         self.generic_visit(node)
-        self.stored(node.target, node)
+        self.check_store(node.target, node)
 
-    def stored(self, target: ast.expr, statement: ast.AST) -> None:
+    def check_store(self, target: ast.expr, statement: ast.AST) -> None:
         """An element written to something that this function has not made."""
         if isinstance(target, (ast.Tuple, ast.List)):
             for each in target.elts:
-                self.stored(each, statement)
+                self.check_store(each, statement)
         elif isinstance(target, ast.Subscript):
             self.visit(target)
             base = target.value
@@ -306,7 +306,7 @@ class Reader(Expressions):
 
     def visit_For(self, node: ast.For) -> None:
         """What is iterated over, and the kind of the loop variable."""
-        made = self.world.called(node.iter)
+        made = self.world.callee(node.iter)
         if made in ITERATIONS:
             self.report("iteration", node.iter, piece(node.iter))
         if self.scope.kind(node.iter) == TENSOR:
@@ -321,31 +321,31 @@ class Reader(Expressions):
         if isinstance(node.test, ast.Name) and self.scope.kind(node.test) == REGISTER:
             self.report("register-while", node, node.test.id)
         else:
-            self.decided(node.test)
+            self.check_condition(node.test)
         for statement in (*node.body, *node.orelse):
             self.visit(statement)
 
     def visit_If(self, node: ast.If) -> None:
         """A condition of Python."""
-        self.decided(node.test)
+        self.check_condition(node.test)
         for statement in (*node.body, *node.orelse):
             self.visit(statement)
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
         """A condition of Python."""
-        self.decided(node.test)
+        self.check_condition(node.test)
         self.visit(node.body)
         self.visit(node.orelse)
 
     def visit_Assert(self, node: ast.Assert) -> None:
         """A condition of Python."""
-        self.decided(node.test)
+        self.check_condition(node.test)
 
     def visit_With(self, node: ast.With) -> None:
         """Blocks of nl.no_reorder() are counted; there is no other."""
         ordered = 0
         for item in node.items:
-            name = self.world.called(item.context_expr)
+            name = self.world.callee(item.context_expr)
             if name == "nki.language.no_reorder" or name.endswith("no_reorder"):
                 ordered = 1
             else:

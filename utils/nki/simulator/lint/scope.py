@@ -41,7 +41,7 @@ class World:
             return f"{base}.{node.attr}" if base else ""
         return ""
 
-    def called(self, node: ast.AST) -> str:
+    def callee(self, node: ast.AST) -> str:
         """The full name of what is called; a builtin or local function by its plain name."""
         if not isinstance(node, ast.Call):
             return ""
@@ -75,7 +75,7 @@ class Scope:
         return ""
 
     def _result(self, node: ast.Call) -> str:
-        name = self.world.called(node)
+        name = self.world.callee(node)
         if name == "nki.isa.register_alloc":
             return REGISTER
         if name.startswith("nki.language."):
@@ -220,7 +220,7 @@ def loop_bodies(function: ast.FunctionDef, world: World) -> dict[str, str]:
     """Functions that are passed to a device loop as its body, by name: the kind of loop."""
     found = {}
     for node in own(function):
-        name = world.called(node).rpartition(".")[2]
+        name = world.callee(node).rpartition(".")[2]
         if name in ("fori_loop", "while_loop") and isinstance(node, ast.Call):
             position = 2 if name == "fori_loop" else 1
             given = [k.value for k in node.keywords if k.arg == "body_fun"]
