@@ -61,7 +61,7 @@ def usage(commands):
 
 def launch(verb, arguments, needs):
     """Check the machine, prepare what the command needs, and run it."""
-    from utils.cli import platforms
+    from utils.cli import platforms  # late: --help needs it not
 
     machine = platforms.this_machine()
     uv = os.path.join(ROOT, ".tools", "bin", "uv")
@@ -74,7 +74,7 @@ def launch(verb, arguments, needs):
             os.execv(other, [other, os.path.abspath(__file__), verb] + arguments)
         return complain(problem, 1)
 
-    from utils.cli import install
+    from utils.cli import install  # late: an old Python could not read it
 
     try:
         if needs == "nothing":

@@ -20,8 +20,8 @@ from tests.launch.launch_cloud import KEYS, REGION, Clock, account, at_call, liv
 from utils.cli.commands import launch as command
 from utils.facts import figure
 from utils.launch import known, plan, review
-from utils.launch.aws import ledger, preflight, session, starting
-from utils.launch.aws.session import Refused, Session
+from utils.launch.aws import aws_session, preflight, run_record, starting
+from utils.launch.aws.aws_session import Refused, Session
 from utils.launch.names import OWN
 from utils.launch.review import too_wide
 
@@ -31,7 +31,7 @@ WRITES = ("Run", "Create", "Start", "Put", "Terminate", "Stop", "Delete", "Modif
 
 @pytest.fixture(autouse=True)
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(ledger.VARIABLE, str(tmp_path / "launches.jsonl"))
+    monkeypatch.setenv(run_record.VARIABLE, str(tmp_path / "launches.jsonl"))
     return tmp_path / "launches.jsonl"
 
 
@@ -257,7 +257,7 @@ def test_nothing_is_started_without_the_flag_and_enough_limit(ec2: Any, words: l
     with at_call(-1, "", lambda: None) as calls:
         command.main(words)
     assert [name for name in calls if name.startswith(WRITES)] == []
-    assert living(ec2) == [] and ledger.runs() == set()
+    assert living(ec2) == [] and run_record.runs() == set()
 
 
 def test_the_flags_cannot_be_shortened(capsys: pytest.CaptureFixture) -> None:
@@ -276,7 +276,7 @@ def refused(ec2: Any, **what: Any) -> str:
             Session(REGION), planned, 5.0, lambda t: None, now=clock.now, sleep=clock.sleep
         )
     assert [name for name in calls if name.startswith(WRITES) and "dry" not in name] == []
-    assert ledger.runs() == set() and living(ec2) == []
+    assert run_record.runs() == set() and living(ec2) == []
     return str(error.value)
 
 
@@ -340,7 +340,7 @@ def test_a_run_that_goes_on_refuses_a_second_one(ec2: Any) -> None:
 def test_a_record_that_cannot_be_written_refuses(
     ec2: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(ledger.VARIABLE, str(tmp_path / "missing" / "launches.jsonl"))
+    monkeypatch.setenv(run_record.VARIABLE, str(tmp_path / "missing" / "launches.jsonl"))
     clock, planned = Clock(), plan("ec2", hours=0.5, run="testrun", owner="ada")
     with at_call(-1, "", lambda: None) as calls, pytest.raises(OSError):
         starting.start(Session(REGION), planned, 5, print, now=clock.now, sleep=clock.sleep)
@@ -361,7 +361,7 @@ def test_without_a_network_it_gives_up_soon(capsys: pytest.CaptureFixture) -> No
     with mock.patch.dict(os.environ, KEYS | gone):
         assert command.main(["--start", "--limit", "9"]) == 1
     assert "AWS could not be reached for sts" in capsys.readouterr().err
-    assert session.ATTEMPTS * session.CONNECT_SECONDS <= 20
+    assert aws_session.ATTEMPTS * aws_session.CONNECT_SECONDS <= 20
 
 
 def test_an_interrupted_check_says_where_to_look(ec2: Any, capsys: pytest.CaptureFixture) -> None:
@@ -372,7 +372,7 @@ def test_an_interrupted_check_says_where_to_look(ec2: Any, capsys: pytest.Captur
         with at_call(number, "before", interrupt):
             assert command.main(["--start", "--limit", "9"]) == 130
         assert "--list" in capsys.readouterr().err
-    assert living(ec2) == [] and ledger.runs() == set()
+    assert living(ec2) == [] and run_record.runs() == set()
 
 
 def test_the_policy_is_printed_alone(capsys: pytest.CaptureFixture) -> None:
@@ -391,22 +391,22 @@ def test_what_is_printed_as_cost_is_enough_as_limit() -> None:
 def test_a_torn_record_hides_no_run() -> None:
     """A cut line must not swallow the next one; what is no event is passed over."""
     what = {"where": "ec2", "region": "us-west-2", "instance": "trn1.2xlarge", "until": "noon"}
-    ledger.path().write_bytes(b'3\n{"event": "begin"}\n\xff\xfe\n{"event": "beg')
-    ledger.write("begin", "lost", **what)
-    assert set(ledger.unended()) == {"lost"} == ledger.runs()
-    ledger.write("ended", "lost")
-    assert ledger.unended() == {}
+    run_record.path().write_bytes(b'3\n{"event": "begin"}\n\xff\xfe\n{"event": "beg')
+    run_record.write("begin", "lost", **what)
+    assert set(run_record.unended()) == {"lost"} == run_record.runs()
+    run_record.write("ended", "lost")
+    assert run_record.unended() == {}
 
 
 def test_two_launchers_do_not_start_at_once(ec2: Any) -> None:
-    with ledger.alone(), pytest.raises(OSError, match="another launcher"):
+    with run_record.alone(), pytest.raises(OSError, match="another launcher"):
         starting.start(Session(REGION), plan("ec2", hours=0.5), 5, print)
     assert living(ec2) == []
 
 
 def test_a_run_whose_end_is_not_recorded_refuses_another(ec2: Any) -> None:
     what = {"where": "studio", "region": "us-west-2", "instance": "ml.trn1.2xlarge", "until": "?"}
-    ledger.write("begin", "lost", **what)
+    run_record.write("begin", "lost", **what)
     with pytest.raises(Refused, match="the end of your run lost"):
         starting.start(Session(REGION), plan("ec2", hours=0.5), 5, print)
     assert living(ec2) == []
@@ -438,6 +438,8 @@ def test_stop_ends_your_own_and_names_what_others_have(
 
 
 def test_an_unended_run_is_brought_up_by_the_next_plan(capsys: pytest.CaptureFixture) -> None:
-    ledger.write("begin", "lost", where="ec2", region=REGION, instance="trn1.2xlarge", until="noon")
+    run_record.write(
+        "begin", "lost", where="ec2", region=REGION, instance="trn1.2xlarge", until="noon"
+    )
     command.main([])
     assert "The end of run lost" in capsys.readouterr().out

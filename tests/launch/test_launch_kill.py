@@ -32,8 +32,8 @@ from tests.launch.launch_cloud import (
     signals_raise,
 )
 from utils.launch import plan
-from utils.launch.aws import ledger, running, starting
-from utils.launch.aws.session import Refused, Session
+from utils.launch.aws import run_record, running, starting
+from utils.launch.aws.aws_session import Refused, Session
 from utils.launch.names import unlisted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,8 +64,8 @@ def ec2() -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A ledger of this test's own."""
-    monkeypatch.setenv(ledger.VARIABLE, str(tmp_path / "launches.jsonl"))
+    """A run_record of this test's own."""
+    monkeypatch.setenv(run_record.VARIABLE, str(tmp_path / "launches.jsonl"))
     return tmp_path / "launches.jsonl"
 
 
@@ -82,7 +82,7 @@ def test_a_run_makes_these_calls_and_ends_what_it_started(ec2: Any) -> None:
         assert calls[:-1] == RUN and calls[-1] == "DescribeInstances"
         assert outcome.left == () and outcome.why == "its hours are over"
         assert living(ec2) == []
-    assert [each["event"] for each in ledger.events()] == ["begin", "started", "ended"]
+    assert [each["event"] for each in run_record.events()] == ["begin", "started", "ended"]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -96,8 +96,8 @@ def test_a_signal_at_any_call_leaves_nothing(ec2: Any, number: int, moment: str)
                 launched(Clock())
         assert living(ec2) == []
         assert ("RunInstances" in calls) == (number >= SENT)
-    assert ledger.unended() == {}
-    assert bool(ledger.runs()) == (number >= SENT)
+    assert run_record.unended() == {}
+    assert bool(run_record.runs()) == (number >= SENT)
 
 
 def raised(error: BaseException) -> Callable[[], None]:
@@ -117,7 +117,7 @@ def test_an_error_between_start_and_end_leaves_nothing(
         with pytest.raises(type(error)):
             launched(Clock())
         assert living(ec2) == []
-    assert ledger.unended() == {}
+    assert run_record.unended() == {}
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -129,7 +129,7 @@ def test_a_lost_answer_leaves_nothing(ec2: Any, number: int, moment: str) -> Non
         with contextlib.suppress(Refused):
             launched(Clock())
         assert living(ec2) == []
-    assert ledger.unended() == {}
+    assert run_record.unended() == {}
 
 
 def test_an_instance_that_ec2_lists_late_is_still_found(
@@ -154,20 +154,20 @@ def test_a_refusal_is_no_proof_that_nothing_runs(ec2: Any) -> None:
     refusal = ClientError({"Error": {"Code": "RequestExpired"}}, "RunInstances")
     with at_call(SENT, "after", raised(refusal)):
         assert launched(Clock()).why.startswith("refused")
-    assert living(ec2) == [] and ledger.unended() == {}
+    assert living(ec2) == [] and run_record.unended() == {}
 
 
 def test_a_full_disk_after_the_start_leaves_nothing(
     ec2: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, said = ledger.write, []
+    write, said = run_record.write, []
 
     def full(event: str, run: str, **what: object) -> None:
         if event != "begin":
             raise OSError(28, "No space left on device")
         write(event, run, **what)
 
-    monkeypatch.setattr(ledger, "write", full)
+    monkeypatch.setattr(run_record, "write", full)
     assert launched(Clock(), said).left == ()
     assert living(ec2) == [] and sum("could not record" in line for line in said) == 2
 
@@ -197,12 +197,12 @@ def test_what_cannot_be_ended_is_said_and_stays_on_record(ec2: Any) -> None:
         patch.setattr(running, "end", denied)
         outcome = launched(Clock(), lines)
     assert len(outcome.left) == 1 and "STILL RUNNING" in lines[-1]
-    assert set(ledger.unended()) == {"testrun"}
+    assert set(run_record.unended()) == {"testrun"}
     (instance,) = living(ec2)
     behaviour = attribute(ec2, instance["InstanceId"], "instanceInitiatedShutdownBehavior")
     assert behaviour == "terminate"
     assert running.stop(AWS, lambda thing: True, lines.append, lambda s: None) == []
-    assert living(ec2) == [] and ledger.unended() == {}
+    assert living(ec2) == [] and run_record.unended() == {}
 
 
 def course(port: Port, folder: Path, *words: str) -> subprocess.Popen:
@@ -212,7 +212,7 @@ def course(port: Port, folder: Path, *words: str) -> subprocess.Popen:
         | KEYS
         | {
             "AWS_ENDPOINT_URL": port.address,
-            ledger.VARIABLE: str(folder / "launches.jsonl"),
+            run_record.VARIABLE: str(folder / "launches.jsonl"),
             "PYTHONUNBUFFERED": "1",
         }
     )
@@ -256,14 +256,14 @@ def test_a_killed_launcher_leaves_at_most_what_ends_by_itself(
             assert behaviour == "terminate"
             assert set(unlisted(instance["Tags"])) >= {"course", "course-run", "course-expires-at"}
         # The record was on the disk before AWS heard of the run.
-        assert len(ledger.unended()) == alive
+        assert len(run_record.unended()) == alive
         said: list[str] = []
         assert running.stop(AWS, mine, said.append, lambda seconds: None) == []
-        assert living(ec2) == [] and ledger.unended() == {}
+        assert living(ec2) == [] and run_record.unended() == {}
 
 
 def mine(thing: object) -> bool:
-    return thing.run in ledger.runs()  # type: ignore[attr-defined]
+    return thing.run in run_record.runs()  # type: ignore[attr-defined]
 
 
 def test_a_launcher_that_is_told_to_end_ends_its_instance(ec2: Any, tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_the_hours_on_sagemaker_end(ec2: Any, where: str) -> None:
     fake = SageMaker()
     assert on_sagemaker(fake, where).why == "its hours are over"
     nothing_is_left(fake)
-    assert ledger.unended() == {}
+    assert run_record.unended() == {}
 
 
 ON, OFF = {"LifecycleManagement": "ENABLED"}, {"LifecycleManagement": "DISABLED"}
@@ -369,7 +369,7 @@ def test_studio_starts_nothing_where_idle_apps_are_not_shut_down(
     with pytest.raises(Refused, match="idle shut-down of JupyterLab is not switched on"):
         on_sagemaker(fake, "studio")
     assert "CreateSpace" not in fake.calls
-    assert ledger.unended() == {}
+    assert run_record.unended() == {}
 
 
 def test_the_user_profile_can_switch_idle_shut_down_on(ec2: Any) -> None:

@@ -21,8 +21,8 @@ from pathlib import Path
 from utils.audit import cells as notebook
 from utils.audit import requirements
 from utils.audit.audit_report import Broken, Finding, Report
-from utils.audit.reader import Reader
 from utils.audit.rules import NAMES, REQUIREMENTS, RULES
+from utils.audit.tree_reader import Reader
 
 LARGEST = 2_000_000  # bytes; generated code and notebooks full of pictures
 MANY = 200  # files that are worth starting processes for

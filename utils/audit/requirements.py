@@ -1,8 +1,14 @@
 """Which requirements bind a project to CUDA: requirements files, pyproject.toml, conda, setup."""
 
+import configparser
 import re
+import tomllib
 from collections.abc import Iterator
 from typing import Any
+
+import yaml
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from utils.audit.rules import FAMILIES, REQUIREMENTS
 
@@ -34,9 +40,6 @@ def rule_of(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    from packaging.requirements import InvalidRequirement, Requirement
-    from packaging.utils import canonicalize_name
-
     try:
         return canonicalize_name(Requirement(text).name)
     except InvalidRequirement:
@@ -95,8 +98,6 @@ def in_command(line: str) -> list[str]:
 
 def in_toml(text: str) -> Found:
     """pyproject.toml and Pipfile. Raises ValueError for what is no TOML."""
-    import tomllib
-
     data = tomllib.loads(text)
     project = _table(data.get("project"))
     needed = list(_strings(project.get("dependencies")))
@@ -116,8 +117,6 @@ def in_toml(text: str) -> Found:
 
 def in_conda(text: str) -> Found:
     """A conda environment. Raises ValueError for what is no YAML."""
-    import yaml
-
     try:
         data = yaml.safe_load(text)
     except yaml.YAMLError as problem:
@@ -135,8 +134,6 @@ def in_conda(text: str) -> Found:
 
 def in_setup_cfg(text: str) -> Found:
     """setup.cfg. Raises ValueError for what is none."""
-    import configparser
-
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(text)

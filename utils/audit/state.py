@@ -1,6 +1,6 @@
 """What the checks see of a file at every node: its names, scope, guards and loops.
 
-They ask it and report through it; `reader` moves it through the syntax tree.
+They ask it and report through it; `tree_reader` moves it through the syntax tree.
 """
 
 import ast

@@ -6,8 +6,8 @@ It reads the plain dict of `Plan.as_dict()`, so that a plan from a file can be r
 from typing import Any
 
 from utils.launch import known
+from utils.launch.launch_plans import IDLE_MINUTES, Request, minutes, reads, user_data
 from utils.launch.names import EXPIRES_TAG, OWN, OWNER_TAG, RUN_TAG, TAG, unlisted
-from utils.launch.plans import IDLE_MINUTES, Request, minutes, reads, user_data
 
 PlanDict = dict[str, Any]
 
@@ -101,40 +101,30 @@ def _tags(request: Request) -> list[str]:
 
 def _run_instances(plan: PlanDict, request: Request) -> list[str]:
     disks = request.get("BlockDeviceMappings", ())
-    count = plan["cost"]["instances"]
-    checks = [
-        (
-            request.get("InstanceInitiatedShutdownBehavior") != "terminate",
-            "a shut-down would only stop the instance, and its disk would go on costing",
+    kept = not disks or not all(disk["Ebs"].get("DeleteOnTermination") for disk in disks)
+    behaviour = request.get("InstanceInitiatedShutdownBehavior")
+    count = (request.get("MinCount"), request.get("MaxCount"))
+    tokens = request.get("MetadataOptions", {}).get("HttpTokens")
+    checks = {
+        "a shut-down would only stop the instance, and its disk would go on costing": (
+            behaviour != "terminate"
         ),
-        *((True, fault) for fault in _clock(plan, request.get("UserData", ""))),
-        (
-            not disks or not all(disk["Ebs"].get("DeleteOnTermination") for disk in disks),
-            "a disk would stay when the instance is gone",
+        **dict.fromkeys(_clock(plan, request.get("UserData", "")), True),
+        "a disk would stay when the instance is gone": kept,
+        "no client token: a repeated call would start a second instance": (
+            not request.get("ClientToken")
         ),
-        (
-            not request.get("ClientToken"),
-            "no client token: a repeated call would start a second instance",
+        "it starts another number of instances than the cost counts": (
+            count != (1, plan["cost"]["instances"])
         ),
-        (
-            (request.get("MinCount"), request.get("MaxCount")) != (1, count),
-            "it starts another number of instances than the cost counts",
+        "it starts another machine than the plan names": (
+            request["InstanceType"] != plan["instance"]
         ),
-        (
-            request["InstanceType"] != plan["instance"],
-            "it starts another machine than the plan names",
-        ),
-        (
-            request.get("MetadataOptions", {}).get("HttpTokens") != "required",
-            "its metadata would answer without a token",
-        ),
-        (
-            "KeyName" in request,
-            "a key pair is named, but nobody is to log in through a port",
-        ),
-    ]
+        "its metadata would answer without a token": tokens != "required",
+        "a key pair is named, but nobody is to log in through a port": "KeyName" in request,
+    }
     tagged = {part["ResourceType"]: part for part in request.get("TagSpecifications", ())}
-    faults = [fault for wrong, fault in checks if wrong]
+    faults = [fault for fault, wrong in checks.items() if wrong]
     return faults + [f for kind in ("instance", "volume") for f in _tags(tagged.get(kind, {}))]
 
 

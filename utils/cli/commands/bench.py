@@ -25,7 +25,7 @@ Exit status: 0; 1 if --against says slower; 2 if something cannot be measured, r
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit status."""
-    from utils.serving import bench
+    from utils.serving import bench  # late, as in `_parse`
     from utils.serving.bench import runs
 
     arguments = _parse(argv)
@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
-    from utils.serving.bench import runs, workloads
+    from utils.serving.bench import runs, workloads  # late: loading torch takes seconds
     from utils.xla import devices
 
     default = {name: field.default for name, field in runs.Plan.__dataclass_fields__.items()}
@@ -116,7 +116,7 @@ def _parts(only: str | None) -> tuple[str, ...] | None:
 
 
 def _given(value: float | None, unit: str, option: str, source: str | None):
-    from utils.serving.bench import Given
+    from utils.serving.bench import Given  # late, as in `_parse`
 
     if value is None and source:
         raise ValueError(f"{option}-source is of no {option}: give that too")

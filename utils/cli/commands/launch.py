@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable
 
 from utils.launch import Order, known, plan_order
-from utils.launch.aws import ledger, running, starting
-from utils.launch.aws.session import Refused, Session
-from utils.launch.plans import HOURS, REGION
+from utils.launch.aws import run_record, running, starting
+from utils.launch.aws.aws_session import Refused, Session
+from utils.launch.launch_plans import HOURS, REGION
 
 NEEDS = "learner"
 EXAMPLES = """\
@@ -177,7 +177,7 @@ def _stop(given: argparse.Namespace) -> int:
     """End what runs. Own is what carries your name, or was begun on this machine."""
 
     def end(aws: Session) -> int:
-        me, runs = aws.me(), ledger.runs()
+        me, runs = aws.me(), run_record.runs()
 
         def mine(thing: running.Thing) -> bool:
             return given.everyone or thing.owner == me or thing.run in runs
@@ -196,7 +196,7 @@ def _stop(given: argparse.Namespace) -> int:
 
 
 def _each_region(given: argparse.Namespace, act: Callable[[Session], int]) -> int:
-    regions = {event["region"] for event in ledger.unended().values()}
+    regions = {event["region"] for event in run_record.unended().values()}
     worst = 0
     for region in sorted({given.region} if given.region else regions | {REGION}):
         try:
@@ -209,7 +209,7 @@ def _each_region(given: argparse.Namespace, act: Callable[[Session], int]) -> in
 
 def _remind() -> None:
     """A word on runs whose end was never recorded, such as after a kill."""
-    for run, event in ledger.unended().items():
+    for run, event in run_record.unended().items():
         print(
             f"\nThe end of run {run} ({event['instance']}, {event['region']}, until "
             f"{event['until']}) was never recorded. See to it: python3 course.py launch --stop"

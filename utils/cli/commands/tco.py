@@ -3,14 +3,14 @@
 import sys
 from pathlib import Path
 
+from utils.cli.commands.start import write_settings
+
 NEEDS = "learner"
 
 
 def main(arguments: list[str]) -> int:
     """Run the command; returns its exit status."""
-    # Voila is not installed where commands are only listed.
-    from utils.cli.commands.start import write_settings
-    from utils.show.dashboard import server
+    from utils.show.dashboard import server  # late: with Voila and matplotlib it takes seconds
 
     write_settings(Path(sys.prefix))
     return server.serve(arguments)

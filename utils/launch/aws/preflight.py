@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+from utils.launch.aws.aws_session import Denied, Refused, Session, code_of
 from utils.launch.aws.running import ON_EC2
-from utils.launch.aws.session import Denied, Refused, Session, code_of
 from utils.launch.known import Quota, vcpus
+from utils.launch.launch_plans import Plan
 from utils.launch.names import OWN, TAG
-from utils.launch.plans import Plan
 
 
 def ready(aws: Session, planned: Plan, request: dict[str, Any]) -> dict[str, Any]:

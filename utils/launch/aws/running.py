@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from utils.launch.aws import ledger
-from utils.launch.aws.session import Denied, Refused, Say, Session
+from utils.launch.aws import run_record
+from utils.launch.aws.aws_session import Denied, Refused, Say, Session
 from utils.launch.names import EXPIRES_TAG, OWN, OWNER_TAG, RUN_TAG, TAG, ours, unlisted
 
 ROUNDS = 60
@@ -199,7 +199,7 @@ def stop(
     Returns:
         What still runs, or may run where the credentials may not look.
     """
-    begun = {run: it for run, it in ledger.unended().items() if it["region"] == aws.region}
+    begun = {run: it for run, it in run_record.unended().items() if it["region"] == aws.region}
     left: list[Thing] = []
     for place, find in FIND.items():
         waited_for = any(it["where"] == place for it in begun.values())
@@ -218,5 +218,5 @@ def stop(
         left += end_all(aws, look, say, sleep, unseen=waited_for)
     if not left:
         for run in begun:
-            ledger.note(say, "ended", run, why="--stop finds nothing more of it")
+            run_record.note(say, "ended", run, why="--stop finds nothing more of it")
     return left

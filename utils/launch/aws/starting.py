@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from utils.launch.aws import ledger, preflight, running
+from utils.launch.aws import preflight, run_record, running
+from utils.launch.aws.aws_session import Refused, Say, Session
 from utils.launch.aws.running import PAUSE_SECONDS, ROUNDS, Sleep, Thing, end_all
-from utils.launch.aws.session import Refused, Say, Session
+from utils.launch.launch_plans import Plan, Request, dollars
 from utils.launch.names import OWNER_TAG, tags
-from utils.launch.plans import Plan, Request, dollars
 from utils.launch.review import review
 
 WATCH_SECONDS = 30.0
@@ -111,14 +111,14 @@ def check(
     if reasons:
         raise Refused("\n".join(reasons))
     once = "End it first with --stop, so that one limit is the limit"
-    for run, event in ledger.unended().items():
+    for run, event in run_record.unended().items():
         raise Refused(
             f"the end of your run {run} ({event['instance']}, {event['region']}) is not recorded "
-            f"in {ledger.path().name}. {once}"
+            f"in {run_record.path().name}. {once}"
         )
     # What may not be looked at could not be ended either: here, to be denied a look refuses.
     for thing in running.FIND[planned.where](aws):
-        if thing.owner == planned.tags[OWNER_TAG] or thing.run in ledger.runs():
+        if thing.owner == planned.tags[OWNER_TAG] or thing.run in run_record.runs():
             raise Refused(f"a run of yours is still going: {thing}. {once}")
     if planned.where == "ec2":
         return {"RunInstances": preflight.ready(aws, planned, requests["RunInstances"])}
@@ -148,7 +148,7 @@ def start(
         OSError: if the run cannot be recorded, or another launcher is at work on this machine;
             nothing was started.
     """
-    with ledger.alone():
+    with run_record.alone():
         requests = check(aws, planned, limit_usd, date_tags(planned, now()))
         say(
             f"starting {planned.instance} in {aws.region} for {planned.hours:g} h, at most "
@@ -175,7 +175,7 @@ class _Run:
         with catch_signals() as handler:
             try:
                 try:
-                    ledger.write(
+                    run_record.write(
                         "begin",
                         run,
                         where=self.planned.where,
@@ -187,7 +187,7 @@ class _Run:
                     )
                     begun = True
                     started = self._send(requests)
-                    ledger.note(self.say, "started", run, what=started)
+                    run_record.note(self.say, "started", run, what=started)
                     self.say(
                         f"started {', '.join(started)}; it ends at {self.until:%Y-%m-%d %H:%M} "
                         "UTC.\nCtrl-C ends it sooner. Keep this program running: it is what ends "
@@ -210,7 +210,7 @@ class _Run:
                 if left:
                     self.say("STILL RUNNING: " + "; ".join(map(str, left)))
                 else:
-                    ledger.note(self.say, "ended", run, why=why)
+                    run_record.note(self.say, "ended", run, why=why)
         return Outcome(run, why, tuple(left))
 
     def _look(self) -> list[Thing]:

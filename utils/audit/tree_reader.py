@@ -172,6 +172,7 @@ class Reader(State):
         self.choice(node, self.visit)
 
     def choice(self, node: ast.IfExp, walk: Callable) -> None:
+        """As for all states, and its test may be a decision by the value of a tensor."""
         tensor_values.decision(self, node.test)
         super().choice(node, walk)
 
