@@ -1,96 +1,118 @@
 """Every lab, graded in the sandbox that submissions run in: the published solution has all points,
-the untouched lab has none and is called what it is.
+the untouched lab has none and is called what it is, and what the course already has for an exercise
+is refused there as it is in a notebook.
 
-Both are graded in one sandbox, because most of the time goes into its start: an import of
-torch_xla. Each exercise of each still runs in a process of its own. XLA compiles fast here, which
-changes neither counts nor verdicts; no limit is near on a busy machine.
+All are graded in one sandbox, because most of the time goes into its start: an import of torch_xla.
+Each attempt still runs in a process of its own. XLA compiles fast here, which changes neither
+counts nor verdicts; no limit is near on a busy machine.
 """
 
 import json
-from pathlib import Path
+from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
+from tests.labs.cells import wrong_entries
 from tests.labs.hostile import PATIENT
 from utils.course import catalog, labgen
 from utils.course.catalog import ROOT
-from utils.labs.grading import beside, marking, pour, sandbox, shown
+from utils.labs.grading import answers, marking, sandbox, shown
 from utils.labs.grading import lab as released
-from utils.labs.grading.attempts import attempts_of
-from utils.labs.grading.inbox import Found
+from utils.labs.grading.answers import Notebook
+from utils.labs.grading.attempts import Setting, attempts_of, job, run_jobs
+from utils.labs.grading.lab import Cell, Exercise, Lab
 from utils.labs.grading.marking import Mark
-from utils.labs.grading.notebook import parse
+from utils.labs.grading.submissions import File
 from utils.xla import fresh
 
 LABS = [lab.name for lab in catalog.labs(ROOT)]
+COPIED = "belongs to the course"
+"""What an answer is told that calls the course's own function for its exercise."""
 
 
-def solution(lab: str) -> Path:
-    """The notebook of a lab with its solutions."""
+class Attempted(NamedTuple):
+    """One attempt at an exercise: what it is called, the notebook it is from, the cells to run."""
+
+    name: str
+    exercise: Exercise
+    notebook: Notebook
+    cells: list[Cell]
+
+
+def notebook_file(lab: str) -> File:
+    """The notebook of a lab with its solutions, as a learner may hand it in."""
     (path,) = catalog.lab_notebooks(ROOT, lab)
-    return path
+    return File(path.name, path.read_bytes())
 
 
-def grade(name: str) -> dict[str, list[Mark]]:
-    """The marks of a lab's "solution" and of the "untouched" lab, by exercise in order."""
-    lab = released.load(ROOT, name)
-    content = solution(name).read_bytes()
-    untouched = labgen.learner_version(json.loads(content), name).encode()
-    poured = {
-        "solution": pour.pour(parse(content), lab),
-        "untouched": pour.pour(parse(untouched), lab),
+def attempts_at(lab: Lab) -> list[Attempted]:
+    """The published "solution" and the "untouched" lab, each exercise of both, and the "copied"
+    answers that call the course's own function.
+    """
+    earlier = [notebook_file(other.name) for _, other in lab.earlier]
+    solution = notebook_file(lab.name)
+    stub = labgen.learner_version(json.loads(solution.content), lab.name).encode()
+    untouched = File(solution.name, stub)
+    notebooks = {
+        "solution": answers.read([solution, *earlier], lab),
+        "untouched": answers.read([untouched, *earlier], lab),
     }
-    assert [notebook.notes for notebook in poured.values()] == [(), ()]
-    used = beside.used_by(lab, ROOT)
-    earlier = [Found(path.name, path.read_bytes()) for path in {solution(o.name) for _, o in used}]
-    hidden = {e.id: marking.cases(e.id, "seed") for e in lab.exercises}
-    jobs = [
-        {
-            "id": exercise.id,
-            "cases": hidden[exercise.id],
-            "attempts": {which: [{"source": c.source} for c in notebook.above(exercise.name)]},
-        }
-        for which, notebook in poured.items()
+    attempts = [
+        Attempted(name, exercise, notebook, notebook.above(exercise.name))
+        for name, notebook in notebooks.items()
         for exercise in lab.exercises
     ]
-    outcome = sandbox.run(
-        sandbox.prepare(),
-        lab,
-        ROOT,
-        {
-            "lab": lab.name,
-            "modules": lab.modules,
-            "environment": fresh.FAST,
-            "exercises": jobs,
-        },
-        PATIENT,
-        slot=0,
-        beside=beside.find(earlier, used),
-    )
+    exercises = {exercise.id: exercise for exercise in lab.exercises}
+    copied = [wrong for wrong in wrong_entries(lab.name) if COPIED in wrong.record.says]
+    for number, wrong in enumerate(copied):
+        exercise, notebook = exercises[wrong.exercise], notebooks["solution"]
+        *above, answer = notebook.above(exercise.name)
+        cells = [*above, replace(answer, source=wrong.source)]
+        attempts.append(Attempted(f"copied {number}", exercise, notebook, cells))
+    return attempts
+
+
+def marks_of(lab: Lab, attempts: list[Attempted]) -> list[Mark]:
+    """The mark of each attempt, all run in one sandbox."""
+    cases = {exercise.id: marking.cases(exercise.id, "seed") for exercise in lab.exercises}
+    setting = Setting(lab, cases, ROOT, sandbox.prepare(), PATIENT, fresh.FAST)
+    jobs = [job(made.exercise, setting, {made.name: made.cells}) for made in attempts]
+    outcome = run_jobs(jobs, attempts[0].notebook, setting, slot=0)
     assert (outcome.ended, outcome.noise) == ("complete", "")
-    attempts = attempts_of(outcome.messages)
-    return {
-        which: [
-            marking.mark(
-                *(exercise, notebook, hidden[exercise.id], attempts[exercise.id, which]),
-                *(None, None, PATIENT),
-            )
-            for exercise in lab.exercises
-        ]
-        for which, notebook in poured.items()
-    }
+    results = attempts_of(outcome.messages)
+    return [
+        marking.mark(
+            made.exercise,
+            made.notebook,
+            cases[made.exercise.id],
+            results[made.exercise.id, made.name],
+            own=None,
+            published=None,
+            limits=PATIENT,
+        )
+        for made in attempts
+    ]
 
 
-@pytest.mark.parametrize("lab", LABS)
-def test_the_solution_has_forty_points_and_the_untouched_lab_none(lab: str) -> None:
-    marks = grade(lab)
-    problems = [(m.exercise.id, m.state, m.cause, m.private) for m in marks["solution"]
-                if m.state != "passed"]  # fmt: skip
-    assert problems == []
-    assert sum(mark.points for mark in marks["solution"]) == 40
-    states = {m.exercise.id: (m.state, m.points, m.cause) for m in marks["untouched"]}
-    assert states == dict.fromkeys(states, ("not attempted", 0.0, ""))
-    for mark in [*marks["solution"], *marks["untouched"]]:
-        assert mark.notes == (), mark.exercise.id
-        hidden = [c.name for c in mark.criteria if c.measured == shown.HIDDEN]
-        assert hidden == [], f"{mark.exercise.id}: a report hides what {hidden} measured"
+@pytest.mark.parametrize("name", LABS)
+def test_a_lab_is_graded_as_it_deserves(name: str) -> None:
+    lab = released.load(ROOT, name)
+    attempts = attempts_at(lab)
+    assert [made.notebook.notes for made in attempts] == [()] * len(attempts)
+    total = 0.0
+    for attempt, mark in zip(attempts, marks_of(lab, attempts), strict=True):
+        where = f"{attempt.exercise.id}, {attempt.name}: {mark.state}, {mark.cause} {mark.private}"
+        if attempt.name == "solution":
+            total += mark.points
+            assert mark.state == "passed", where
+        elif attempt.name == "untouched":
+            assert (mark.state, mark.points, mark.cause) == ("not attempted", 0.0, ""), where
+        else:
+            # A module that judges is not there at all.
+            assert COPIED in mark.private or "ModuleNotFoundError" in mark.private, where
+            assert mark.points < attempt.exercise.points, where
+        assert mark.notes == (), where
+        unseen = [c.name for c in mark.criteria if c.measured == shown.HIDDEN]
+        assert unseen == [], f"{where}: a report does not show what {unseen} measured"
+    assert total == 40

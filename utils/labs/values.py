@@ -63,14 +63,19 @@ def rounded(pairs: Sequence[tuple[Number, Number]]) -> bool:
     >>> rounded([(0.13, 0.1278), (230, 230.4)]), rounded([(0, 0.1278), (230, 230.4)])
     (False, True)
     """
-    if not all(isinstance(number, int | float) for pair in pairs for number in pair):
-        return False
-    if not any(said for said, _ in pairs):
+    numbers = [
+        (said, right)
+        for said, right in pairs
+        if isinstance(said, int | float) and isinstance(right, int | float)
+    ]
+    if len(numbers) < len(pairs) or not any(said for said, _ in numbers):
         return False
     return any(
-        all(said in (round(right, digits), math.trunc(right * ten) / ten) for said, right in pairs)
+        all(
+            said in (round(right, digits), math.trunc(right * 10**digits) / 10**digits)
+            for said, right in numbers
+        )
         for digits in range(10)
-        for ten in (10**digits,)
     )
 
 

@@ -1,7 +1,9 @@
 """Grade a folder of submissions.
 
-inbox finds them, pour puts their answers into the released lab, batch runs each in a sandbox and
-marking judges what was observed; gradebook and report write it down.
+batch leads each submission through: submissions finds it and reads its files, lab knows everything
+of the released lab, answers puts the submission's answers into that, attempts runs them in a
+sandbox (sandbox and confine outside of it, runner and child inside), marking judges what was
+observed; gradebook and report write it down.
 
 What holds against a hostile submission: hidden cases are drawn and judged outside, by a private
 seed; a sandbox sees no judge, no solution, no other submission, no network; its memory, processes,

@@ -1,11 +1,40 @@
-"""What a sandbox reported, read as data that may be forged or broken."""
+"""Attempts at exercises: run in sandboxes, and what those reported, read as data that may be forged
+or broken.
+"""
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from utils.labs import Facts
+from utils.labs.grading import sandbox
+from utils.labs.grading.answers import Notebook
+from utils.labs.grading.confine import Host, Limits
+from utils.labs.grading.lab import Cell, Exercise, Lab
+from utils.labs.grading.runner import FAULT
+from utils.labs.grading.sandbox import Outcome
+
+FAULT_ENDED = f"exit {FAULT}"
+Attempts = dict[tuple[str, str], "Attempt"]
+"""By exercise id and kind of attempt, in the order in which they were begun."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same for all submissions of a grading.
+
+    cases: the hidden cases by exercise id. root: the course's folder. environment: variables that
+    are set in the sandbox too.
+    """
+
+    lab: Lab
+    cases: dict[str, list[Facts]]
+    root: Path
+    host: Host
+    limits: Limits
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -33,14 +62,85 @@ class Attempt:
     processes: int = 0
 
 
-def attempts_of(messages: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Attempt]:
+def run_all(notebook: Notebook, setting: Setting, slot: int) -> tuple[Attempts, str]:
+    """All attempts at all exercises of a submission, and what its sandboxes printed themselves.
+
+    If a sandbox dies, a new one goes on with what it had not come to. Raises SandboxError if the
+    sandbox fails before any code of the submission runs.
+    """
+    jobs = [
+        job(exercise, setting, cells_of(exercise, notebook)) for exercise in setting.lab.exercises
+    ]
+    attempts: Attempts = {}
+    noise = ""
+    while jobs:
+        outcome = run_jobs(jobs, notebook, setting, slot)
+        noise += outcome.noise
+        reported = attempts_of(outcome.messages)
+        _trust(outcome, reported)
+        attempts |= reported
+        if outcome.ended == "complete":
+            break
+        jobs = _rest(jobs, reported, outcome)
+    return attempts, noise
+
+
+def cells_of(exercise: Exercise, notebook: Notebook) -> dict[str, list[Cell]]:
+    """The cells of each attempt at an exercise; "own" is made if "full" does not end."""
+    full, own = notebook.above(exercise.name), notebook.alone(exercise.name)
+    return {"full": full} if own == full else {"full": full, "own": own}
+
+
+def job(exercise: Exercise, setting: Setting, cells: dict[str, list[Cell]]) -> dict[str, Any]:
+    """What a runner is asked to do for an exercise. cells: to run, by attempt."""
+    attempts = {which: [{"source": c.source} for c in run] for which, run in cells.items()}
+    return {"id": exercise.id, "cases": setting.cases[exercise.id], "attempts": attempts}
+
+
+def run_jobs(
+    jobs: list[dict[str, Any]], notebook: Notebook, setting: Setting, slot: int
+) -> Outcome:
+    """What one sandbox says of these jobs. slot: tells those that run at the same time apart."""
+    request = {
+        "lab": setting.lab.name,
+        "modules": setting.lab.modules,
+        "environment": setting.environment,
+        "exercises": jobs,
+    }
+    return sandbox.run(
+        setting.host, setting.lab, setting.root, request, setting.limits, slot, notebook.earlier
+    )
+
+
+def _trust(outcome: Outcome, reported: Attempts) -> None:
+    """Raise SandboxError if the grader failed before learner code ran: nobody may pay for that."""
+    fault = next((a for a in reported.values() if a.ended == FAULT_ENDED and a.cell is None), None)
+    if not outcome.messages or fault:
+        reason = fault.output if fault else outcome.noise or outcome.ended
+        raise sandbox.SandboxError(f"the sandbox fails before the submission: {reason[-800:]}")
+
+
+def _rest(jobs: list[dict[str, Any]], reported: Attempts, outcome: Outcome) -> list[dict[str, Any]]:
+    """The jobs that a sandbox left undone, and in `reported` what it died of."""
+    last = list(reported)[-1] if reported else (jobs[0]["id"], next(iter(jobs[0]["attempts"])))
+    attempt = reported.setdefault(last, Attempt(last[1]))
+    if attempt.ended == "died":
+        attempt.ended = outcome.ended
+    position = next(k for k, job in enumerate(jobs) if job["id"] == last[0])
+    left = jobs[position]["attempts"]
+    again = {"own": left["own"]} if last[1] == "full" and "own" in left else {}
+    rest = jobs[position + 1 :]
+    return [{**jobs[position], "attempts": again}, *rest] if again else rest
+
+
+def attempts_of(messages: Iterable[dict[str, Any]]) -> Attempts:
     """The runner's messages, by exercise id and attempt."""
-    found: dict[tuple[str, str], Attempt] = {}
+    attempts: Attempts = {}
     for message in messages:
         exercise, which = message.get("exercise"), message.get("attempt")
         if not isinstance(exercise, str) or not isinstance(which, str):
             continue
-        attempt = found.setdefault((exercise, which), Attempt(which))
+        attempt = attempts.setdefault((exercise, which), Attempt(which))
         # The envelope is the supervisor's word; "line" is what the learner's process wrote.
         attempt.ended = message.get("ended", attempt.ended)
         attempt.output = message.get("output", attempt.output)
@@ -48,7 +148,7 @@ def attempts_of(messages: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Att
         attempt.processes = message.get("most_processes", attempt.processes)
         if "line" in message:
             _read_line(attempt, message["line"])
-    return found
+    return attempts
 
 
 def _read_line(attempt: Attempt, text: str) -> None:
@@ -61,8 +161,8 @@ def _read_line(attempt: Attempt, text: str) -> None:
     if _whole(line.get("cell")):
         attempt.cell = line["cell"]
     if _whole(line.get("cell_error")):
-        kind, number = line.get("type"), line.get("line")
-        attempt.errors.append((line["cell_error"], str(kind), number if _whole(number) else 0))
+        number = line["line"] if _whole(line.get("line")) else 0
+        attempt.errors.append((line["cell_error"], str(line.get("type")), number))
     if isinstance(line.get("replaced"), list):
         names = [str(name)[:80] for name in line["replaced"][:20]]
         attempt.replaced = sorted({*attempt.replaced, *names})[:20]

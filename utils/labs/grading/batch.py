@@ -1,61 +1,58 @@
-"""Grade a folder: find, pour, run in sandboxes, judge, record, report."""
+"""Grade a folder: read each submission, run it in sandboxes, judge, record, report."""
 
 import json
 import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from utils.course import catalog
-from utils.course.earlier import Wanted
-from utils.labs import Facts
 from utils.labs.grading import (
-    beside,
-    choose,
+    answers,
+    attempts,
     folders,
-    inbox,
     lab,
     marking,
-    pour,
     report,
     sandbox,
     scan,
+    submissions,
 )
-from utils.labs.grading.attempts import Attempt, attempts_of
-from utils.labs.grading.beside import Beside
-from utils.labs.grading.confine import Host, Limits
+from utils.labs.grading.answers import Notebook
+from utils.labs.grading.attempts import Attempts, Setting
+from utils.labs.grading.confine import Limits
 from utils.labs.grading.gradebook import Book, Score
-from utils.labs.grading.inbox import Submission
-from utils.labs.grading.lab import Cell, Lab
+from utils.labs.grading.lab import Lab
 from utils.labs.grading.marking import Mark
-from utils.labs.grading.notebook import NotANotebook
-from utils.labs.grading.pour import Poured
 from utils.labs.grading.report import Row
-from utils.labs.grading.runner import FAULT
-from utils.labs.grading.sandbox import Outcome, Slots
-
-FAULT_ENDED = f"exit {FAULT}"
+from utils.labs.grading.sandbox import Slots
+from utils.labs.grading.submissions import NotANotebook, Submission
 
 
 @dataclass(frozen=True)
-class Run:
-    """One submission after its sandboxes.
+class Result:
+    """One submission after its sandboxes, with a mark for each exercise.
 
-    problem: why it could not be graded, if so. doubt: why a person should look at which of its
-    notebooks counts. earlier: the cells of earlier labs that it uses.
+    problem: why it could not be graded, if so. noise: what its sandboxes printed themselves.
     """
 
     submission: Submission
-    poured: Poured
+    notebook: Notebook
+    marks: list[Mark]
     notes: tuple[str, ...]
-    problem: str
-    attempts: dict[tuple[str, str], Attempt]
-    seconds: float
+    problem: str = ""
+    attempts: Attempts = field(default_factory=dict)
+    seconds: float = 0.0
     noise: str = ""
-    doubt: str = ""
-    earlier: tuple[Cell, ...] = ()
+
+    @property
+    def signs(self) -> tuple[str, ...]:
+        """For the instructor: what in its cells looks into the check."""
+        signs = scan.signs((*self.notebook.cells, *self.notebook.earlier.cells))
+        return (f"looks into the check: {', '.join(signs)}",) if signs else ()
 
 
 def grade(
@@ -74,191 +71,116 @@ def grade(
     grading again gives the same. Raises ValueError for folders that cannot be used, SandboxError if
     there is no sandbox.
     """
-    limits = limits or Limits()
     folder, out, root = folder.resolve(), out.resolve(), root.resolve()
     folders.check(folder, out, root)
     with folders.claimed(out):
         seed = folders.known_seed(out, seed)
         host = sandbox.prepare()
-        submissions = inbox.find(folder)
-        chosen = lab.load(root, lab_name or _guess(submissions, root))
+        handed_in = submissions.find(folder)
+        chosen = lab.load(root, lab_name or _guess(handed_in, root))
         seed = folders.keep_seed(out, seed)
-        hidden = {e.id: marking.cases(e.id, seed) for e in chosen.exercises}
-        used = beside.used_by(chosen, root)
+        cases = {e.id: marking.cases(e.id, seed) for e in chosen.exercises}
+        setting = Setting(chosen, cases, root, host, limits or Limits())
         book = Book(chosen, root, out)
         slots = Slots(jobs)
 
-        def one(submission: Submission) -> Run:
+        def grade_one(submission: Submission) -> Result:
             with slots.take() as slot:
-                return _run(submission, chosen, used, hidden, root, host, limits, slot)
+                return grade_submission(submission, setting, slot)
 
         rows, log = [], []
         pool = ThreadPoolExecutor(slots.jobs)
         try:
-            for run in pool.map(one, submissions):
-                marks = _marks(run, chosen, hidden, limits)
-                scores = book.record(run.submission.slug, run.poured, marks)
-                rows.append(_row(run, marks, scores))
-                log.append(_log(run, marks))
-                row = rows[-1]
-                say(f"{len(rows)}/{len(submissions)} {row.student}: {row.total:g}, {row.status}")
+            for result in pool.map(grade_one, handed_in):
+                scores = book.record(result.submission.slug, result.notebook, result.marks)
+                row = _row(result, scores)
+                rows.append(row)
+                log.append(_log(result))
+                say(f"{len(rows)}/{len(handed_in)} {row.student}: {row.total:g}, {row.status}")
         finally:
             pool.shutdown(cancel_futures=True)
         _write(out, chosen, rows, log)
         return rows
 
 
-def _guess(submissions: list[Submission], root: Path) -> str:
-    names = [each.name for each in catalog.labs(root)]
+def _guess(handed_in: list[Submission], root: Path) -> str:
+    names = [entry.name for entry in catalog.labs(root)]
     if len(names) == 1:
         return names[0]
-    contents = (file.content for s in submissions for file in inbox.read(s.path)[0])
-    return choose.lab_of(contents, names)
+    contents = [file.content for s in handed_in for file in submissions.read(s.path)[0]]
+    return answers.lab_of(contents, names)
 
 
-def _run(
-    submission: Submission,
-    chosen: Lab,
-    used: list[tuple[Wanted, Lab]],
-    hidden: dict[str, list[Facts]],
-    root: Path,
-    host: Host,
-    limits: Limits,
-    slot: int,
-) -> Run:
-    """Read, pour and run one submission."""
+def grade_submission(submission: Submission, setting: Setting, slot: int) -> Result:
+    """Read, run and judge one submission. slot: tells those that run at the same time apart."""
     started = time.monotonic()
-    files, notes = inbox.read(submission.path)
+    files, notes = submissions.read(submission.path)
+    exercises = setting.lab.exercises
     try:
-        choice = choose.choose(files, chosen)
+        notebook = answers.read(files, setting.lab)
     except NotANotebook as error:
-        return Run(submission, pour.untouched(chosen), tuple(notes), str(error), {}, 0.0)
-    poured = pour.pour(choice.cells, chosen)
-    others = beside.find(files, used)
-    attempts, noise = _attempts(poured, chosen, others, hidden, root, host, limits, slot)
-    doubts = filter(None, [choice.doubt])
-    notes = (*notes, *doubts, *choice.notes, *poured.notes, *others.notes)
-    seconds = time.monotonic() - started
-    doubt = choice.doubt
-    return Run(submission, poured, notes, "", attempts, seconds, noise, doubt, others.cells)
-
-
-def _attempts(
-    poured: Poured,
-    chosen: Lab,
-    others: Beside,
-    hidden: dict[str, list[Facts]],
-    root: Path,
-    host: Host,
-    limits: Limits,
-    slot: int,
-) -> tuple[dict[tuple[str, str], Attempt], str]:
-    """Run all exercises; if a sandbox dies, go on in a new one with what it had not come to."""
-    todo = [_job(e, poured, hidden[e.id]) for e in chosen.exercises]
-    attempts: dict[tuple[str, str], Attempt] = {}
-    noise = ""
-    while todo:
-        request = {"lab": chosen.name, "modules": chosen.modules, "exercises": todo}
-        outcome = sandbox.run(host, chosen, root, request, limits, slot, others)
-        noise += outcome.noise
-        found = attempts_of(outcome.messages)
-        _trust(outcome, found)
-        attempts |= found
-        if outcome.ended == "complete":
-            break
-        todo = _rest(todo, found, outcome)
-    return attempts, noise
-
-
-def _job(exercise: lab.Exercise, poured: Poured, cases: list[Facts]) -> dict:
-    full = poured.above(exercise.name)
-    own = marking.alone_cells(exercise, poured)
-    attempts = {"full": full} if own == full else {"full": full, "own": own}
-    cells = {which: [{"source": c.source} for c in found] for which, found in attempts.items()}
-    return {"id": exercise.id, "cases": cases, "attempts": cells}
-
-
-def _trust(outcome: Outcome, found: dict[tuple[str, str], Attempt]) -> None:
-    """Raise SandboxError if the grader failed before learner code ran: nobody may pay for that."""
-    fault = next((a for a in found.values() if a.ended == FAULT_ENDED and a.cell is None), None)
-    if not outcome.messages or fault:
-        reason = fault.output if fault else outcome.noise or outcome.ended
-        raise sandbox.SandboxError(f"the sandbox fails before the submission: {reason[-800:]}")
-
-
-def _rest(todo: list[dict], found: dict[tuple[str, str], Attempt], outcome: Outcome) -> list[dict]:
-    """The jobs that a sandbox left undone, and in `found` what it died of."""
-    last = list(found)[-1] if found else (todo[0]["id"], next(iter(todo[0]["attempts"])))
-    attempt = found.setdefault(last, Attempt(last[1]))
-    if attempt.ended == "died":
-        attempt.ended = outcome.ended
-    position = next(k for k, job in enumerate(todo) if job["id"] == last[0])
-    left = todo[position]["attempts"]
-    again = {"own": left["own"]} if last[1] == "full" and "own" in left else {}
-    rest = todo[position + 1 :]
-    return [{**todo[position], "attempts": again}, *rest] if again else rest
-
-
-def _marks(run: Run, chosen: Lab, hidden: dict[str, list[Facts]], limits: Limits) -> list[Mark]:
-    if run.problem:
-        return [Mark(e, "not attempted", 0.0) for e in chosen.exercises]
-    return [
+        nothing = [Mark(exercise, "not attempted", 0.0) for exercise in exercises]
+        return Result(submission, answers.untouched(setting.lab), nothing, tuple(notes), str(error))
+    made, noise = attempts.run_all(notebook, setting, slot)
+    marks = [
         marking.mark(
-            e,
-            run.poured,
-            hidden[e.id],
-            run.attempts.get((e.id, "full")),
-            run.attempts.get((e.id, "own")),
-            chosen.published.get(e.name),
-            limits,
+            exercise,
+            notebook,
+            setting.cases[exercise.id],
+            made.get((exercise.id, "full")),
+            made.get((exercise.id, "own")),
+            setting.lab.published.get(exercise.name),
+            setting.limits,
         )
-        for e in chosen.exercises
+        for exercise in exercises
     ]
-
-
-def _row(run: Run, marks: list[Mark], scores: dict[str, Score]) -> Row:
-    notes = (f"not graded: {run.problem}",) if run.problem else ()
-    if run.problem:
-        status = "not graded"
-    else:
-        troubled = run.doubt or any(m.cause for m in marks)
-        status = "graded with problems" if troubled else "graded"
-    points = {m.exercise.name: scores[m.exercise.name].points for m in marks}
-    by_hand = frozenset(name for name, score in scores.items() if score.manual)
-    submission = run.submission
-    return Row(
-        submission.student,
-        submission.slug,
-        status,
-        tuple(marks),
-        points,
-        by_hand,
-        (*notes, *run.notes),
-        _signs(run),
+    return Result(
+        submission,
+        notebook,
+        marks,
+        (*notes, *notebook.notes),
+        attempts=made,
+        seconds=time.monotonic() - started,
+        noise=noise,
     )
 
 
-def _signs(run: Run) -> tuple[str, ...]:
-    found = scan.signs((*run.poured.cells, *run.earlier))
-    return (f"looks into the check: {', '.join(found)}",) if found else ()
+def _row(result: Result, scores: dict[str, Score]) -> Row:
+    notes: tuple[str, ...] = ()
+    if result.problem:
+        status, notes = "not graded", (f"not graded: {result.problem}",)
+    elif result.notebook.doubt or any(mark.cause for mark in result.marks):
+        status = "graded with problems"
+    else:
+        status = "graded"
+    return Row(
+        result.submission.student,
+        result.submission.slug,
+        status,
+        tuple(result.marks),
+        {m.exercise.name: scores[m.exercise.name].points for m in result.marks},
+        frozenset(name for name, score in scores.items() if score.manual),
+        (*notes, *result.notes),
+        result.signs,
+    )
 
 
-def _log(run: Run, marks: list[Mark]) -> dict:
+def _log(result: Result) -> dict[str, Any]:
     """For the instructor only: seconds, raw errors, failing cases, first lines of output."""
     return {
-        "student": run.submission.student,
-        "seconds": round(run.seconds, 1),
-        "private": {m.exercise.name: m.private for m in marks if m.private},
+        "student": result.submission.student,
+        "seconds": round(result.seconds, 1),
+        "private": {m.exercise.name: m.private for m in result.marks if m.private},
         "attempts": [
             {"exercise": exercise, **asdict(attempt)}
-            for (exercise, _), attempt in run.attempts.items()
+            for (exercise, _), attempt in result.attempts.items()
         ],
-        "signs": _signs(run),
-        "noise": run.noise,
+        "signs": result.signs,
+        "noise": result.noise,
     }
 
 
-def _write(out: Path, chosen: Lab, rows: list[Row], log: list[dict]) -> None:
+def _write(out: Path, chosen: Lab, rows: list[Row], log: list[dict[str, Any]]) -> None:
     reports = out / "reports"
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir()

@@ -79,7 +79,8 @@ def _lend_server() -> None:
                 # As in a process that was started: it holds no other file of this one.
                 for first, last in pairwise([2, *sorted(descriptors), os.sysconf("SC_OPEN_MAX")]):
                     os.closerange(first + 1, last)
-                forkserver.main(*descriptors, [])
+                # The stubs of the standard library describe another function of that name.
+                forkserver.main(*descriptors, [])  # type: ignore[call-arg, arg-type]
             finally:
                 os._exit(0)
         return pid

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.labs.grading import syntax
-from utils.labs.grading.lab import Lab
+from utils.labs.grading.lab import Lab, parse_python
 
 COURSE = Path("/course")
 
@@ -176,7 +175,7 @@ def files(contents: dict[Path, int]) -> list[str]:
 
 
 def _imports(source: str) -> Iterator[str]:
-    for node in ast.walk(syntax.parse(source)):
+    for node in ast.walk(parse_python(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from utils.labs.grading.answers import Notebook
 from utils.labs.grading.lab import Lab
 from utils.labs.grading.marking import Mark
-from utils.labs.grading.pour import Poured
 from utils.labs.grading.report import mark_text
 
 
@@ -88,14 +88,16 @@ class Book:
         with patch.dict(os.environ, PATH=path):
             return Gradebook(self.url)
 
-    def record(self, slug: str, poured: Poured, marks: list[Mark]) -> dict[str, Score]:
+    def record(self, slug: str, notebook: Notebook, marks: list[Mark]) -> dict[str, Score]:
         """Autograde one submission with these marks; returns the points that count, by exercise."""
         from nbgrader.preprocessors import NbGraderPreprocessor
 
         folder = self.out / "submitted" / slug / self.assignment
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / self.lab.path.name
-        file.write_text(json.dumps(notebook_of(self.lab, poured), indent=1, sort_keys=True) + "\n")
+        file.write_text(
+            json.dumps(notebook_of(self.lab, notebook), indent=1, sort_keys=True) + "\n"
+        )
         outputs = {mark.exercise.name: _outputs(mark) for mark in marks}
         exercise_of = {c.id: c.exercise for c in self.lab.cells if c.kind == "check"}
 
@@ -129,7 +131,7 @@ def _autograde(directory: Any, slug: str, file: Path, marks: type) -> None:
         def init_notebooks(self) -> None:
             # nbgrader would find them by a glob pattern, which a bracket in a path breaks.
             self.assignments = {str(file.parent): [str(file)]}
-            self.notebooks = []
+            self.notebooks: list[str] = []
 
     grader = Marked(coursedir=directory, force=True, permissions=644)
     steps = grader.autograde_preprocessors
@@ -146,16 +148,16 @@ def _outputs(mark: Mark) -> list[dict[str, Any]]:
     ]
 
 
-def notebook_of(lab: Lab, poured: Poured) -> dict[str, Any]:
-    """The poured lab as a notebook. Metadata come from the release; nothing of a submission but its
-    sources.
+def notebook_of(lab: Lab, notebook: Notebook) -> dict[str, Any]:
+    """The lab with its answers, as nbgrader reads it. Metadata come from the release; of a
+    submission there are nothing but sources.
     """
     released = {cell.id: raw for cell, raw in zip(lab.cells, lab.notebook["cells"], strict=True)}
     cells, own = [], 0
-    for cell in poured.cells:
+    for cell in notebook.cells:
         if cell.kind == "extra":
             own += 1
-            raw = {"cell_type": "code", "id": f"own-{own}", "metadata": {}}
+            raw: dict[str, Any] = {"cell_type": "code", "id": f"own-{own}", "metadata": {}}
         else:
             raw = copy.deepcopy(released[cell.id])
         raw["source"] = cell.source

@@ -1,4 +1,4 @@
-"""The released lab that a submission is poured into: its cells, exercises and answer functions.
+"""The released lab that takes in a submission's answers: cells, exercises, answer functions.
 
 Points and titles come from the catalog, that is from the metadata of the check cells.
 """
@@ -6,17 +6,21 @@ Points and titles come from the catalog, that is from the metadata of the check 
 import ast
 import json
 import re
+import threading
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from utils.course import catalog, labgen
-from utils.labs.grading import syntax
+from utils.course.earlier import WANTED, Wanted
 
 # What a run skips: checks, because the grader judges itself, and cells that only talk to the
 # learner.
 SILENT = re.compile(r"(quiz|board)\b")
+
+
+_one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Lab:
     published: the published solution of each exercise by its name; empty where `solutions/` was
     removed.
     modules: what its cells import, so that a run can import it once for all exercises.
+    earlier: the exercises of earlier labs whose answers this one uses, each with its released lab.
     """
 
     name: str
@@ -65,10 +70,11 @@ class Lab:
     exercises: tuple[Exercise, ...]
     published: dict[str, str]
     modules: tuple[str, ...]
+    earlier: tuple[tuple[Wanted, "Lab"], ...] = ()
 
 
 def load(root: Path, name: str) -> Lab:
-    """The released lab `name`, such as "lab03".
+    """Everything there is to know of the released lab `name`, such as "lab03".
 
     It is made afresh from `solutions/` where that exists, because the notebook in `labs/` may hold
     somebody's answers. Raises CatalogError with the names there are.
@@ -102,15 +108,24 @@ def load(root: Path, name: str) -> Lab:
     reports = any("env.report(" in cell.source for cell in cells if cell.kind == "given")
     modules = (("torch_xla",) if reports else ()) + _imports(cells)
     title = f"Lab {entry.number} · {entry.title}"
-    parts = tuple(cells), tuple(exercises)
-    return Lab(name, title, entry.path, notebook, *parts, by_exercise, modules)
+    return Lab(
+        name,
+        title,
+        entry.path,
+        notebook,
+        tuple(cells),
+        tuple(exercises),
+        by_exercise,
+        modules,
+        tuple((wanted, load(root, wanted.lab)) for wanted in WANTED.get(name, ())),
+    )
 
 
 def _imports(cells: list[Cell]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for cell in cells:
         try:
-            tree = syntax.parse(cell.source if cell.kind in ("given", "answer") else "")
+            tree = parse_python(cell.source if cell.kind in ("given", "answer") else "")
         except SyntaxError:  # a magic such as %matplotlib
             continue
         for node in ast.walk(tree):
@@ -142,13 +157,23 @@ def _cell(raw: dict[str, Any]) -> Cell:
     return Cell(nbgrader.get("grade_id") or raw["id"], kind, source)
 
 
+def parse_python(source: str) -> ast.Module:
+    """Like `ast.parse`, and raises what that raises, in one thread at a time.
+
+    Submissions are graded in threads, and CPython 3.11 counts the depth of a syntax tree for all of
+    them together: two at once can end in a SystemError (python/cpython issue 106905).
+    """
+    with _one_at_a_time:
+        return ast.parse(source)
+
+
 def answer_function(stub: str) -> str:
     """The function that a released answer cell leaves open.
 
     >>> answer_function("def half(x): return x / 2\\ndef mean(x):\\n    raise NotImplementedError")
     'mean'
     """
-    functions = [n for n in syntax.parse(stub).body if isinstance(n, ast.FunctionDef)]
+    functions = [n for n in parse_python(stub).body if isinstance(n, ast.FunctionDef)]
     if not functions:
         raise ValueError(f"an answer cell defines no function: {stub[:80]!r}")
     unfinished = [f for f in functions if "NotImplementedError" in ast.dump(f)]
@@ -172,10 +197,10 @@ def same_code(one: str, other: str) -> bool:
 
 
 def _bare(source: str) -> str:
-    tree = syntax.parse(source)
+    tree = parse_python(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
             if isinstance(body[0].value, ast.Constant) and isinstance(body[0].value.value, str):
-                node.body = body[1:]
+                del body[0]
     return ast.dump(tree)

@@ -19,10 +19,10 @@ from typing import Any
 
 from utils.labs import Criterion, Facts, Verdict, decide, judge
 from utils.labs.grading import shown
+from utils.labs.grading.answers import Notebook
 from utils.labs.grading.attempts import Attempt
 from utils.labs.grading.confine import Limits
-from utils.labs.grading.lab import Exercise, same_code
-from utils.labs.grading.pour import Poured
+from utils.labs.grading.lab import Cell, Exercise, same_code
 
 JUDGE_SECONDS = 20
 TEXT_CHARS = 300
@@ -58,7 +58,7 @@ def cases(exercise_id: str, seed: str) -> list[Facts]:
 
 def mark(
     exercise: Exercise,
-    poured: Poured,
+    notebook: Notebook,
     hidden: list[Facts],
     full: Attempt | None,
     own: Attempt | None,
@@ -67,12 +67,12 @@ def mark(
 ) -> Mark:
     """Judge an exercise by its attempts; `published` is its published solution, if known."""
     notes: list[str] = []
-    chosen, cells = _choose(exercise, poured, full, own, notes, limits)
-    if published is not None and same_code(poured.answer(exercise.name).source, published):
+    chosen, cells = _choose(exercise, notebook, full, own, notes, limits)
+    if published is not None and same_code(notebook.answer(exercise.name).source, published):
         notes.append("equals the published solution, comments and docstrings aside")
     if chosen is None:
         return Mark(exercise, "error", 0.0, cause="it was not run", notes=tuple(notes))
-    notes += _notes(chosen, cells, poured, limits)
+    notes += _notes(chosen, cells, notebook, limits)
     if chosen.ended != "finished" or not chosen.finished:
         cause = _ended(chosen, limits)
         private = f"case {chosen.case}, output: {chosen.output[:TEXT_CHARS]!r}"
@@ -82,32 +82,26 @@ def mark(
 
 def _choose(
     exercise: Exercise,
-    poured: Poured,
+    notebook: Notebook,
     full: Attempt | None,
     own: Attempt | None,
     notes: list[str],
     limits: Limits,
-) -> tuple[Attempt | None, list[Any]]:
-    above = poured.above(exercise.name)
-    alone = alone_cells(exercise, poured)
+) -> tuple[Attempt | None, list[Cell]]:
+    above = notebook.above(exercise.name)
+    alone = notebook.alone(exercise.name)
     if full is not None and full.ended == "finished" and full.finished:
         return full, above
     if own is None:
         return full, above
     if full is not None and own.ended == "finished" and own.finished:
-        begun = full.cell is not None and full.cell < len(above)
-        cell = poured.label(above[full.cell]) if begun else "a cell"
+        begun = above[full.cell : full.cell + 1] if full.cell is not None else []
+        cell = notebook.label(begun[0]) if begun else "a cell"
         notes.append(
             f"the notebook down to its check was stopped ({_ended(full, limits)};"
             f" last cell begun: {cell}), so it was graded with its own answer cell only"
         )
     return own, alone
-
-
-def alone_cells(exercise: Exercise, poured: Poured) -> list[Any]:
-    """The cells of the second attempt: what is given, and the exercise's own answer."""
-    above = poured.above(exercise.name)
-    return [c for c in above if c.kind == "given" or c.exercise == exercise.name]
 
 
 def _ended(attempt: Attempt, limits: Limits) -> str:
@@ -129,10 +123,12 @@ def _ended(attempt: Attempt, limits: Limits) -> str:
     }.get(kind, "its sandbox died")
 
 
-def _notes(attempt: Attempt, cells: list[Any], poured: Poured, limits: Limits) -> Iterator[str]:
+def _notes(
+    attempt: Attempt, cells: list[Cell], notebook: Notebook, limits: Limits
+) -> Iterator[str]:
     for index, kind, number in attempt.errors[:5]:
         if index < len(cells) and kind != "NotImplementedError":
-            yield f"{poured.label(cells[index])} raised {_exception(kind)}" + (
+            yield f"{notebook.label(cells[index])} raised {_exception(kind)}" + (
                 f" in line {number}" if number else ""
             )
     if attempt.replaced:
@@ -150,7 +146,7 @@ def _exception(name: str) -> str:
 
 def _judged(
     exercise: Exercise,
-    cells: list[Any],
+    cells: list[Cell],
     hidden: list[Facts],
     attempt: Attempt,
     notes: tuple[str, ...],
@@ -202,13 +198,13 @@ def _for_the_learner(c: Criterion, seen: list[Facts]) -> Criterion:
     return replace(c, measured=measured, message=message)
 
 
-def _raised(error: str, cells: list[Any]) -> str:
+def _raised(error: str, cells: list[Cell]) -> str:
     """What an answer raised, without its message, which could hold a hidden input.
 
     A line is shown if it stands there word by word in the learner's own cells.
     """
     error = error[:2000]  # may be forged, and the pattern below takes its time with long ones
-    name = re.match(r"\w*", error)[0]
+    name = re.split(r"\W", error, maxsplit=1)[0]
     place = re.search(r"\(line (\d{1,5}): (.*)\)\Z", error, re.DOTALL)
     if place:
         number, text = int(place[1]), place[2].strip()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.labs.grading import confine, seccomp
-from utils.labs.grading.beside import Beside
+from utils.labs.grading.answers import Earlier
 from utils.labs.grading.confine import COURSE, Host, Limits, command, mounts, rlimits, spare_uid
 from utils.labs.grading.lab import Lab
 
@@ -91,10 +91,10 @@ def run(
     request: dict[str, Any],
     limits: Limits,
     slot: int,
-    beside: Beside,
+    earlier: Earlier,
 ) -> Outcome:
     """Run a request of `runner` in a sandbox of its own. `slot` tells sandboxes that run at the
-    same time apart; `beside` is what lies beside the lab in there.
+    same time apart; `earlier` is what lies beside the lab in there.
     """
     cwd = COURSE / "labs" / lab.path.parent.name
     writable = ["/tmp", "/dev/shm", str(cwd)]
@@ -113,9 +113,9 @@ def run(
         task = stack.enter_context(_memory(json.dumps(request).encode()))
         contents = {
             Path("labs", place): stack.enter_context(_memory(content))
-            for place, content in beside.files.items()
+            for place, content in earlier.files.items()
         }
-        shown = [*mounts(lab, root, beside.modules), *confine.files(contents)]
+        shown = [*mounts(lab, root, earlier.modules), *confine.files(contents)]
         words = [
             host.bwrap,
             *("--seccomp", str(program)),
@@ -130,16 +130,18 @@ def run(
             pass_fds=[program, results_in, *contents.values()],
         )
         os.close(results_in)
+        errors = process.stderr
+        assert errors is not None  # it was asked for
         try:
-            return _watch(process, results, limits)
+            return _watch(process, results, errors.fileno(), limits)
         finally:
             _end(process)
-            process.stderr.close()
+            errors.close()
             os.close(results)
 
 
-def _watch(process: subprocess.Popen, results: int, limits: Limits) -> Outcome:
-    channel = {results: bytearray(), process.stderr.fileno(): bytearray()}
+def _watch(process: subprocess.Popen, results: int, errors: int, limits: Limits) -> Outcome:
+    channel = {results: bytearray(), errors: bytearray()}
     ended, look_at = "died", time.monotonic()
     deadline = time.monotonic() + STARTUP_SECONDS
     with selectors.DefaultSelector() as selector:
@@ -172,7 +174,7 @@ def _watch(process: subprocess.Popen, results: int, limits: Limits) -> Outcome:
     messages = tuple(_messages(bytes(channel[results])))
     if ended == "died" and messages and messages[-1].get("complete"):
         ended = "complete"
-    noise = bytes(channel[process.stderr.fileno()]).decode("utf-8", "replace")
+    noise = bytes(channel[errors]).decode("utf-8", "replace")
     return Outcome(messages, ended, noise)
 
 

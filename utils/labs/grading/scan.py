@@ -9,8 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 
 from utils.course.notebooks import without_magics
-from utils.labs.grading import syntax
-from utils.labs.grading.lab import Cell
+from utils.labs.grading.lab import Cell, parse_python
 
 _NAMES = frozenset(
     # What is sent to another process, and what that process begins with.
@@ -47,12 +46,14 @@ def _in(source: str, known: dict[str, str], given: set[str]) -> list[tuple[int, 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the parser warns of what others wrote
             try:
-                tree = syntax.parse(source)
+                tree = parse_python(source)
             except SyntaxError:
-                tree = syntax.parse(without_magics(source))
+                tree = parse_python(without_magics(source))
         known |= _modules(tree)
         found = {
-            (node.lineno, what) for node in ast.walk(tree) for what in _signs(node, known, given)
+            (getattr(node, "lineno", 0), what)
+            for node in ast.walk(tree)
+            for what in _signs(node, known, given)
         }
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # IPython runs more than Python parses, such as `x = %magic`.

@@ -68,7 +68,9 @@ def find(folder: Path) -> list[Submission]:
     """All submissions below `folder`, by name. Raises ValueError if there is none."""
     entries = sorted(e for e in os.listdir(folder) if not _IGNORED.match(e))
     if not entries:
-        raise ValueError(f"{folder} holds no submissions: expected one folder or notebook a student")
+        raise ValueError(
+            f"{folder} holds no submissions: expected one folder or notebook a student"
+        )
     owners = dict(zip(entries, _students(entries), strict=True))
     slugs = slugs_of(list(owners.values()))
     submissions = (
