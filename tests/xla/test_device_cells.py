@@ -80,6 +80,29 @@ STUB = (
     f"import sys; sys.path.insert(0, {str(defaults.ROOT)!r})\n"
     "from utils.xla import neuron_stub; stub = neuron_stub.installed(); stub.__enter__()\n"
 )
+NO_TORCH = (
+    f"import sys, types; sys.path.insert(0, {str(defaults.ROOT)!r})\n"
+    "sys.modules['torch'] = types.SimpleNamespace(accelerator=types.SimpleNamespace(\n"
+    "    is_available=lambda: True, current_accelerator=lambda: types.SimpleNamespace(\n"
+    "        type='neuron')))\n"
+)
+"""For cells that compute nothing: loading torch takes seconds."""
+
+
+@pytest.fixture
+def stub(with_device, monkeypatch):
+    """The other Python, with the stub of TorchNeuron."""
+    python = other_python(with_device / "env" / "bin" / "python", STUB)
+    monkeypatch.setenv(device_cells.VARIABLE, str(python))
+    return python
+
+
+@pytest.fixture
+def without_torch(with_device, monkeypatch):
+    """The other Python, with a torch that only names the device."""
+    python = other_python(with_device / "env" / "bin" / "python", NO_TORCH)
+    monkeypatch.setenv(device_cells.VARIABLE, str(python))
+    return python
 
 
 def test_without_a_device_it_says_what_it_would_show(capsys, monkeypatch) -> None:
@@ -121,9 +144,7 @@ def test_the_newest_image_is_found_and_a_named_python_wins(with_device, monkeypa
         place(with_device)
 
 
-def test_it_measures_in_the_other_python_with_the_stub(with_device, monkeypatch, capsys) -> None:
-    python = other_python(with_device / "bin" / "python", STUB)
-    monkeypatch.setenv(device_cells.VARIABLE, str(python))
+def test_it_measures_in_the_other_python_with_the_stub(stub, capsys) -> None:
     on_device("the sum of three ones", quoted="3")(cell)
     said = capsys.readouterr().out.splitlines()
     assert said == ["measured on a Neuron device, as 'neuron': the sum of three ones"] + [
@@ -133,11 +154,10 @@ def test_it_measures_in_the_other_python_with_the_stub(with_device, monkeypatch,
     ]
 
 
-def test_an_error_on_the_device_is_shown_and_stops_nothing(with_device, monkeypatch, capsys):
-    python = other_python(with_device / "bin" / "python", STUB)
-    monkeypatch.setenv(device_cells.VARIABLE, str(python))
+def test_an_error_on_the_device_is_shown_and_stops_nothing(without_torch, capsys) -> None:
     on_device("nothing")(failing)
-    assert "failed: RuntimeError: ValueError: no kernel for this op" in capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
+    assert "failed: RuntimeError: ValueError: no kernel for this operator on neuron" in out
 
 
 def test_a_kernel_that_has_the_device_runs_it_itself(with_device, monkeypatch, capsys) -> None:
@@ -159,29 +179,21 @@ def test_the_source_that_is_sent_has_no_decorator() -> None:
     assert device_cells.source(decorated) == "def decorated(device):\n    return 1"
 
 
-@pytest.fixture
-def stub(with_device, monkeypatch):
-    """The other Python, with the stub of TorchNeuron."""
-    python = other_python(with_device / "env" / "bin" / "python", STUB)
-    monkeypatch.setenv(device_cells.VARIABLE, str(python))
-    return python
-
-
 def said(function, capsys) -> str:
     on_device("something")(function)
     return capsys.readouterr().out
 
 
-def test_it_runs_as_in_an_activated_environment(stub, monkeypatch, capsys) -> None:
+def test_it_runs_as_in_an_activated_environment(without_torch, monkeypatch, capsys) -> None:
     """The compiler is a program beside that Python, and is looked for on the PATH."""
     monkeypatch.setenv("PYTHONPATH", "/of/the/course")
     monkeypatch.setenv("PJRT_DEVICE", "CPU")
     out = said(around, capsys)
-    assert f"PATH:{stub.parent}{os.pathsep}" in "".join(out.split())
+    assert f"PATH:{without_torch.parent}{os.pathsep}" in "".join(out.split())
     assert "PYTHONPATH: None" in out and "PJRT_DEVICE: None" in out
 
 
-def test_what_compiler_and_runtime_print_does_not_hide_the_result(stub, capsys) -> None:
+def test_what_compiler_and_runtime_print_does_not_hide_the_result(without_torch, capsys) -> None:
     assert said(noisy, capsys).splitlines()[1:] == ["  done"]
 
 
@@ -189,22 +201,25 @@ def test_what_compiler_and_runtime_print_does_not_hide_the_result(stub, capsys) 
     ("function", "words"),
     [(leaving, "SystemExit: 3"), (ending, "ended with 7: nrt_init failed")],
 )
-def test_a_process_that_leaves_says_how(stub, capsys, function, words) -> None:
-    out = " ".join(said(function, capsys).replace(str(stub), "").split())
+def test_a_process_that_leaves_says_how(without_torch, capsys, function, words) -> None:
+    out = " ".join(said(function, capsys).replace(str(without_torch), "").split())
     assert f"this cell failed: RuntimeError: {words}" in out
 
 
-def test_it_is_stopped_in_the_end_and_says_so(stub, monkeypatch, capsys) -> None:
+def test_it_is_stopped_in_the_end_and_says_so(without_torch, monkeypatch, capsys) -> None:
     monkeypatch.setattr(device_cells, "SECONDS", 0.01)
     assert "failed: TimeoutError: it was stopped after 0.01 s" in said(cell, capsys)
 
 
-def test_the_environment_can_be_named_by_its_folder_or_from_home(stub, monkeypatch) -> None:
-    for named in (stub.parents[1], "~/env/bin/python"):
-        monkeypatch.setenv("HOME", str(stub.parents[2]))
+def test_the_environment_can_be_named_by_its_folder_or_from_home(
+    without_torch, monkeypatch
+) -> None:
+    for named in (without_torch.parents[1], "~/env/bin/python"):
+        monkeypatch.setenv("HOME", str(without_torch.parents[2]))
         monkeypatch.setenv(device_cells.VARIABLE, str(named))
-        assert place() == Place(stub)
-    monkeypatch.setenv(device_cells.VARIABLE, str(stub.parent))  # a folder, but of no environment
+        assert place() == Place(without_torch)
+    folder = without_torch.parent  # but of no environment
+    monkeypatch.setenv(device_cells.VARIABLE, str(folder))
     with pytest.raises(LookupError, match="bin: set COURSE_NEURON_PYTHON"):
         place()
 

@@ -37,17 +37,6 @@ def test_a_function_of_a_notebook_takes_what_it_refers_to_along() -> None:
     assert fresh.run(lambda: [helper(n) for n in range(3)]) == [0, 7, 14]
 
 
-def test_a_server_can_be_started_early_and_more_than_once() -> None:
-    begun = "from multiprocessing import forkserver as f; from utils.xla import fresh\n"
-    code = begun + (
-        "fresh.start(); first = f._forkserver._forkserver_pid; fresh.start()\n"
-        "assert first and f._forkserver._forkserver_pid == first\n"
-        "print(fresh.run(lambda: 6 * 7))"
-    )
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert told.stdout.split() == ["42"], told.stderr
-
-
 def test_a_large_result_arrives() -> None:
     assert len(fresh.run(lambda: bytes(10_000_000))) == 10_000_000
 
@@ -110,14 +99,17 @@ def test_a_process_that_does_not_end_is_killed() -> None:
     assert fresh.run(os.getpid) != os.getpid()
 
 
-def test_from_the_folder_of_a_notebook_too_torch_xla_is_imported_before_the_fork() -> None:
-    asked = (
-        "import sys; sys.path[:0] = ['..']; from utils.xla import fresh;"
-        " print(fresh.run(lambda: 'torch_xla' in __import__('sys').modules))"
+def test_a_server_is_started_once_and_from_the_folder_of_a_notebook_too_it_has_torch_xla() -> None:
+    program = (
+        "import sys; sys.path[:0] = ['..']\n"
+        "from multiprocessing import forkserver as f; from utils.xla import fresh\n"
+        "fresh.start(); first = f._forkserver._forkserver_pid; fresh.start()\n"
+        "assert first and f._forkserver._forkserver_pid == first\n"
+        "print(fresh.run(lambda: 'torch_xla' in __import__('sys').modules))"
     )
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     ran = subprocess.run(
-        [sys.executable, "-c", asked],
-        cwd=ROOT / "notebooks", env=environment, capture_output=True, text=True, check=True,
+        [sys.executable, "-c", program],
+        cwd=ROOT / "notebooks", env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert ran.stdout.strip() == "True"
+    assert ran.stdout.strip() == "True", ran.stderr
