@@ -49,7 +49,8 @@ class Parities(Protocol):
     """What is read of a result of `utils.xla.parity.compare`: the quantities outside tolerance."""
 
     @property
-    def outside(self) -> tuple[str, ...]: ...
+    def outside(self) -> tuple[str, ...]:
+        """Names of the quantities outside tolerance."""
 
 
 @dataclass(frozen=True)

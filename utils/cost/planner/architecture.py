@@ -53,14 +53,17 @@ class Architecture:
 
     @property
     def head_width(self) -> int:
+        """Values of one head."""
         return self.width // self.heads
 
     @property
     def layer_parameters(self) -> int:
+        """Of one layer."""
         return int(self.layer_on(1))
 
     @property
     def head_parameters(self) -> int:
+        """Of the head; none if it is tied to the embedding."""
         return 0 if self.tied else self.vocabulary * self.width
 
     @property

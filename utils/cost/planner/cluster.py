@@ -26,6 +26,7 @@ class Cluster:
 
     @property
     def nodes(self) -> int:
+        """Groups of chips that fail together."""
         return -(-self.chips // self.node_chips)
 
 

@@ -6,6 +6,7 @@ stages of a pipeline hand activations on. Times are those of `utils.chip.collect
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -94,7 +95,10 @@ def _of(
 
 
 def _sum(*parts: Traffic) -> Traffic:
-    return Traffic(sum(each.bytes for each in parts), sum(each.seconds for each in parts))
+    return Traffic(
+        reduce(np.add, (part.bytes for part in parts)),
+        reduce(np.add, (part.seconds for part in parts)),
+    )
 
 
 def reach(fabric: Fabric, ranks: int, stride: int) -> str:

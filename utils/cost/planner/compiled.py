@@ -47,10 +47,12 @@ class CompiledStep:
 
     @property
     def temporaries(self) -> int:
+        """Bytes at the highest point, beside state and batch."""
         return self.copies + self.gathered + self.activations + self.passing
 
     @property
     def total(self) -> int:
+        """Bytes of one device at the highest point."""
         return self.state + self.batch + self.temporaries
 
 

@@ -78,7 +78,7 @@ def goodput(
     every = best_interval(write, per_hour)
     restart = guessed["restart_hours"].value if restart_hours is None else restart_hours
     work = 100 * every
-    spent = expected_hours(work, every, write, restart, per_hour)
+    spent = float(expected_hours(work, every, write, restart, per_hour))
     return Goodput(work / spent, 1 / per_hour, size, 3600 * write, every)
 
 
@@ -95,10 +95,12 @@ class Point:
 
     @property
     def tokens_per_s(self) -> float:
+        """Of all chips, if nothing ever failed."""
         return self.tokens_per_step / self.plan.step_seconds if self.plan else 0.0
 
     @property
     def kept_per_s(self) -> float:
+        """Of all chips, less what failures cost."""
         return self.tokens_per_s * self.goodput.share if self.goodput else 0.0
 
 

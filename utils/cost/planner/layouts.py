@@ -36,6 +36,7 @@ class Layout:
 
     @property
     def ranks(self) -> int:
+        """Of all groups together."""
         return self.data * self.tensor * self.pipeline
 
     def __str__(self) -> str:

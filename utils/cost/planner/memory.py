@@ -7,6 +7,7 @@ is the fullest of the three.
 """
 
 from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def memory(
         _stage(a, x, most, 0 * rows, later, False, length, settings),
         _stage(a, x, last, head + norm + alone * ends, 1, True, length, settings),
     )
-    fullest = np.argmax([sum(stage.values()) for stage in stages], axis=0)
+    fullest = np.argmax([reduce(np.add, stage.values()) for stage in stages], axis=0)
     return {part: np.choose(fullest, [stage[part] for stage in stages]) for part in PARTS}
 
 

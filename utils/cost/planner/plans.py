@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -36,14 +36,17 @@ class Plan:
 
     @property
     def memory_bytes(self) -> float:
+        """Of the fullest rank."""
         return sum(self.memory.values())
 
     @property
     def fits(self) -> bool:
+        """Whether the fullest rank has room for it."""
         return self.memory_bytes <= self.usable_bytes
 
     @property
     def step_seconds(self) -> float:
+        """Time of one step."""
         return sum(self.seconds.values())
 
 
@@ -65,20 +68,26 @@ class Plans(Sequence[Plan]):
 
     @cached_property
     def usable_bytes(self) -> float:
+        """Memory of a rank, less the reserve."""
         return self.cluster.hbm_bytes * (1 - self.settings.reserve)
+
+    @cached_property
+    def _memory_bytes(self) -> np.ndarray:
+        return reduce(np.add, self.memory.values())
 
     @cached_property
     def fitting(self) -> int:
         """How many layouts fit."""
-        return int((sum(self.memory.values()) <= self.usable_bytes).sum())
+        return int(np.count_nonzero(self._memory_bytes <= self.usable_bytes))
 
     @cached_property
     def order(self) -> np.ndarray:
-        needed = sum(self.memory.values())
+        """Places of the layouts, best first."""
+        needed = self._memory_bytes
         too_much = needed > self.usable_bytes
         # Among equals the layout with fewer tensor ranks and stages first, which is simpler.
         simple = self.layouts.tensor * self.layouts.pipeline
-        time = np.where(too_much, needed, sum(self.seconds.values()))
+        time = np.where(too_much, needed, reduce(np.add, self.seconds.values()))
         return np.lexsort((simple, time, too_much))
 
     def __len__(self) -> int:

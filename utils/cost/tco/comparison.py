@@ -92,8 +92,9 @@ def _prices(scenario: Scenario, a: str, b: str, today: datetime.date) -> Iterato
 
 def _throughput(scenario: Scenario, a: str, b: str) -> Iterator[Warned]:
     for option in (a, b):
-        name = "units_per_second" if _of(scenario, option, "units_per_second") else "mfu"
-        given, path = _of(scenario, option, name), _path(scenario, option, name)
+        inputs = scenario.inputs_of(option)
+        name = "units_per_second" if "units_per_second" in inputs else "mfu"
+        given, path = inputs[name], _path(scenario, option, name)
         if given.status == "assumption":
             what = "a share of the peak" if name == "mfu" else "a throughput"
             yield Warned("peak for measured", f"{option} rests on {what} that is assumed: measure"

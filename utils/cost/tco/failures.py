@@ -6,9 +6,8 @@ higher order estimate of the optimum checkpoint interval for restart dumps", Fut
 Computer Systems 22 (2006), the exact form with failures during restarts too.
 """
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from utils.cost.tco.cost import Number
 from utils.cost.tco.fields import FIELDS, InputError
@@ -64,6 +63,7 @@ def best_interval(write: float, failures_per_hour: float) -> float:
 
     Raises: InputError if there are no failures (never save) or saving is free (always save).
     """
+    # Loading scipy is slow, and most calls of the models need none of it.
     from scipy.special import lambertw
 
     for name, value in (("checkpoint_write", write), ("failures_per_hour", failures_per_hour)):

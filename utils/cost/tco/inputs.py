@@ -41,9 +41,7 @@ class Input:
 
     def __post_init__(self) -> None:
         for name in ("value", "low", "high"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int | float):
-                raise InputError(name, repr(number), "a number")
+            _check_number(name, getattr(self, name))
         if not self.low <= self.value <= self.high:
             raise InputError("value", f"{self.value:g}",
                              f"between low and high: {self.low:g} to {self.high:g}")  # fmt: skip
@@ -116,6 +114,11 @@ class Input:
         if field.above is not None and low <= field.above:
             low = value
         return dataclasses.replace(other, value=value, low=low, high=high)
+
+
+def _check_number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(name, repr(value), "a number")
 
 
 def assumed(value: float, unit: str, low: float, high: float, why: str) -> Input:
@@ -204,8 +207,7 @@ def _parsed(entry: Mapping[str, Any], name: str) -> Input:
     ends = {"low": entry["value"], "high": entry["value"]}
     if "spread" in entry:
         for each in ("value", "spread"):
-            if isinstance(entry[each], bool) or not isinstance(entry[each], int | float):
-                raise InputError(each, repr(entry[each]), "a number")
+            _check_number(each, entry[each])
         spread = entry["spread"] * abs(entry["value"])
         ends = {"low": entry["value"] - spread, "high": entry["value"] + spread}
     return Input(**{**ends, **{k: v for k, v in entry.items() if k != "spread"}})

@@ -4,7 +4,9 @@ In the cloud the price of an hour holds power, cooling, building and repair. Who
 pays them singly, and whether they are used or not.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from utils.cost.tco.fields import FIELDS, HOURS_PER_YEAR, Field
 

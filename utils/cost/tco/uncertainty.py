@@ -166,6 +166,7 @@ def break_even(
     allowed. Where time is billed in long steps the gap is a saw that may cross zero many times; of
     teeth narrower than the grid only every other side is seen.
     """
+    # Loading scipy is slow, and costs alone need none of it.
     from scipy.optimize import elementwise
 
     a, b = _pair(scenario, a, b)
