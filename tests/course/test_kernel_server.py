@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,8 +87,6 @@ def test_an_interrupt_reaches_the_cell_and_what_it_started(
         code = "import subprocess, sys, time\n"
         code += "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(999)'])\n"
         code += f"open({str(begun)!r}, 'w').close()\ntime.sleep(999)"
-        import threading
-
         threading.Thread(
             target=lambda: wait_for(begun.exists) and manager.interrupt_kernel()
         ).start()
@@ -122,6 +121,17 @@ def test_without_a_server_the_launcher_becomes_an_ordinary_kernel(
 ) -> None:
     with kernel(tmp_path / "nobody", tmp_path, monkeypatch) as (manager, client):
         assert run(client, "import os; print(os.getpid())") == str(manager.provisioner.pid)
+
+
+def test_a_server_that_cannot_import_leaves_ordinary_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kernels"
+    with (
+        kernel_server.serve(path, dict(os.environ), ("utils.no_such_module",)),
+        kernel(path, tmp_path, monkeypatch) as (_, client),
+    ):
+        assert run(client, "print(6 * 7)") == "42"
 
 
 def test_kernels_end_with_their_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ becomes an ordinary kernel itself.
 Learners' kernels never come from here.
 """
 
-import array
 import contextlib
 import json
 import os
@@ -21,7 +20,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
@@ -71,17 +70,15 @@ def serve(path: Path, environment: dict[str, str], modules: tuple[str, ...]) -> 
 def _launch(path: str, arguments: list[str]) -> NoReturn:
     """Have a kernel made, and be its stand-in until it ends."""
     server = socket.socket(socket.AF_UNIX)
+    request = json.dumps([arguments, dict(os.environ), os.getcwd()]).encode()
     try:
         server.connect(path)
+        socket.send_fds(server, [len(request).to_bytes(_HEADER)], [0, 1, 2])
+        server.sendall(request)
+        kernel = int.from_bytes(_receive(server, _HEADER))
     except OSError:
         ordinary = [sys.executable, "-m", "ipykernel_launcher", *arguments]
         os.execv(ordinary[0], ordinary)
-    request = json.dumps([arguments, dict(os.environ), os.getcwd()]).encode()
-    fds = array.array("i", [0, 1, 2])
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)]
-    server.sendmsg([len(request).to_bytes(_HEADER)], rights)
-    server.sendall(request)
-    kernel = int.from_bytes(_receive(server, _HEADER))
 
     def pass_on(number: int, frame: object) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -91,7 +88,8 @@ def _launch(path: str, arguments: list[str]) -> NoReturn:
         signal.signal(number, pass_on)
     code = int.from_bytes(_receive(server, _HEADER), signed=True)
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+        if -code in PASSED_ON:
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 
@@ -116,39 +114,37 @@ def _serve(listening: int, modules: list[str]) -> None:
     _import(modules)
     listener = socket.socket(fileno=listening)
     kernels: dict[int, socket.socket] = {}
-    with selectors.DefaultSelector() as selector:
-        selector.register(0, selectors.EVENT_READ)
-        selector.register(listener, selectors.EVENT_READ)
-        while True:
-            for key, _ in selector.select(POLL_SECONDS if kernels else None):
-                if key.fileobj == 0:
-                    for kernel in kernels:
-                        _kill(kernel)
-                    return
-                if key.fileobj is not listener:
-                    _kill(key.data)  # its launcher has ended
-                    selector.unregister(key.fileobj)
-                    continue
-                connection, _ = listener.accept()
-                request = _read_request(connection)
-                if request is None:
-                    continue
-                kernel = os.fork()
-                if kernel == 0:
-                    break
-                for fd in request[-1]:
-                    os.close(fd)
-                connection.sendall(kernel.to_bytes(_HEADER))
-                kernels[kernel] = connection
-                selector.register(connection, selectors.EVENT_READ, kernel)
-            else:
-                _bury(kernels, selector)
+    selector = selectors.DefaultSelector()
+    selector.register(0, selectors.EVENT_READ)
+    selector.register(listener, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select(POLL_SECONDS if kernels else None):
+            if key.fileobj == 0:
+                for kernel in kernels:
+                    _kill(kernel)
+                return
+            if key.fileobj is not listener:
+                _kill(key.data)  # its launcher has ended
+                selector.unregister(key.fileobj)
                 continue
-            break  # in the fork
-    listener.close()
-    for other in (connection, *kernels.values()):
-        other.close()
-    _become_kernel(*request)
+            connection, _ = listener.accept()
+            if (request := _read_request(connection)) is None:
+                connection.close()  # the launcher was killed while it asked
+                continue
+            kernel = os.fork()
+            if kernel == 0:
+                selector.close()
+                for other in (listener, connection, *kernels.values()):
+                    other.close()
+                _become_kernel(request)
+                return
+            for fd in request.fds:
+                os.close(fd)
+            with contextlib.suppress(OSError):  # its launcher has ended already, as is seen below
+                connection.sendall(kernel.to_bytes(_HEADER))
+            kernels[kernel] = connection
+            selector.register(connection, selectors.EVENT_READ, kernel)
+        _bury(kernels, selector)
 
 
 def _import(modules: list[str]) -> None:
@@ -165,14 +161,21 @@ def _import(modules: list[str]) -> None:
     gc.freeze()
 
 
-def _read_request(
-    connection: socket.socket,
-) -> tuple[list[str], dict[str, str], str, list[int]] | None:
+class _Request(NamedTuple):
+    """What a launcher hands on: its own arguments, environment, folder, and standard streams."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    folder: str
+    fds: list[int]
+
+
+def _read_request(connection: socket.socket) -> _Request | None:
     try:
         head, fds, _, _ = socket.recv_fds(connection, _HEADER, 3)
-        return (*json.loads(_receive(connection, int.from_bytes(head))), fds)
-    except (OSError, ValueError):  # the launcher was killed while it asked
-        connection.close()
+        arguments, environment, folder = json.loads(_receive(connection, int.from_bytes(head)))
+        return _Request(arguments, environment, folder, fds)
+    except (OSError, ValueError):
         return None
 
 
@@ -197,9 +200,8 @@ def _kill(kernel: int) -> None:
             kill(kernel, signal.SIGKILL)
 
 
-def _become_kernel(
-    arguments: list[str], environment: dict[str, str], folder: str, fds: list[int]
-) -> None:
+def _become_kernel(request: _Request) -> None:
+    arguments, environment, folder, fds = request
     os.setsid()
     for target, fd in enumerate(fds):
         os.dup2(fd, target)
