@@ -254,7 +254,7 @@ def test_without_any_3_11_it_says_what_to_do(tmp_path: Path, monkeypatch) -> Non
     monkeypatch.setattr(sys, "version_info", (3, 13, 0))
     monkeypatch.setattr(environment.shutil, "which", lambda name: None)
     monkeypatch.setattr(environment.Uv, "fetch", lambda uv: None)
-    monkeypatch.setattr(environment.programs, "run", refused)
+    monkeypatch.setattr(environment.installers, "run", refused)
     with pytest.raises(SetupError, match="(?s)no build for 3.13.*no network.*apt-get install"):
         environment.python_3_11(environment.LabHome(tmp_path), said.append)
     assert "30 MB" in said[0]

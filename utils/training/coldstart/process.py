@@ -3,7 +3,6 @@
 Standard library only.
 """
 
-import dataclasses
 import json
 import os
 import re
@@ -53,23 +52,23 @@ class Start:
     Seconds are those of this CPU, never of a Trainium chip.
     """
 
-    died: str
-    compiles: int | None
-    reuses: int | None
-    hits: int | None
-    misses: int | None
-    failures: int | None
-    graph_seconds: tuple[float, ...]
-    load_seconds: float
-    step_seconds: tuple[float, ...]
-    losses: tuple[float, ...]
-    reason: str
-    entries: int
-    size_bytes: int
-    torch: str
-    torch_xla: str
-    python: str
-    wall_seconds: float
+    died: str = ""
+    compiles: int | None = None
+    reuses: int | None = None
+    hits: int | None = None
+    misses: int | None = None
+    failures: int | None = None
+    graph_seconds: tuple[float, ...] = ()
+    load_seconds: float = 0.0
+    step_seconds: tuple[float, ...] = ()
+    losses: tuple[float, ...] = ()
+    reason: str = ""
+    entries: int = 0
+    size_bytes: int = 0
+    torch: str = ""
+    torch_xla: str = ""
+    python: str = ""
+    wall_seconds: float = 0.0
 
     @property
     def compile_seconds(self) -> float:
@@ -85,8 +84,8 @@ class Start:
         if self.died:
             return f"killed by {self.died}"
         counts = ("compiles", "hits", "misses", "failures")
-        told = ", ".join(f"{getattr(self, name)} {name}" for name in counts)
-        return f"{told}; first step {self.first_step_seconds:.2f} s"
+        counted = ", ".join(f"{getattr(self, name)} {name}" for name in counts)
+        return f"{counted}; first step {self.first_step_seconds:.2f} s"
 
 
 class Running:
@@ -162,26 +161,17 @@ class Running:
             raise RuntimeError(f"the training process ended with an error: {last}")
         known = json.loads(out.splitlines()[-1]) if code == 0 else {}
         held = manifest.usage(self._cache) if self._cache else None
-        names = {field.name for field in dataclasses.fields(Start)}
-        blank = dict.fromkeys(("compiles", "reuses", "hits", "misses", "failures"))
-        blank |= dict.fromkeys(("graph_seconds", "step_seconds", "losses"), ())
-        blank |= dict.fromkeys(("torch", "torch_xla", "python"), "")
         measured = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in known.items()
-            if name in names
         }
         return Start(
-            **blank
-            | {"load_seconds": 0.0}
-            | measured
-            | {
-                "died": signal.Signals(-code).name if code else "",
-                "reason": _reason(err),
-                "entries": held.entries if held else 0,
-                "size_bytes": held.size_bytes if held else 0,
-                "wall_seconds": wall_seconds,
-            }
+            **measured,
+            died=signal.Signals(-code).name if code else "",
+            reason=_reason(err),
+            entries=held.entries if held else 0,
+            size_bytes=held.size_bytes if held else 0,
+            wall_seconds=wall_seconds,
         )
 
     @staticmethod
