@@ -93,7 +93,7 @@ def says(lab: str) -> dict[str, str]:
     """The sentences of a lab's records, by name; those with `{...}` are for `str.format`.
 
     >>> says("lab03")["each-run-compiles"]
-    'a known graph is not compiled again'
+    'a known graph is not compiled again: how many different graphs run here?'
     """
     return {
         record.name: record.says if _fields(record.says) else record.says.format()
