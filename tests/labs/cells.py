@@ -8,10 +8,18 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+import pytest
+
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.course.misconceptions import WrongAnswer, wrong_answers
 from utils.labs import Facts, Verdict, decide, judge, observe_case, observer
+
+SEEDS = [
+    "a private one",
+    *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in ("public", "another")),
+]
+"""Cases that an answer is tried with: of one seed by day, of three by night."""
 
 NOT_RUN = ("setup", "quiz", "board")
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labs.cells import (
+    SEEDS,
     answer_from,
     cases_of,
     names_of,
@@ -128,7 +129,6 @@ RIGHT = {"ex1": NEW_GRAPHS, "ex2": STEADY_LOOP, "ex3": BUCKETED, "ex4": CHOOSE, 
 
 
 EXERCISES = [f"lab04.{name}" for name in OBSERVERS]
-SEEDS = ["public", "a private one", "another"]
 
 
 pytestmark = pytest.mark.usefixtures("xla_device")
@@ -291,6 +291,7 @@ NOT_STOPPED = [wrong for wrong in WRONG if wrong[1] != "all combinations"]
 """That one takes the whole of the limit, and one seed is enough."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("formulas_for_measured")
 @pytest.mark.parametrize(
     ("exercise_id", "source"),
@@ -633,21 +634,6 @@ def test_what_lab_04_measures_is_shown_by_a_report(names: dict) -> None:
 
 
 # Apart from each other, and from the notebook
-
-
-def test_judging_needs_no_device() -> None:
-    command = (
-        "import random, sys\n"
-        "from utils.labs import judge\n"
-        "cases = {n: judge(f'lab04.{n}').cases(random.Random(1)) for n in"
-        " ('ex1', 'ex2', 'ex4', 'ex5')}\n"
-        "assert 'torch' not in sys.modules or 'torch_xla' not in sys.modules\n"
-        "from utils.labs.lab04.truth import batch_losses, sentence_losses\n"
-        "batch_losses(cases['ex2'][0])\n"
-        "sentence_losses(judge('lab04.ex3').cases(random.Random(1))[0])\n"
-        "assert 'torch_xla' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
 
 
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:

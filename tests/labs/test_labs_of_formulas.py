@@ -5,13 +5,11 @@ one of them is in its own test module.
 import pytest
 
 from tests.labs import test_lab01, test_lab13, test_lab14
-from tests.labs.cells import answer_from, names_of, verdict_of, wrong_entries
+from tests.labs.cells import SEEDS, answer_from, names_of, verdict_of, wrong_entries
 from utils.labs.grading import shown
 
 OWN = {"lab01": test_lab01, "lab13": test_lab13, "lab14": test_lab14}
 EXERCISES = [each for module in OWN.values() for each in module.EXERCISES]
-EXHAUSTIVE = [pytest.param(str(seed), marks=pytest.mark.exhaustive) for seed in range(5)]
-SEEDS = ["a private one", *EXHAUSTIVE]
 ENDING = [w for lab in OWN for w in wrong_entries(lab) if w.name != "for ever"]
 """That one takes the whole of the limit, and the public seed in test_labs.py is enough."""
 
