@@ -23,7 +23,7 @@ from utils.nki.validation import (
     chosen,
     compare,
     measurements,
-    records,
+    report,
     spearman,
 )
 from utils.nki.validation.estimates import QUANTITIES, SECONDS, kernel_of
@@ -227,7 +227,7 @@ def test_what_is_recorded_is_what_is_estimated_now(name: str) -> None:
 
 
 def test_recording_some_keeps_the_others(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(records, "FILE", tmp_path / "kept.json")
+    monkeypatch.setattr(report, "FILE", tmp_path / "kept.json")
     with pytest.raises(LookupError, match="exp-4-all is recorded; run python3 course.py"):
         nki_validation.recorded([measurements()["exp-4-all"]])
     for name, value in (("exp-4-all", 1.23456), ("exp-128-all", 2.0), ("exp-4-all", 3.0)):
@@ -238,7 +238,7 @@ def test_recording_some_keeps_the_others(tmp_path, monkeypatch) -> None:
 
 
 def test_the_command_records_when_it_is_asked(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(records, "FILE", tmp_path / "kept.json")
+    monkeypatch.setattr(report, "FILE", tmp_path / "kept.json")
     assert command.main(["--row", "exp-4-activation", "--record"]) == 0
     assert repr(nki_validation.recorded(chosen("exp-4-activation"))) in capsys.readouterr().out
 

@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable
 
 from utils.nki.validation.estimates import estimate
 from utils.nki.validation.measurements import CLASSES, Measurement, chosen, measurements
-from utils.nki.validation.records import record, recorded
 from utils.nki.validation.report import (
     LEAST_CORRELATION,
     LIMITS,
     Comparison,
     Estimate,
     Report,
+    record,
+    recorded,
     spearman,
 )
 
