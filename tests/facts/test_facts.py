@@ -153,9 +153,8 @@ def test_no_text_of_the_data_is_cut_by_a_comma() -> None:
         cut = [str(key) for key, value in entry.items() if value is None and " " in str(key)]
         return cut + keys_without_value(list(entry.values()))
 
-    assert {path.name: keys_without_value(content(path.name)) for path in DATA.glob("*.yaml")} == {
-        path.name: [] for path in DATA.glob("*.yaml")
-    }
+    cut = {path.name: keys_without_value(content(path.name)) for path in DATA.glob("*.yaml")}
+    assert len(cut) > 10 and not any(cut.values()), cut
 
 
 def test_no_figure_hides_as_a_number_in_a_formula() -> None:
