@@ -14,7 +14,7 @@ from tests.serving.test_bench_records import record
 from utils.cli.commands import bench as command
 from utils.course.catalog import ROOT
 from utils.serving import bench
-from utils.serving.bench import runs, workers, workloads
+from utils.serving.bench import runs, workers
 from utils.xla import fresh
 
 
@@ -274,7 +274,3 @@ def test_ctrl_c_leaves_no_file(tmp_path, monkeypatch) -> None:
 
 def _measures(*arguments, **settings):
     raise AssertionError("nothing may be measured before this is refused")
-
-
-def test_every_workload_is_described() -> None:
-    assert all(words for words in workloads.WORKLOADS.values())

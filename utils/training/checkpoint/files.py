@@ -76,17 +76,13 @@ def read(path: Path) -> bytes:
     line, newline, content = stored.partition(b"\n")
     if newline and stored[: len(line) + 1] == header(content):
         return content
-    raise _diagnosed(path, stored, line, content, bool(newline))
+    raise _diagnose(path, stored, line, content, bool(newline))
 
 
 def header(content: bytes) -> bytes:
     """The first line of the file that holds `content`."""
-    said = {
-        "format": FORMAT,
-        "bytes": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
-    return json.dumps(said).encode() + b"\n"
+    sha256 = hashlib.sha256(content).hexdigest()
+    return json.dumps({"format": FORMAT, "bytes": len(content), "sha256": sha256}).encode() + b"\n"
 
 
 def sync_folder(folder: Path) -> None:
@@ -111,7 +107,7 @@ def _write_through(path: Path, stored: bytes) -> None:
         os.close(descriptor)
 
 
-def _diagnosed(
+def _diagnose(
     path: Path, stored: bytes, line: bytes, content: bytes, whole_line: bool
 ) -> CheckpointError:
     if not stored:
@@ -119,9 +115,9 @@ def _diagnosed(
     if not whole_line and _begins_like_ours(stored):
         return Torn(path, f"ends after {len(stored)} bytes, within its first line", USE_ANOTHER)
     try:
-        said = json.loads(line)
-        expected, kind = said["bytes"], said["format"]
-        if type(expected) is not int or "sha256" not in said:
+        stated = json.loads(line)
+        expected, kind = stated["bytes"], stated["format"]
+        if type(expected) is not int or "sha256" not in stated:
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
         return Damaged(path, "has no first line of a checkpoint of this course", USE_ANOTHER)

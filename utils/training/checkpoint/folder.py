@@ -28,10 +28,10 @@ class NoneGood(CheckpointError):
     """There are checkpoints, and none of them can be loaded. `refused` has the error of each."""
 
     def __init__(self, folder: Path, refused: tuple[CheckpointError, ...]) -> None:
-        said = "; ".join(f"{each.path.name} {each.found}" for each in refused)
+        reasons = "; ".join(f"{error.path.name} {error.found}" for error in refused)
         super().__init__(
             folder,
-            f"has {len(refused)} checkpoints and none is good ({said})",
+            f"has {len(refused)} checkpoints and none is good ({reasons})",
             "bring one back from a copy, or empty the folder to begin anew",
         )
         self.refused = refused
@@ -108,7 +108,7 @@ def write(folder: Path, step: int, content: bytes, keep: int = 3) -> Path:
     with _alone(folder):
         files.write(path, content)
         # Only now, with the new one safe, may an old one go.
-        for old in [each for each in steps(folder) if each < step][::-1][keep - 1 :]:
+        for old in [other for other in steps(folder) if other < step][::-1][keep - 1 :]:
             os.unlink(path_of(folder, old))
     return path
 
@@ -153,12 +153,12 @@ def latest(folder: Path) -> Found | None:
 
 def set_aside(refused: tuple[CheckpointError, ...]) -> list[Path]:
     """Rename files that cannot be used to *.bad: kept as evidence, never counted or loaded."""
-    moved = []
-    for each in refused:
-        target = each.path.with_name(each.path.name + ".bad")
-        os.replace(each.path, target)
-        moved.append(target)
-    return moved
+    targets = []
+    for error in refused:
+        target = error.path.with_name(error.path.name + ".bad")
+        os.replace(error.path, target)
+        targets.append(target)
+    return targets
 
 
 def _no_folder(folder: Path, error: OSError) -> NotADirectoryError:

@@ -106,9 +106,10 @@ def check(folder: Path) -> None:
     except ValueError as error:
         raise Damaged(folder, "has a manifest that cannot be read", USE_ANOTHER) from error
     if differences:
-        said = ", ".join(f"{each.file}: {each.kind}" for each in differences)
-        torn = any(each.kind in ("missing", "size") for each in differences)
-        raise (Torn if torn else Damaged)(folder, f"is not as it was written ({said})", USE_ANOTHER)
+        files = ", ".join(f"{difference.file}: {difference.kind}" for difference in differences)
+        torn = any(difference.kind in ("missing", "size") for difference in differences)
+        kind = Torn if torn else Damaged
+        raise kind(folder, f"is not as it was written ({files})", USE_ANOTHER)
 
 
 def layout(folder: Path) -> tuple[Chunk, ...]:

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from utils.xla import manifest
 
@@ -161,7 +162,7 @@ class Running:
             raise RuntimeError(f"the training process ended with an error: {last}")
         known = json.loads(out.splitlines()[-1]) if code == 0 else {}
         held = manifest.usage(self._cache) if self._cache else None
-        measured = {
+        measured: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in known.items()
         }
