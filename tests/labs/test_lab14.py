@@ -14,6 +14,7 @@ from tests.labs.cells import (
     cases_of,
     changed,
     names_of,
+    right_answers,
     verdict_of,
 )
 from utils.cost.decision import decide
@@ -37,234 +38,7 @@ from utils.labs.lab14 import (
 )
 from utils.labs.lab14.observe import OBSERVERS
 
-DECISIONS = """
-def decisions():
-    return {
-        "ferry": {
-            "answers": {
-                "framework": "torch.compile", "kernels": "none", "shapes": "static",
-                "deadline_weeks": 39, "experience": "another accelerator", "region": "us-east-2",
-                "capacity": "not asked yet", "gate": "by hand", "managed": "not enough",
-            },
-            "verdict": "trainium", "because": "clearly cheaper",
-        },
-        "quarry": {
-            "answers": {
-                "framework": "vLLM", "kernels": "none", "shapes": "bucketable",
-                "deadline_weeks": 20, "experience": "none", "region": "us-west-2",
-                "capacity": "Trainium only", "gate": "automatic", "managed": "not tried",
-            },
-            "verdict": "trainium", "because": "no GPU",
-        },
-        "theatre": {
-            "answers": {
-                "framework": "torch.compile", "kernels": "none", "shapes": "static",
-                "deadline_weeks": 52, "experience": "Trainium", "region": "any",
-                "capacity": "both", "gate": "none", "managed": "not enough",
-            },
-            "verdict": "neither", "because": "no gate",
-        },
-        "pharmacy": {
-            "answers": {
-                "framework": "PyTorch eager", "kernels": "none", "shapes": "bucketable",
-                "deadline_weeks": 40, "experience": "another accelerator", "region": "elsewhere",
-                "capacity": "not asked yet", "gate": "automatic", "managed": "not enough",
-            },
-            "verdict": "gpu", "because": "no region",
-        },
-        "railway": {
-            "answers": {
-                "framework": "PyTorch eager", "kernels": "known replacements",
-                "shapes": "bucketable", "deadline_weeks": 6, "experience": "none",
-                "region": "us-east-2", "capacity": "both", "gate": "automatic",
-                "managed": "not enough",
-            },
-            "verdict": "gpu", "because": "deadline",
-        },
-        "brewery": {
-            "answers": {
-                "framework": "vLLM", "kernels": "none", "shapes": "bucketable",
-                "deadline_weeks": 30, "experience": "Trainium", "region": "us-east-2",
-                "capacity": "both", "gate": "automatic", "managed": "not enough",
-            },
-            "verdict": "either", "because": "no saving shown",
-        },
-    }  # fmt: skip
-"""
-
-FLIPS = """
-def flips():
-    listed = {
-        "ferry": ("capacity", "GPU only", "gpu", 0.129),
-        "quarry": ("capacity", "both", "either", -0.121),
-        "theatre": ("gate", "automatic", "trainium", None),
-        "pharmacy": ("capacity", "both", "trainium", None),
-        "railway": ("deadline_weeks", 8.5, "trainium", None),
-        "brewery": ("capacity", "Trainium only", "trainium", 0.1),
-    }
-    names = ("field", "to", "verdict", "saving")
-    return {case: dict(zip(names, each, strict=True)) for case, each in listed.items()}
-"""
-
-NEAREST_FLIP = """
-def nearest_flip(verdict_at, now, low, high):
-    here = verdict_at(now)
-    step = (high - low) / 100
-    inner = {-1: now, 1: now}
-    for count in range(1, 102):
-        for side in (-1, 1):
-            outer = min(max(now + side * count * step, low), high)
-            if verdict_at(outer) == here:
-                inner[side] = outer
-                continue
-            same, other = inner[side], outer
-            for _ in range(30):
-                middle = (same + other) / 2
-                if verdict_at(middle) == here:
-                    same = middle
-                else:
-                    other = middle
-            return other, verdict_at(other)
-    return None
-"""
-
-CONTRADICTIONS = """
-def contradictions(answers, audit, thresholds):
-    def count(*rules):
-        return sum(
-            each["count"]
-            for each in audit["findings"]
-            if each["rule"] in rules and each["severity"] != "note"
-        )
-
-    own, dynamic = count(*OWN), count(*DYNAMIC)
-    found = {"kernels": 1 if own or count(*PACKAGED) else 0, "shapes": 1 if dynamic else 0}
-    if own >= thresholds["own_kernels"]:
-        found["kernels"] = 2
-    if dynamic >= thresholds["dynamic_findings"]:
-        found["shapes"] = 2
-    used, overruled, doubted = {}, [], []
-    for field, scale in SCALES.items():
-        said = scale.index(answers[field])
-        used[field] = scale[max(said, found[field])]
-        if found[field] > said:
-            overruled.append(field)
-        if said == 2 and found[field] == 0:
-            doubted.append(field)
-    if audit["unread"]:
-        doubted.append("unread")
-    return {"used": used, "overruled": overruled, "doubted": doubted}
-"""
-
-WORTH_OF_PILOT = """
-def worth_of_pilot(draws, price):
-    options = ("trainium", "gpu")
-
-    def mean_cost(option, result=None):
-        costs = [
-            cost
-            for cost, each in zip(draws[option], draws["result"], strict=True)
-            if result in (None, each)
-        ]
-        return sum(costs) / len(costs)
-
-    now = min(options, key=mean_cost)
-    after, value = {}, 0.0
-    for result in set(draws["result"]):
-        after[result] = min(options, key=lambda option: mean_cost(option, result))
-        share = draws["result"].count(result) / len(draws["result"])
-        value += share * (mean_cost(now, result) - mean_cost(after[result], result))
-    return {"now": now, "after": after, "value": value, "pilot": value > price}
-"""
-
-PLAN = """
-def plan():
-    steps = [
-        {
-            "step": "baseline", "weeks": 1, "engineers": 1, "server_weeks": 1, "at_most_weeks": 2,
-            "exit": [("spread of three runs", "<=", 0.05),
-                     ("servers promised in writing", ">=", 8)],
-            "stop": [("spread of three runs", ">=", 0.2)],
-        },
-        {
-            "step": "audit", "weeks": 0.5, "engineers": 1, "server_weeks": 0, "at_most_weeks": 1,
-            "exit": [("kernels without replacement", "<=", 0)],
-            "stop": [("kernels without replacement", ">=", 1)],
-        },
-        {
-            "step": "port", "weeks": 2, "engineers": 2, "server_weeks": 1, "at_most_weeks": 4,
-            "exit": [("graphs after warm-up", "<=", 0), ("operators on the CPU", "<=", 0)],
-            "stop": [("graphs after warm-up", ">=", 20)],
-        },
-        {
-            "step": "parity", "weeks": 2, "engineers": 1, "server_weeks": 1, "at_most_weeks": 3,
-            "exit": [("values outside tolerance", "<=", 0), ("accepted answers", ">=", 0.9)],
-            "stop": [("accepted answers", "<=", 0.8)],
-        },
-        {
-            "step": "measure", "weeks": 1.5, "engineers": 1, "server_weeks": 2, "at_most_weeks": 3,
-            "exit": [("throughput over break-even", ">=", 1)],
-            "stop": [("throughput over break-even", "<=", 0.8)],
-        },
-        {
-            "step": "sign", "weeks": 1, "engineers": 1, "server_weeks": 0, "at_most_weeks": 2,
-            "exit": [("open contract items", "<=", 0), ("votes", ">=", 2)],
-            "stop": [("votes", "<=", 1)],
-        },
-    ]  # fmt: skip
-    side = {
-        "items": 20_000, "accepted": 0.9, "precision": "BF16", "region": "us-east-2",
-        "purchase": "capacity block", "date": "2025-06", "from": "own run", "runs": 3,
-        "cold_apart": True,
-    }  # fmt: skip
-    return {"steps": steps, "benchmark": {"trainium": side, "gpu": dict(side)}}
-"""
-
-CHECKLIST = """
-def checklist(items, record, today, code):
-    by_name = {each["item"]: each for each in items}
-
-    def is_evidence(item, entry):
-        age = (date.fromisoformat(today) - date.fromisoformat(entry["date"])).days
-        return (
-            entry["reads"] == item["reads"]
-            and entry["from"] == "measured"
-            and (item["on"] == "any" or entry["on"] == "device")
-            and entry["code"] == code
-            and 0 <= age <= item["days"]
-            and entry["value"] is not None
-        )
-
-    def meets(item, value):
-        ends = value if isinstance(value, list) else [value]
-        if item["compare"] == "<=":
-            return {end <= item["limit"] for end in ends}
-        return {end >= item["limit"] for end in ends}
-
-    def state(name):
-        item = by_name[name]
-        if any(state(each) != "done" for each in item["after"]):
-            return "open"
-        good = [each["value"] for each in record if is_evidence(item, each)]
-        said = set().union(*(meets(item, value) for value in good))
-        if len(said) != 1:
-            return "open"
-        return "done" if said.pop() else "failed"
-
-    return {name: state(name) for name in by_name}
-"""
-
-RIGHT = {
-    "ex1": DECISIONS,
-    "ex2": FLIPS,
-    "ex3": NEAREST_FLIP,
-    "ex4": CONTRADICTIONS,
-    "ex5": WORTH_OF_PILOT,
-    "ex6": PLAN,
-    "ex7": CHECKLIST,
-}
-
-
+RIGHT = right_answers("lab14")
 EXERCISES = [f"lab14.{name}" for name in OBSERVERS]
 
 
@@ -302,7 +76,7 @@ def decisions():
     "other flips": (
         "lab14.ex2",
         changed(
-            FLIPS,
+            RIGHT["ex2"],
             ('"ferry": ("capacity", "GPU only", "gpu"', '"ferry": ("deadline_weeks", 4.8, "gpu"'),
             ('("gate", "automatic"', '("gate", "by hand"'),
             ('"pharmacy": ("capacity", "both"', '"pharmacy": ("capacity", "Trainium only"'),
@@ -315,7 +89,7 @@ def decisions():
     "flips in whole weeks": (
         "lab14.ex2",
         changed(
-            FLIPS,
+            RIGHT["ex2"],
             ('"ferry": ("capacity", "GPU only", "gpu"', '"ferry": ("deadline_weeks", 4, "gpu"'),
             ('"capacity", "both", "either"', '"deadline_weeks", 6, "neither"'),
             ('8.5, "trainium"', '9, "trainium"'),
@@ -393,7 +167,7 @@ def worth_of_pilot(draws, price):
     "another plan": (
         "lab14.ex6",
         changed(
-            PLAN,
+            RIGHT["ex6"],
             ("    side = {", "    steps[0:2] = [steps[1], steps[0]]\n    side = {"),
             ('"weeks": 2, "engineers": 2, "server_weeks": 1, "at_most_weeks": 4',
              '"weeks": 4, "engineers": 1, "server_weeks": 2, "at_most_weeks": 6'),
@@ -406,7 +180,7 @@ def worth_of_pilot(draws, price):
     "another benchmark, spare servers": (
         "lab14.ex6",
         changed(
-            PLAN,
+            RIGHT["ex6"],
             ('"servers promised in writing", ">=", 8', '"servers promised in writing", ">=", 10'),
             ('("spread of three runs", ">=", 0.2)', '("servers promised in writing", "<=", 0)'),
             ('"items": 20_000', '"items": "20 000 questions"'),
@@ -656,7 +430,7 @@ def test_rules_keep_their_width_and_have_one_nearest_flip(seed: int) -> None:
 
 
 def test_a_careful_search_needs_far_fewer_calls_than_are_allowed(names: dict) -> None:
-    answer = answer_from(NEAREST_FLIP, "lab14.ex3", names)
+    answer = answer_from(RIGHT["ex3"], "lab14.ex3", names)
     for case in cases_of("lab14.ex3", "public"):
         for rule in case["rules"]:
             unknown, asked = observe.unknown_rule(rule)

@@ -240,7 +240,7 @@ def _about_value(question: Facts, at: Any) -> str:
     """What is wrong with a break-even; "" if nothing is."""
     right, what = truth(question)[0], question["what"]
     if isinstance(at, str):
-        return SAYS["text"].format(at=at)
+        return SAYS["infinity-for-never"].format(at=at)
     if at is None:
         return "" if right is None else _where_they_cross(question)
     if what == "runs" and at < 1:
@@ -291,4 +291,4 @@ def _about_names(question: Facts, said: Facts) -> str:
         return SAYS["the-same-on-both-sides"]
     if question["what"] == "runs":
         return SAYS["sides-exchanged"]
-    return SAYS["the-first-wins-later"]
+    return SAYS["a-higher-share-is-dearer"]

@@ -242,10 +242,10 @@ def _about_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -
         return SAYS["ties-backward"]
     place = next(p for p, (a, b) in enumerate(zip(said, order, strict=True)) if a != b)
     shown = SAYS["by-the-best-guess"].format(
-        value=order[place],
-        value_2=swings[order[place]],
-        value_3=said[place],
-        value_4=swings[said[place]],
+        right=order[place],
+        swing=swings[order[place]],
+        given=said[place],
+        less=swings[said[place]],
     )
     for text, measure in MEASURES:
         if _follows(case, said, measure):

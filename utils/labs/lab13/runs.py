@@ -95,7 +95,7 @@ _ADVICE = {
 }
 _PER = "per million tokens: this is "
 _FAILED = SAYS["failed-runs-are-free"]
-_SECONDS = "an hour has 3600 seconds: throughput is per second, the price per hour"
+_SECONDS = SAYS["seconds-for-hours"]
 _SERVERS = SAYS["one-server-computes"]
 
 
@@ -144,7 +144,7 @@ def ways(job: Facts, part: str) -> Ways:
     }
     found += [(text, right * factor) for text, factor in units.items()]
     if part == "total":
-        found.insert(0, ("engineering is part of the total", truth(job)["compute"]))
+        found.insert(0, (SAYS["total-without-the-port"], truth(job)["compute"]))
         found.insert(1, ("compute is part of the total", truth(job)["engineering"]))
     return [each for each in found if not near(each[1], right, 1e-12)]
 

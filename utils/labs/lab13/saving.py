@@ -234,12 +234,12 @@ def _judge_simulation(case: Facts, said: list[Number]) -> Criterion:
     worst = max(range(len(off)), key=lambda place: abs(off[place]))
     mean, error = found[worst]
     message = SAYS["the-simulation-sees-it"].format(
-        value=case["intervals"][worst],
+        interval=case["intervals"][worst],
         SEGMENTS=SEGMENTS,
         mean=mean,
         error=error,
-        value_2=said[worst],
-        value_3="more" if off[worst] > 0 else "less",
+        answer=said[worst],
+        more_or_less="more" if off[worst] > 0 else "less",
     )
     passed = abs(off[worst]) <= ERRORS
     shown = f"{abs(off[worst]):.1f}" if abs(off[worst]) < 100 else "more than 100"

@@ -7,7 +7,7 @@ from utils.cost.decision import VERDICTS, AnswerError, judged
 from utils.cost.decision.findings import NOTHING
 from utils.cost.decision.flips import decided, money_flips
 from utils.cost.decision.questions import QUESTIONS
-from utils.cost.decision.rules import Case, outcome
+from utils.cost.decision.rules import Case, holds, outcome
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
@@ -92,7 +92,9 @@ def closed_to_all(name: str, field: str, to: Any) -> bool:
     """Whether a change leaves no machine to choose by a row that looks at nothing else."""
     case = Case(right(name).changed(**{field: to}), saving(name), judged())
     before = Case(right(name), saving(name), judged())
-    rows = [row for row in outcome(case).rows if len(row.closes) > 1 and not row.holds(before)]
+    rows = [
+        row for row in outcome(case).rows if len(row.closes) > 1 and not holds(row.when, before)
+    ]
     return bool(rows)
 
 
