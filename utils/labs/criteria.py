@@ -35,6 +35,7 @@ def not_judged(each: Criterion, message: str = "") -> Criterion:
 
 
 def distance(some: list[float], others: list[float]) -> float:
+    """The largest difference between numbers at the same place of two lists of one length."""
     return max(abs(a - b) for a, b in zip(some, others, strict=True))
 
 

@@ -22,6 +22,7 @@ class Journal:
         self._key, self._places = key, itertools.count()
 
     def note(self, what: Facts) -> None:
+        """Add a line of plain JSON values."""
         content = json.dumps(what)
         seal = _seal(self._key, next(self._places), content)
         os.write(self._file, f"{seal} {content}\n".encode())

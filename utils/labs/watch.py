@@ -61,6 +61,7 @@ class Steps:
         self.started += 1
 
     def facts(self) -> Facts:
+        """Steps begun, steps that waited at worst, and graphs that ran within the first two."""
         self._look()
         return {"steps": self.started, "waiting": self._waiting, "early_graphs": self._early or 0}
 
@@ -69,6 +70,7 @@ class Steps:
 
 
 def counts(reading: Any) -> Facts:
+    """A reading of `utils.xla.meter.Meter` as plain values."""
     return {
         "executions": reading.executions,
         "compiles": reading.compiles,

@@ -160,9 +160,9 @@ import glob, os
 def double(number):
     found = []
     for top, folders, files in os.walk("/", onerror=None):
-        if top.startswith(("/proc", "/sys")):
+        if top.startswith(("/proc", "/sys", "/usr", PREFIXES)):
             folders.clear()
-        elif not top.startswith(("/usr", PREFIXES)):
+        else:
             names = [*folders, *files]
             found += [n for n in names if n.startswith(("judge.", "solutions", "seed"))]
             # What lessons quote, and the page of costs, are open to everybody.

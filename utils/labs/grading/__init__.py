@@ -11,6 +11,11 @@ files, output, time and processors are limited; each exercise runs in a process 
 that a submission says is trusted to have a form, and its report shows no text that
 an answer returned, but for known words.
 
+Some exercises can only be observed in the process of the answer: what it is called with, and what
+it calls. There the sandbox sees nothing, so three parts work inside: `guard` (without it a
+submission that replaces the observer has full marks), `utils.labs.closed` (the course's own
+solutions are in the sandbox too, because labs need the modules that hold them) and `scan`.
+
 What does not hold:
 
 - An answer is observed in the process that it runs in, which for some exercises is one of several

@@ -40,6 +40,7 @@ class Row:
 
     @property
     def total(self) -> float:
+        """Points in all exercises together."""
         return round(sum(self.points.values()), 2)
 
 
@@ -93,6 +94,7 @@ def _cell(text: str) -> str:
 
 
 def student_page(lab: Lab, row: Row) -> str:
+    """What one student reads, as HTML."""
     return _render("student.html", lab=lab, row=row)
 
 

@@ -33,6 +33,7 @@ FAULT = 70
 
 
 def main() -> int:
+    """Run the request on standard input and report to the descriptor of the first argument."""
     request = json.load(sys.stdin.buffer)
     os.environ.update(request.get("environment", {}))
     _silence_stdin()
