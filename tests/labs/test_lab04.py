@@ -2,8 +2,6 @@
 nothing an answer returns can break a check."""
 
 import json
-import subprocess
-import sys
 from itertools import combinations
 
 import pytest

@@ -6,8 +6,6 @@ import json
 import math
 import random
 import struct
-import subprocess
-import sys
 from collections import Counter
 
 import ml_dtypes

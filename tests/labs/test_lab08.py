@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs import hostile
 from tests.labs.cells import (
     answer_from,
     cases_of,
@@ -21,10 +20,8 @@ from tests.labs.cells import (
     verdict_of,
     wrong_entries,
 )
-from utils.course import labgen
-from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case
-from utils.labs.grading import batch, shown
+from utils.labs.grading import shown
 from utils.labs.lab08 import devices, examples, intervals, resharding, resuming, storage
 from utils.labs.lab08.observe import OBSERVERS
 from utils.labs.lab08.tensors import region, whole
