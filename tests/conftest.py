@@ -19,7 +19,7 @@ from utils.xla import fresh  # noqa: E402
 
 COMPILE_FAST = fresh.FAST["XLA_FLAGS"]
 """XLA's flags for the tests of this folder, which compile thousands of graphs to count them: in a
-seventh of the time. Notebooks run with XLA's own, as for learners. XLA reads them once, when a
+seventh of the time. Lessons run with XLA's own, as for learners. XLA reads them once, when a
 process first asks for a device.
 """
 
@@ -27,6 +27,7 @@ os.environ["XLA_FLAGS"] = COMPILE_FAST  # some modules ask for it when they are 
 
 
 def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    """`course.py test` names the plugin itself; here it comes to who calls pytest."""
     if not pluginmanager.hasplugin("tests.plugin"):
         pluginmanager.import_plugin("tests.plugin")
 
