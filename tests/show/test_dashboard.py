@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from utils.cost.tco import InputError, compare, scenario, scenarios, tornado, warned
 from utils.course.catalog import ROOT
-from utils.show.dashboard import export, form, results, server, words
+from utils.show.dashboard import export, form, results, server
 from utils.show.dashboard.page import Page
 from utils.show.report import build, report
 
@@ -168,7 +168,7 @@ def test_every_input_is_in_one_group_with_its_range_and_source(name: str) -> Non
 def test_numbers_in_boxes_come_back_as_they_were() -> None:
     for each in scenarios().values():
         for path, own in each.inputs.items():
-            back = form.typed(each, path, words.number(own.value))
+            back = form.typed(each, path, form.number(own.value))
             assert back == pytest.approx(own.value, rel=1e-3)
 
 
@@ -205,7 +205,7 @@ def test_the_table_has_inputs_costs_results_and_warnings(name: str) -> None:
 
 def test_a_saved_file_is_a_link_of_its_own() -> None:
     made = export.saving_link("a'b.csv", "text/csv", b"1,2")
-    assert "download='a&#x27;b.csv'" in made and "href='data:text/csv;base64,MSwy'" in made
+    assert "download='a&#39;b.csv'" in made and "href='data:text/csv;base64,MSwy'" in made
 
 
 # --- results
@@ -295,7 +295,7 @@ def test_a_change_is_shown_in_the_headline_and_in_the_link(page: Page) -> None:
     assert "tco-changed" in page.details["trainium.weeks"].value
     page.reset.click()
     assert page.headline.value == before and "trainium.weeks" not in page.link.value
-    assert page.boxes["trainium.weeks"].value == words.number(
+    assert page.boxes["trainium.weeks"].value == form.number(
         scenario(LORA).inputs["trainium.weeks"].value
     )
 
@@ -307,7 +307,7 @@ def test_bad_input_keeps_what_was_there(page: Page) -> None:
     assert (page.headline.value, page.link.value, page.shown) == shown
     assert page.boxes["runs"].value == "100"
     assert "role='alert'" in page.details["runs"].value
-    assert "runs = &#x27;&lt;b&gt;0&lt;/b&gt;&#x27;" in page.details["runs"].value
+    assert "runs = &#39;&lt;b&gt;0&lt;/b&gt;&#39;" in page.details["runs"].value
     page.boxes["runs"].value = "101"
     assert "role='alert'" not in page.details["runs"].value
 

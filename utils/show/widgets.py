@@ -25,7 +25,7 @@ def explore(
         choices: argument name to (lowest, highest, first) for a slider, or to a list of options,
             the first of them chosen, for a drop-down list.
     """
-    import ipywidgets
+    import ipywidgets  # late: slow to load, and only a live notebook needs it
     from IPython.display import display
 
     width = f"{max(9, *map(len, choices)) + 1}ch"
@@ -70,7 +70,7 @@ def searchable(head: tuple[str, ...], rows: list[tuple[str, ...]], choose: tuple
         rows: cells as plain text; an address beginning with https:// becomes a link.
         choose: names of the columns whose values can be picked from lists.
     """
-    import ipywidgets
+    import ipywidgets  # late: slow to load, and only a live notebook needs it
     import itables
     import pandas
     from IPython.display import HTML, display

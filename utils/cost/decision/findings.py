@@ -8,9 +8,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from utils.audit import Report
+from utils.cost.checks import check_kind
 from utils.cost.decision.judgements import Values
 from utils.cost.decision.questions import KERNELS, SHAPES, Answers
 
+REPORT = "the report of utils.audit.audit(path), or None"
+"""What is allowed as an audit."""
 OWN = ("cuda-extension", "triton")
 PACKAGED = ("flash-attn", "xformers", "bitsandbytes", "apex", "deepspeed", "cuda-package")
 DYNAMIC = ("data-dependent-shape", "boolean-mask")
@@ -61,11 +64,7 @@ def seen(report: Report | None, values: Values) -> Seen:
     """
     if report is None:
         return NOTHING
-    if not isinstance(report, Report):
-        raise TypeError(
-            f"audit: {type(report).__name__} is not allowed; allowed: the report of"
-            " utils.audit.audit(path), or None"
-        )
+    check_kind("audit", report, Report, REPORT)
     counts = Counter(each.rule for each in report.at_least("warning"))
     own = sum(counts[rule] for rule in OWN)
     packaged = sum(counts[rule] for rule in PACKAGED)

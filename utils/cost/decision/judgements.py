@@ -9,8 +9,8 @@ from types import MappingProxyType
 import msgspec
 from msgspec.structs import replace
 
+from utils.cost.checks import is_number
 from utils.cost.decision.questions import read_rows
-from utils.cost.numbers import is_number
 from utils.facts import figure
 
 

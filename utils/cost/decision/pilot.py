@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from utils.audit import Report
-from utils.cost.decision.findings import OWN
+from utils.cost.checks import check_kind, is_number
+from utils.cost.decision.findings import OWN, REPORT
 from utils.cost.decision.plan import LISTS, Step, checklist, steps
 from utils.cost.decision.verdict import Decision
-from utils.cost.numbers import is_number
 from utils.cost.tco.comparison import Warned
 from utils.course.catalog import CatalogError, exercise
 from utils.facts.tables import markdown as table
@@ -133,12 +133,10 @@ class Results:
     failures: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_kind(
+        check_kind(
             "progress", self.progress, Mapping | None, "utils.course.progress.entries(), or None"
         )
-        _check_kind(
-            "audit", self.audit, Report | None, "the report of utils.audit.audit(path), or None"
-        )
+        check_kind("audit", self.audit, Report | None, REPORT)
         for key, value in self.measured.items():
             if not is_number(value) or value < 0:
                 raise ValueError(
@@ -276,8 +274,8 @@ def pilot_of(decision: Decision, results: Results | None = None) -> Pilot:
         TypeError: for what is no decision or no record of results.
     """
     makes = "what utils.cost.decision.decide(answers, ...) returns"
-    _check_kind("decision", decision, Decision, makes)
-    _check_kind("results", results, Results | None, "utils.cost.decision.Results(...), or None")
+    check_kind("decision", decision, Decision, makes)
+    check_kind("results", results, Results | None, "utils.cost.decision.Results(...), or None")
     results = results or Results()
     plan, numbers, about, checks = steps(), results.numbers, results.about, results.checks()
     contract = [check for check in checks if check.part == "contract"]
@@ -298,11 +296,6 @@ def pilot_of(decision: Decision, results: Results | None = None) -> Pilot:
 
 def _said_of(item: Item) -> str:
     return f"{item.asks} -> {item.found}" if item.found else item.asks
-
-
-def _check_kind(name: str, value: object, kind: Any, allowed: str) -> None:
-    if not isinstance(value, kind):
-        raise TypeError(f"{name}: {type(value).__name__} is not allowed; allowed: {allowed}")
 
 
 def _check_keys(name: str, given: Iterable[str], known: Iterable[str]) -> None:

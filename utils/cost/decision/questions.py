@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from utils.cost.numbers import is_number
+from utils.cost.checks import is_number
 from utils.facts import figure
 from utils.facts.records import content, read_as
 

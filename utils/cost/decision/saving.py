@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from utils.cost.numbers import is_number
+from utils.cost.checks import check_kind, is_number
 from utils.cost.tco.uncertainty import Comparison
 
 _NORMAL = NormalDist()
@@ -68,13 +68,10 @@ class Saving:
         Raises:
             TypeError: if it is no comparison. ValueError: if its first option is not Trainium.
         """
-        if isinstance(given, cls):
+        if isinstance(given, Saving):
             return given
-        if not isinstance(given, Comparison):
-            raise TypeError(
-                f"comparison: {type(given).__name__} is not allowed; allowed: what"
-                " utils.cost.tco.compare(...) returns, a Saving, or None"
-            )
+        allowed = "what utils.cost.tco.compare(...) returns, a Saving, or None"
+        check_kind("comparison", given, Comparison, allowed)
         platform = given.scenario.options[given.a].context.platform
         if platform != "trainium":
             raise ValueError(

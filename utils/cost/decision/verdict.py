@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from utils.audit import Report
+from utils.cost.checks import check_kind
 from utils.cost.decision.effort import pilot_weeks, port_weeks, roughly
 from utils.cost.decision.evidence import Evidence, evidence
 from utils.cost.decision.findings import (
@@ -182,8 +183,7 @@ def decide(
         TypeError, ValueError: for an audit or a comparison that is none, or judgements that are not
             whole; answers check themselves.
     """
-    if not isinstance(answers, Answers):
-        raise TypeError(f"answers: {type(answers).__name__} is not allowed; allowed: Answers(...)")
+    check_kind("answers", answers, Answers, "Answers(...)")
     values = judged() if judgements is None else judgements
     if lacking := [name for name in JUDGEMENTS if name not in values]:
         raise ValueError(f"judgements: {lacking[0]!r} is missing; allowed: judged(...), or None")

@@ -19,7 +19,7 @@ from utils.cost.tco.scenario import Context, Option, Scenario
 from utils.cost.tco.uncertainty import Comparison, compare
 from utils.facts import figure, figures
 from utils.facts.records import content
-from utils.facts.tables import markdown
+from utils.facts.tables import columns, markdown
 
 SPREAD = 0.05
 """Share by which a throughput may differ when it is measured again: an assumption."""
@@ -181,11 +181,7 @@ class Table:
             yield case.name, case.stated, each.computed, each.why, case.status, case.source
 
     def __repr__(self) -> str:
-        lines = [HEAD, *self._cells()]
-        widths = [max(len(line[place]) for line in lines) for place in range(len(HEAD) - 1)]
-        return "\n".join(
-            "  ".join([*map(str.ljust, line[:-1], widths), line[-1]]).rstrip() for line in lines
-        )
+        return "\n".join(columns([HEAD, *self._cells()], indent=""))
 
     def _repr_markdown_(self) -> str:
         cells = ((*line[:-1], f"[read]({line[-1]})") for line in self._cells())

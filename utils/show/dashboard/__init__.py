@@ -9,6 +9,7 @@ import os
 
 def show() -> None:
     """Display the page for the link that the visitor opened."""
+    # late: the server imports this package, and needs neither widgets nor figures
     from IPython.display import display
 
     from utils.show.dashboard.page import Page

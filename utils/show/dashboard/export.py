@@ -1,14 +1,14 @@
 """What is taken along: a table of all inputs, costs, results and warnings, and links that save."""
 
 import base64
-import html
 from collections.abc import Sequence
 
 from utils.cost.tco.comparison import Warned
 from utils.cost.tco.cost import LINES
 from utils.cost.tco.uncertainty import Comparison
+from utils.show.dashboard.parts import part
 from utils.show.report.spreadsheet import Row, cost_row, input_row, written
-from utils.show.report.words import PER, plural
+from utils.show.report.wording import PER, plural
 
 
 def table(compared: Comparison, warnings: Sequence[Warned]) -> bytes:
@@ -47,7 +47,4 @@ def saving_link(name: str, kind: str, content: bytes) -> str:
     kind: the media type, such as "text/csv".
     """
     data = base64.b64encode(content).decode("ascii")
-    return (
-        f"<a data-save download='{html.escape(name)}' href='data:{kind};base64,{data}'>"
-        f"{html.escape(name)}</a>"
-    )
+    return part("saving_link", name, kind, data)

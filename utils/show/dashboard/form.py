@@ -2,7 +2,6 @@
 what a visitor types as a value.
 """
 
-import html
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -12,8 +11,9 @@ from utils.cost.tco.fields import FIELDS, GROUPS, Field, InputError
 from utils.cost.tco.inputs import Input
 from utils.cost.tco.scenario import Scenario, field_name, from_query, scenario, scenarios, to_query
 from utils.facts import figure, figures
-from utils.show.report.words import label as option_label
-from utils.show.report.words import large, plural, shortened
+from utils.show.dashboard.parts import part
+from utils.show.report.wording import label as option_label
+from utils.show.report.wording import large, plural, shortened
 
 TITLES: Mapping[str, str] = {"people": "Engineering and operations"}
 LEAST, MOST = 1e-15, 1e24
@@ -37,15 +37,14 @@ def sections(shown: Scenario) -> dict[str, dict[Field, list[str]]]:
 
 def title(field: Field) -> str:
     """HTML over the boxes of a field: what it is, and its name in formulas and messages."""
-    more = f"; {field.about}" if field.about else ""
-    return f"<p><b>{field.label}</b> <small>{field.name}{more}</small></p>"
+    return part("field", field.label, field.name, field.about)
 
 
 def label(shown: Scenario, path: str) -> str:
     """What stands over the box of an input: whose it is, and its unit."""
     unit, counted = shown.inputs[path].unit, plural(shown.unit)
-    words = {"1": "number", "units": counted, "ratio": "share", "1/s": f"{counted} per second"}
-    words = words.get(unit, f"per {unit[2:]}" if unit.startswith("1/") else unit)
+    known = {"1": "number", "units": counted, "ratio": "share", "1/s": f"{counted} per second"}
+    words = known.get(unit, f"per {unit[2:]}" if unit.startswith("1/") else unit)
     return f"{option_label(path.rpartition('.')[0])}, {words}" if "." in path else words
 
 
@@ -56,24 +55,15 @@ def detail(shown: Scenario, path: str) -> str:
     if each.low < each.high:
         parts.append(f"range {large(each.low, 4)} to {large(each.high, 4)}")
     parts.append("allowed " + field.allowed.rpartition(" (")[0])
-    text = html.escape(" \N{MIDDLE DOT} ".join(parts)) + "<br>" + _source(each)
     changed = each.value != scenario(shown.name).inputs[path].value
-    return f"<p class='tco-changed'>{text}</p>" if changed else f"<p>{text}</p>"
-
-
-def _source(each: Input) -> str:
-    """The status, and what it rests on: a link to the source, or the note of an assumption."""
-    date = f" ({each.date})" if each.date else ""
+    page = address = each.source
     if each.source in figures():
         known = figure(each.source)
-        address, words = known.source, known.page
-    else:
-        address, words = each.source, each.source
-    if address.startswith("https://"):
-        link = f"<a href='{html.escape(address)}' target='_blank' rel='noopener noreferrer'>"
-        return f"<b>{each.status}</b>: {link}{html.escape(words)}</a>{date}"
-    rest = ": " + html.escape(each.source or each.note) if each.source or each.note else ""
-    return f"<b>{each.status}</b>{rest}{date}"
+        page, address = known.page, known.source
+    # Nothing but a page becomes a link: a visitor may have written the rest.
+    address = address if address.startswith("https://") else ""
+    text, note = " \N{MIDDLE DOT} ".join(parts), each.source or each.note
+    return part("detail", text, changed, each.status, page, address, note, each.date)
 
 
 def typed(shown: Scenario, path: str, text: str) -> float:
@@ -85,8 +75,10 @@ def typed(shown: Scenario, path: str, text: str) -> float:
     field, each = shown.field(path), shown.inputs[path]
     found = _TYPED.fullmatch(re.sub(r"[,_\s\u202f]", "", text.strip()))
     try:
+        if not found:
+            raise ValueError
         value, unit = float(found[1]), found[2] or ""
-    except (TypeError, ValueError):
+    except ValueError:
         raise InputError(path, repr(text), field.allowed, "Give a number") from None
     if unit == "%" and each.unit == "ratio":
         value /= 100
@@ -145,3 +137,19 @@ def link(shown: Scenario) -> str:
     'scenario=lora-13b'
     """
     return to_query(shown)
+
+
+def number(value: float) -> str:
+    """A value as a box holds it, with separators. One that somebody wrote keeps its digits; one
+    that was computed, and has too many, is rounded to four.
+
+    >>> number(1234567.5), number(0.35), number(2e13), number(1e-5), number(8 / 29)
+    ('1,234,567.5', '0.35', '20,000,000,000,000', '1e-05', '0.2759')
+    """
+    written = float(value).is_integer() or float(f"{value:.9g}") == value
+    if not written:
+        value = float(f"{value:.4g}")
+    if value == 0 or 1e-4 <= abs(value) < 1e15:
+        text = f"{value:,.12f}"
+        return text.rstrip("0").rstrip(".")
+    return f"{value:.9g}"

@@ -12,7 +12,7 @@ from utils.cost.tco.fields import InputError
 from utils.cost.tco.scenario import Scenario, scenario, scenarios
 from utils.cost.tco.uncertainty import compare, tornado
 from utils.show.dashboard import export, form, results
-from utils.show.dashboard.words import number
+from utils.show.dashboard.parts import part
 
 INTRODUCTION = (
     "<h1>What would it cost?</h1><p>The same work on Trainium and on a GPU: what it costs, how sure"
@@ -29,7 +29,7 @@ class Page:
     """
 
     def __init__(self, query: str = "") -> None:
-        import ipywidgets
+        import ipywidgets  # late: slow to load
 
         self._widgets = ipywidgets
         shown, fault = form.opened(query)
@@ -76,7 +76,7 @@ class Page:
             # At its best guesses it could be computed, but not everywhere in its ranges.
             fault = form.refused(error)
             self._open(scenarios()[shown.name])
-        self.notice.value = _alert(fault)
+        self.notice.value = part("alert", fault) if fault else ""
         self.choice.observe(lambda change: self._choose(change["new"]), "value")
         self.along.observe(lambda change: self._draw_break_even(), "value")
         self.reset.on_click(lambda _: self._open(scenarios()[self.shown.name]))
@@ -146,9 +146,11 @@ class Page:
     def _fill(self, path: str, fault: str = "") -> None:
         """The box and the words below it, as the scenario has them."""
         self._quiet = True
-        self.boxes[path].value = number(self.shown.inputs[path].value)
+        self.boxes[path].value = form.number(self.shown.inputs[path].value)
         self._quiet = False
-        self.details[path].value = _alert(fault) + form.detail(self.shown, path)
+        self.details[path].value = (part("alert", fault) if fault else "") + form.detail(
+            self.shown, path
+        )
 
     def _show(self, shown: Scenario) -> None:
         """Compute, then show; if it cannot be computed, nothing changes. Raises InputError."""
@@ -157,7 +159,7 @@ class Page:
         found = warned(shown, compared.a, compared.b)
         self.shown, self.compared, self.warned = shown, compared, found
         self.headline.value = results.headline(compared)
-        self.link.value = _link(form.link(shown))
+        self.link.value = part("link", form.link(shown))
         self.to_find_out.value = results.to_find_out(compared)
         self.warnings.value = results.warnings(found, compared)
         self._draw("waterfall", results.waterfall(compared))
@@ -169,9 +171,10 @@ class Page:
         """The list of inputs to look for a break-even along; the chosen one stays chosen."""
         self._quiet = True
         chosen = self.along.value
-        if {path for _, path in choices} != {path for _, path in self.along.options}:
+        paths = {path for _, path in choices}
+        if paths != {path for _, path in self.along.options}:
             self.along.options = choices
-            self.along.value = chosen if chosen in dict(map(reversed, choices)) else choices[0][1]
+            self.along.value = chosen if chosen in paths else choices[0][1]
         self._quiet = False
 
     def _draw_break_even(self) -> None:
@@ -193,7 +196,7 @@ class Page:
         if kind == "csv":
             content, media = export.table(self.compared, self.warned), "text/csv"
         else:
-            from utils.show.report import report, to_pdf
+            from utils.show.report import report, to_pdf  # late: fpdf2 is slow to load
 
             self.file.value = "<p>Writing the report; this takes some seconds.</p>"
             content, media = to_pdf(report(self.shown)), "application/pdf"
@@ -223,16 +226,3 @@ def _close(widget: Any) -> None:
     for child in getattr(widget, "children", ()):
         _close(child)
     widget.close()
-
-
-def _alert(text: str) -> str:
-    return f"<p class='tco-error' role='alert'>{html.escape(text)}</p>" if text else ""
-
-
-def _link(query: str) -> str:
-    """A field with the link, which the page's script completes with its own address."""
-    return (
-        "<label for='tco-link'>Link to what you see</label>"
-        f"<input id='tco-link' readonly value='?{html.escape(query)}'>"
-        "<button type='button' data-copy='tco-link'>Copy</button>"
-    )

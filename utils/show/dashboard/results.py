@@ -2,8 +2,8 @@
 
 import base64
 import dataclasses
-import html
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,11 +11,12 @@ from utils.cost.tco.comparison import Warned
 from utils.cost.tco.cost import LINES
 from utils.cost.tco.scenario import Scenario, field_name
 from utils.cost.tco.uncertainty import BreakEven, Comparison, Swing, break_even
+from utils.show.dashboard.parts import part
 from utils.show.draw import Picture
 from utils.show.draw import costs as draw
 from utils.show.report.build import answer, cautions, verdict_of
 from utils.show.report.estimates import measure
-from utils.show.report.words import (
+from utils.show.report.wording import (
     PER,
     PURCHASES,
     SHARES,
@@ -33,74 +34,71 @@ SHOWN_SWINGS = 10
 CURVE_POINTS = 80
 
 
+@dataclass(frozen=True)
+class Card:
+    """One number of the headline: what it is of, the number, and lines below it."""
+
+    name: str
+    small: str
+    value: str
+    lines: tuple[str, ...]
+
+
 def headline(compared: Comparison) -> str:
     """The cost of each option, the saving and the probability: large, and as a sentence."""
     scenario = compared.scenario
-    per = PER[scenario.kind]
     cards = []
     for option in (compared.a, compared.b):
         cost, context = compared.best[option], scenario.options[option].context
         low, high = compared.interval(option)
         between = f"{money(low, scenario.currency)} to {large(high)}"
+        per_million = money(float(cost.per_million), scenario.currency)
         cards.append(
-            _card(
-                f"{label(option)} <small>{html.escape(context.instance)},"
-                f" {html.escape(PURCHASES.get(context.purchase, context.purchase))}</small>",
+            Card(
+                label(option),
+                f"{context.instance}, {PURCHASES.get(context.purchase, context.purchase)}",
                 money(float(cost.total), scenario.currency),
-                f"a {per}; {between} in nine draws of ten<br>"
-                f"{money(float(cost.per_million), scenario.currency)} per million"
-                f" {html.escape(plural(scenario.unit))}",
+                (
+                    f"a {PER[scenario.kind]}; {between} in nine draws of ten",
+                    f"{per_million} per million {plural(scenario.unit)}",
+                ),
             )
         )
     low, high = compared.interval()
-    cards.append(
-        _card(
-            f"{label(compared.a)} costs <small>against {label(compared.b, article=True)}</small>",
+    draws = f"of {len(compared.savings):,} draws; each takes every input anywhere in its range"
+    cards += [
+        Card(
+            f"{label(compared.a)} costs",
+            f"against {label(compared.b, article=True)}",
             against(compared.saving),
-            f"{against(low)} to {against(high)} in nine draws of ten",
-        )
-    )
-    cards.append(
-        _card(
-            f"{label(compared.a)} is cheaper <small>how probable it is</small>",
+            (f"{against(low)} to {against(high)} in nine draws of ten",),
+        ),
+        Card(
+            f"{label(compared.a)} is cheaper",
+            "how probable it is",
             percent(compared.probability),
-            f"of {len(compared.savings):,} draws; each takes every input anywhere in its range",
-        )
-    )
-    words = html.escape(f"{verdict_of(compared)[1]} {answer(compared)}")
-    return f"<h2>Result</h2><p class='tco-verdict'>{words}</p><div class='tco-cards'>" + (
-        "".join(cards) + "</div>"
-    )
-
-
-def _card(name: str, value: str, note: str) -> str:
-    return f"<div><h3>{name}</h3><p class='tco-value'>{value}</p><p>{note}</p></div>"
+            (draws,),
+        ),
+    ]
+    return part("headline", f"{verdict_of(compared)[1]} {answer(compared)}", cards)
 
 
 def to_find_out(compared: Comparison) -> str:
     """What is worth knowing better before choosing, dearest first."""
-    return _list("What to find out next", measure(compared))
+    return part("sentences", "What to find out next", measure(compared))
 
 
 def warnings(found: Sequence[Warned], compared: Comparison) -> str:
     """What is wrong with the comparison, in the words of the report."""
     said = cautions(found, compared.a, compared.b)
-    return _list("Before you rely on it", said or ("Nothing speaks against comparing these two.",))
-
-
-def _list(title: str, sentences: Sequence[str]) -> str:
-    items = "".join(f"<li>{html.escape(each)}</li>" for each in sentences)
-    return f"<h2>{title}</h2><ul>{items}</ul>"
+    said = said or ("Nothing speaks against comparing these two.",)
+    return part("sentences", "Before you rely on it", said)
 
 
 def figure(picture: Picture) -> str:
     """A figure with its description, for every reader."""
     data = base64.b64encode(picture.png).decode("ascii")
-    words = html.escape(picture.caption)
-    return (
-        f"<figure><img alt='{words}' src='data:image/png;base64,{data}'>"
-        f"<figcaption>{words}</figcaption></figure>"
-    )
+    return part("figure", picture.caption, data)
 
 
 def waterfall(compared: Comparison) -> Picture:
@@ -182,7 +180,7 @@ def break_even_picture(compared: Comparison, path: str) -> Picture:
     per = f"{scenario.currency} a {PER[scenario.kind]}"
     size = _size(path)
     crossings = [each * size for each in found.values]
-    return draw.break_even(x * size, curves, crossings, now * size, x_label, per, caption)
+    return draw.break_even(list(x * size), curves, crossings, now * size, x_label, per, caption)
 
 
 def _around(now: float, found: BreakEven) -> np.ndarray:

@@ -115,7 +115,7 @@ def _writable_home() -> Iterator[None]:
 
 
 def _serve(arguments: Sequence[str]) -> int:
-    from voila.app import Voila
+    from voila.app import Voila  # late: slow to load
 
     paths = [str(TEMPLATES), os.environ.get("JUPYTER_PATH", "")]
     os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, paths))
@@ -138,6 +138,6 @@ def _serve(arguments: Sequence[str]) -> int:
 
 
 def _config(values: dict[str, Any]) -> Any:
-    from traitlets.config import Config
+    from traitlets.config import Config  # late: comes with Voila
 
     return Config(values)

@@ -1,5 +1,6 @@
 """Figures of the lessons. Each function returns a `Picture`: a PNG with a caption that says in
-words what it shows.
+words what it shows. What its modules take from matplotlib and networkx is imported inside of the
+functions that draw: both are slow to load, and most users of a lesson's results draw nothing.
 """
 
 from utils.show.draw.charts import bars, graph, lines, timeline

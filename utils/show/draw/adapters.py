@@ -3,8 +3,12 @@ several weeks.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.patches import Rectangle
 
 FROZEN = "0.8"
 
@@ -40,7 +44,7 @@ def thin_matrices(width_in: int, width_out: int, rank: int, caption: str) -> Pic
     return finished(figure, caption, diagram=True)
 
 
-def _box(x: float, y: float, across: float, up: float, color: str, hatch: str) -> object:
+def _box(x: float, y: float, across: float, up: float, color: str, hatch: str) -> "Rectangle":
     from matplotlib.patches import Rectangle
 
     return Rectangle((x, y), across, up, facecolor=color, hatch=hatch, edgecolor="0.2")

@@ -117,7 +117,8 @@ def graph(recorded: "networkx.DiGraph", caption: str) -> Picture:
         )
         label = f"{words.get(operator, operator.partition('::')[2])}\n{data['shape']}"
         axes.text(
-            *places[node],
+            places[node][0],
+            places[node][1],
             label,
             ha="center",
             va="center",

@@ -8,10 +8,11 @@ in a colour alone.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.axes import Axes
 
     from utils.cost.tco import Cost, Swing
@@ -96,9 +97,9 @@ def tornado(
     axes = figure.subplots()
     looks = {"low end": (COLORS[0], HATCHES[0]), "high end": (COLORS[1], HATCHES[1])}
     for row, swing in enumerate(swings):
-        ends = zip((swing.at_low, swing.at_high), looks.values(), strict=True)
+        both = zip((swing.at_low, swing.at_high), looks.values(), strict=True)
         # The longer bar first: where both ends are on one side, the shorter lies on it.
-        for end, (color, hatch) in sorted(ends, key=lambda each: -abs(each[0] - saving)):
+        for end, (color, hatch) in sorted(both, key=lambda end: -abs(end[0] - saving)):
             axes.barh(row, 100 * (end - saving), left=100 * saving, height=0.62, color=color,
                       hatch=hatch, edgecolor="white")  # fmt: skip
         _label_ends(axes, row, swing, saving)
@@ -151,8 +152,6 @@ def break_even(
         crossings: values at which two options cost the same.
         believed: the range in which the input is believed to lie, shaded.
     """
-    import numpy as np
-
     figure = new_figure(7, 3)
     axes = figure.subplots()
     every = max(1, len(x) // 8)
@@ -183,7 +182,7 @@ def break_even(
 def break_even_surface(
     xs: Sequence[float],
     ys: Sequence[float],
-    savings: "np.ndarray",
+    savings: np.ndarray,
     now: tuple[float, float],
     xlabel: str,
     ylabel: str,
@@ -235,7 +234,7 @@ def break_even_surface(
 
 
 def distribution(
-    draws: Mapping[str, "np.ndarray"], xlabel: str, caption: str, zero: bool = False
+    draws: Mapping[str, np.ndarray], xlabel: str, caption: str, zero: bool = False
 ) -> Picture:
     """One panel per quantity, below each other on one axis: how its draws are spread, and between
     which values the middle nine of ten lie.
@@ -244,8 +243,6 @@ def distribution(
         draws: name to draws. The axis leaves out the outermost of two hundred at each end.
         zero: with a line at 0, and hatches left of it: for savings.
     """
-    import numpy as np
-
     figure = new_figure(7, 1.3 * len(draws) + 0.7)
     panels = figure.subplots(len(draws), 1, sharex=True, squeeze=False)[:, 0]
     ends = [np.quantile(each, [0.005, 0.995]) for each in draws.values()]

@@ -86,7 +86,7 @@ class Rung:
     latency_s: float | None = None
 
 
-COLUMNS = (
+COLUMNS: tuple[tuple[str, str, dict[str, float]], ...] = (
     ("size_bytes", "size", {"1 MiB": 2**20, "1 GiB": 2**30, "1 TiB": 2**40}),
     ("bytes_per_s", "bandwidth", {"1 GB/s": 1e9, "10": 1e10, "100": 1e11, "1 TB/s": 1e12}),
     ("latency_s", "latency", {"10 ns": 1e-8, "100": 1e-7, "1 µs": 1e-6, "10": 1e-5}),
@@ -231,4 +231,5 @@ def _bow(
 
 def _chips(axes: "Axes", places: Sequence[tuple[float, float]]) -> None:
     size = 40 if len(places) <= 16 else 16
-    axes.scatter(*zip(*places, strict=True), s=size, marker="s", color=COLORS[0], zorder=3)
+    x, y = zip(*places, strict=True)
+    axes.scatter(x, y, s=size, marker="s", color=COLORS[0], zorder=3)

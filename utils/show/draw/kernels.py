@@ -178,6 +178,7 @@ def hbm_loads(
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
+    # late: the simulator is slow to load, and only this figure needs it
     from utils.nki.simulator.traffic import moved
 
     several = len(profiles) > 1

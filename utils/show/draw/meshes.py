@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
 
@@ -137,8 +137,10 @@ def traffic(steps: Mapping[str, tuple[Totals, Totals]], caption: str) -> Picture
     axes.margins(x=0.08)
     axes.set_xlabel("thousand bytes of results on one device; in the bars: how many")
     axes.spines[["top", "right"]].set_visible(False)
-    handles = [axes.barh(0, 0, color=COLORS[i], hatch=HATCHES[i], edgecolor="white")
-               for i in range(len(kinds))]  # fmt: skip
+    handles: list[Any] = [
+        axes.barh(0, 0, color=COLORS[i], hatch=HATCHES[i], edgecolor="white")
+        for i in range(len(kinds))
+    ]
     handles += axes.plot([], [], color="black", linewidth=2.5)
     axes.legend(handles, [*kinds, "annotations say"], frameon=False, fontsize=8,
                 ncols=len(kinds) + 1, loc="lower right", bbox_to_anchor=(1, 1))  # fmt: skip

@@ -1,13 +1,14 @@
 """Number formats on a line, training curves under different recipes, and updates that stall."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from math import log2
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from utils.show.draw.picture import COLORS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from utils.chip.formats import Format
 
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -19,13 +20,11 @@ def ranges(formats: Sequence["Format"], caption: str) -> Picture:
     The light part of a bar are subnormal numbers, which lose digits towards its end. Formats of
     fewer than 16 bits are hatched; the number beside a bar are the bits of its mantissa.
     """
-    from math import log2
-
     figure = new_figure(7, 0.32 * len(formats) + 0.9)
     axes = figure.subplots()
     for row, form in enumerate(formats):
         lowest, normal, top = map(log2, (form.min_subnormal, form.min_normal, form.max))
-        hatch = {"hatch": "//" if form.bits < 16 else "", "edgecolor": "white"}
+        hatch: dict[str, Any] = {"hatch": "//" if form.bits < 16 else "", "edgecolor": "white"}
         axes.barh(row, top - normal, left=normal, height=0.6, color=COLORS[0], **hatch)
         axes.barh(row, normal - lowest, left=lowest, height=0.6, color=COLORS[4], **hatch)
         axes.text(top + 3, row, str(form.mantissa_bits), va="center", fontsize=9)
@@ -112,7 +111,7 @@ def _apart(ends: Mapping[str, float], low: float, high: float) -> dict[str, floa
 
 
 def stalled(
-    before: "np.ndarray", step: "np.ndarray", after: "np.ndarray", form: "Format", caption: str
+    before: np.ndarray, step: np.ndarray, after: np.ndarray, form: "Format", caption: str
 ) -> Picture:
     """Each weight a point: its magnitude, and the step it was to take; the line is half a spacing
     of `form` at that magnitude.
@@ -120,8 +119,6 @@ def stalled(
     Args:
         before, step, after: of equal shape, as `utils.training.precision.Update` has them.
     """
-    import numpy as np
-
     size, wanted, moved = np.abs(before).ravel(), np.abs(step).ravel(), (before != after).ravel()
     shares = {"stayed": (~moved).mean(), "moved": moved.mean()}  # of all, not of those shown
     shown = np.random.default_rng(0).permutation(len(size))[:1500]

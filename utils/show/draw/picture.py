@@ -32,6 +32,7 @@ class Picture:
         return self.png
 
     def _ipython_display_(self) -> None:
+        # late: only a notebook needs IPython
         from IPython.display import Markdown, display
 
         display({"image/png": self.png, "text/plain": repr(self)}, raw=True)
@@ -41,7 +42,9 @@ class Picture:
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    # The object interface needs no pyplot: no global state, no figure left open, no window.
+    """An empty figure of that size, in inches."""
+    # late: matplotlib is slow to load. Its object interface needs no pyplot: no global state, no
+    # figure left open, no window.
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -49,7 +52,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 def finished(figure: "Figure", caption: str, diagram: bool = False) -> Picture:
     """The picture of a figure. diagram: it has few pure colours, which 32 in an octree keep."""
-    from PIL import Image
+    from PIL import Image  # late: comes with matplotlib
 
     drawn, small = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png", dpi=100)

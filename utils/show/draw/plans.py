@@ -3,7 +3,7 @@ more chips bring more.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from utils.show.draw.costs import short
 from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
@@ -61,7 +61,10 @@ def _bars(
     ends = [0.0] * len(rows)
     for i, part in enumerate(parts):
         widths = [scale * row[part] for row in rows]
-        looks = {"color": COLORS[i % len(COLORS)], "hatch": HATCHES[i % len(HATCHES)]}
+        looks: dict[str, Any] = {
+            "color": COLORS[i % len(COLORS)],
+            "hatch": HATCHES[i % len(HATCHES)],
+        }
         if i == len(COLORS):
             looks = {"color": "0.6", "hatch": ""}
         axes.barh(range(len(rows)), widths, left=ends, height=0.7, label=part, edgecolor="white",

@@ -1,11 +1,13 @@
 """Which software lasts from when to when."""
 
 import datetime
+from collections.abc import Mapping
+from typing import Any
 
 from utils.facts.timeline import looked_at, releases, spans
 from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
 
-_STATES = {
+_STATES: Mapping[str, Mapping[str, Any]] = {
     "supported": {"facecolor": COLORS[0]},
     "maintenance": {"facecolor": COLORS[4], "hatch": HATCHES[1]},
     "private beta": {"facecolor": "white", "hatch": HATCHES[2]},
@@ -24,18 +26,19 @@ def ways(caption: str) -> Picture:
     figure = new_figure(7.4, 0.38 * len(lanes) + 1.2)
     axes = figure.subplots()
     for each in spans():
-        since = releases().get(each.since, begin)
-        until = releases().get(each.until, end)
+        since = dates.date2num(releases().get(each.since, begin))
+        until = dates.date2num(releases().get(each.until, end))
         row = lanes.index(each.lane)
         axes.barh(row, until - since, 0.62, left=since, edgecolor="0.25", linewidth=0.6,
                   **_STATES[each.state])  # fmt: skip
     for version, date in releases().items():
-        axes.axvline(date, color="0.55", linewidth=0.8, linestyle=":", zorder=0)
-        axes.text(date, -0.62, version, ha="center", va="bottom", fontsize=8)
+        place = dates.date2num(date)
+        axes.axvline(place, color="0.55", linewidth=0.8, linestyle=":", zorder=0)
+        axes.text(place, -0.62, version, ha="center", va="bottom", fontsize=8)
     axes.set_title("release of the Neuron SDK", fontsize=8, pad=16)
     axes.set_yticks(range(len(lanes)), lanes)
     axes.set_ylim(len(lanes) - 0.5, -0.55)
-    axes.set_xlim(begin, end)
+    axes.set_xlim(dates.date2num(begin), dates.date2num(end))
     axes.xaxis.set_major_locator(dates.MonthLocator(interval=2))
     axes.xaxis.set_major_formatter(dates.DateFormatter("%Y-%m"))
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -14,6 +14,7 @@ from utils.show.draw.picture import COLORS, Picture, finished, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ROWS = (COLORS[4], COLORS[1], COLORS[2], COLORS[3])
 """Colours of rows; black text can be read on them."""
@@ -30,7 +31,7 @@ def memories(chip: str) -> Picture:
     partitions, banks = (
         int(fact(f"{chip}.on_chip.{key}").number) for key in ("partitions", "psum_banks")
     )
-    axes = _blank(8, 3.3, (0, 14.6), (0, 6.8))
+    figure, axes = _blank(8, 3.3, (0, 14.6), (0, 6.8))
     for left, title, words in (
         (0.2, "HBM", f"{of('hbm.capacity', 'GiB')} for {fact(f'{chip}.cores').number:g} cores"),
         (5.6, "SBUF", f"{partitions} x {of('on_chip.sbuf_per_partition', 'KiB')}"),
@@ -68,7 +69,7 @@ def memories(chip: str) -> Picture:
     axes.text(7.3, 0.15, " no path ", ha="center", va="center", fontsize=8, color="0.3",
               bbox=LABEL)  # fmt: skip
     return finished(
-        axes.figure,
+        figure,
         f"The memories of one core of {chip.capitalize()}. DMA moves between HBM and SBUF. The"
         " Tensor Engine reads SBUF and writes PSUM; Vector and Scalar read and write both; GpSimd"
         " only SBUF. Between HBM and PSUM there is no path. Each row of a tile has a partition"
@@ -82,7 +83,7 @@ def tile_layout(rows: int, columns: int, itemsize: int, caption: str) -> Picture
 
     Drawn are three first rows and the last one.
     """
-    axes = _blank(8, 2.9, (0, 16), (0, 5.8))
+    figure, axes = _blank(8, 2.9, (0, 16), (0, 5.8))
     shown = (0, 1, 2, rows - 1)
     axes.text(0.3, 5.45, "in HBM: one row of bytes", fontsize=9, weight="bold")
     for place, row in enumerate(shown):
@@ -105,7 +106,7 @@ def tile_layout(rows: int, columns: int, itemsize: int, caption: str) -> Picture
               " time", ha="center", va="top", fontsize=8)  # fmt: skip
     _arrow(axes, (0.6, 3.0), (0.6, 0.5), "-|>")
     axes.text(0.9, 1.75, "partition axis:\nside by side\nin space", va="center", fontsize=8)
-    return finished(axes.figure, caption, diagram=True)
+    return finished(figure, caption, diagram=True)
 
 
 def matmul_operands(k: int, m: int, n: int, caption: str) -> Picture:
@@ -113,7 +114,7 @@ def matmul_operands(k: int, m: int, n: int, caption: str) -> Picture:
 
     Heights are partitions, widths the free axis; not to scale.
     """
-    axes = _blank(8, 2.7, (0, 16), (0, 5.4))
+    figure, axes = _blank(8, 2.7, (0, 16), (0, 5.4))
     sizes = {"K": (k, COLORS[0]), "M": (m, COLORS[5]), "N": (n, COLORS[2])}
 
     def side(name: str, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -142,7 +143,7 @@ def matmul_operands(k: int, m: int, n: int, caption: str) -> Picture:
                     (13.65, "stationary.T @ moving")):  # fmt: skip
         axes.text(x, 4.35, text, ha="center", fontsize=8, color="0.3")
     axes.text(0.1, 5.1, "partitions down, free axis to the right", fontsize=8, color="0.3")
-    return finished(axes.figure, caption, diagram=True)
+    return finished(figure, caption, diagram=True)
 
 
 def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> Picture:
@@ -157,7 +158,9 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
     # An element that is read several times holds several numbers, one below the other.
     most = max(order.count(each) for order in orders.values() for each in set(order))
     height = 0.4 + 0.15 * most
-    axes = _blank(8, height * len(orders) + 0.55, (-3.4, width), (-len(orders) - 0.1, 0.5 / height))
+    figure, axes = _blank(
+        8, height * len(orders) + 0.55, (-3.4, width), (-len(orders) - 0.1, 0.5 / height)
+    )
     for place in range(width):
         axes.text(place + 0.5, 0.08 / height, str(place), ha="center", fontsize=7, color="0.4")
     axes.text(-0.3, 0.08 / height, "element", ha="right", fontsize=8, color="0.4")
@@ -174,7 +177,7 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
                 axes.text(place + 0.5, -row - 0.5, "\n".join(str(time + 1) for time in times),
                           ha="center", va="center", fontsize=8, linespacing=1.0,
                           bbox=LABEL)  # fmt: skip
-    return finished(axes.figure, caption, diagram=True)
+    return finished(figure, caption, diagram=True)
 
 
 def _offsets(pattern: Sequence[Sequence[int]]) -> list[int]:
@@ -189,11 +192,14 @@ def _offsets(pattern: Sequence[Sequence[int]]) -> list[int]:
     return found
 
 
-def _blank(width: float, height: float, x: tuple[float, float], y: tuple[float, float]) -> "Axes":
-    axes = new_figure(width, height).subplots()
+def _blank(
+    width: float, height: float, x: tuple[float, float], y: tuple[float, float]
+) -> "tuple[Figure, Axes]":
+    figure = new_figure(width, height)
+    axes = figure.subplots()
     axes.set(xlim=x, ylim=y)
     axes.axis("off")
-    return axes
+    return figure, axes
 
 
 def _box(

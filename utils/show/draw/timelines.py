@@ -9,7 +9,12 @@ if TYPE_CHECKING:
     from utils.training.loading import Schedule
     from utils.training.traces import Trace
 
-_WAIT = {"facecolor": "white", "edgecolor": COLORS[5], "hatch": "///", "linewidth": 0.8}
+_WAIT: Mapping[str, Any] = {
+    "facecolor": "white",
+    "edgecolor": COLORS[5],
+    "hatch": "///",
+    "linewidth": 0.8,
+}
 
 
 def pipelines(schedules: Mapping[str, "Schedule"], caption: str) -> Picture:
@@ -78,7 +83,7 @@ def _keys(colors: Mapping[str, str], wait: bool = False) -> list[Any]:
     return keys + ([Patch(label="wait", **_WAIT)] if wait else [])
 
 
-_STYLE = {
+_STYLE: Mapping[str, Mapping[str, Any]] = {
     "trace": {"facecolor": COLORS[0]},
     "compile": {"facecolor": COLORS[3], "hatch": HATCHES[3]},
     "transfer": {"facecolor": COLORS[2], "hatch": HATCHES[2]},

@@ -9,10 +9,18 @@ from utils.cost.tco.comparison import Warned, warned
 from utils.cost.tco.cost import LINES
 from utils.cost.tco.scenario import Scenario
 from utils.cost.tco.uncertainty import DRAWS, Comparison, compare, tornado
-from utils.show.report import decided, estimates
+from utils.show.report import decision_parts, estimates
 from utils.show.report.content import Line, Report
-from utils.show.report.figures import pictures
-from utils.show.report.words import PER, PURCHASES, against, label, money, named, percent, sentence
+from utils.show.report.wording import (
+    PER,
+    PURCHASES,
+    against,
+    label,
+    money,
+    named,
+    percent,
+    sentence,
+)
 
 CLAIM = "vendor claim"
 
@@ -42,7 +50,7 @@ def report(
     >>> report(scenario("lora-13b"), today=datetime.date(2026, 11, 20)).name
     'report-lora-13b-2026-11-20'
     """
-    decided.check(decision, pilot)
+    decision_parts.check(decision, pilot)
     today = today or datetime.date.today()
     compared = compare(scenario, a, b, draws)
     pair = (compared.a, compared.b)
@@ -70,13 +78,13 @@ def report(
         costs=estimates.costs(compared),
         decides=estimates.decides(compared, swings),
         break_evens=estimates.break_evens(compared, swings),
-        measure=(*estimates.measure(compared), *decided.missing(decision)),
+        measure=(*estimates.measure(compared), *decision_parts.missing(decision)),
         warnings=(
-            *decided.warnings(decision, compared),
+            *decision_parts.warnings(decision, compared),
             *cautions(warned(scenario, *pair, today), *pair),
         ),
-        decided=decided.sections(decision),
-        pilot=decided.pilot_sections(pilot),
+        decided=decision_parts.sections(decision),
+        pilot=decision_parts.pilot_sections(pilot),
         lines=estimates.lines(compared),
         amounts=tuple(
             Line(option, name, float(amount), LINES[name])
@@ -89,7 +97,7 @@ def report(
         f" and probabilities come from {draws:,} draws from triangular distributions over these"
         " ranges, each input independent of the others. What the model leaves out is in none of"
         " them.",
-        figures=pictures(compared, swings),
+        figures=estimates.pictures(compared, swings),
     )
 
 

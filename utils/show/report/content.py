@@ -4,9 +4,11 @@ Every number that comes out of the model is called an estimate; every input keep
 """
 
 import datetime
+import html
 from dataclasses import dataclass
 
 from utils.cost.tco.inputs import Input
+from utils.facts.tables import markdown
 from utils.show.draw.picture import Picture
 
 
@@ -114,15 +116,20 @@ class Report:
         return f"{self.question}\n{self.headline}\n{self.answer}"
 
     def _repr_markdown_(self) -> str:
-        from utils.show.report.notebook import to_markdown
-
-        return to_markdown(self)
+        """Question, answer and sections; the inputs and figures stay in the other forms."""
+        parts = [f"*{self.question}*", f"**{self.headline}**", self.answer]
+        for section in self.sections:
+            parts += [f"**{section.title}**", section.text]
+            if table := section.table:
+                parts += [f"{table.caption}:", markdown(table.head, table.rows)]
+            parts.append("\n".join(f"- {point}" for point in section.points))
+        return html.escape("\n\n".join(filter(None, parts)), quote=False)
 
     @property
     def sections(self) -> tuple[Section, ...]:
         """What follows the answer, in the order of reading."""
         warnings = self.warnings or ("The comparison raised no warning.",)
-        found = (
+        sections = (
             Section("What it costs", table=self.costs),
             *self.decided,
             Section("What decides the costs", table=self.decides),
@@ -131,7 +138,11 @@ class Report:
             Section("Before you rely on this", points=warnings),
             *self.pilot,
         )
-        return tuple(each for each in found if each.text or each.points or each.table.rows)
+        return tuple(
+            section
+            for section in sections
+            if section.text or section.points or (section.table and section.table.rows)
+        )
 
     @property
     def sources(self) -> tuple[tuple[str, str], ...]:

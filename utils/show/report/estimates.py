@@ -1,4 +1,4 @@
-"""The tables and sentences of a report that the cost model gives."""
+"""The tables, sentences and figures of a report that the cost model gives."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,8 +8,10 @@ from utils.cost.tco.inputs import Input
 from utils.cost.tco.scenario import Scenario
 from utils.cost.tco.uncertainty import BreakEven, Comparison, Swing, break_even, value_of_measuring
 from utils.facts import figure, figures
+from utils.show.draw.costs import tornado, waterfall
+from utils.show.draw.picture import Picture
 from utils.show.report.content import Given, Table
-from utils.show.report.words import (
+from utils.show.report.wording import (
     PER,
     PURCHASES,
     against,
@@ -21,9 +23,12 @@ from utils.show.report.words import (
     named,
     plural,
     quantity,
+    shortened,
 )
 
 TOP = 5
+SHOWN = 8
+"""Inputs in the figure of what decides."""
 NEGLIGIBLE = 0.001
 """What is worth less than this share of the cost is not worth finding out."""
 
@@ -60,10 +65,12 @@ def costs(compared: Comparison) -> Table:
         ("Servers", [large(each) for each in servers]),
         (f"Cost over {over(compared)}", amounts(each.overall for each in found)),
     ]
-    if all(each.energy_kwh is not None for each in found):
+    energy = [float(each.energy_kwh) for each in found if each.energy_kwh is not None]
+    carbon = [float(each.carbon_kg) for each in found if each.carbon_kg is not None]
+    if len(energy) == len(carbon) == len(found):
         rows += [
-            (f"Energy of one {per}", [f"{large(float(e.energy_kwh))} kWh" for e in found]),
-            (f"Carbon dioxide of one {per}", [f"{large(float(e.carbon_kg))} kg" for e in found]),
+            (f"Energy of one {per}", [f"{large(each)} kWh" for each in energy]),
+            (f"Carbon dioxide of one {per}", [f"{large(each)} kg" for each in carbon]),
         ]
     return Table(
         "Estimates at the best guesses of all inputs",
@@ -202,3 +209,36 @@ def _value(scenario: Scenario, option: str, field: str) -> float:
 def _bought(scenario: Scenario, option: str) -> str:
     context = scenario.options[option].context
     return f"{context.region}, {PURCHASES.get(context.purchase, context.purchase)}"
+
+
+def pictures(compared: Comparison, swings: Sequence[Swing]) -> tuple[Picture, ...]:
+    """A waterfall of both options, and a tornado if any input has a range."""
+    scenario, per = compared.scenario, PER[compared.scenario.kind]
+    totals = " and ".join(
+        f"{money(float(cost.total), scenario.currency)} for {label(option, article=True)}"
+        for option, cost in compared.best.items()
+    )
+    fall = waterfall(
+        {label(option): cost for option, cost in compared.best.items()},
+        f"{scenario.currency} per {per} (estimate)",
+        f"Where the money of one {per} goes, at the best guesses: an estimated {totals}. The last"
+        " bar is the total.",
+    )
+    if not swings:
+        return (fall,)
+    shown, a, b = swings[:SHOWN], label(compared.a), label(compared.b, article=True)
+    widest = shown[0]
+    ranges = [
+        f"{shortened(named(s.path), 46)}\n{believed(s.path, scenario.inputs[s.path], scenario)}"
+        for s in shown
+    ]
+    blades = tornado(
+        shown,
+        compared.saving,
+        ranges,
+        f"estimated saving with {shortened(a, 30)}, % of the cost of {shortened(b, 30)}",
+        f"What one input alone does to the estimate, from the low to the high end of its believed"
+        f" range, widest first. {named(widest.path)}: {a} costs"
+        f" {against(widest.at_low)} at the low end, {against(widest.at_high)} at the high end.",
+    )
+    return fall, blades

@@ -3,21 +3,17 @@
 import base64
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import jinja2
 
 from utils.show.report.content import Report
-from utils.show.report.words import day, unbroken
-
-if TYPE_CHECKING:
-    import jinja2
+from utils.show.report.wording import day, unbroken
 
 TEMPLATE = "page.html.j2"
 
 
 @cache
-def _template() -> "jinja2.Template":
-    import jinja2
-
+def _template() -> jinja2.Template:
     folder = jinja2.FileSystemLoader(Path(__file__).parent)
     # Titles, names and sources are whatever somebody wrote: they are always escaped.
     environment = jinja2.Environment(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from fpdf import FPDF, ViewerPreferences
 from fpdf.enums import TableBordersLayout
-from fpdf.fonts import FontFace
+from fpdf.fonts import FontFace, TTFFont
 
 from utils.show.draw.picture import Picture
 from utils.show.report.content import Table
-from utils.show.report.words import shortened, unbroken
+from utils.show.report.wording import shortened, unbroken
 
 INK, SOFT, LINE, TINT, MARK = (
     (27, 39, 51),
@@ -41,6 +41,9 @@ class Paper(FPDF):
         fonts = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
         self.add_font("DejaVu", "", fonts / "DejaVuSans.ttf")
         self.add_font("DejaVu", "B", fonts / "DejaVuSans-Bold.ttf")
+        font = self.fonts["dejavu"]
+        assert isinstance(font, TTFFont)
+        self._characters = font.cmap
         self.foot, self.scale = foot, 1.0
         self.set_margins(SIDE, TOP)
         self.c_margin = 0
@@ -49,21 +52,24 @@ class Paper(FPDF):
         self.viewer_preferences = ViewerPreferences(display_doc_title=True)
 
     def footer(self) -> None:
+        """What fpdf2 writes below each page."""
         self.set_y(-10)
         self.type(7, SOFT)
         self.cell(WIDTH - 17, 4, self.known(self.foot))
         self.cell(17, 4, f"Page {self.page_no()} of {{nb}}")
 
     def type(self, points: float, color: tuple[int, int, int] = INK, bold: bool = False) -> None:
+        """Write from here on in that size and colour."""
         self.set_font("DejaVu", "B" if bold else "", points * self.scale)
         self.set_text_color(*color)
 
     def gap(self, millimetres: float) -> None:
+        """Go down."""
         self.ln(millimetres * self.scale)
 
     def known(self, text: str) -> str:
         """The text, with a square for each character that the type does not have."""
-        characters = self.fonts["dejavu"].cmap
+        characters = self._characters
         return "".join(c if ord(c) in characters or c == "\n" else "□" for c in unbroken(text))
 
     def text_line(
@@ -90,6 +96,7 @@ class Paper(FPDF):
     def points(
         self, texts: Sequence[str], size: float = 8, links: Sequence[str] | None = None
     ) -> None:
+        """Texts as a list, each with a link if there are any."""
         for text, link in zip(texts, links or [""] * len(texts), strict=True):
             self.type(size)
             height = self.font_size_pt * MILLIMETRES * 1.3
@@ -113,7 +120,7 @@ class Paper(FPDF):
             padding=(0.45, 2, 0.45, 0), borders_layout=TableBordersLayout.HORIZONTAL_LINES,
             headings_style=FontFace(emphasis="BOLD", color=INK), v_align="TOP",
         ) as lines:  # fmt: skip
-            lines.row(map(self.known, table.head))
+            lines.row([self.known(cell) for cell in table.head])
             for number, row in enumerate(table.rows, 1):
                 bold = FontFace(emphasis="BOLD") if total and number == len(table.rows) else None
                 lines.row([self.known(shortened(each, CELL)) for each in row], style=bold)

@@ -4,7 +4,7 @@ import datetime
 from typing import TYPE_CHECKING
 
 from utils.show.report.content import Report, Section, Table
-from utils.show.report.words import day, shortened
+from utils.show.report.wording import day, shortened
 
 if TYPE_CHECKING:
     from utils.show.report.paper import Paper
@@ -18,7 +18,7 @@ LONGEST = {"title": 110, "about": 330, "headline": 160, "cell": 70, "point": 300
 
 def to_pdf(report: Report) -> bytes:
     """The document. The same report gives the same bytes: the file bears its day, at midnight."""
-    from utils.show.report.paper import END, Paper
+    from utils.show.report.paper import END, Paper  # late: fpdf2 is slow to load
 
     foot = shortened(f"{report.title}: estimates of a model, {day(report.date)}", 90)
     trial = Paper(foot)
@@ -46,7 +46,8 @@ def to_pdf(report: Report) -> bytes:
 
 
 def _first(paper: "Paper", report: Report, scale: float, most: int) -> None:
-    from utils.show.report.paper import LINE, MARK, SIDE, SOFT, TINT, WIDTH
+    # late: fpdf2 is slow to load
+    from utils.show.report.paper import INK, LINE, MARK, SIDE, SOFT, TINT, WIDTH
 
     paper.scale = scale
     paper.type(7.5, SOFT)
@@ -66,8 +67,8 @@ def _first(paper: "Paper", report: Report, scale: float, most: int) -> None:
     def box() -> None:
         for text, size, color, bold in (
             (report.question, 8.5, SOFT, False),
-            (shortened(report.headline, LONGEST["headline"]), 12.5, (27, 39, 51), True),
-            (report.answer, 8.8, (27, 39, 51), False),
+            (shortened(report.headline, LONGEST["headline"]), 12.5, INK, True),
+            (report.answer, 8.8, INK, False),
         ):
             paper.type(size, color, bold)
             paper.set_x(SIDE + 5)

@@ -1,5 +1,6 @@
 """What the decision rule and the pilot add to a report."""
 
+from utils.cost.checks import check_kind
 from utils.cost.decision import QUESTIONS, Decision, Pilot, Saving
 from utils.cost.decision.effort import roughly
 from utils.cost.decision.flips import Flip
@@ -7,20 +8,15 @@ from utils.cost.decision.plan import Step
 from utils.cost.decision.questions import Question
 from utils.cost.tco.uncertainty import Comparison
 from utils.show.report.content import Section
-from utils.show.report.words import label, large, percent, sentence
+from utils.show.report.wording import label, large, percent, sentence
 
 
 def check(decision: object, pilot: object) -> None:
     """Raises TypeError unless each is None or what `utils.cost.decision` returns."""
-    for name, given, kind, makes in (
-        ("decision", decision, Decision, "decide(answers, audit, comparison)"),
-        ("pilot", pilot, Pilot, "pilot_of(decision)"),
-    ):
-        if given is not None and not isinstance(given, kind):
-            raise TypeError(
-                f"{name}: {type(given).__name__} is not allowed; allowed: what"
-                f" utils.cost.decision.{makes} returns"
-            )
+    makes = "what utils.cost.decision.{} returns"
+    of_decision = makes.format("decide(answers, audit, comparison)")
+    check_kind("decision", decision, Decision | None, of_decision)
+    check_kind("pilot", pilot, Pilot | None, makes.format("pilot_of(decision)"))
 
 
 def sections(decision: Decision | None) -> tuple[Section, ...]:
@@ -57,7 +53,7 @@ def _flips(decision: Decision) -> tuple[str, ...]:
             about, now, to = row.asks, _amount(row, each.now), _beyond(row, each)
         else:
             about = "How much does Trainium save, in the middle of the draws?"
-            now, to = percent(each.now), percent(each.to)
+            now, to = percent(float(each.now)), percent(float(each.to))
         outcomes.setdefault((about, now, each.verdict), []).append(to)
     return tuple(
         f"{about} Now: {now}. With {' or '.join(to)}: {label(verdict)}."

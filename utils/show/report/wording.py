@@ -112,6 +112,7 @@ def against(saving: float) -> str:
 
 
 def plural(unit: str) -> str:
+    """A unit of more than one."""
     return unit if unit.endswith("s") else unit + "s"
 
 
