@@ -317,5 +317,7 @@ def test_ci_runs_the_readmes_test_command_with_everything_once() -> None:
     lines = [line for line in script.splitlines() if line and not line.startswith("#")]
     assert lines == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', "exec python3 course.py test"]
     assert "python3 course.py test" in (ROOT / "README.md").read_text(encoding="utf-8")
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    assert re.findall(r"run: (.*)", workflow) == ["python3 course.py test"]
     # Solutions and labs are executed by a test; nbval would execute them once more.
     assert {"tests", "utils", "notebooks"} == set(test.EVERYTHING)
