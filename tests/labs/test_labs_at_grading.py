@@ -2,7 +2,9 @@
 judgement.
 """
 
+import ast
 import json
+import re
 import subprocess
 import sys
 
@@ -72,6 +74,28 @@ def test_a_sandbox_sees_no_judgement(lab: catalog.Lab) -> None:
     own = {path.stem for path in seen if path.parent.name == lab.name}
     assert own == {"__init__", "observe"} | IN_THE_SANDBOX[lab.name]
     assert not {"criteria", "truth"} & {path.stem for path in seen}
+
+
+LOADERS = {"labs/__init__.py", "labs/closed.py"}
+"""Import a module by a name that is made up at run time: the observer of a lab, what is closed."""
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda each: each.name)
+def test_a_sandbox_sees_whatever_observers_import(lab: catalog.Lab) -> None:
+    """What an import names, late ones included, is mounted. Nothing else imports there, and the
+    modules that are named in order to be closed exist.
+    """
+    for path in confine.exercise_modules(grading_lab.load(ROOT, lab.name), ROOT / "utils"):
+        for node in ast.walk(ast.parse((ROOT / "utils" / path).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and str(path) not in LOADERS:
+                called = ast.unparse(node.func)
+                assert not re.search(r"import_module|__import__|runpy|exec$|eval$", called), path
+            name = getattr(node, "value", None)
+            if isinstance(name, str) and re.fullmatch(r"utils(\.\w+)+", name):
+                parts = name.split(".")
+                # The last part may be a function or a class.
+                stems = [ROOT.joinpath(*parts), ROOT.joinpath(*parts[:-1])]
+                assert any(s.is_dir() or s.with_suffix(".py").is_file() for s in stems), name
 
 
 def test_judging_and_observing_need_no_torch() -> None:
