@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -30,7 +31,7 @@ from utils.cost.decision.effort import pilot_weeks, port_effort, port_weeks
 from utils.cost.decision.evidence import evidence
 from utils.cost.decision.findings import DYNAMIC, NOTHING, OWN, PACKAGED, corrected, seen
 from utils.cost.decision.flips import MONEY, decided
-from utils.cost.decision.questions import KERNELS, SHAPES, UNSURE, offers
+from utils.cost.decision.questions import SHAPES, UNSURE, offers
 from utils.cost.decision.rules import KINDS, ROWS, Case, Limit, outcome
 from utils.cost.decision.verdict import CONFIDENCES, WORK
 from utils.cost.tco import compare
@@ -167,6 +168,19 @@ def test_a_row_that_reads_a_judgement_names_one() -> None:
     assert all(row.why and row.low <= row.number <= row.high for row in JUDGEMENTS.values())
 
 
+def test_every_condition_reads_values_that_a_case_has() -> None:
+    case = Case(PLAIN, GOOD, judged())
+    for row in ROWS:
+        for name, wanted in row.when.items():
+            case.value_of(name)
+            if isinstance(wanted, Limit):
+                for limit in structs.astuple(wanted)[1:]:
+                    assert limit is None or isinstance(case.value_of(limit), int | float), row.name
+            elif name in QUESTIONS and QUESTIONS[name].allowed:
+                words = wanted if isinstance(wanted, list) else [wanted]
+                assert set(words) <= set(QUESTIONS[name].allowed), row.name
+
+
 # Anything that is allowed.
 
 
@@ -214,22 +228,17 @@ def no_better(after: str, before: str) -> bool:
     return before != "neither" and ORDER.index(after) <= ORDER.index(before)
 
 
+@pytest.mark.parametrize("field", ["kernels", "shapes"])
 @settings(max_examples=150, deadline=None)
-@given(answers(), st.none() | savings())
-def test_more_custom_cuda_never_helps_trainium(given: Answers, saving: Saving | None) -> None:
-    verdicts = [decided(given.changed(kernels=each), saving, NOTHING, judged()) for each in KERNELS]
-    for before, after in zip(verdicts, verdicts[1:], strict=False):
-        assert no_better(after, before)
-
-
-@settings(max_examples=150, deadline=None)
-@given(answers(), st.none() | savings())
-def test_shapes_that_are_known_later_never_help_trainium(
-    given: Answers, saving: Saving | None
+@given(given=answers(), saving=st.none() | savings())
+def test_more_custom_cuda_or_shapes_known_later_never_help_trainium(
+    field: str, given: Answers, saving: Saving | None
 ) -> None:
-    verdicts = [decided(given.changed(shapes=each), saving, NOTHING, judged()) for each in SHAPES]
-    for before, after in zip(verdicts, verdicts[1:], strict=False):
-        assert no_better(after, before)
+    verdicts = [
+        decided(given.changed(**{field: value}), saving, NOTHING, judged())
+        for value in QUESTIONS[field].allowed
+    ]
+    assert all(no_better(after, before) for before, after in pairwise(verdicts))
 
 
 @settings(max_examples=150, deadline=None)
