@@ -71,9 +71,10 @@ def group_of(nodeid: str) -> str:
     ):
         if unit.startswith(folder):
             return group
-    if unit.startswith("tests/"):
-        return "lessons twice" if "[notebooks/" in unit else "/".join(unit.split("/")[:2])
-    return "doctests"
+    if "[notebooks/" in unit:
+        return "lessons twice"
+    folders = unit.split("/")
+    return "/".join(folders[:2]) if folders[0] == "tests" and len(folders) > 2 else "doctests"
 
 
 # ---- how long
