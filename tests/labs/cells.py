@@ -6,13 +6,15 @@ import linecache
 import random
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 from utils.course import catalog
 from utils.course.catalog import ROOT
-from utils.course.misconceptions import WrongAnswer, wrong_answers
+from utils.course.misconceptions import WrongAnswer, is_diff, patched, wrong_answers
 from utils.labs import Facts, Verdict, decide, judge, observe_case, observer
 
 SEEDS = [
@@ -74,6 +76,20 @@ def wrong_entries(lab: str) -> list[Wrong]:
             each,
         )
         for each in wrong_answers(lab)
+    ]
+
+
+RIGHT_WAYS = Path(__file__).with_name("right_ways")
+
+
+def right_ways(lab: str) -> list[tuple[str, str, str]]:
+    """Other right answers to a lab's exercises: exercise id, what is different, source."""
+    path = RIGHT_WAYS / f"{lab}.yaml"
+    ways = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return [
+        (f"{lab}.{exercise}", way, patched(right_answers(lab)[exercise], c) if is_diff(c) else c)
+        for exercise, codes in ways.items()
+        for way, c in codes.items()
     ]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.cells import Wrong, run_cell, verdict_of, wrong_entries
+from tests.labs.cells import SEEDS, Wrong, right_ways, run_cell, verdict_of, wrong_entries
 from utils.course import catalog, labgen, quiz
 from utils.course.catalog import ROOT
 from utils.labs import decide, judge, observe_case, observer
@@ -25,6 +25,7 @@ from utils.labs.grading import shown
 LABS = catalog.labs(ROOT)
 EXERCISES = [exercise for lab in LABS for exercise in lab.exercises]
 WRONG = [wrong for lab in LABS for wrong in wrong_entries(lab.name)]
+RIGHT_WAYS = [way for lab in LABS for way in right_ways(lab.name)]
 LEAST_WRONG_ANSWERS = 7
 
 pytestmark = pytest.mark.usefixtures("xla_device")
@@ -135,6 +136,18 @@ def test_a_wrong_answer_is_refused_with_its_message(wrong: Wrong) -> None:
     text = refusal(wrong)
     expected = f"{wrong.record.says!r} {wrong.record.shows!r}"
     assert wrong.record.is_refused_by(text), f"{wrong.name}: expected {expected} in\n{text}"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("exercise_id", "source"),
+    [pytest.param(*way[::2], id=f"{way[0]}-{way[1].replace(' ', '-')}") for way in RIGHT_WAYS],
+)
+def test_other_right_ways_pass(exercise_id: str, source: str, seed: str) -> None:
+    answer = namespace(exercise_id, source)[observer(exercise_id).answer]
+    verdict = verdict_of(exercise_id, answer, seed)
+    assert verdict.state == "passed", (verdict.error, [c for c in verdict.criteria if not c.passed])
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
