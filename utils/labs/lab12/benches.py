@@ -212,7 +212,7 @@ def _why(run: Run, said: Facts) -> str:
         had = run.by_length[length]
         again = sum(call.remembered for call in had)
         if again:
-            return SAYS["warm-up-with-a-text-of-the-samples"].format(
+            return SAYS["a-text-sent-before"].format(
                 again=again, times=times(len(had), "call"), length=length
             )
         return SAYS["too-few"].format(
@@ -240,7 +240,7 @@ def _known(run: Run) -> dict[str, list[float]]:
         ]
         if sum(call.compiled for call in run.service.calls[1:])
         else [],
-        SAYS["the-same-text"]:
+        "some requests had been sent before: they are answered from the cache, without the work":
         plain if any(call.remembered for call in every) else [],
         SAYS["the-slowest-dropped"]:
         sorted(usual)[: -len(lengths)],

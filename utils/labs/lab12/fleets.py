@@ -163,7 +163,7 @@ def p99_ways(fleet: Facts) -> Ways:
         ways += [
             (SAYS["every-request"], max(found)),
             ("this is the median", float(np.median(found))),
-            ("this is the mean", float(np.mean(found))),
+            (SAYS["a-mean-for-a-percentile"], float(np.mean(found))),
             ("this is p95", float(np.percentile(found, 95))),
             (_OTHER, p99(found)),
             (_ALONE, p99(alone)),

@@ -80,7 +80,7 @@ def value_ways(each: Facts) -> Ways:
     ordered, p = samples_of(each), each["p"]
     rank = math.ceil(p / 100 * len(ordered))
     found = [
-        ("this is the mean", statistics.fmean(ordered)),
+        (SAYS["a-mean-for-a-percentile"], statistics.fmean(ordered)),
         ("this is the median: p says which percentile", statistics.median(ordered)),
         (SAYS["p-as-a-share"], float(np.percentile(ordered, p / 100))),
         (LINEAR, ordered[max(rank, 1) - 1]),
@@ -176,7 +176,7 @@ END_WAYS: list[tuple[str, Callable[[Facts], Ends]]] = [
         _both_at_once,
     ),
     (SAYS["ranks-from-0"], _one_up),
-    ("ranks count from 1, indices of a list from 0: this is the next sample down", _one_down),
+    (SAYS["at-most-in-place-of-below"], _one_down),
     (
         SAYS["the-upper-end-short"],
         _high_short,

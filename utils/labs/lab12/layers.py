@@ -103,7 +103,7 @@ def judge_reports(case: Facts, facts: Facts) -> list[Criterion]:
     rows = [criterion(name, weight, False, "", "", "") for name, weight in WEIGHTS.items()]
     strange = next((each for each in said if isinstance(each, str)), None)
     if strange is not None:
-        message = SAYS["does-nothing-5"].format(strange=strange)
+        message = SAYS["no-report"].format(strange=strange)
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     if not _genuine(case, facts["logits"]):
         message = "the logits are not those of the models: what was changed in torch?"

@@ -115,5 +115,5 @@ WAYS: list[tuple[str, Callable[[Facts], list[float]]]] = [
         SAYS["a-histograms-repair"],
         _subtracted,
     ),
-    ("these are seconds: return milliseconds", lambda log: [x / 1e3 for x in open_loop(log)]),
+    (SAYS["seconds-in-the-open-loop"], lambda log: [x / 1e3 for x in open_loop(log)]),
 ]

@@ -77,7 +77,7 @@ def percentile_words(case: Facts) -> str:
 def judge_percentiles(case: Facts, facts: Facts) -> list[Criterion]:
     said = facts["percentiles"]
     if strange := next((each for each in said if isinstance(each, str)), None):
-        message = SAYS["does-nothing-2"].format(strange=strange)
+        message = SAYS["no-ends"].format(strange=strange)
         rows = [not_judged(_row(name)) for name in ("value", "interval", "too small")]
         return [not_judged(rows[0], message), *rows[1:], judge_merged(case, facts["merged"])]
     pairs = list(zip(case["sets"], said, strict=True))

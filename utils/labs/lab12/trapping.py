@@ -47,7 +47,7 @@ def _misnamed(right: list[str], said: Any) -> str:
     if unknown := [each for each in said if each not in TRAITS]:
         return SAYS["another-name"].format(value=unknown[0], TRAITS=", ".join(TRAITS))
     if extra := [each for each in said if each not in right]:
-        return SAYS["a-cache-that-is-the-compiler"].format(value=extra[0], value_2=_TESTS[extra[0]])
+        return SAYS["a-cache-that-is-the-compiler"].format(trait=extra[0], test=_TESTS[extra[0]])
     missing = next(each for each in right if each not in said)
     return f'"{missing}" was not found: {_TESTS[missing]}'
 

@@ -151,44 +151,76 @@ def _at(case: Facts, name: str, places: tuple[int, int], others: int = 1) -> flo
 
 
 Measure = Callable[[Facts, str], float]
-MEASURES: tuple[tuple[str, Measure], ...] = (
-    (SAYS["by-width"],
-     lambda case, name: case["ranges"][name][2] - case["ranges"][name][0]),
-    (SAYS["by-relative-width"],
-     lambda case, name: (case["ranges"][name][2] - case["ranges"][name][0])
-     / case["ranges"][name][1]),
-    (SAYS["by-elasticity"],
-     lambda case, name: abs(_slope(case, name)) * case["ranges"][name][1]),
-    (SAYS["only-upward"],
-     lambda case, name: abs(_at(case, name, (1, 2)))),
-    (SAYS["only-downward"],
-     lambda case, name: abs(_at(case, name, (0, 1)))),
-    (SAYS["two-ends"],
-     lambda case, name: abs(_at(case, name, (0, 2)))),
-    (SAYS["slope-times-width"],
-     lambda case, name: abs(_slope(case, name))
-     * (case["ranges"][name][2] - case["ranges"][name][0])),
-    (SAYS["others-low"],
-     lambda case, name: abs(_at(case, name, (0, 2), 0))),
-    ("the others stay at their best guess while one moves, not at their high ends",
-     lambda case, name: abs(_at(case, name, (0, 2), 2))),
-    (SAYS["signed"], lambda case, name: _at(
-        case, name, (0, 2))),
-    (SAYS["shares"],
-     lambda case, name: swing(case, name) / moved(case, name, case["ranges"][name][1])),
-    ("a swing goes from the least to the most, not from the best guess to the farther one",
-     lambda case, name: max(abs(_at(case, name, (0, 1))), abs(_at(case, name, (1, 2))))),
-    (SAYS["half"],
-     lambda case, name: swing(case, name) / 2),
-    (SAYS["all-together"], lambda case, _: abs(_all(case))),
-)  # fmt: skip
-"""What other measures of influence there are, with what is wrong about each."""
 
 
-def _all(case: Facts) -> float:
+def _width(case: Facts, name: str) -> float:
+    low, _, high = case["ranges"][name]
+    return high - low
+
+
+def _relative_width(case: Facts, name: str) -> float:
+    return _width(case, name) / case["ranges"][name][1]
+
+
+def _elasticity(case: Facts, name: str) -> float:
+    return abs(_slope(case, name)) * case["ranges"][name][1]
+
+
+def _slope_times_width(case: Facts, name: str) -> float:
+    return abs(_slope(case, name)) * _width(case, name)
+
+
+def _signed(case: Facts, name: str) -> float:
+    return _at(case, name, (0, 2))
+
+
+def _difference(*places: int, others: int = 1) -> Measure:
+    """How far the costs at two ends lie apart, without a sign."""
+    first, second = places
+    return lambda case, name: abs(_at(case, name, (first, second), others))
+
+
+def _farther_end(case: Facts, name: str) -> float:
+    return max(abs(_at(case, name, (0, 1))), abs(_at(case, name, (1, 2))))
+
+
+def _share(case: Facts, name: str) -> float:
+    return swing(case, name) / moved(case, name, case["ranges"][name][1])
+
+
+def _half(case: Facts, name: str) -> float:
+    return swing(case, name) / 2
+
+
+def _all_together(case: Facts, _: str) -> float:
     model = MODELS[case["model"]]
     low, high = ({n: ends[place] for n, ends in case["ranges"].items()} for place in (0, 2))
-    return model(high) - model(low)
+    return abs(model(high) - model(low))
+
+
+MEASURES: tuple[tuple[str, Measure], ...] = (
+    (SAYS["by-width"], _width),
+    (SAYS["by-relative-width"], _relative_width),
+    (SAYS["by-elasticity"], _elasticity),
+    (SAYS["only-upward"], _difference(1, 2)),
+    (SAYS["only-downward"], _difference(0, 1)),
+    (SAYS["two-ends"], _difference(0, 2)),
+    (SAYS["slope-times-width"], _slope_times_width),
+    (SAYS["others-low"], _difference(0, 2, others=0)),
+    (
+        "the others stay at their best guess while one moves, not at their high ends",
+        _difference(0, 2, others=2),
+    ),
+    (SAYS["signed"], _signed),
+    (SAYS["shares"], _share),
+    (
+        "a swing goes from the least to the most, not from the best guess to the farther one",
+        _farther_end,
+    ),
+    (SAYS["half"], _half),
+    (SAYS["all-together"], _all_together),
+)
+"""What other measures of influence there are, with what is wrong about each."""
 
 
 def _follows(case: Facts, order: list[str], measure: Measure) -> bool:

@@ -3,9 +3,12 @@
 import re
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Facts
 from utils.labs.lab14.deciding import right
 from utils.labs.lab14.examples import STEPS
+
+SAYS = says("lab14")
 
 TERMS = ("items", "accepted", "precision", "region", "purchase", "date")
 """What has to be the same on both sides of a benchmark."""
@@ -54,25 +57,21 @@ def about_time(case: Facts, facts: Facts) -> str:
     for name in STEPS:
         weeks = steps[name]["weeks"]
         if isinstance(weeks, str) or weeks < LEAST_WEEKS:
-            return f"{name}: weeks is {weeks}: every step takes some time, even half a week"
+            return SAYS["no-time"].format(name=name, weeks=weeks)
     port = steps["port"]
     people = port["engineers"]
     if isinstance(people, str) or people <= 0 or people > case["engineers"]:
         return f"port: engineers is {people}: there are {case['engineers']}"
     needed = case["port_weeks"] / people
     if port["weeks"] < needed:
-        return (
-            f"port: {port['weeks']:g} weeks of {people:g}: it is estimated at"
-            f" {case['port_weeks']} weeks of one engineer, so {needed:g} at least"
+        return SAYS["nobody-has-time-to-port"].format(
+            weeks=port["weeks"], people=people, port_weeks=case["port_weeks"], needed=needed
         )
     weeks = latest(facts)
     if weeks is None:
         return "at_most_weeks is missing somewhere: when does the plan end at the latest?"
     if weeks > case["weeks"] / 2:
-        return (
-            f"at the latest it ends after {weeks:g} weeks of {case['weeks']}: production needs"
-            " the other half, so at_most_weeks has to add up to that"
-        )
+        return SAYS["no-time-is-left-for-production"].format(weeks=weeks, all_weeks=case["weeks"])
     return ""
 
 
@@ -86,7 +85,7 @@ def about_price(case: Facts, facts: Facts) -> str:
         if each["engineers"] > case["engineers"]:
             return f"{name}: {each['engineers']:g} engineers, and there are {case['engineers']}"
         if each["engineers"] < LEAST_ENGINEERS:
-            return f"{name}: nobody works on it: engineers is {each['engineers']:g}"
+            return SAYS["nobody-works"].format(name=name, engineers=each["engineers"])
     for name, why in (
         ("baseline", "today's work runs on a GPU server"),
         ("parity", "a device rounds by itself: results are compared on one"),
@@ -95,9 +94,8 @@ def about_price(case: Facts, facts: Facts) -> str:
         if (server_weeks := steps[name]["server_weeks"]) < LEAST_SERVER_WEEKS:
             return f"{name}: server_weeks is {server_weeks:g}, but {why}"
     if (total := price(case, facts)) > case["value_of_measuring"]:
-        return (
-            f"people and servers cost {total:,.0f}, and knowing the result is worth at most"
-            f" {case['value_of_measuring']:,}: such a pilot is not worth its price"
+        return SAYS["all-eight-servers"].format(
+            total=total, value_of_measuring=case["value_of_measuring"]
         )
     return ""
 
@@ -106,29 +104,28 @@ def about_benchmark(case: Facts, facts: Facts) -> str:
     sides = facts["benchmark"]
     for side in ("trainium", "gpu"):
         if not sides.get(side):
-            return f'"benchmark" has no {side!r}: say for both sides how they are measured'
+            return SAYS["one-side"].format(side=side)
         for name in (*TERMS, "from", "runs", "cold_apart"):
             if name not in sides[side]:
                 return f"{side}: {name!r} is missing"
         if sides[side]["from"] != "own run":
-            return (
-                f"{side}: from {sides[side]['from']!r}: a peak or a claim of others is not this"
-                ' work: "own run"'
-            )
+            return SAYS["figures-of-the-vendor"].format(side=side, source=sides[side]["from"])
         runs = sides[side]["runs"]
         if isinstance(runs, bool) or not isinstance(runs, int | float) or runs < RUNS:
-            return f"{side}: {runs} runs: one shows no spread, take {RUNS} at least"
+            return SAYS["one-run"].format(side=side, runs=runs, RUNS=RUNS)
         if sides[side]["cold_apart"] is not True:
-            return f"{side}: the first start has to stand apart: compilation belongs to it alone"
+            return SAYS["cold-and-warm-together"].format(side=side)
         accepted = sides[side]["accepted"]
         if not _is_number(accepted) or accepted > 1:
-            return f"{side}: accepted {accepted}: it is a share, such as {case['accepted_least']}"
+            return SAYS["true-for-a-share"].format(
+                side=side, accepted=accepted, accepted_least=case["accepted_least"]
+            )
         if accepted < case["accepted_least"]:
-            return f"{side}: accepted {accepted}: speed counts at a quality that is accepted"
+            return SAYS["faster-and-worse"].format(side=side, accepted=accepted)
     for name in TERMS:
         a, b = sides["trainium"][name], sides["gpu"][name]
         if a != b:
-            return f"{name}: {a!r} on one side and {b!r} on the other: compare the same"
+            return SAYS["another-precision"].format(name=name, a=a, b=b)
         if text := _about_term(name, a):
             return text
     return ""

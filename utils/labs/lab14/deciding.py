@@ -138,7 +138,7 @@ def decision(name: str) -> Decision:
 def judge_decisions(case: Facts, facts: Facts) -> list[Criterion]:
     said = facts["cases"]
     if not facts["kind"].startswith("a dict") or not any(name in said for name in CASES):
-        message = SAYS["a-list"].format(kind=facts["kind"])
+        message = SAYS["decisions-as-a-list"].format(kind=facts["kind"])
         found = [criterion(f"form {name}", 1, False, "", "", "") for name in CASES]
         found[0] = criterion("form ferry", 1, False, "", "", message)
         return [*found, *(criterion(n, 3, False, "", "", "") for n in ("verdicts", "reasons"))]

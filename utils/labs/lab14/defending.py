@@ -35,7 +35,7 @@ def money(name: str) -> float | None:
 def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     said = facts["cases"]
     if not facts["kind"].startswith("a dict") or not any(name in said for name in CASES):
-        message = SAYS["a-list-2"].format(kind=facts["kind"])
+        message = SAYS["flips-as-a-list"].format(kind=facts["kind"])
         return [
             criterion("answers", 2, False, "", "", message),
             criterion("savings", 2, False, "", "", ""),

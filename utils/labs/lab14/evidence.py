@@ -4,9 +4,12 @@ import datetime
 import random
 from typing import Any
 
+from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab14.examples import ITEMS
+
+SAYS = says("lab14")
 
 OPEN, DONE, FAILED = "open", "done", "failed"
 STATES = (OPEN, DONE, FAILED)
@@ -153,15 +156,15 @@ def why_not(item: Facts, entry: Facts, project: Facts) -> str:
     """Why an entry is no evidence for an item; "" if it is."""
     age = (_date(project["today"]) - _date(entry["date"])).days
     if entry["from"] != "measured":
-        return f"it is {entry['from']}, not measured"
+        return SAYS["claims-count"].format(source=entry["from"])
     if item["on"] == "device" and entry["on"] != "device":
-        return f"it was measured on a {entry['on']}, and this item asks for the device"
+        return SAYS["a-laptop-will-do"].format(machine=entry["on"])
     if entry["code"] != project["code"]:
-        return "it was measured with another version of the code"
+        return SAYS["any-version"]
     if age > item["days"]:
-        return f"it is {age} days old, and {item['days']} are allowed"
+        return SAYS["never-stale"].format(age=age, days=item["days"])
     if age < 0:
-        return "its date lies in the future"
+        return SAYS["the-future-is-fresh"]
     if entry["value"] is None:
         return "it has no value"
     return ""
@@ -239,7 +242,7 @@ def _judge_state(state: str, weight: int, pairs: list[tuple[Facts, Facts]]) -> C
 
 def _about(project: Facts, said: Facts) -> str:
     if not said["kind"].startswith("a dict"):
-        return f"`checklist` returned {said['kind']}: return a dict, item to state"
+        return SAYS["states-as-a-list"].format(kind=said["kind"])
     return ""
 
 
@@ -247,35 +250,31 @@ def _about_item(project: Facts, name: str, right: str, given: str | None) -> str
     if given is None:
         return f"{name}: no state: every item has one"
     if given not in STATES:
-        return f"{name}: {given} is no state; there are {', '.join(STATES)}"
+        return SAYS["no-such-state"].format(name=name, given=given, states=", ".join(STATES))
     item = next(each for each in project["items"] if each["item"] == name)
     entries = [each for each in project["record"] if each["reads"] == item["reads"]]
     good = [each for each in entries if counts(item, each, project)]
     states = truth(project)
     if right == OPEN:
         if waits := [each for each in item["after"] if states[each] != DONE]:
-            return f"{name}: said to be {given}, but {waits[0]} comes before it and is not done"
+            return SAYS["nothing-comes-before"].format(name=name, given=given, value=waits[0])
         if not entries:
-            return f"{name}: said to be {given}, and nothing is recorded of it"
+            return SAYS["done-unless-something-fails"].format(name=name, given=given)
         if not good:
-            return f"{name}: said to be {given} by an entry that is no evidence:" + (
-                f" {why_not(item, entries[0], project)}"
-            )
+            reason = why_not(item, entries[0], project)
+            return f"{SAYS['all-entries-good-or-bad'].format(name=name, given=given)} {reason}"
         if len({meets(item, each["value"]) for each in good}) > 1:
-            return f"{name}: said to be {given}, but two good entries contradict each other"
-        return f"{name}: said to be {given}, but its interval lies on both sides of the limit"
+            return SAYS["the-last-entry-only"].format(name=name, given=given)
+        return SAYS["the-middle-of-an-interval"].format(name=name, given=given)
     if len(entries) > len(good):
         return f"{name}: an entry that is no evidence decides nothing beside a good one: {right}"
     ages = [(_date(project["today"]) - _date(each["date"])).days for each in good]
     if given == OPEN and max(ages) == item["days"]:
-        return f"{name}: {item['days']} days are allowed, and it is as old as that: it still counts"
+        return SAYS["the-last-day-is-too-old"].format(name=name, days=item["days"])
     if given == FAILED and any(item["limit"] in _ends(each) for each in good):
-        return f"{name}: at the limit is within it ({item['compare']}): it is done"
+        return SAYS["strictly-better"].format(name=name, compare=item["compare"])
     if any(isinstance(each["value"], list) for each in good):
-        return (
-            f"{name}: it has good evidence, whose whole interval lies on one side of the limit: it"
-            f" is {right}"
-        )
+        return SAYS["good-evidence-is-not-used"].format(name=name, right=right)
     if right == FAILED:
         return f"{name}: good evidence misses the limit: that is failed, not {given}"
-    return f"{name}: good evidence meets the limit, and what comes before is done: it is done"
+    return SAYS["good-evidence-decides"].format(name=name)

@@ -277,7 +277,7 @@ def _about_pilot(pilot: Facts, said: Facts) -> str:
     if not isinstance(said["pilot"], bool):
         return SAYS["a-sentence"].format(pilot=said["pilot"])
     if worth:
-        return "the value is more than the price: it is worth its price"
+        return SAYS["the-price-turned-round"]
     if value(pilot) == 0:
-        return "what cannot change the choice is worth no price"
+        return SAYS["always-a-pilot"]
     return "the value is less than the price: choose without it"

@@ -209,11 +209,11 @@ def _about_stops(facts: Facts) -> Iterator[str]:
                     yield (
                         SAYS["a-stop-that-the-exit-meets"].format(
                             step=step,
-                            value=stops[0],
-                            value_2=ends[1],
-                            value_3=ends[2],
-                            value_4=stops[1],
-                            value_5=stops[2],
+                            quantity=stops[0],
+                            end=ends[1],
+                            end_limit=ends[2],
+                            stop=stops[1],
+                            stop_limit=stops[2],
                         )
                     )
         for quantity, compare, limit in each["stop"]:

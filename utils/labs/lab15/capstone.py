@@ -30,7 +30,7 @@ keep right answers below a tenth of it, and the nearest wrong one, gradients tha
 
 _UNLIKE = {
     "asked": SAYS["another-rank"],
-    "model": SAYS["another-order-in-each-life"],
+    "model": SAYS["adapters-in-a-copy"],
 }
 
 
@@ -218,11 +218,7 @@ def _resuming(case: Facts, whole: Facts, killed: Facts, resumed: Facts) -> Crite
         message = SAYS["lab-08-trains-everything-again"].format(home=home)
     elif differs := [n for n in PARTS if resumed["end"][n] != whole["end"][n]]:
         measured = "another end"
-        message = (
-            "all was put back, and the end differs in"
-            f" {PARTS[differs[0]]}: use run.model, run.optimizer, run.scheduler and run.batches"
-            " after `resume`, and nothing that was drawn before it"
-        )
+        message = SAYS["drawn-before-resume"].format(part=PARTS[differs[0]])
     else:
         measured, message = target, ""
     return row(3, message, measured, target)

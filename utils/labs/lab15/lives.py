@@ -58,8 +58,15 @@ class Watch:
         self.facts: Facts = {"calls": [], "truths": [], "evaluations": [], "trained_by": None}
 
     def parts(self) -> SimpleNamespace:
-        own = {"add_lora", "resume", "save", "bucketed_losses", "merge", "bench"}
-        return SimpleNamespace(**{name: getattr(self, f"_{name}") for name in own})
+        """What the glue gets as `mine`: each earlier answer, watched."""
+        return SimpleNamespace(
+            add_lora=self._add_lora,
+            resume=self._resume,
+            save=self._save,
+            bucketed_losses=self._bucketed_losses,
+            merge=self._merge,
+            bench=self._bench,
+        )
 
     def compiled(self) -> int:
         """Graphs that the answer compiled since it called `resume`."""
