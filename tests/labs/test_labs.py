@@ -125,6 +125,8 @@ def refusal(wrong: Wrong) -> str:
         observations.append(json.loads(json.dumps(observe_case(wrong.exercise, answer, case))))
         verdict = decide(wrong.exercise, cases[:count], observations, exercise.points)
         text = card(exercise, verdict, 1, "", ROOT).text
+        unknown = [c.measured for c in verdict.criteria if not shown.known(c.measured)]
+        assert unknown == [], "a report cannot show what this answer measures"
         if verdict.state in ("tried", "error") and verdict.points < verdict.max_points:
             if wrong.record.is_refused_by(text) or verdict.state == "error":
                 return text

@@ -33,7 +33,7 @@ def verdict_on(source: str, exercise_id: str, seed: str, names: dict):
     [
         pytest.param(*answer, id=f"{answer[0]}-{way.replace(' ', '-')}")
         for module in OWN.values()
-        for way, answer in module.OTHER_WAYS.items()
+        for way, answer in getattr(module, "OTHER_WAYS", {}).items()
     ],
 )
 def test_other_right_ways_pass(exercise_id: str, source: str, seed: str, names: dict) -> None:
