@@ -71,11 +71,8 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
     targets = sum(n - 1 for each in case["lengths"] for n in each)
     largest = max(len(each) for each in case["lengths"]), max(map(max, case["lengths"]))
     places = sum(_size(shape) for shape in facts["shapes"])
-    advice = (
-        SAYS["weight-decay"]
-        if _begins_right(facts["returned"]["items"], right)
-        else SAYS["padding-counts"]
-    )
+    begins_right = _begins_right(facts["returned"]["items"], right)
+    advice = SAYS["weight-decay"] if begins_right else SAYS["padding-counts"]
     losses = right_numbers(
         "losses",
         3,
@@ -95,7 +92,7 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
         f"{targets} to {most}",
         SAYS["sentences-are-cut"]
         if places < targets
-        else SAYS["padded-to-a-hundred"].format(value=largest[0], value_2=largest[1]),
+        else SAYS["padded-to-a-hundred"].format(rows=largest[0], longest=largest[1]),
     )
     ran = executions(
         "one execution a step",
@@ -169,20 +166,19 @@ def judge_accumulating(case: Facts, facts: Facts) -> list[Criterion]:
         SAYS["mean-of-means"]: "means",
         SAYS["the-means-added-up"]: "sum of means",
         summed: "sum",
-        SAYS["padding-counts-2"]: "padded",
+        SAYS["padding-is-a-target"]: "padded",
     }
     known = {text: truth.accumulating(case, way)[0] for text, way in ways.items()}
     known[SAYS["never-zeroed"]] = truth.accumulating(case, kept=1.0)[0]
     still = truth.accumulating({**case, "lr": 0.0})[0]
-    known["these are the losses of a model that never learns: is there an update per step?"] = still
-    advice = (
-        SAYS["zeroed-in-each"]
-        if _begins_right(facts["returned"]["items"], right)
-        # Only the first loss tells: with gradients so large the later ones are chance.
-        else summed
-        if _begins_right(facts["returned"]["items"], known[summed], relative=TOLERANCE)
-        else SAYS["an-update-after-each"]
-    )
+    known[SAYS["no-update-in-a-step"]] = still
+    items = facts["returned"]["items"]
+    advice = SAYS["an-update-after-each"]
+    if _begins_right(items, right):
+        advice = SAYS["zeroed-in-each"]
+    # Only the first loss tells: with gradients so large the later ones are chance.
+    elif _begins_right(items, known[summed], relative=TOLERANCE):
+        advice = summed
     losses = right_numbers(
         "losses",
         3,
@@ -254,7 +250,7 @@ def _not_the_model(
     if did_nothing(facts):
         return ""
     if not facts["on_device"] >= facts["steps"] > 0:
-        return SAYS["on-the-cpu-2"]
+        return SAYS["steps-outside-the-given-model"]
     if facts["returned"]["stopped"]:
         return ""
     moved, after = facts["base_moved"], facts["loss_after"]

@@ -71,7 +71,7 @@ def judge_swaps(case: Facts, facts: Facts) -> list[Criterion]:
         facts["returned"],
         right,
         known,
-        SAYS["an-integer-factor-2"],
+        SAYS["another-loss"],
         ("serve", "request"),
         TOLERANCE,
     )

@@ -74,7 +74,7 @@ def judge_texts(case: Facts, facts: Facts) -> list[Criterion]:
     if did_nothing(facts):
         return [tokens, *map(not_judged, rows[1:])]
     if not facts["on_device"] >= facts["steps"] > 0:
-        message = SAYS["on-the-cpu-3"]
+        message = SAYS["tokens-outside-the-given-model"]
         return [not_judged(tokens, message), *map(not_judged, rows[1:])]
     if stopped and facts["waiting"] > 1:
         return [*map(not_judged, rows[:2]), one_by_one, not_judged(compiled)]
