@@ -37,7 +37,8 @@ WRONG = wrong_entries("lab12")
 
 EXERCISES = [f"lab12.{name}" for name in OBSERVERS]
 OF_FORMULAS = EXERCISES[:4]
-SEEDS = ["public", "a private one", "another"]
+EXHAUSTIVE = [pytest.param(seed, marks=pytest.mark.exhaustive) for seed in ("public", "another")]
+SEEDS = ["a private one", *EXHAUSTIVE]
 
 pytestmark = pytest.mark.usefixtures("xla_device")
 
@@ -240,6 +241,7 @@ def test_other_right_ways_pass(exercise_id: str, source: str, seed: str, names: 
 ENDING = [wrong for wrong in WRONG if wrong[1] not in ("for ever", "without end")]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("exercise_id", "source"),
     [pytest.param(w[0], w[2], id=f"{w[0]}-{w[1].replace(' ', '-')}") for w in ENDING],
