@@ -27,7 +27,7 @@ ALIKE = {rule: source["alike"] for rule, source in SOURCES.items()}
 def found(source: str, name: str = "source.py") -> list[tuple[int, str]]:
     report = audit_source(dedent(source), name)
     assert report.broken == ()
-    return [(each.line, each.rule) for each in report.findings]
+    return [(finding.line, finding.rule) for finding in report.findings]
 
 
 def expected(source: str) -> list[tuple[int, str]]:
@@ -47,7 +47,7 @@ def test_every_rule_has_sources_that_break_it_and_sources_that_only_look_so() ->
 @pytest.mark.parametrize("rule", CASES)
 def test_what_is_there_is_found_and_nothing_else(rule: str) -> None:
     assert sorted(found(CASES[rule])) == sorted(expected(CASES[rule]))
-    assert rule in {each for _, each in found(CASES[rule])}
+    assert rule in {item for _, item in found(CASES[rule])}
 
 
 @pytest.mark.parametrize("rule", ALIKE)
@@ -93,12 +93,14 @@ def test_a_training_script() -> None:
 
 def notebook(*sources: str) -> str:
     cells = [{"cell_type": "markdown", "source": "`x.cuda()` in prose"}]
-    cells += [{"cell_type": "code", "source": each.splitlines(keepends=True)} for each in sources]
+    cells += [
+        {"cell_type": "code", "source": source.splitlines(keepends=True)} for source in sources
+    ]
     return json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5, "metadata": {}})
 
 
 def places(report: Report) -> list[tuple[int | None, int, str]]:
-    return [(each.cell, each.line, each.rule) for each in report.findings]
+    return [(finding.cell, finding.line, finding.rule) for finding in report.findings]
 
 
 def test_a_notebook_is_one_program_and_findings_name_cell_and_line() -> None:
@@ -131,7 +133,7 @@ def test_a_notebook_is_one_program_and_findings_name_cell_and_line() -> None:
 def test_a_broken_cell_does_not_hide_the_others() -> None:
     report = audit_source(notebook("import torch", "x = (", "torch.cuda.synchronize()"), "a.ipynb")
     assert places(report) == [(3, 1, "cuda-api")]
-    assert [each.reason.split(":")[0] for each in report.broken] == ["code cell 2"]
+    assert [item.reason.split(":")[0] for item in report.broken] == ["code cell 2"]
 
 
 def test_an_old_notebook_has_its_cells_in_a_worksheet() -> None:
@@ -180,7 +182,7 @@ def test_pyproject_conda_and_setup_cfg() -> None:
         bitsandbytes = "^0.40"
     """
     report = audit_source(dedent(project), "pyproject.toml")
-    assert [(each.line, each.rule, each.severity) for each in report.findings] == [
+    assert [(finding.line, finding.rule, finding.severity) for finding in report.findings] == [
         (4, "flash-attn", "error"),
         (6, "xformers", "note"),
         (8, "bitsandbytes", "error"),
@@ -254,7 +256,7 @@ def test_a_tree_is_read_in_order_without_the_folders_of_tools(tmp_path: Path) ->
     (tmp_path / "a" / "kernel.cu").write_text("__global__ void f() {}\n")
     (tmp_path / "notes.txt").write_text("flash-attn")
     report = audit(tmp_path)
-    assert [(each.path, each.rule) for each in report.findings] == [
+    assert [(finding.path, finding.rule) for finding in report.findings] == [
         ("a/b.py", "cuda-move"),
         ("a/kernel.cu", "cuda-extension"),
         ("a/z.py", "cuda-move"),
@@ -278,8 +280,8 @@ def test_links_that_lead_back_are_followed_once(tmp_path: Path) -> None:
     (tmp_path / "real" / "lost.py").symlink_to(tmp_path / "nowhere.py")
     (tmp_path / "real" / "itself.py").symlink_to("itself.py")
     report = audit(tmp_path)
-    assert [each.path for each in report.findings] == ["real/a.py"]
-    assert [each.path for each in report.broken] == ["real/itself.py", "real/lost.py"]
+    assert [finding.path for finding in report.findings] == ["real/a.py"]
+    assert [item.path for item in report.broken] == ["real/itself.py", "real/lost.py"]
 
 
 def test_encodings_sizes_and_rights(tmp_path: Path) -> None:
@@ -291,11 +293,11 @@ def test_encodings_sizes_and_rights(tmp_path: Path) -> None:
     (tmp_path / "windows.py").write_bytes(MOVE.replace("\n", "\r\n").encode())
     (tmp_path / "folder.py").mkdir()
     report = audit(tmp_path)
-    assert [(each.path, each.line, each.column) for each in report.findings] == [
+    assert [(finding.path, finding.line, finding.column) for finding in report.findings] == [
         ("latin.py", 2, 45),
         ("windows.py", 2, 19),
     ]
-    assert [each.path for each in report.broken] == ["large.py", "unknown.py", "wrong.py"]
+    assert [item.path for item in report.broken] == ["large.py", "unknown.py", "wrong.py"]
     assert "not read: 2800000 bytes" in report.broken[0].reason
 
 
@@ -303,14 +305,14 @@ def test_encodings_sizes_and_rights(tmp_path: Path) -> None:
 def test_a_file_without_the_right_to_read_is_reported(tmp_path: Path) -> None:
     write(tmp_path, a=MOVE)
     (tmp_path / "a.py").chmod(0)
-    assert [each.path for each in audit(tmp_path).broken] == ["a.py"]
+    assert [item.path for item in audit(tmp_path).broken] == ["a.py"]
 
 
 def test_a_package_of_the_project_is_not_the_one_of_that_name(tmp_path: Path) -> None:
     write(tmp_path, train="import apex\nimport triton\nimport xformers\n", apex="x = 1")
     (tmp_path / "triton").mkdir()
     (tmp_path / "triton" / "__init__.py").touch()
-    assert [each.rule for each in audit(tmp_path).findings] == ["xformers"]
+    assert [finding.rule for finding in audit(tmp_path).findings] == ["xformers"]
 
 
 def test_lines_and_columns_in_long_expressions() -> None:
@@ -327,7 +329,7 @@ def test_lines_and_columns_in_long_expressions() -> None:
         ")\n"
     )
     report = audit_source(text)
-    assert [(each.line, each.column, each.rule) for each in report.findings] == [
+    assert [(finding.line, finding.column, finding.rule) for finding in report.findings] == [
         (2, 35, "cuda-move"),
         (5, 6, "cuda-move"),
         (8, 9, "cuda-device"),
@@ -358,13 +360,13 @@ def test_lower_severity_where_the_code_can_do_without() -> None:
             import xformers
     """
     report = audit_source(dedent(text))
-    assert {each.severity for each in report.findings} == {"note"}
+    assert {finding.severity for finding in report.findings} == {"note"}
     assert report.clean() and not report.clean("note")
 
 
 def test_autocast_for_cuda_raises_with_bfloat16_only() -> None:
     text = "import torch\ntorch.autocast('cuda')\ntorch.autocast('cuda', dtype=torch.bfloat16)"
-    assert [each.severity for each in audit_source(text).findings] == ["warning", "error"]
+    assert [finding.severity for finding in audit_source(text).findings] == ["warning", "error"]
 
 
 def test_what_is_chosen_by_asking_for_cuda_is_no_error() -> None:
@@ -399,7 +401,7 @@ def test_a_report_counts_and_filters() -> None:
 def test_the_table_fits_and_says_what_to_write_instead() -> None:
     text = table(sample())
     assert max(map(len, text.splitlines())) <= 100
-    for rule in {each.rule for each in sample().findings}:
+    for rule in {finding.rule for finding in sample().findings}:
         assert f"{rule} ({RULES[rule].severity}, {RULES[rule].kind})" in text
     assert text.splitlines()[0] == "train <1>.py"
     assert text.splitlines()[-1] == "1 file read: 7 errors, 4 warnings, 2 notes"
@@ -416,10 +418,10 @@ def test_json_says_everything() -> None:
     report = sample()
     data = json.loads(to_json(report))
     assert list(data) == ["version", "root", "files", "counts", "findings", "broken"]
-    for entry, each in zip(data["findings"], report.findings, strict=True):
-        assert entry["rule"] == each.rule and entry["happens"] == each.about.happens
+    for entry, item in zip(data["findings"], report.findings, strict=True):
+        assert entry["rule"] == item.rule and entry["happens"] == item.about.happens
         fields = ("rule", "severity", "path", "line", "column", "text", "cell", "note")
-        assert Finding(**{name: entry[name] for name in fields}) == each
+        assert Finding(**{name: entry[name] for name in fields}) == item
 
 
 def test_sarif_has_what_its_schema_asks_for() -> None:
@@ -427,13 +429,13 @@ def test_sarif_has_what_its_schema_asks_for() -> None:
     assert data["version"] == "2.1.0" and data["$schema"].endswith("sarif-2.1.0.json")
     [run] = data["runs"]
     rules = run["tool"]["driver"]["rules"]
-    assert [each["id"] for each in rules] == list(RULES)
-    for result, each in zip(run["results"], sample().findings, strict=True):
-        assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == each.rule
+    assert [rule["id"] for rule in rules] == list(RULES)
+    for result, item in zip(run["results"], sample().findings, strict=True):
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == item.rule
         assert result["level"] in ("error", "warning", "note") and result["message"]["text"]
         place = result["locations"][0]["physicalLocation"]
         assert place["artifactLocation"]["uri"] == "train%20%3C1%3E.py"
-        assert place["region"] == {"startLine": each.line, "startColumn": each.column}
+        assert place["region"] == {"startLine": item.line, "startColumn": item.column}
     cells = audit_source(notebook("import torch\ntorch.cuda.synchronize()"), "a.ipynb")
     [result] = json.loads(to_sarif(cells))["runs"][0]["results"]
     assert "code cell 1, line 2" in result["message"]["text"]
@@ -455,8 +457,8 @@ def test_a_thousand_files_by_two_processes(tmp_path: Path) -> None:
     print(f"1,000 files of {SCRIPT.count(chr(10))} lines: {time.monotonic() - start:.1f} s")
     assert report.files == 1000
     assert len(report.findings) == 1000 * len(expected(SCRIPT))
-    assert [each.place for each in report.findings] == sorted(
-        each.place for each in report.findings
+    assert [finding.place for finding in report.findings] == sorted(
+        finding.place for finding in report.findings
     )
 
 
@@ -553,20 +555,20 @@ def test_long_chains_end() -> None:
 REPOSITORIES = json.loads((ROOT / "tests" / "audit" / "repositories.json").read_text())
 
 
-@pytest.mark.parametrize("wanted", REPOSITORIES, ids=lambda each: each["repository"])
+@pytest.mark.parametrize("wanted", REPOSITORIES, ids=lambda item: item["repository"])
 def test_a_public_repository(wanted: dict) -> None:
     folder = Path(os.environ.get("COURSE_AUDIT_REPOS", "")) / wanted["folder"]
     if not os.environ.get("COURSE_AUDIT_REPOS") or not folder.is_dir():
         pytest.skip(f"COURSE_AUDIT_REPOS holds no checkout of {wanted['repository']}")
     report = audit(folder)
     assert report.broken == ()
-    found = {(each.path, each.line, each.rule) for each in report.findings}
-    missed = {tuple(each) for each in wanted["cuda_only"]} - found
-    false = {tuple(each) for each in wanted["false_alarms"]} & found
-    print(f"{folder.name}: {len(found)} places, {len(missed)} missed, {len(false)} false alarms")
+    results = {(item.path, item.line, item.rule) for item in report.findings}
+    missed = {tuple(item) for item in wanted["cuda_only"]} - results
+    false = {tuple(false_alarm) for false_alarm in wanted["false_alarms"]} & results
+    print(f"{folder.name}: {len(results)} places, {len(missed)} missed, {len(false)} false alarms")
     assert missed == set()
-    assert len(false) <= len(found) / 10
+    assert len(false) <= len(results) / 10
     counts = {rule: 0 for rule in wanted["counts"]}
-    for each in report.findings:
-        counts[each.rule] = counts.get(each.rule, 0) + 1
+    for finding in report.findings:
+        counts[finding.rule] = counts.get(finding.rule, 0) + 1
     assert (counts, report.files) == (wanted["counts"], wanted["files"])

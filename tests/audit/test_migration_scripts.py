@@ -47,7 +47,7 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
 
 
 def losses(printed: str) -> list[float]:
-    return [float(each) for each in re.findall(r"loss ([0-9.]+)$", printed, re.M)]
+    return [float(item) for item in re.findall(r"loss ([0-9.]+)$", printed, re.M)]
 
 
 def cuda_script_on_the_cpu() -> types.ModuleType:
@@ -89,7 +89,7 @@ def test_the_xla_script_trains_to_the_losses_of_cpu_eager(tmp_path: Path) -> Non
         train_on_the_cpu("--steps", "3", "--full-precision"), abs=1e-4
     )
     saved = torch.load(tmp_path / "gpt.pt", map_location="cpu")
-    assert {each.device.type for each in saved["model"].values()} == {"cpu"}
+    assert {item.device.type for item in saved["model"].values()} == {"cpu"}
 
 
 def test_mixed_precision_is_near_and_not_equal() -> None:
@@ -131,9 +131,9 @@ def test_copies_that_would_train_alone_are_refused() -> None:
 
 
 def test_the_audit_finds_the_cuda_script_and_clears_the_xla_one() -> None:
-    found = audit(CUDA)
-    assert found.broken == () and found.counts["error"] >= 7
-    rules = {each.rule for each in found.findings}
+    result = audit(CUDA)
+    assert result.broken == () and result.counts["error"] >= 7
+    rules = {finding.rule for finding in result.findings}
     assert rules >= {"cuda-device", "nccl", "fused-optimizer", "cuda-autocast", "grad-scaler"}
     clean = audit(XLA)
     assert clean.files == 1 and clean.clean("warning"), clean

@@ -76,8 +76,8 @@ def test_errors_stay_within_the_bounds(numbers: list[float], name: str, order: s
     # One rounding more where a single value is written, and FP32's own below that of the format.
     steps = (steps + 1) * (1 + 2.0**-10)
     bound = steps * unit / max(1 - steps * unit, 1e-9) * math.fsum(map(abs, numbers))
-    found = float(sum_in(np.float32(numbers), name, order))
-    assert abs(found - math.fsum(numbers)) <= bound + n * FORMATS[name].min_subnormal
+    result = float(sum_in(np.float32(numbers), name, order))
+    assert abs(result - math.fsum(numbers)) <= bound + n * FORMATS[name].min_subnormal
 
 
 @pytest.mark.parametrize(("name", "stops"), [("bf16", 256), ("fp16", 2048), ("tf32", 2048)])
@@ -99,10 +99,10 @@ def test_a_product_is_its_pieces(partial: str, order: str, tile: int) -> None:
 def test_matrices_are_products_of_rows_and_columns() -> None:
     draw = np.random.default_rng(4)
     a, b = draw.standard_normal((6, 256)), draw.standard_normal((256, 5))
-    found = dot(a[:, None, :], b.T[None], "bf16")
-    assert found.shape == (6, 5) and found.dtype == np.float32
-    assert found[2, 3] == dot(a[2], b[:, 3], "bf16")
-    assert np.allclose(found, a @ b, rtol=0.05, atol=0.2)
+    result = dot(a[:, None, :], b.T[None], "bf16")
+    assert result.shape == (6, 5) and result.dtype == np.float32
+    assert result[2, 3] == dot(a[2], b[:, 3], "bf16")
+    assert np.allclose(result, a @ b, rtol=0.05, atol=0.2)
 
 
 def test_what_a_long_product_loses() -> None:

@@ -41,8 +41,8 @@ def tiers(draw, most=40):
 
 @st.composite
 def fabrics(draw):
-    found = draw(st.lists(tiers(most=8), min_size=1, max_size=3))
-    return Fabric("drawn", tuple(found))
+    result = draw(st.lists(tiers(most=8), min_size=1, max_size=3))
+    return Fabric("drawn", tuple(result))
 
 
 # Pieces that are passed on.
@@ -58,7 +58,7 @@ def test_an_all_reduce_sends_what_the_formula_counts(algorithm, ranks):
     values = vectors(ranks, 6 * ranks)
     sums, wire = all_reduce(values, (algorithm, [range(ranks)]))
     expected = terms("all-reduce", algorithm, "switched", (ranks,))
-    assert all(np.array_equal(each, sum(values)) for each in sums)
+    assert all(np.array_equal(sum_, sum(values)) for sum_ in sums)
     assert wire.steps == expected.steps
     assert wire.sent == pytest.approx(np.full(ranks, expected.sent * 6 * ranks))
 
@@ -68,7 +68,7 @@ def test_a_tree_sends_whole_vectors(ranks):
     values = vectors(ranks, 10)
     sums, wire = tree_all_reduce(values)
     expected = terms("all-reduce", "tree", "switched", (ranks,))
-    assert all(np.array_equal(each, sum(values)) for each in sums)
+    assert all(np.array_equal(sum_, sum(values)) for sum_ in sums)
     assert wire.steps == expected.steps
     assert wire.sent.max() == expected.sent * 10
 
@@ -89,7 +89,7 @@ def two_trees(values: list[np.ndarray]) -> tuple[list[np.ndarray], Wire]:
     first = binary_tree(n)
     turned = (lambda r: n - 1 - r) if n % 2 == 0 else (lambda r: (r + 1) % n)
     parents = [first, {turned(rank): turned(up) for rank, up in first.items()}]
-    held = [np.array_split(each.astype(float), 2) for each in values]
+    held = [np.array_split(value.astype(float), 2) for value in values]
 
     def depth(tree, rank):
         return 1 + depth(tree, tree[rank]) if rank in tree else 0
@@ -109,7 +109,7 @@ def two_trees(values: list[np.ndarray]) -> tuple[list[np.ndarray], Wire]:
         got = wire.step([(up, r, held[up][half]) for half, r, up in edges[level]])
         for (half, r, _), (_, _, what) in zip(edges[level], got, strict=True):
             held[r][half] = what
-    return [np.concatenate(each) for each in held], wire
+    return [np.concatenate(item) for item in held], wire
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5, 6, 7, 8, 16, 33])
@@ -117,7 +117,7 @@ def test_two_trees_share_the_sending(ranks):
     values = vectors(ranks, 12)
     sums, wire = two_trees(values)
     expected = terms("all-reduce", "double tree", "switched", (ranks,))
-    assert all(np.array_equal(each, sum(values)) for each in sums)
+    assert all(np.array_equal(sum_, sum(values)) for sum_ in sums)
     assert wire.steps <= expected.steps
     assert wire.sent.max() <= expected.sent * 12
     if ranks & (ranks - 1) == 0:
@@ -137,7 +137,7 @@ def test_a_torus_goes_along_one_axis_after_another(sizes):
     values = vectors(ranks, 2 * ranks)
     stages = [("ring", rows(sizes, axis)) for axis in range(len(sizes))]
     sums, wire = all_reduce(values, *stages)
-    assert all(np.array_equal(each, sum(values)) for each in sums)
+    assert all(np.array_equal(sum_, sum(values)) for sum_ in sums)
     expected = terms("all-reduce", "torus", "torus", sizes)
     assert wire.steps == expected.steps
     assert wire.sent == pytest.approx(np.full(ranks, expected.sent * 2 * ranks))
@@ -149,7 +149,7 @@ def test_a_hierarchy_may_mix_algorithms(inside, outside):
     values = vectors(12, 24)
     near, far = [range(r, r + 4) for r in (0, 4, 8)], [(r, r + 4, r + 8) for r in range(4)]
     sums, wire = all_reduce(values, (inside, near), (outside, far))
-    assert all(np.array_equal(each, sum(values)) for each in sums)
+    assert all(np.array_equal(sum_, sum(values)) for sum_ in sums)
     a, b = (terms("all-reduce", n, "switched", (k,)) for n, k in ((inside, 4), (outside, 3)))
     assert wire.steps == a.steps + b.steps
     assert wire.sent == pytest.approx(np.full(12, 24 * (a.sent + b.sent / 4)))
@@ -163,7 +163,7 @@ def test_the_load_of_direct_messages_is_that_of_the_busiest_link(sizes):
         for axis, size in enumerate(sizes):
             ahead = (end[axis] - at[axis]) % size
             ways = [(1, ahead), (-1, size - ahead)]
-            shortest = [each for each in ways if each[1] == min(w[1] for w in ways)]
+            shortest = [item for item in ways if item[1] == min(w[1] for w in ways)]
             if ahead:
                 for way, hops in shortest if size > 2 else ways[:1]:
                     here = list(at)
@@ -233,16 +233,16 @@ def test_more_ranks_never_cost_less(kind, algorithm, wiring, ranks, more):
 def test_no_algorithm_sends_or_waits_less_than_it_must(kind, algorithm, wiring, sizes):
     sizes = sizes if wiring == "torus" else (math.prod(sizes),)
     ranks = math.prod(sizes)
-    found = terms(kind, algorithm, wiring, sizes)
-    if found is None:
+    result = terms(kind, algorithm, wiring, sizes)
+    if result is None:
         return
     part = (ranks - 1) / ranks
     least = {"all-reduce": 2 * part, "permute": 1, "broadcast": part}.get(kind, part)
     if algorithm == "double tree" and ranks == 2:
         least = 1
-    assert found.steps >= 1
-    assert found.load >= least * (1 - 1e-12)
-    assert found.sent >= min(least, 1) * (1 - 1e-12)
+    assert result.steps >= 1
+    assert result.load >= least * (1 - 1e-12)
+    assert result.sent >= min(least, 1) * (1 - 1e-12)
 
 
 @given(wiring=st.sampled_from(WIRINGS), sizes=SIZES)
@@ -271,10 +271,10 @@ def test_a_hierarchy_of_one_tier_is_flat(tier, kind, size):
 @given(whole=fabrics(), kind=st.sampled_from(KINDS), size=BYTES)
 def test_the_best_is_the_least_of_all_algorithms(whole, kind, size):
     names = {line.algorithm for line in lines(kind, whole)}
-    each = {name: seconds(kind, size, whole, algorithm=name).seconds for name in names}
+    item = {name: seconds(kind, size, whole, algorithm=name).seconds for name in names}
     best = seconds(kind, size, whole)
-    assert best.seconds == min(each.values())
-    assert each[best.algorithm] == best.seconds
+    assert best.seconds == min(item.values())
+    assert item[best.algorithm] == best.seconds
     assert best.seconds == pytest.approx(best.latency_s + best.bandwidth_s)
 
 
@@ -307,9 +307,9 @@ def test_up_to_the_crossover_a_message_takes_more_than_twice_its_bandwidth_time(
 
 @given(compute=st.floats(0, 1e3), communicate=st.floats(0, 1e3), share=st.floats(0, 1))
 def test_overlap_hides_what_it_can(compute, communicate, share):
-    found = overlapped(compute, communicate, share)
-    assert max(compute, communicate) <= found * (1 + 1e-12)
-    assert found <= compute + communicate
+    result = overlapped(compute, communicate, share)
+    assert max(compute, communicate) <= result * (1 + 1e-12)
+    assert result <= compute + communicate
     assert overlapped(compute, communicate, 0) == compute + communicate
     assert overlapped(compute, communicate, 1) == pytest.approx(max(compute, communicate))
 
@@ -368,14 +368,14 @@ def test_arrays_give_what_single_calls_give():
     ultra = fabric("trn2-ultraserver", nodes=64)
     sizes = np.geomspace(1e3, 1e10, 6)[:, None]
     ranks, strides = np.array([1, 4, 64, 16, 64]), np.array([1, 1, 1, 16, 256])
-    found = seconds("all-reduce", sizes, ultra, ranks, stride=strides)
-    assert found.seconds.shape == found.algorithm.shape == (6, 5)
+    result = seconds("all-reduce", sizes, ultra, ranks, stride=strides)
+    assert result.seconds.shape == result.algorithm.shape == (6, 5)
     for i, j in itertools.product(range(6), range(5)):
         alone = seconds("all-reduce", sizes[i, 0], ultra, int(ranks[j]), stride=int(strides[j]))
-        assert found.seconds[i, j] == alone.seconds
-        assert found.algorithm[i, j] == alone.algorithm
-        assert found.steps[i, j] == alone.steps
-        assert found.bytes_sent_per_rank[i, j] == alone.bytes_sent_per_rank
+        assert result.seconds[i, j] == alone.seconds
+        assert result.algorithm[i, j] == alone.algorithm
+        assert result.steps[i, j] == alone.steps
+        assert result.bytes_sent_per_rank[i, j] == alone.bytes_sent_per_rank
 
 
 def test_members_of_each_tier_may_be_given():
@@ -388,10 +388,10 @@ def test_members_of_each_tier_may_be_given():
 def test_a_ring_through_a_mesh_of_nodes_uses_all_adapters():
     """n - 1 steps, each as slow as the slowest hop; all adapters of a node carry the ring."""
     near, far = Tier("near", 8, 1e-6, 4e11), Tier("far", 4, 2e-5, 5e10)
-    found = seconds("all-reduce", 1e9, Fabric("two", (near, far)), algorithm="flat ring")
-    assert found.steps == 62
-    assert found.latency_s == pytest.approx(62 * 2e-5)
-    assert found.bandwidth_s == pytest.approx(2 * 31 / 32 * 1e9 / min(4e11, 8 * 5e10))
+    result = seconds("all-reduce", 1e9, Fabric("two", (near, far)), algorithm="flat ring")
+    assert result.steps == 62
+    assert result.latency_s == pytest.approx(62 * 2e-5)
+    assert result.bandwidth_s == pytest.approx(2 * 31 / 32 * 1e9 / min(4e11, 8 * 5e10))
 
 
 def test_all_nodes_of_a_large_cluster_still_take_a_logarithm():
@@ -436,10 +436,10 @@ def test_a_permute_waits_for_those_that_send_farthest():
 
 
 def test_an_all_to_all_sends_over_each_tier_what_is_for_its_members():
-    found = seconds("all-to-all", 8e9, TWO, algorithm="direct")
+    result = seconds("all-to-all", 8e9, TWO, algorithm="direct")
     # Of eight pieces of 1 GB four are for the other node, three for ranks of one's own.
-    assert found.bandwidth_s == pytest.approx(max(4e9 / 1e9, 3e9 / 4e10))
-    assert (found.latency_s, found.steps) == (2e-5, 1)
+    assert result.bandwidth_s == pytest.approx(max(4e9 / 1e9, 3e9 / 4e10))
+    assert (result.latency_s, result.steps) == (2e-5, 1)
     near = Fabric("fast outside", (TWO.tiers[0], Tier("far", 2, 2e-5, 1e12)))
-    found = seconds("all-to-all", 8e9, near, algorithm="direct")
-    assert found.bandwidth_s == pytest.approx(3e9 / 4e10)
+    result = seconds("all-to-all", 8e9, near, algorithm="direct")
+    assert result.bandwidth_s == pytest.approx(3e9 / 4e10)

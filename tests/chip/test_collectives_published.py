@@ -14,21 +14,21 @@ EVERY = [*series().values()]
 
 
 def test_there_are_enough_points_of_enough_sources():
-    assert sum(len(each.points) for each in EVERY) >= 90
-    assert len({each.source for each in EVERY}) >= 7
-    on_trainium = [each for each in EVERY if each.name.startswith("trn")]
-    assert sum(len(each.points) for each in on_trainium) >= 60
+    assert sum(len(item.points) for item in EVERY) >= 90
+    assert len({item.source for item in EVERY}) >= 7
+    on_trainium = [item for item in EVERY if item.name.startswith("trn")]
+    assert sum(len(item.points) for item in on_trainium) >= 60
 
 
 def test_every_source_is_used_and_dated():
     sources = content("collectives.yaml")["sources"]
-    assert set(sources) == {each.source for each in EVERY}
-    for each in sources.values():
-        assert each["url"].startswith("https://")
-        assert datetime.date(2024, 1, 1) < each["date"] <= datetime.date(2026, 11, 21)
+    assert set(sources) == {item.source for item in EVERY}
+    for source in sources.values():
+        assert source["url"].startswith("https://")
+        assert datetime.date(2024, 1, 1) < source["date"] <= datetime.date(2026, 11, 21)
 
 
-@pytest.mark.parametrize("each", EVERY, ids=lambda each: each.name)
+@pytest.mark.parametrize("each", EVERY, ids=lambda item: item.name)
 def test_a_series_says_what_it_is(each):
     assert each.status in published.STATUSES
     assert each.kind in KINDS
@@ -51,86 +51,86 @@ def test_published_numbers_are_turned_into_seconds():
 def test_large_messages_on_trainium_take_about_as_long_as_the_model_says():
     """One number is taken from Trainium1, the rate inside a chip; none from Trainium2."""
     large = [
-        each
-        for each in compared()
-        if each.series.name.startswith("trn") and each.size_bytes >= 2**25
+        item
+        for item in compared()
+        if item.series.name.startswith("trn") and item.size_bytes >= 2**25
     ]
-    assert not any(each.series.calibrates for each in large)
-    found = quality(each.ratio_started for each in large)
-    assert found.points >= 25
-    assert 0.85 < found.ratio < 1.05
-    assert found.median < 1.2
-    assert found.worst < 3
-    alone = [each for each in large if each.series.members[1:] == (1, 1)]
-    assert quality(each.ratio for each in alone).median < 1.15
+    assert not any(item.series.calibrates for item in large)
+    result = quality(item.ratio_started for item in large)
+    assert result.points >= 25
+    assert 0.85 < result.ratio < 1.05
+    assert result.median < 1.2
+    assert result.worst < 3
+    alone = [item for item in large if item.series.members[1:] == (1, 1)]
+    assert quality(item.ratio for item in alone).median < 1.15
 
 
 def test_small_messages_take_what_the_software_takes_to_start():
     """The model does not know it: it is off by a factor of hundreds, and right once it is added."""
     small = [
-        each
-        for each in compared()
-        if each.series.name.startswith("trn2-chip") and each.size_bytes <= 2**22
+        item
+        for item in compared()
+        if item.series.name.startswith("trn2-chip") and item.size_bytes <= 2**22
     ]
-    assert quality(each.ratio for each in small).worst > 100
+    assert quality(item.ratio for item in small).worst > 100
     assert quality(e.ratio_started for e in small if e.started_s is not None).worst < 1.25
 
 
 def test_what_calibrates_the_model_is_named_and_not_compared():
-    (chip,) = (each for each in EVERY if each.calibrates)
+    (chip,) = (item for item in EVERY if item.calibrates)
     size, measured = chip.points[-1]
     rate = figure("trainium1.collectives.chip_rate").to("B/s")
     assert size / measured == pytest.approx(rate, rel=1e-3)
     assert chip.kind == "all-reduce" and chip.ranks == 2, "their bus bandwidth is size over time"
-    assert not any(each.series.calibrates for each in compared())
+    assert not any(item.series.calibrates for item in compared())
 
 
 def test_the_model_is_near_what_gpus_on_efa_do():
     large = [
-        each.ratio
-        for each in compared()
-        if each.series.name.startswith("p5-") and each.size_bytes >= 2**30
+        item.ratio
+        for item in compared()
+        if item.series.name.startswith("p5-") and item.size_bytes >= 2**30
     ]
-    found = quality(large)
-    assert found.points >= 12
-    assert found.median < 1.25
-    assert found.worst < 1.3
-    assert 0.8 < found.ratio < 1.25
+    result = quality(large)
+    assert result.points >= 12
+    assert result.median < 1.25
+    assert result.worst < 1.3
+    assert 0.8 < result.ratio < 1.25
 
 
 def test_the_order_of_sizes_and_of_fabrics_is_that_of_the_measurements():
     """Twice as large, twice as long; and more nodes take longer: the model ranks them alike."""
-    for each in EVERY:
+    for item in EVERY:
         model = [
-            seconds(each.kind, size, each.fabric, each.members).seconds for size, _ in each.points
+            seconds(item.kind, size, item.fabric, item.members).seconds for size, _ in item.points
         ]
         assert model == sorted(model)
     size = 8589934592
     measured, modelled = [], []
     for nodes in ("two", "four", "sixteen", "thirty-two"):
-        each = series()[f"p5-{nodes}-nodes-all-reduce"]
-        measured.append(dict(each.points)[size])
-        modelled.append(seconds(each.kind, size, each.fabric, each.members).seconds)
+        item = series()[f"p5-{nodes}-nodes-all-reduce"]
+        measured.append(dict(item.points)[size])
+        modelled.append(seconds(item.kind, size, item.fabric, item.members).seconds)
     assert measured == sorted(measured)
     assert modelled == sorted(modelled)
 
 
 def test_the_start_of_the_software_is_left_out_of_the_comparison():
-    (chip,) = (each for each in EVERY if each.name == "trn1-chip-all-reduce")
+    (chip,) = (item for item in EVERY if item.name == "trn1-chip-all-reduce")
     first, *others = compared([chip])
     assert first.started_s is None
     start = first.measured_s - first.modelled_s
-    assert [each.started_s - each.modelled_s for each in others] == pytest.approx(
+    assert [other.started_s - other.modelled_s for other in others] == pytest.approx(
         [start] * len(others)
     )
-    (large,) = (each for each in EVERY if each.name == "p5-two-nodes-all-reduce")
-    assert all(each.started_s == each.modelled_s for each in compared([large]))
+    (large,) = (item for item in EVERY if item.name == "p5-two-nodes-all-reduce")
+    assert all(item.started_s == item.modelled_s for item in compared([large]))
 
 
 def test_the_quality_is_that_of_the_ratios():
-    found = quality([0.5, 1.0, 4.0])
-    assert (found.points, found.ratio, found.median, found.worst) == (3, 1.0, 2.0, 4.0)
-    assert found.median == statistics.median(map(error, [0.5, 1.0, 4.0]))
+    result = quality([0.5, 1.0, 4.0])
+    assert (result.points, result.ratio, result.median, result.worst) == (3, 1.0, 2.0, 4.0)
+    assert result.median == statistics.median(map(error, [0.5, 1.0, 4.0]))
 
 
 def test_the_model_changes_its_algorithm_where_aws_does():

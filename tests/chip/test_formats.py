@@ -112,11 +112,11 @@ def tf32_by_integers(x: np.ndarray) -> np.ndarray:
 def test_tf32_is_fp32_with_13_bits_less() -> None:
     x = every_kind_of_float32()
     x = x[np.isfinite(x)]
-    found = round_to(x, "tf32")
-    assert found.dtype == np.float32 and same(found, tf32_by_integers(x))
+    result = round_to(x, "tf32")
+    assert result.dtype == np.float32 and same(result, tf32_by_integers(x))
     codes = FORMATS["tf32"].encode(x)
     assert np.array_equal(codes, tf32_by_integers(x).view(np.uint32) >> 13)
-    assert same(FORMATS["tf32"].decode(codes), found)
+    assert same(FORMATS["tf32"].decode(codes), result)
 
 
 def test_fp32_from_float64_is_what_the_processor_does() -> None:
@@ -190,15 +190,15 @@ def test_stochastic_rounding_goes_to_a_neighbour_and_is_right_on_average(name: s
     low = form.min_subnormal * 3  # among the subnormals, at 1, and at the largest value
     for x in (low * 1.1, -low * 1.37, 1 + 0.3 * form.epsilon, -(1 + 0.9 * form.epsilon),
               form.max - 0.25 * form.spacing(form.max)):  # fmt: skip
-        found = round_to(np.full(count, x), form, "stochastic", rng=draw)
+        result = round_to(np.full(count, x), form, "stochastic", rng=draw)
         below = round_to(x, form, "toward-zero")
         gap = form.spacing(x)
-        assert set(np.unique(found)) == {below, below + np.copysign(gap, x)}
+        assert set(np.unique(result)) == {below, below + np.copysign(gap, x)}
         share = abs(x - below) / gap
         # Five standard deviations: one run in 1.7 million would be called wrong wrongly, and the
         # seed is fixed.
         slack = 5 * np.sqrt(share * (1 - share) / count)
-        assert abs(np.mean(found != below) - share) <= slack
+        assert abs(np.mean(result != below) - share) <= slack
 
 
 @pytest.mark.parametrize("name", ["bf16", "e4m3", "e4m3fn", "e2m1"])
@@ -294,8 +294,8 @@ def test_spacing_beyond_the_range_is_unknown() -> None:
 )  # fmt: skip
 def test_the_result_is_as_wide_as_what_came(given: type, gives: type) -> None:
     x = np.array([[1, 2, 3], [4, 5, 6]]).astype(given)
-    found = round_to(x, "e2m1")
-    assert found.dtype == gives and found.tolist() == [[1, 2, 3], [4, 4, 6]]
+    result = round_to(x, "e2m1")
+    assert result.dtype == gives and result.tolist() == [[1, 2, 3], [4, 4, 6]]
     assert round_to(x[::-1, ::2].T, "e2m1").tolist() == [[4, 1], [6, 3]], "any strides"
 
 

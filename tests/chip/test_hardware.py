@@ -28,7 +28,7 @@ def test_a_chip_has_the_rates_and_sizes_of_its_page(key):
     assert chip.flops["bf16"] == figure(f"{key}.rate.bf16").to("FLOPS") > 1e13
     assert chip.hbm_bytes == figure(f"{key}.hbm.capacity").to("B") > 1e10
     assert chip.hbm_bytes_per_s == figure(f"{key}.hbm.bandwidth").to("B/s") > 1e11
-    assert all(figure(each) for each in chip.keys)
+    assert all(figure(item) for item in chip.keys)
     assert f"{key}.rate.bf16" in chip.keys
     assert "int8" not in chip.flops, "operations on integers are no FLOPs"
 
@@ -46,15 +46,15 @@ def test_a_core_has_its_own_rates_and_its_share_of_the_memory(key):
 
 @pytest.mark.parametrize("key", INSTANCES)
 def test_an_instance_is_the_sum_of_its_chips_and_near_its_own_page(key):
-    found = machine(key)
-    assert found.chips == figure(f"{key}.accelerators").number
-    assert found.cores == figure(f"{key}.cores").number
-    assert found.hbm_bytes == figure(f"{key}.memory").to("B")
-    assert found.hbm_bytes_per_s == pytest.approx(
+    result = machine(key)
+    assert result.chips == figure(f"{key}.accelerators").number
+    assert result.cores == figure(f"{key}.cores").number
+    assert result.hbm_bytes == figure(f"{key}.memory").to("B")
+    assert result.hbm_bytes_per_s == pytest.approx(
         figure(f"{key}.hbm_bandwidth").to("B/s"), rel=0.01
     )
     for dtype in ("bf16", "fp32"):
-        assert found.flops[dtype] == pytest.approx(
+        assert result.flops[dtype] == pytest.approx(
             figure(f"{key}.peak.{dtype}").to("FLOPS"), rel=0.01
         )
 
@@ -87,15 +87,15 @@ def test_documented_core_rates_are_clock_times_array_within_a_hundredth(key, dty
 
 @pytest.mark.parametrize("key", ["trainium2", "trainium3"])
 def test_fp32_rates_of_a_core_are_rounded_to_two_digits(key):
-    found = core_sum(key, "fp32")
-    assert found.core_flops == round(found.clock_flops, -12)
+    result = core_sum(key, "fp32")
+    assert result.core_flops == round(result.clock_flops, -12)
 
 
 def test_chips_claim_more_than_the_sum_of_their_cores_where_they_do():
-    found = {key: core_sum(key, "bf16") for key in TRAINIUM}
-    assert all(0.03 < each.chip_excess < 0.07 for each in found.values())
-    for key, each in found.items():
-        assert each.sum_flops == pytest.approx(figure(f"{key}.core_sum.bf16").to("FLOPS"))
+    results = {key: core_sum(key, "bf16") for key in TRAINIUM}
+    assert all(0.03 < entry.chip_excess < 0.07 for entry in results.values())
+    for key, item in results.items():
+        assert item.sum_flops == pytest.approx(figure(f"{key}.core_sum.bf16").to("FLOPS"))
     assert abs(core_sum("trainium3", "mxfp8").chip_excess) < 0.01
     assert core_sum("trainium2", "tf32").clock_excess is None
 

@@ -54,10 +54,10 @@ VALUES = st.floats(-(2.0**100), 2.0**100, width=32) | st.floats(-8, 8, width=32)
 @given(block=st.lists(VALUES, min_size=4, max_size=4), doublings=st.integers(0, 1))
 def test_a_block_is_what_the_specification_says(element, block, doublings) -> None:
     exponent, elements = by_the_words(block, element, doublings)
-    found = quantise(np.float32(block), element, block=4, headroom=doublings)
-    assert found.scales.tolist() == [exponent]
-    assert found.elements.tolist() == elements
-    assert np.array_equal(np.signbit(found.elements), np.signbit(np.float32(block)))
+    result = quantise(np.float32(block), element, block=4, headroom=doublings)
+    assert result.scales.tolist() == [exponent]
+    assert result.elements.tolist() == elements
+    assert np.array_equal(np.signbit(result.elements), np.signbit(np.float32(block)))
 
 
 # What the emulation library of the specification's authors (github.com/microsoft/microxcaling,
@@ -81,10 +81,10 @@ SUMS = {
 
 @every_element
 def test_the_authors_library_says_the_same(element: str) -> None:
-    found = quantise(np.float32(NUMBERS), element).dequantise()
-    assert (found.sum(), (found**2).sum()) == SUMS[element]
+    result = quantise(np.float32(NUMBERS), element).dequantise()
+    assert (result.sum(), (result**2).sum()) == SUMS[element]
     if element == "e2m1":
-        assert found.tolist() == E2M1
+        assert result.tolist() == E2M1
 
 
 def test_a_largest_value_above_three_quarters_is_cut_off_and_headroom_prevents_it() -> None:
@@ -183,9 +183,9 @@ def test_nothing_is_changed_and_lists_are_taken() -> None:
     quantise(x, block=2)
     assert x.tolist() == np.float32([1.1, 2.2, -3.3, 4.4]).tolist()
     assert quantise(np.ones((0, 32))).dequantise().shape == (0, 32)
-    found = quantise([[1, 2], [3, 4]], FORMATS["e2m1"], block=2)
-    assert isinstance(found, MX) and found.element == FORMATS["e2m1"]
-    assert found.dequantise().tolist() == [[1, 2], [3, 4]]
+    result = quantise([[1, 2], [3, 4]], FORMATS["e2m1"], block=2)
+    assert isinstance(result, MX) and result.element == FORMATS["e2m1"]
+    assert result.dequantise().tolist() == [[1, 2], [3, 4]]
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def test_what_is_lost_of_normal_weights() -> None:
 
 
 def test_nan_is_not_hidden_and_any_type_is_taken() -> None:
-    found = prune(np.array([1, np.nan, 3, 2]), keep=2, of=4)
-    assert np.isnan(found[1]) and found[[0, 2, 3]].tolist() == [0, 3, 0]
+    result = prune(np.array([1, np.nan, 3, 2]), keep=2, of=4)
+    assert np.isnan(result[1]) and result[[0, 2, 3]].tolist() == [0, 3, 0]
     assert prune(np.array([-128, 5, 127, 0], np.int8), 1, of=4).tolist() == [-128, 0, 0, 0]
     assert prune(np.array([1, 255], np.uint8), 1, of=2).tolist() == [0, 255]
     assert prune(np.array([1, -2], ml_dtypes.bfloat16), 1, of=2).dtype == ml_dtypes.bfloat16

@@ -25,19 +25,19 @@ def network(topology: Topology) -> networkx.Graph:
 
 @given(sizes=SIZES)
 def test_a_torus_is_the_periodic_grid_of_networkx(sizes):
-    found = torus(*sizes)
+    result = torus(*sizes)
     grid = networkx.grid_graph(sizes[::-1], periodic=True)
     grid.remove_edges_from(list(networkx.selfloop_edges(grid)))
     numbers = {place: chip for chip, place in enumerate(itertools.product(*map(range, sizes)))}
     if len(sizes) == 1:
         numbers = {place[0]: chip for place, chip in numbers.items()}
     expected = {tuple(sorted((numbers[a], numbers[b]))) for a, b in grid.edges}
-    assert set(found.links) == expected
-    assert len(found.links) == len(expected)
-    graph = network(found)
-    assert graph.number_of_nodes() == found.chips == int(np.prod(sizes))
-    assert {degree for _, degree in graph.degree} == {found.degree}
-    assert networkx.diameter(graph) == found.diameter
+    assert set(result.links) == expected
+    assert len(result.links) == len(expected)
+    graph = network(result)
+    assert graph.number_of_nodes() == result.chips == int(np.prod(sizes))
+    assert {degree for _, degree in graph.degree} == {result.degree}
+    assert networkx.diameter(graph) == result.diameter
 
 
 @given(chips=st.integers(1, 30))
@@ -146,11 +146,11 @@ def test_an_all_reduce_takes_as_long_as_its_messages(sizes, rate, latency):
 @given(chips=st.integers(2, 1000), size=BYTES, rate=RATE, latency=LATENCY)
 def test_formulas_of_ring_and_switch(chips, size, rate, latency):
     share = size / chips / rate
-    found = all_reduce_seconds(size, ring(chips), rate, latency)
-    assert found == pytest.approx(2 * (chips - 1) * (latency + share))
-    assert found == all_reduce_seconds(size, torus(chips), rate, latency)
-    found = all_reduce_seconds(size, switched(chips), rate, latency)
-    assert found == pytest.approx(2 * (latency + (chips - 1) * share))
+    result = all_reduce_seconds(size, ring(chips), rate, latency)
+    assert result == pytest.approx(2 * (chips - 1) * (latency + share))
+    assert result == all_reduce_seconds(size, torus(chips), rate, latency)
+    result = all_reduce_seconds(size, switched(chips), rate, latency)
+    assert result == pytest.approx(2 * (latency + (chips - 1) * share))
 
 
 @settings(deadline=None)
@@ -159,11 +159,11 @@ def test_nothing_is_faster_than_the_links_allow(sizes, size, rate, latency):
     topology = torus(*sizes)
     chips = topology.chips
     least = 2 * (chips - 1) / chips * size / rate
-    found = all_reduce_seconds(size, topology, rate, latency)
-    assert found >= least * (1 - 1e-9)
+    result = all_reduce_seconds(size, topology, rate, latency)
+    assert result >= least * (1 - 1e-9)
     without_latency = all_reduce_seconds(size, topology, rate, 0)
-    steps = 2 * sum(each - 1 for each in sizes)
-    assert found == pytest.approx(steps * latency + without_latency)
+    steps = 2 * sum(item - 1 for item in sizes)
+    assert result == pytest.approx(steps * latency + without_latency)
     # At worst one link of each chip works at a time.
     assert without_latency <= max(topology.degree, 1) * least * (1 + 1e-9)
 

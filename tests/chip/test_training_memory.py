@@ -15,8 +15,8 @@ PARAMETERS = st.integers(10**6, 10**12)
 @pytest.mark.parametrize(("zero", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])
 def test_zero_stages_need_what_figure_1_of_the_paper_says(zero, gigabytes):
     """7.5 billion parameters, 64 devices, K = 12 (arXiv:1910.02054, figure 1)."""
-    found = training_bytes(7.5e9, "mixed", data_parallel=64, zero=zero).total / 1e9
-    assert round(found, 1) == gigabytes
+    result = training_bytes(7.5e9, "mixed", data_parallel=64, zero=zero).total / 1e9
+    assert round(result, 1) == gigabytes
 
 
 @given(parameters=PARAMETERS, devices=DEGREE)
@@ -25,8 +25,8 @@ def test_bytes_per_parameter_are_those_of_megatron_cores_table(parameters, devic
     table = {"mixed-fp32-gradients": (18, 6 + 12 / devices), "fp32": (16, 8 + 8 / devices)}
     for recipe, (whole, sharded) in table.items():
         assert training_bytes(parameters, recipe).total == whole * parameters
-        found = training_bytes(parameters, recipe, devices, zero=1).total
-        assert found == pytest.approx(sharded * parameters)
+        result = training_bytes(parameters, recipe, devices, zero=1).total
+        assert result == pytest.approx(sharded * parameters)
 
 
 @given(
@@ -47,7 +47,7 @@ def test_each_stage_shards_one_part_more(parameters, recipe, data, tensor):
 
 
 def test_recipes_differ_by_what_they_leave_out():
-    totals = {name: each.total for name, each in RECIPES.items()}
+    totals = {name: item.total for name, item in RECIPES.items()}
     assert totals["bf16"] < totals["bf16-sr"] < totals["mixed"] == totals["fp32"]
     assert totals["mixed"] - totals["bf16-sr"] == RECIPES["mixed"].master == 4
     assert totals["mixed-fp32-gradients"] - totals["mixed"] == 2

@@ -448,11 +448,11 @@ def test_a_full_disk_is_told_before_anything_is_fetched(home, said, monkeypatch)
 
 
 def test_two_at_once_wait_for_each_other(home):
-    said = queue.Queue()
+    text = queue.Queue()
     with install.alone(home, print):
-        other = threading.Thread(target=install.ensure, args=(home, "learner", said.put))
+        other = threading.Thread(target=install.ensure, args=(home, "learner", text.put))
         other.start()
-        first = said.get(timeout=60)
+        first = text.get(timeout=60)
         assert first == "Another set-up is at work in this folder; waiting for it."
         assert not home.venv.exists()
     other.join()
@@ -567,9 +567,9 @@ def test_the_kernel_comes_and_goes(tmp_path, monkeypatch, capsys):
     from jupyter_client.kernelspec import KernelSpecManager
 
     manager = KernelSpecManager(kernel_dirs=[str(tmp_path / "kernels")], ensure_native_kernel=False)
-    found = manager.get_kernel_spec("trainium-course")
-    assert found.argv[0] == str(ROOT / ".venv" / "bin" / "python")
-    assert found.env["PYTHONNOUSERSITE"] == "1" and found.env["PYTHONPATH"] == ""
+    result = manager.get_kernel_spec("trainium-course")
+    assert result.argv[0] == str(ROOT / ".venv" / "bin" / "python")
+    assert result.env["PYTHONNOUSERSITE"] == "1" and result.env["PYTHONPATH"] == ""
     assert not kernel.remove(tmp_path / "kernels" / "trainium-course", only_of=Home(tmp_path))
     assert kernel.main(["--remove"]) == kernel.main(["--remove"]) == 0
     assert not (tmp_path / "kernels" / "trainium-course").exists()

@@ -37,9 +37,9 @@ def entry(a: dict[str, Any] | None = None, b: dict[str, Any] | None = None, **sh
 
     def entries(inputs: dict[str, Any]) -> dict[str, Any]:
         return {
-            name: each if isinstance(each, dict)
-            else given(name, *(each if isinstance(each, tuple) else (each,)))
-            for name, each in inputs.items()
+            name: item if isinstance(item, dict)
+            else given(name, *(item if isinstance(item, tuple) else (item,)))
+            for name, item in inputs.items()
         }  # fmt: skip
 
     dated = {"source": "https://example.org", "date": TODAY}

@@ -83,7 +83,7 @@ def savings(draw: st.DrawFn) -> Saving:
         np.linspace(0, 1, 201), (0, 0.5, 1), (middle - below, middle, middle + above)
     )
     sample = np.minimum(sample, 1)
-    low, mid, high = (float(each) for each in np.quantile(sample, (0.05, 0.5, 0.95)))
+    low, mid, high = (float(item) for item in np.quantile(sample, (0.05, 0.5, 0.95)))
     whole = draw(st.floats(1e3, 1e7))
     return Saving(low, mid, high, float(np.mean(sample > 0)), mid * whole)
 
@@ -93,11 +93,11 @@ def savings(draw: st.DrawFn) -> Saving:
 
 @pytest.mark.parametrize("name", CASES)
 def test_described_cases_get_the_verdict_that_is_right_for_them(name: str) -> None:
-    found, row = decision(name), CASES[name]
-    assert found.verdict == row["verdict"], found
+    result, row = decision(name), CASES[name]
+    assert result.verdict == row["verdict"], result
     assert row["about"].count(".") >= 2 and row["why"]
-    assert found.reasons and found.decisive and found.risks
-    assert found.confidence in CONFIDENCES and found.because
+    assert result.reasons and result.decisive and result.risks
+    assert result.confidence in CONFIDENCES and result.because
 
 
 @pytest.mark.parametrize("name", BLIND)
@@ -122,7 +122,10 @@ def test_no_is_an_answer() -> None:
 
 def test_every_row_decides_a_case() -> None:
     deciding = {
-        each.rule for name in (*CASES, *BLIND) for each in decision(name).reasons if each.decides
+        reason.rule
+        for name in (*CASES, *BLIND)
+        for reason in decision(name).reasons
+        if reason.decides
     }
     assert [row.name for row in ROWS if row.name not in deciding] == []
     assert len({row.name for row in ROWS}) == len(ROWS)
@@ -141,16 +144,16 @@ def test_preferences_are_equal_and_weigh_less_than_clear_money_against() -> None
     assert set(preferences) == {1, -1}
     against = sum(row.votes for row in ROWS if "dearer" in row.name)
     lead = JUDGEMENTS["lead"].number
-    assert sum(each for each in preferences if each > 0) + against <= -lead
+    assert sum(preference for preference in preferences if preference > 0) + against <= -lead
 
 
 def test_every_row_question_and_risk_has_sources_that_exist() -> None:
     keys = {key for row in (*ROWS, *QUESTIONS.values()) for key in row.sources}
     assert all(row.sources for row in (*ROWS, *QUESTIONS.values()))
-    for each in map(evidence, keys):
-        assert each.text and each.status and each.date
+    for item in map(evidence, keys):
+        assert item.text and item.status and item.date
     for name in CASES:
-        assert {each.kind for each in decision(name).risks} <= set(KINDS)
+        assert {risk.kind for risk in decision(name).risks} <= set(KINDS)
     with pytest.raises(KeyError, match="no judgement"):
         evidence("judgement:taste")
 
@@ -187,23 +190,23 @@ def test_every_condition_reads_values_that_a_case_has() -> None:
 @settings(max_examples=60, deadline=None)
 @given(answers(), st.none() | savings())
 def test_any_valid_answers_give_a_decision_with_a_reason(given: Answers, saving: Any) -> None:
-    found = decide(given, comparison=saving)
-    assert found.verdict in VERDICTS and found.reasons
-    assert found.port_weeks > 0 and found.pilot_weeks == pilot_weeks()
-    assert found.verdict in repr(found).lower() and "risk" in found._repr_markdown_()
+    result = decide(given, comparison=saving)
+    assert result.verdict in VERDICTS and result.reasons
+    assert result.port_weeks > 0 and result.pilot_weeks == pilot_weeks()
+    assert result.verdict in repr(result).lower() and "risk" in result._repr_markdown_()
 
 
 @settings(max_examples=40, deadline=None)
 @given(answers(), st.none() | savings())
 def test_flips_are_true(given: Answers, saving: Saving | None) -> None:
-    found = decide(given, comparison=saving)
-    for flip in found.flips:
+    result = decide(given, comparison=saving)
+    for flip in result.flips:
         if flip.field == MONEY:
             assert saving is not None
             again = decide(given, comparison=saving.moved(flip.to - saving.middle))
         else:
             again = decide(given.changed(**{flip.field: flip.to}), comparison=saving)
-        assert again.verdict == flip.verdict != found.verdict
+        assert again.verdict == flip.verdict != result.verdict
 
 
 @settings(max_examples=60, deadline=None)
@@ -211,11 +214,11 @@ def test_flips_are_true(given: Answers, saving: Saving | None) -> None:
 def test_no_change_to_another_word_is_left_out_of_the_flips(
     given: Answers, saving: Saving | None
 ) -> None:
-    found = decide(given, comparison=saving)
-    listed = {(each.field, each.to) for each in found.flips}
+    result = decide(given, comparison=saving)
+    listed = {(flip.field, flip.to) for flip in result.flips}
     for name, value in given.others():
         again = decided(given.changed(**{name: value}), saving, NOTHING, judged())
-        assert (again != found.verdict) == ((name, value) in listed)
+        assert (again != result.verdict) == ((name, value) in listed)
 
 
 # More trouble never helps.
@@ -304,11 +307,11 @@ def test_an_audit_overrules_an_answer_and_says_so(tmp_path: Path) -> None:
         "from torch.utils.cpp_extension import BuildExtension, CUDAExtension\n"
         "setup(ext_modules=[CUDAExtension('scan', ['scan.cu'])])\n"
     )
-    found = decide(PLAIN, audit=audit(tmp_path), comparison=GOOD)
-    assert found.used.kernels == "known replacements" and found.answers.kernels == "none"
-    assert [each.field for each in found.contradictions] == ["kernels"]
-    assert "'none'" in found.contradictions[0].text and "cuda-extension" in repr(found)
-    assert "kernels to replace" in {each.rule for each in found.reasons}
+    result = decide(PLAIN, audit=audit(tmp_path), comparison=GOOD)
+    assert result.used.kernels == "known replacements" and result.answers.kernels == "none"
+    assert [contradiction.field for contradiction in result.contradictions] == ["kernels"]
+    assert "'none'" in result.contradictions[0].text and "cuda-extension" in repr(result)
+    assert "kernels to replace" in {reason.rule for reason in result.reasons}
 
 
 def test_many_kernels_of_ones_own_are_central_and_can_close_trainium() -> None:
@@ -317,23 +320,23 @@ def test_many_kernels_of_ones_own_are_central_and_can_close_trainium() -> None:
     )
     alone = PLAIN.changed(engineers=1, deadline_weeks=20)
     assert decide(alone, comparison=GOOD).verdict == "trainium"
-    found = decide(alone, audit=audit_source(source, "kernels.py"), comparison=GOOD)
-    assert found.used.kernels == "central" and found.verdict == "gpu"
-    assert [each.rule for each in found.decisive] == ["deadline"]
+    result = decide(alone, audit=audit_source(source, "kernels.py"), comparison=GOOD)
+    assert result.used.kernels == "central" and result.verdict == "gpu"
+    assert [item.rule for item in result.decisive] == ["deadline"]
 
 
 def test_nobody_to_port_closes_trainium_however_much_it_would_save() -> None:
     rich = PLAIN.changed(deadline_weeks=200, spend_per_year=1e8)
-    found = decide(rich.changed(engineers=0), comparison=GOOD)
-    assert found.verdict == "gpu" and [each.rule for each in found.decisive] == ["no hands"]
-    assert [each.verdict for each in found.flips if each.field == "engineers"] == ["trainium"]
+    result = decide(rich.changed(engineers=0), comparison=GOOD)
+    assert result.verdict == "gpu" and [item.rule for item in result.decisive] == ["no hands"]
+    assert [flip.verdict for flip in result.flips if flip.field == "engineers"] == ["trainium"]
 
 
 def test_a_promise_where_only_the_older_generation_is_listed_has_to_name_it() -> None:
-    found = decide(PLAIN.changed(region="us-west-2"), comparison=GOOD)
-    assert found.verdict == "either" and "held back by 'older generation'" in found.because
-    assert [each.rule for each in found.decisive] == ["older generation"]
-    (asked,) = (each for each in found.missing if each.what == "the generation promised")
+    result = decide(PLAIN.changed(region="us-west-2"), comparison=GOOD)
+    assert result.verdict == "either" and "held back by 'older generation'" in result.because
+    assert [item.rule for item in result.decisive] == ["older generation"]
+    (asked,) = (item for item in result.missing if item.what == "the generation promised")
     assert asked.verdicts == ("gpu", "trainium")
     older = PLAIN.changed(region="us-west-2", framework="JAX")  # runs on every generation
     assert decide(older, comparison=GOOD).verdict == "trainium"
@@ -348,48 +351,48 @@ def test_a_gpu_that_is_probably_much_cheaper_is_chosen_where_it_can_be_had() -> 
 
 
 def test_neither_for_want_of_a_gpu_says_what_closes_trainium() -> None:
-    assert {each.rule for each in decision("car-perception").decisive} == {
+    assert {item.rule for item in decision("car-perception").decisive} == {
         "no GPU",
         "no architecture path",
     }
-    votes = {each.rule for each in decision("radio-archive").decisive}
+    votes = {item.rule for item in decision("radio-archive").decisive}
     assert "no GPU" in votes and len(votes) > 2
 
 
 def test_shapes_found_in_the_source_overrule_static_ones() -> None:
-    found = decide(PLAIN, audit=report("data-dependent-shape"), comparison=GOOD)
-    assert found.used.shapes in SHAPES[1:]
-    assert "shapes" in {each.field for each in found.contradictions}
+    result = decide(PLAIN, audit=report("data-dependent-shape"), comparison=GOOD)
+    assert result.used.shapes in SHAPES[1:]
+    assert "shapes" in {contradiction.field for contradiction in result.contradictions}
 
 
 def test_an_audit_never_makes_an_answer_better() -> None:
     clean = audit_source("import torch\n", "clean.py")
     hard = PLAIN.changed(kernels="central", shapes="data-dependent")
-    found = decide(hard, audit=clean, comparison=GOOD)
-    assert found.used == hard
-    assert {each.field for each in found.contradictions} == {"kernels", "shapes"}
-    assert all("the answer stands" in each.text for each in found.contradictions)
+    result = decide(hard, audit=clean, comparison=GOOD)
+    assert result.used == hard
+    assert {contradiction.field for contradiction in result.contradictions} == {"kernels", "shapes"}
+    assert all("the answer stands" in contradiction.text for contradiction in result.contradictions)
     agreed = decide(PLAIN, audit=clean, comparison=GOOD)
     assert agreed.contradictions == () and agreed.confidence == "high"
 
 
 @pytest.mark.parametrize("rule", [*OWN, *PACKAGED, *DYNAMIC])
 def test_each_rule_of_the_audit_that_is_read_is_seen(rule: str) -> None:
-    found = decide(PLAIN, audit=report(rule), comparison=GOOD)
-    assert found.used != found.answers
-    assert any(f" of {rule}" in each.text for each in found.contradictions)
+    result = decide(PLAIN, audit=report(rule), comparison=GOOD)
+    assert result.used != result.answers
+    assert any(f" of {rule}" in contradiction.text for contradiction in result.contradictions)
 
 
 def test_what_could_not_be_read_is_named() -> None:
-    found = decide(PLAIN, audit=audit_source("def (:\n", "broken.py"), comparison=GOOD)
-    assert "could not be read" in repr(found) and found.confidence != "high"
+    result = decide(PLAIN, audit=audit_source("def (:\n", "broken.py"), comparison=GOOD)
+    assert "could not be read" in repr(result) and result.confidence != "high"
 
 
 def test_errors_of_the_audit_lengthen_the_port() -> None:
     moves = "import torch\n" + "x = torch.ones(2).cuda()\n" * 80
-    found = decide(PLAIN, audit=audit_source(moves, "train.py"), comparison=GOOD)
-    assert found.port_weeks > decide(PLAIN, comparison=GOOD).port_weeks
-    assert found.contradictions == ()
+    result = decide(PLAIN, audit=audit_source(moves, "train.py"), comparison=GOOD)
+    assert result.port_weeks > decide(PLAIN, comparison=GOOD).port_weeks
+    assert result.contradictions == ()
 
 
 # The saving.
@@ -397,11 +400,11 @@ def test_errors_of_the_audit_lengthen_the_port() -> None:
 
 def test_the_cost_models_comparison_is_a_saving_of_trainium_only() -> None:
     compared = compare(toy(a={"price": (9.0, 8.0, 12.0)}))
-    found = Saving.of(compared)
-    assert (found.low, found.high) == pytest.approx(compared.interval())
-    assert found.low < found.middle < found.high
-    assert (found.probability, found.amount) == (compared.probability, compared.amount)
-    assert decide(PLAIN, comparison=compared).saving == found
+    result = Saving.of(compared)
+    assert (result.low, result.high) == pytest.approx(compared.interval())
+    assert result.low < result.middle < result.high
+    assert (result.probability, result.amount) == (compared.probability, compared.amount)
+    assert decide(PLAIN, comparison=compared).saving == result
     with pytest.raises(ValueError, match="'b' runs on 'gpu'"):
         Saving.of(compare(compared.scenario, "b", "a"))
     with pytest.raises(
@@ -502,17 +505,17 @@ def test_every_judgement_matters_to_some_case() -> None:
         (Answers.from_mapping(row["answers"]), Saving(*row["saving"]) if "saving" in row else None)
         for row in CASES.values()
     ]
-    cases += [(each.changed(engineers=0), saving) for each, saving in cases]
-    cases += [(each.changed(engineers=9), saving) for each, saving in cases]
+    cases += [(item.changed(engineers=0), saving) for item, saving in cases]
+    cases += [(item.changed(engineers=9), saving) for item, saving in cases]
 
     def said(values: Any) -> list[Any]:
-        found = []
-        for each, saving in cases:
+        results = []
+        for item, saving in cases:
             for tree in (NOTHING, seen(kernels, values), seen(shaped, values)):
-                case = Case(corrected(each, tree), saving, values, tree)
-                found.append((case.answers, case.weeks, case.price, outcome(case).rows))
-                found.append(outcome(case).verdict)
-        return found
+                case = Case(corrected(item, tree), saving, values, tree)
+                results.append((case.answers, case.weeks, case.price, outcome(case).rows))
+                results.append(outcome(case).verdict)
+        return results
 
     usual = said(judged())
     for name, row in JUDGEMENTS.items():
@@ -526,7 +529,7 @@ def test_every_judgement_matters_to_some_case() -> None:
 
 def test_the_questionnaire_is_short_and_says_why() -> None:
     assert 8 <= len({row.topic for row in QUESTIONS.values()}) <= 12
-    assert set(QUESTIONS) == {each for each in Answers.__dataclass_fields__}
+    assert set(QUESTIONS) == {dataclass_field for dataclass_field in Answers.__dataclass_fields__}
     assert all(row.asks.endswith("?") and row.why for row in QUESTIONS.values())
     assert all(UNSURE[name] in QUESTIONS[name].allowed for name in UNSURE)
     assert "trn2" in offers()["us-east-2"] and "trn2" not in offers()["eu-north-1"]
@@ -534,11 +537,11 @@ def test_the_questionnaire_is_short_and_says_why() -> None:
 
 def test_missing_names_what_could_change_the_verdict_and_nothing_else() -> None:
     unknown = decide(PLAIN.changed(capacity="not asked yet"))
-    what = {each.what for each in unknown.missing}
+    what = {item.what for item in unknown.missing}
     assert {"a cost comparison", "the answer on capacity"} <= what
-    assert all(unknown.verdict not in each.verdicts and each.verdicts for each in unknown.missing)
+    assert all(unknown.verdict not in item.verdicts and item.verdicts for item in unknown.missing)
     vetoed = decision("insurer-tensorflow")
-    assert [each.what for each in vetoed.missing] == []
+    assert [item.what for item in vetoed.missing] == []
 
 
 def test_a_port_is_longer_with_more_to_do_and_shorter_with_more_hands() -> None:
@@ -552,17 +555,17 @@ def test_a_port_is_longer_with_more_to_do_and_shorter_with_more_hands() -> None:
 
 
 def test_markdown_holds_the_same_as_the_decision() -> None:
-    found = decision("grid-load")
-    text = found._repr_markdown_()
-    for part in (found.headline, *(each.text for each in found.reasons)):
+    result = decision("grid-load")
+    text = result._repr_markdown_()
+    for part in (result.headline, *(reason.text for reason in result.reasons)):
         assert part in text
-    assert all(each.mitigation in text for each in found.risks)
+    assert all(risk.mitigation in text for risk in result.risks)
     assert "![" not in text and "<" not in text
 
 
 def test_the_flips_in_plain_text_are_three_and_start_with_what_can_be_acted_on() -> None:
-    found = decision("translation-pretraining")
-    (line,) = (each for each in repr(found).splitlines() if each.startswith("  flips: "))
+    result = decision("translation-pretraining")
+    (line,) = (item for item in repr(result).splitlines() if item.startswith("  flips: "))
     told = line.removeprefix("  flips: ").split("; ")
-    assert len(told) == 3 and set(told) <= {each.text for each in found.flips}
-    assert not {each.split()[0] for each in told} & set(WORK)
+    assert len(told) == 3 and set(told) <= {flip.text for flip in result.flips}
+    assert not {item.split()[0] for item in told} & set(WORK)

@@ -27,7 +27,7 @@ EVERYTHING: dict[str, Any] = {
     "parity": SimpleNamespace(outside=()),
     "throughput": Throughput(120, 100, "sequences/s", "trn2.48xlarge"),
     "measured": {"baseline": 0.02, "port": 0, "parity": 0},
-    "notes": {each.key: "looked at" for name in LISTS for each in checklist(name)},
+    "notes": {item.key: "looked at" for name in LISTS for item in checklist(name)},
 }
 
 
@@ -35,39 +35,39 @@ def test_there_are_six_steps_which_end_with_a_number() -> None:
     plan = steps()
     assert len(plan) == 6
     assert plan["port"].weeks == 0, "it is estimated from the answers"
-    for each in plan.values():
-        assert (each.at_most is None) != (each.at_least is None)
-        assert each.met(each.at_most if each.at_least is None else each.at_least)
-        assert not each.met(float("nan"))
-        for text in (each.enter, each.do, each.owner, each.stop, each.done_by):
+    for item in plan.values():
+        assert (item.at_most is None) != (item.at_least is None)
+        assert item.met(item.at_most if item.at_least is None else item.at_least)
+        assert not item.met(float("nan"))
+        for text in (item.enter, item.do, item.owner, item.stop, item.done_by):
             assert text
-        for name in each.practice:
+        for name in item.practice:
             assert exercise(name).points
 
 
 def test_checklists_give_a_reason_and_a_source_for_every_line() -> None:
     for name in LISTS:
-        assert all(each.asks.endswith("?") and each.reason for each in checklist(name))
-    keys = [each.key for name in LISTS for each in checklist(name)]
+        assert all(item.asks.endswith("?") and item.reason for item in checklist(name))
+    keys = [item.key for name in LISTS for item in checklist(name)]
     assert len(set(keys)) == len(keys)
     asked = {"capacity", "price", "region", "sla", "exit", "egress", "support", "credits"}
     asked |= {"faults"}
-    assert {each.key for each in checklist("contract")} == asked
+    assert {item.key for item in checklist("contract")} == asked
     with pytest.raises(KeyError, match="no list 'legal'"):
         checklist("legal")
 
 
 def test_without_results_everything_is_open() -> None:
-    found = pilot_of(decide(PLAIN))
-    assert {each.state for each in found.items} == {OPEN}
-    assert found.next is found.steps[0] and not found.failed and not found.blocked
-    assert found.total_weeks == pytest.approx(pilot_weeks() + decide(PLAIN).port_weeks)
+    result = pilot_of(decide(PLAIN))
+    assert {item.state for item in result.items} == {OPEN}
+    assert result.next is result.steps[0] and not result.failed and not result.blocked
+    assert result.total_weeks == pytest.approx(pilot_weeks() + decide(PLAIN).port_weeks)
 
 
 def test_with_all_results_everything_is_done() -> None:
-    found = pilot_of(YES, Results(**EVERYTHING))
-    assert {each.state for each in found.items} == {DONE}, found
-    assert found.next is None and all(each.found for each in found.items)
+    result = pilot_of(YES, Results(**EVERYTHING))
+    assert {item.state for item in result.items} == {DONE}, result
+    assert result.next is None and all(item.found for item in result.items)
 
 
 @pytest.mark.parametrize(
@@ -93,47 +93,47 @@ def test_one_result_that_differs_changes_its_part(
 
 
 def test_values_on_the_cpu_do_not_end_the_step_of_the_device() -> None:
-    found = pilot_of(YES, Results(parity=SimpleNamespace(outside=())))
-    assert {each.key: each.state for each in found.of("parity")}["here"] == DONE
-    assert found.state("parity") == OPEN
+    result = pilot_of(YES, Results(parity=SimpleNamespace(outside=())))
+    assert {item.key: item.state for item in result.of("parity")}["here"] == DONE
+    assert result.state("parity") == OPEN
     with pytest.raises(ValueError, match="CPU says nothing"):
         Throughput(120, 100, "sequences/s", "cpu")
 
 
 def test_warnings_about_a_comparison_fail_their_checks_and_the_rest_is_done() -> None:
     doubt = SimpleNamespace(kind="region", text="ours is here, theirs is there")
-    found = {each.key: each for each in pilot_of(YES, Results(warnings=[doubt])).of("benchmark")}
-    assert found["same-terms"].state == FAILED and found["same-terms"].found == doubt.text
-    assert found["same-work"].state == found["vendor"].state == DONE
-    assert found["tail"].state == OPEN
-    assert found["same-quality"].state == OPEN, "that one score is asked of both shows no score"
+    results = {item.key: item for item in pilot_of(YES, Results(warnings=[doubt])).of("benchmark")}
+    assert results["same-terms"].state == FAILED and results["same-terms"].found == doubt.text
+    assert results["same-work"].state == results["vendor"].state == DONE
+    assert results["tail"].state == OPEN
+    assert results["same-quality"].state == OPEN, "that one score is asked of both shows no score"
     looked = pilot_of(
         YES, Results(warnings=[doubt], notes={"same-terms": "one region since Monday"})
     )
-    assert {each.key: each.state for each in looked.of("benchmark")}["same-terms"] == DONE
+    assert {item.key: item.state for item in looked.of("benchmark")}["same-terms"] == DONE
     with pytest.raises(ValueError, match="warnings: 'mood' is not allowed; allowed: work"):
         pilot_of(YES, Results(warnings=[SimpleNamespace(kind="mood", text="")]))
 
 
 def test_every_warning_of_the_cost_model_has_a_check() -> None:
-    for each in scenarios().values():
-        a, b = list(each.options)[:2]
-        pilot_of(YES, Results(warnings=warned(each, a, b)))
-    assert set(WARNED.values()) <= {each.key for each in checklist("benchmark")}
+    for scenario in scenarios().values():
+        a, b = list(scenario.options)[:2]
+        pilot_of(YES, Results(warnings=warned(scenario, a, b)))
+    assert set(WARNED.values()) <= {item.key for item in checklist("benchmark")}
 
 
 def test_an_exercise_that_was_tried_is_not_done() -> None:
-    found = pilot_of(
+    result = pilot_of(
         YES, Results(progress={"lab02.ex1": {"points": 2.0, "attempts": 3, "state": "failed"}})
     )
-    tried = next(each for each in found.items if each.key == "lab02.ex1")
+    tried = next(item for item in result.items if item.key == "lab02.ex1")
     assert tried.state == OPEN and tried.found == "2 of 6 points"
 
 
 def test_a_no_has_no_pilot_and_a_verdict_that_turned_ends_it() -> None:
     assert pilot_of(decision("insurer-tensorflow")).blocked.startswith("No pilot now. GPU")
     audited = decide(PLAIN.changed(gate="none"), audit=CLEAN, comparison=GOOD)
-    again = next(each for each in pilot_of(audited).items if each.key == "decision")
+    again = next(item for item in pilot_of(audited).items if item.key == "decision")
     assert again.state == FAILED
 
 
@@ -143,8 +143,8 @@ def test_an_open_verdict_fails_no_step_before_the_device_was_measured() -> None:
     assert either.verdict == "either"
     reached = Throughput(120, 100, "sequences/s", "trn2.48xlarge")
     for throughput, state in ((None, OPEN), (reached, FAILED)):
-        found = pilot_of(either, Results(throughput=throughput))
-        assert {each.key: each.state for each in found.items}["decision"] == state
+        result = pilot_of(either, Results(throughput=throughput))
+        assert {item.key: item.state for item in result.items}["decision"] == state
 
 
 @pytest.mark.parametrize(
@@ -183,10 +183,10 @@ def test_a_throughput_is_a_number_above_zero(measured: Any) -> None:
 
 
 def test_the_plan_is_shown_as_text_and_markdown() -> None:
-    found = pilot_of(YES, Results(**EVERYTHING))
-    assert "120 of 100 sequences/s on trn2.48xlarge" in repr(found)
-    text = found._repr_markdown_()
-    for each in found.steps:
-        for words in (each.title, each.enter, each.do, each.stop, each.exit):
+    result = pilot_of(YES, Results(**EVERYTHING))
+    assert "120 of 100 sequences/s on trn2.48xlarge" in repr(result)
+    text = result._repr_markdown_()
+    for step in result.steps:
+        for words in (step.title, step.enter, step.do, step.stop, step.exit):
             assert words in text
-    assert all(each.asks in text for name in LISTS for each in checklist(name))
+    assert all(item.asks in text for name in LISTS for item in checklist(name))

@@ -93,8 +93,8 @@ def test_the_first_stage_keeps_as_many_micro_batches_as_there_are_stages() -> No
 
 
 def test_a_pipeline_has_the_logits_on_its_last_stage_only() -> None:
-    found = plans(LLAMA, cluster(TRN2, 16), LENGTH, TOKENS, [Layout(16, 1, 4)])
-    assert found[0].memory["logits"] == 0
+    result = plans(LLAMA, cluster(TRN2, 16), LENGTH, TOKENS, [Layout(16, 1, 4)])
+    assert result[0].memory["logits"] == 0
     few = plans(LLAMA, cluster(TRN2, 16), 16, 16 * 64, [Layout(64, 1, 1)])
     assert few[0].memory["logits"] > 0
 
@@ -201,10 +201,10 @@ def test_what_is_divided_travels_layer_by_layer() -> None:
     (plan,) = plans(LLAMA, joined, LENGTH, TOKENS, [Layout(64, zero=3)],
                     planner.settings(data_overlap=0.0))  # fmt: skip
     part = 2 * LLAMA.parameters / LLAMA.layers
-    each = [seconds(kind, part, joined.fabric, ranks=64).seconds
+    item = [seconds(kind, part, joined.fabric, ranks=64).seconds
             for kind in ("reduce-scatter", "all-gather", "all-gather")]  # fmt: skip
     times = micro_batches * LLAMA.layers
-    assert plan.seconds["data"] == pytest.approx(times * sum(each), rel=1e-3)
+    assert plan.seconds["data"] == pytest.approx(times * sum(item), rel=1e-3)
 
 
 # Steps
@@ -244,17 +244,17 @@ def test_what_is_hidden_makes_a_step_shorter_and_never_free() -> None:
 def test_what_does_not_fit_is_never_ranked_as_fitting(
     chips: int, name: str, length: int, reserve: float
 ) -> None:
-    found = plans(architecture(name), cluster(TRN2, chips), length, 2**20,
+    result = plans(architecture(name), cluster(TRN2, chips), length, 2**20,
                   settings=planner.settings(reserve=reserve))  # fmt: skip
-    listed = [found[i] for i in range(len(found))]
-    fits = [each.memory_bytes <= found.cluster.hbm_bytes * (1 - reserve) for each in listed]
-    assert fits == [each.fits for each in listed] == sorted(fits, reverse=True)
-    assert sum(fits) == found.fitting
-    times = [each.step_seconds for each in listed[: found.fitting]]
+    listed = [result[i] for i in range(len(result))]
+    fits = [entry.memory_bytes <= result.cluster.hbm_bytes * (1 - reserve) for entry in listed]
+    assert fits == [entry.fits for entry in listed] == sorted(fits, reverse=True)
+    assert sum(fits) == result.fitting
+    times = [entry.step_seconds for entry in listed[: result.fitting]]
     assert times == sorted(times)
-    assert all(each.layout.ranks == found.cluster.ranks for each in listed)
-    for each in listed:
-        assert ("does not fit" in why(each, listed[0])) == (not each.fits)
+    assert all(entry.layout.ranks == result.cluster.ranks for entry in listed)
+    for item in listed:
+        assert ("does not fit" in why(item, listed[0])) == (not item.fits)
 
 
 def test_every_layout_of_a_job_is_looked_at() -> None:
@@ -262,27 +262,27 @@ def test_every_layout_of_a_job_is_looked_at() -> None:
     write 4 as a product of three; 4 ZeRO stages if data > 1, else 1; micro-batches that divide
     4 / data; 2 kinds of recomputation.
     """
-    found = possible(LLAMA, cluster(TRN2, 1).fabric, 4, 4)
+    result = possible(LLAMA, cluster(TRN2, 1).fabric, 4, 4)
     expected = {1: (3, 1, 3), 2: (2, 4, 2), 4: (1, 4, 1)}  # data: (ways, stages, micro-batches)
-    assert len(found) == len(set(found)) == sum(2 * a * b * c for a, b, c in expected.values())
+    assert len(result) == len(set(result)) == sum(2 * a * b * c for a, b, c in expected.values())
 
 
 def test_a_job_on_100_000_chips_takes_few_evaluations() -> None:
     """Each layout is one row of a few arrays: within a second means thousands of rows at most."""
     joined = cluster(TRN2, 100_000)
     assert joined.ranks == 400_000 and joined.nodes == 6250
-    found = plans(architecture("llama-3.1-405b"), joined, 8192, 8192 * 500_000)
-    assert 100 < len(found) < 20_000
-    assert found.best.layout.ranks == 400_000
+    result = plans(architecture("llama-3.1-405b"), joined, 8192, 8192 * 500_000)
+    assert 100 < len(result) < 20_000
+    assert result.best.layout.ranks == 400_000
 
 
 def test_the_table_names_the_best_and_why_others_lose() -> None:
-    found = plans(architecture("llama-3.1-70b"), cluster("trn2-ultraserver", 64), 8192, 2**23)
-    rows = planner.ranked(found, 30)
+    result = plans(architecture("llama-3.1-70b"), cluster("trn2-ultraserver", 64), 8192, 2**23)
+    rows = planner.ranked(result, 30)
     assert rows[0][-1].startswith("best: ")
     assert len({row[:2] for row in rows}) == len(rows)
     assert all("slower; " in row[-1] or "does not fit" in row[-1] for row in rows[1:])
-    shown = planner.table(found, 30)
+    shown = planner.table(result, 30)
     for row in rows:
         assert row[-1] in shown.text and row[-1] in shown._repr_html_()
 
@@ -347,7 +347,7 @@ def test_wrong_input_is_named(call: object, said: str) -> None:
 
 def test_published_runs_are_within_the_error_that_is_stated() -> None:
     """An estimate from below: no stragglers, no launches, no congestion."""
-    errors = {each.name: each.error for each in published_runs()}
+    errors = {published_run.name: published_run.error for published_run in published_runs()}
     assert len(errors) == 15
     megatron = [e for name, e in errors.items() if name.startswith(("narayanan", "korthikanti"))]
     assert min(megatron) > -0.2 and max(megatron) < 0.1 and abs(np.median(megatron)) < 0.12
@@ -356,21 +356,25 @@ def test_published_runs_are_within_the_error_that_is_stated() -> None:
 
 
 def test_published_runs_would_have_fitted() -> None:
-    for each in published_runs():
-        whole = each.plan.usable_bytes / (1 - planner.inputs()["reserve"].value)
+    for published_run in published_runs():
+        whole = published_run.plan.usable_bytes / (1 - planner.inputs()["reserve"].value)
         # Of Llama 3's 126 layers in 16 stages the second stage has one more than the first; its
         # authors free what the planner keeps (inputs and results of norms).
-        above = 1.07 if each.name.startswith("llama3") else 1
-        assert each.plan.memory_bytes < above * whole, each.name
+        above = 1.07 if published_run.name.startswith("llama3") else 1
+        assert published_run.plan.memory_bytes < above * whole, published_run.name
 
 
 def test_activations_are_those_that_korthikanti_printed() -> None:
     """Figure 1, with sequence parallelism and selective recomputation."""
     cases = content("plan_cases.yaml")["cases"]
-    checked = [each for each in published_runs() if "activations_gib" in cases[each.name]]
-    for each in checked:
-        stated = cases[each.name]["activations_gib"] * 2**30
-        assert each.plan.memory["activations"] == pytest.approx(stated, rel=0.07), each.name
+    checked = [
+        published_run
+        for published_run in published_runs()
+        if "activations_gib" in cases[published_run.name]
+    ]
+    for item in checked:
+        stated = cases[item.name]["activations_gib"] * 2**30
+        assert item.plan.memory["activations"] == pytest.approx(stated, rel=0.07), item.name
     assert len(checked) == 4
 
 
@@ -387,10 +391,10 @@ def test_published_times_give_the_published_utilisation() -> None:
     """So a digit of a table that was copied wrongly is seen."""
     cases = content("plan_cases.yaml")["cases"]
     checked = 0
-    for each in published_runs():
-        stated = cases[each.name].get("mfu")
+    for published_run in published_runs():
+        stated = cases[published_run.name].get("mfu")
         if stated:
-            mfu = each.plan.mfu * each.plan.step_seconds / each.seconds
+            mfu = published_run.plan.mfu * published_run.plan.step_seconds / published_run.seconds
             assert mfu == pytest.approx(stated, rel=0.02)
             checked += 1
     assert checked == 6
@@ -399,10 +403,10 @@ def test_published_times_give_the_published_utilisation() -> None:
 def test_every_case_and_guess_says_where_it_comes_from() -> None:
     read = content("plan_cases.yaml")
     for kind in ("architectures", "clusters", "cases"):
-        assert {each["source"] for each in read[kind].values()} <= set(read["sources"])
-    assert all(each["url"].startswith("https://") for each in read["sources"].values())
-    for each in planner.inputs().values():
-        assert each.low <= each.value <= each.high and each.why
+        assert {item["source"] for item in read[kind].values()} <= set(read["sources"])
+    assert all(source["url"].startswith("https://") for source in read["sources"].values())
+    for input_ in planner.inputs().values():
+        assert input_.low <= input_.value <= input_.high and input_.why
 
 
 # Failures
@@ -416,8 +420,8 @@ def test_the_rate_of_failures_is_the_published_one() -> None:
 
 def test_goodput_of_the_published_cluster_is_near_what_its_paper_says() -> None:
     effective = figure("failures.llama3_405b.effective_time").number  # more than
-    found = goodput(architecture("llama-3.1-405b"), cluster(TRN2, 16384))
-    assert found.share == pytest.approx(effective, abs=0.03)
+    result = goodput(architecture("llama-3.1-405b"), cluster(TRN2, 16384))
+    assert result.share == pytest.approx(effective, abs=0.03)
 
 
 @settings(max_examples=20, deadline=None)
@@ -439,8 +443,8 @@ def test_a_scaling_curve_says_where_nothing_fits() -> None:
 
 def test_arrays_and_single_layouts_agree() -> None:
     joined = cluster(TRN2, 16)
-    found = plans(LLAMA, joined, LENGTH, TOKENS)
-    for place in range(0, len(found), 97):
-        (alone,) = plans(LLAMA, joined, LENGTH, TOKENS, [found[place].layout])
-        assert alone == found[place]
+    result = plans(LLAMA, joined, LENGTH, TOKENS)
+    for place in range(0, len(result), 97):
+        (alone,) = plans(LLAMA, joined, LENGTH, TOKENS, [result[place].layout])
+        assert alone == result[place]
     assert len(Layouts([])) == 0

@@ -100,15 +100,15 @@ def test_the_estimate_agrees_with_the_compiled_program(
     layout: str, devices: int, changes: dict[str, int], batch: int
 ) -> None:
     sizes = SMALL | changes
-    found = spmd.run(
+    result = spmd.run(
         measured, layout, devices, sizes, batch, devices=devices, flags=FLAGS, seconds=120
     )
     step = compiled_step(tiny_gpt(**sizes), batch, sizes["context"], layout, devices)
-    assert found.donated_bytes == step.state, "weights and moments, to the byte"
+    assert result.donated_bytes == step.state, "weights and moments, to the byte"
     # The step count, the learning rate and the like are a few scalars more.
-    assert 0 <= found.arguments_bytes - step.state - step.batch < 128
-    assert found.outputs_bytes == 0
-    assert step.total == pytest.approx(found.peak_bytes, rel=0.1)
+    assert 0 <= result.arguments_bytes - step.state - step.batch < 128
+    assert result.outputs_bytes == 0
+    assert step.total == pytest.approx(result.peak_bytes, rel=0.1)
 
 
 def test_the_estimate_agrees_with_programs_drawn_at_random() -> None:

@@ -102,7 +102,7 @@ def not_above(one: float, other: float, scale: float = 0.0) -> None:
 
 def size(cost: tco.Cost) -> float:
     """Of what a total is the sum: small totals of large lines are less exact."""
-    return sum(abs(each) for each in cost.lines.values())
+    return sum(abs(line) for line in cost.lines.values())
 
 
 both = pytest.mark.parametrize("kind", ["job", "service"])
@@ -143,8 +143,8 @@ def test_a_bill_is_the_billed_hours_at_the_price_paid(kind, data) -> None:
     "kind, name",
     [
         (kind, name)
-        for kind, each in RANGES.items()
-        for name in each
+        for kind, item in RANGES.items()
+        for name in item
         if name not in OF_NEITHER_KIND[kind]
     ],
 )
@@ -217,13 +217,13 @@ def test_arrays_go_through_as_numbers_do(kind, data) -> None:
     several = data.draw(st.lists(values_of(kind), min_size=2, max_size=5))
     if kind == "job":
         several[0]["billing_step"] = 0.0
-    together = {name: np.array([each[name] for each in several]) for name in several[0]}
+    together = {name: np.array([item[name] for item in several]) for name in several[0]}
     whole = MODELS[kind](together)
     for position, values in enumerate(several):
         alone = MODELS[kind](values)
         for line, money in alone.lines.items():
-            found = np.broadcast_to(whole.lines[line], len(several))[position]
-            assert found == pytest.approx(money, rel=1e-12, abs=1e-12 * size(alone)), line
+            result = np.broadcast_to(whole.lines[line], len(several))[position]
+            assert result == pytest.approx(money, rel=1e-12, abs=1e-12 * size(alone)), line
         hours = np.broadcast_to(whole.hours, len(several))[position]
         assert hours == pytest.approx(alone.hours)
 
@@ -324,8 +324,8 @@ def test_money_per_million_tokens_is_that_per_item_over_its_tokens(values) -> No
     cost = tco.service(values)
     items = values["demand"] * 3600 * 730.5
     expected = cost.total / (items * values["tokens_per_item"]) * 1e6
-    found = tco.per_million_tokens(cost, values["tokens_per_item"])
-    assert found == pytest.approx(expected)
+    result = tco.per_million_tokens(cost, values["tokens_per_item"])
+    assert result == pytest.approx(expected)
 
 
 def simulated_hours(work, every, write, restart, rate, generator) -> float:
@@ -372,12 +372,12 @@ def test_the_best_interval_is_the_least_of_expected_hours(write, mean_between, r
     def per_hour(every: float) -> float:
         return tco.expected_hours(1e6, every, write, restart, 1 / mean_between)
 
-    found = minimize_scalar(
+    result = minimize_scalar(
         per_hour, bounds=(young / 10, min(young * 10, 40 * mean_between)), method="bounded",
         options={"xatol": 1e-9},
     )  # fmt: skip
-    assert per_hour(best) <= found.fun * (1 + 1e-12)
-    assert best == pytest.approx(found.x, rel=1e-3)
+    assert per_hour(best) <= result.fun * (1 + 1e-12)
+    assert best == pytest.approx(result.x, rel=1e-3)
     assert best < young
 
 

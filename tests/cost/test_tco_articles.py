@@ -14,7 +14,7 @@ from utils.facts import claim, figure
 def numbers(identity: str) -> list[float]:
     """The numbers in a claim, as it gives them."""
     text = claim(identity).text
-    return [float(each) for each in re.findall(r"(?<![A-Za-z\d])\d+(?:\.\d+)?", text)]
+    return [float(item) for item in re.findall(r"(?<![A-Za-z\d])\d+(?:\.\d+)?", text)]
 
 
 def test_a_saving_of_a_percentage_of_a_bill_is_that_much_money() -> None:
@@ -41,9 +41,9 @@ def test_six_weeks_do_not_become_two_by_a_newer_chip(new: str, old: str, weeks: 
     gain = figure(f"trainium3.rate.{new}").number / figure(f"trainium2.rate.{old}").number
     week = 7 * 24
     faster = toy(a={"units_per_second": gain}, work=before * week * 3600)
-    found = {name: float(faster.cost(name).hours) / week for name in ("a", "b")}
-    assert found["b"] == pytest.approx(before)
-    assert found["a"] == pytest.approx(weeks, abs=0.05) and found["a"] > after
+    results = {name: float(faster.cost(name).hours) / week for name in ("a", "b")}
+    assert results["b"] == pytest.approx(before)
+    assert results["a"] == pytest.approx(weeks, abs=0.05) and results["a"] > after
 
 
 def test_a_price_per_chip_is_a_sixth_and_buys_less_than_a_chips_work() -> None:

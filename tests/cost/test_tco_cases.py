@@ -11,30 +11,30 @@ from utils.cost import tco
 from utils.cost.tco import cases
 from utils.facts import figure
 
-CHECKED = {name: cases.check(each) for name, each in cases.cases().items()}
-COMPARED = {name: each for name, each in CHECKED.items() if each.comparison}
+CHECKED = {name: cases.check(item) for name, item in cases.cases().items()}
+COMPARED = {name: item for name, item in CHECKED.items() if item.comparison}
 
 
 def test_every_case_has_one_of_four_verdicts_and_most_that_can_be_computed_follow() -> None:
-    verdicts = [each.verdict for each in CHECKED.values()]
+    verdicts = [item.verdict for item in CHECKED.values()]
     every = {cases.FOLLOWS, cases.DIFFERS, cases.LACKS, cases.SILENT}
     assert set(verdicts) == every
     assert verdicts.count(cases.FOLLOWS) >= 8
-    differing = {name for name, each in CHECKED.items() if each.verdict == cases.DIFFERS}
+    differing = {name for name, item in CHECKED.items() if item.verdict == cases.DIFFERS}
     assert differing == DISAGREES
 
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_a_saving_is_that_of_prices_and_throughputs_alone(name: str) -> None:
-    found = COMPARED[name]
-    low, high = found.comparison.interval()
-    assert low <= found.comparison.saving <= high or found.looked_up
-    assert high - low < 0.15 * found.comparison.ratio or found.looked_up, "no range hides a case"
+    result = COMPARED[name]
+    low, high = result.comparison.interval()
+    assert low <= result.comparison.saving <= high or result.looked_up
+    assert high - low < 0.15 * result.comparison.ratio or result.looked_up, "no range hides a case"
     if name in COMPUTED:
-        assert found.comparison.saving == pytest.approx(COMPUTED[name], rel=1e-9)
-        assert not found.looked_up
-    for option, cost in found.comparison.best.items():
-        side = getattr(found.case, option)
+        assert result.comparison.saving == pytest.approx(COMPUTED[name], rel=1e-9)
+        assert not result.looked_up
+    for option, cost in result.comparison.best.items():
+        side = getattr(result.case, option)
         assert cost.lines["work"] == pytest.approx(cost.total, rel=1e-12)
         if side.hours:
             assert cost.hours == pytest.approx(side.hours)
@@ -42,30 +42,30 @@ def test_a_saving_is_that_of_prices_and_throughputs_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(DISAGREES | {"llama4-maverick-trn2-p5"}))
 def test_a_case_that_does_not_follow_is_explained_in_its_data(name: str) -> None:
-    found = CHECKED[name]
-    assert found.otherwise == ("subject", "baseline"), "its costs are not those of its inputs"
-    assert "stated cost is another" in found.why
-    assert found.case.missing and found.case.differs and found.case.note
+    result = CHECKED[name]
+    assert result.otherwise == ("subject", "baseline"), "its costs are not those of its inputs"
+    assert "stated cost is another" in result.why
+    assert result.case.missing and result.case.differs and result.case.note
 
 
 def test_stated_costs_follow_elsewhere() -> None:
-    others = {name for name, each in COMPARED.items() if each.otherwise}
+    others = {name for name, item in COMPARED.items() if item.otherwise}
     assert others == DISAGREES | {"llama4-maverick-trn2-p5"}
 
 
-@pytest.mark.parametrize("name", [n for n, each in CHECKED.items() if not each.comparison])
+@pytest.mark.parametrize("name", [n for n, item in CHECKED.items() if not item.comparison])
 def test_a_case_without_enough_inputs_names_them(name: str) -> None:
-    found = CHECKED[name]
-    assert found.verdict == cases.LACKS and found.computed == "-"
-    for path in found.lacking:
+    result = CHECKED[name]
+    assert result.verdict == cases.LACKS and result.computed == "-"
+    for path in result.lacking:
         option, what = path.split(".")
-        side = getattr(found.case, option)
-        assert getattr(side, what) is None and path in found.why
+        side = getattr(result.case, option)
+        assert getattr(side, what) is None and path in result.why
         assert what == "price" or side.hours is None
     with pytest.raises(tco.InputError) as caught:
-        cases.scenario(found.case)
-    assert caught.value.field == ", ".join(found.lacking)
-    assert found.case.missing, "the data says what a reader would need"
+        cases.scenario(result.case)
+    assert caught.value.field == ", ".join(result.lacking)
+    assert result.case.missing, "the data says what a reader would need"
 
 
 def test_a_price_that_is_left_out_is_that_of_the_case_s_day() -> None:
@@ -84,9 +84,9 @@ def test_the_table_has_every_case_with_its_source() -> None:
     table = cases.table()
     text, marked = repr(table), table._repr_markdown_()
     assert len(text.splitlines()) == len(cases.cases()) + 1
-    for name, each in cases.cases().items():
-        assert name in text and each.source in text
-        assert each.source in marked
+    for name, item in cases.cases().items():
+        assert name in text and item.source in text
+        assert item.source in marked
     (row,) = cases.table("moe-trn1-p5en-spot").rows
     assert row.case.stated == "0.62 to 0.65" and row.verdict in repr(row)
     with pytest.raises(tco.InputError, match="'moe-trn1-p5en'.*one of moe-trn"):

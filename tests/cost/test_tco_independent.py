@@ -98,7 +98,7 @@ def job_by_hand(given):
     }
     storage = given["storage"] * given["storage_months"] * given["storage_price"]
     return money(
-        {line: each * given["instances"] for line, each in hours.items()},
+        {line: item * given["instances"] for line, item in hours.items()},
         given,
         storage=storage,
         egress=given["egress"] * given["egress_price"],

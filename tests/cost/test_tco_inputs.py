@@ -218,9 +218,9 @@ def test_a_scenario_lacks_nothing_and_has_nothing_twice() -> None:
     written["shared"]["price"] = given("price", 3.0)
     with refused("a.price = an input that is shared too: allowed is one or the other"):
         read("toy", written)
-    for name, found in (("kind", "lottery"), ("currency", "Euro")):
-        with refused(f"{name} = '{found}'"):
-            read("toy", entry() | {name: found})
+    for name, result in (("kind", "lottery"), ("currency", "Euro")):
+        with refused(f"{name} = '{result}'"):
+            read("toy", entry() | {name: result})
     with refused("options = none"):
         read("toy", entry() | {"options": {}})
 
@@ -260,7 +260,7 @@ def test_prices_of_what_is_not_there_are_refused() -> None:
     with refused("purchase = 'lease': allowed is one of on_demand, capacity_block"):
         tco.price_of(names[0], "lease")
     ways = "on_demand capacity_block savings_plan reserved spot owned".split()
-    priced = {key for key, each in facts.figures().items() if each.value is not None}
+    priced = {key for key, item in facts.figures().items() if item.value is not None}
     unpriced = [(n, w) for n in names for w in ways if f"{n}.price.{w}" not in priced]
     for name, way in unpriced:
         with refused(f"price = none for {name}, {way}: allowed is") as caught:
@@ -273,11 +273,11 @@ def test_prices_of_what_is_not_there_are_refused() -> None:
 
 def test_a_quoted_figure_keeps_its_standing() -> None:
     key = next(k for k, f in facts.figures().items() if ".price.on_demand" in k and f.value)
-    figure, found = facts.figure(key), tco.quoted(key, spread=0.1)
-    assert (found.source, found.status, found.date) == (key, figure.status, figure.date)
-    assert (found.low, found.high) == pytest.approx((figure.number * 0.9, figure.number * 1.1))
-    assert parsed({"figure": key, "spread": 0.1}, "a.price") == found
-    assert tco.price_of(key.split(".price.")[0], "on_demand", 0.1) == found
+    figure, result = facts.figure(key), tco.quoted(key, spread=0.1)
+    assert (result.source, result.status, result.date) == (key, figure.status, figure.date)
+    assert (result.low, result.high) == pytest.approx((figure.number * 0.9, figure.number * 1.1))
+    assert parsed({"figure": key, "spread": 0.1}, "a.price") == result
+    assert tco.price_of(key.split(".price.")[0], "on_demand", 0.1) == result
 
 
 @with_drawn(st.floats(0.01, 100), st.sampled_from(["trainium.mfu", "starts", "queue", "work"]))
@@ -302,8 +302,8 @@ def test_a_changed_value_has_no_source() -> None:
     after = changed.inputs["gpu.price"]
     assert (after.status, after.source, after.date) == ("assumption", "", None)
     assert f"{before.value:g}, {before.status}" in after.note
-    found = tco.warned(changed, "trainium", "gpu")
-    assert ("gpu.price",) in [each.paths for each in found if each.kind == "price"]
+    result = tco.warned(changed, "trainium", "gpu")
+    assert ("gpu.price",) in [item.paths for item in result if item.kind == "price"]
 
 
 # Links
@@ -317,16 +317,16 @@ def test_a_link_holds_what_was_changed(data) -> None:
     paths = data.draw(st.lists(st.sampled_from(list(scenario.inputs)), unique=True, max_size=6))
     changes = {}
     for path in paths:
-        each, field = scenario.inputs[path], scenario.field(path)
-        most = min(field.most, 4 * each.value or 1.0)
-        least = max(field.least, 0.5 * each.value)
+        item, field = scenario.inputs[path], scenario.field(path)
+        most = min(field.most, 4 * item.value or 1.0)
+        least = max(field.least, 0.5 * item.value)
         changes[path] = data.draw(st.floats(least, most, allow_subnormal=False))
     # Seldom checkpoints of a run that fails often are refused: not what is asked here.
     changed = scenario.with_values(changes)
     back = tco.from_query(tco.to_query(changed))
     assert back.name == name
-    for path, each in changed.inputs.items():
-        assert back.inputs[path].value == pytest.approx(each.value, rel=1e-11)
+    for path, item in changed.inputs.items():
+        assert back.inputs[path].value == pytest.approx(item.value, rel=1e-11)
         # The range of a link is the file's, moved along once.
         assert back.inputs[path].low <= back.inputs[path].value <= back.inputs[path].high
     for option in scenario.options:
@@ -357,7 +357,7 @@ def test_a_link_of_nothing_is_the_first_scenario_and_bad_ones_are_refused() -> N
 
 
 def kinds(scenario: tco.Scenario, today: datetime.date = TODAY) -> list[str]:
-    return [each.kind for each in tco.warned(scenario, "a", "b", today)]
+    return [item.kind for item in tco.warned(scenario, "a", "b", today)]
 
 
 def in_context(**changes: str) -> tco.Scenario:
@@ -383,11 +383,11 @@ def test_equal_dated_measured_options_raise_no_warning() -> None:
     ],
 )
 def test_another_context_is_warned_of(kind, changes) -> None:
-    (found,) = tco.warned(in_context(**changes), "a", "b", TODAY)
-    assert found.kind == kind
-    assert "b" in found.text and str(found).startswith(f"{kind}: ")
+    (result,) = tco.warned(in_context(**changes), "a", "b", TODAY)
+    assert result.kind == kind
+    assert "b" in result.text and str(result).startswith(f"{kind}: ")
     if changes.get("quality") != "":
-        assert next(iter(changes.values())) in found.text
+        assert next(iter(changes.values())) in result.text
 
 
 def priced(**more) -> dict:
@@ -409,8 +409,8 @@ def priced(**more) -> dict:
     ],
 )
 def test_an_input_that_misleads_is_warned_of(kind, a, path) -> None:
-    (found,) = tco.warned(toy(a=a), "a", "b", TODAY)
-    assert found.kind == kind and path in found.paths
+    (result,) = tco.warned(toy(a=a), "a", "b", TODAY)
+    assert result.kind == kind and path in result.paths
 
 
 def test_a_throughput_that_a_vendor_claims_is_not_called_measured() -> None:
@@ -421,18 +421,18 @@ def test_a_throughput_that_a_vendor_claims_is_not_called_measured() -> None:
 
 def test_an_old_price_is_warned_of_for_each_option() -> None:
     late = TODAY + datetime.timedelta(days=facts.LIMITS["price"] + 1)
-    found = tco.warned(toy(), "a", "b", late)
-    assert [each.kind for each in found] == ["old price", "old price"]
-    assert [each.paths for each in found] == [("a.price",), ("b.price",)]
-    assert f"{facts.LIMITS['price'] + 1} days ago" in found[0].text
-    assert str(TODAY) in found[0].text
+    result = tco.warned(toy(), "a", "b", late)
+    assert [item.kind for item in result] == ["old price", "old price"]
+    assert [item.paths for item in result] == [("a.price",), ("b.price",)]
+    assert f"{facts.LIMITS['price'] + 1} days ago" in result[0].text
+    assert str(TODAY) in result[0].text
 
 
 def test_work_that_differs_is_warned_of() -> None:
-    found = tco.warned(toy(a={"work": 3600.0}, b={"work": 1800.0}), "a", "b", TODAY)
-    assert [each.kind for each in found] == ["work"]
-    assert found[0].paths == ("a.work", "b.work")
-    assert "3600 for a and 1800 for b" in found[0].text
+    result = tco.warned(toy(a={"work": 3600.0}, b={"work": 1800.0}), "a", "b", TODAY)
+    assert [item.kind for item in result] == ["work"]
+    assert result[0].paths == ("a.work", "b.work")
+    assert "3600 for a and 1800 for b" in result[0].text
 
 
 def test_a_share_of_the_peak_is_no_measurement() -> None:
@@ -470,12 +470,12 @@ def test_owned_machines_cost_their_parts() -> None:
         "purchase": 876.6 * 1000, "years": 5.0, "power_kw": 10.0, "pue": 1.25,
         "energy_price": 0.1, "upkeep": 0.05, "carbon_kg_per_kwh": 0.4, "residual": 0.5,
     }  # fmt: skip
-    found = tco.owned(**good)
-    assert found.capital_per_hour == pytest.approx(10.0)
-    assert found.upkeep_per_hour == pytest.approx(5.0)
-    assert (found.energy_per_hour, found.kwh_per_hour) == pytest.approx((1.25, 12.5))
-    assert found.price == pytest.approx(16.25)
-    assert found.carbon_kg_per_hour == pytest.approx(5.0)
+    result = tco.owned(**good)
+    assert result.capital_per_hour == pytest.approx(10.0)
+    assert result.upkeep_per_hour == pytest.approx(5.0)
+    assert (result.energy_per_hour, result.kwh_per_hour) == pytest.approx((1.25, 12.5))
+    assert result.price == pytest.approx(16.25)
+    assert result.carbon_kg_per_hour == pytest.approx(5.0)
     for name in good:
         for bad in (-1.0, math.nan, math.inf):
             with refused(f"{name} = {bad:g}: allowed is"):

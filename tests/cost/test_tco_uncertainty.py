@@ -16,12 +16,12 @@ worked = pytest.mark.parametrize("name", WORKED)
 def test_draws_stay_within_their_ranges_and_repeat(name: str) -> None:
     scenario = tco.scenario(name)
     drawn = tco.sample(scenario, 2000)
-    for path, each in scenario.inputs.items():
-        assert (path in drawn) == (each.low < each.high)
+    for path, item in scenario.inputs.items():
+        assert (path in drawn) == (item.low < item.high)
         if path in drawn:
             assert drawn[path].shape == (2000,)
-            assert each.low <= drawn[path].min() and drawn[path].max() <= each.high
-            mean = (each.low + each.value + each.high) / 3
+            assert item.low <= drawn[path].min() and drawn[path].max() <= item.high
+            mean = (item.low + item.value + item.high) / 3
             error = drawn[path].std() / math.sqrt(2000)
             assert abs(drawn[path].mean() - mean) < 5 * error
     again, other = tco.sample(scenario, 2000), tco.sample(scenario, 2000, seed=1)
@@ -34,7 +34,7 @@ def test_draws_stay_within_their_ranges_and_repeat(name: str) -> None:
 def test_a_comparison_has_ten_thousand_draws_and_repeats(name: str) -> None:
     scenario = tco.scenario(name)
     one, two = tco.compare(scenario), tco.compare(scenario)
-    assert {len(each) for each in one.totals.values()} == {10_000}
+    assert {len(total) for total in one.totals.values()} == {10_000}
     assert one.savings.shape == (10_000,) and np.array_equal(one.savings, two.savings)
     other = tco.compare(scenario, seed=1)
     assert abs(one.probability - other.probability) < 0.03
@@ -56,17 +56,17 @@ def test_a_comparison_has_ten_thousand_draws_and_repeats(name: str) -> None:
 def test_another_currency_changes_no_decision(name: str, rate: float) -> None:
     scenario = tco.scenario(name)
     other = scenario.in_currency("EUR", rate)
-    assert {each.currency for each in other.inputs.values()} == {"EUR", None}
+    assert {input_.currency for input_ in other.inputs.values()} == {"EUR", None}
     one, two = tco.compare(scenario), tco.compare(other)
     assert two.saving == pytest.approx(one.saving, rel=1e-9)
     assert two.probability == one.probability
     assert two.amount == pytest.approx(one.amount * rate, rel=1e-9)
     before, after = tco.tornado(scenario), tco.tornado(other)
-    widths = {each.path: each.width for each in after}
-    for each in before:
-        assert widths[each.path] == pytest.approx(each.width, rel=1e-6, abs=1e-12)
+    widths = {entry.path: entry.width for entry in after}
+    for item in before:
+        assert widths[item.path] == pytest.approx(item.width, rel=1e-6, abs=1e-12)
     # In the same order, but for ties.
-    order = [widths[each.path] for each in before]
+    order = [widths[entry.path] for entry in before]
     assert order == pytest.approx(sorted(order, reverse=True), rel=1e-9, abs=1e-12)
     worth, foreign = tco.value_of_measuring(one), tco.value_of_measuring(two)
     for path in worth:
@@ -84,25 +84,25 @@ def test_a_flip_flips(name: str) -> None:
 
     flips = 0
     for path in scenario.inputs:
-        found = tco.break_even(scenario, path)
-        assert len(found.cheaper) == len(found.values) + 1
-        pairs = zip(found.cheaper, found.cheaper[1:], strict=False)
+        result = tco.break_even(scenario, path)
+        assert len(result.cheaper) == len(result.values) + 1
+        pairs = zip(result.cheaper, result.cheaper[1:], strict=False)
         assert all(one != other for one, other in pairs)
-        assert list(found.values) == sorted(found.values)
+        assert list(result.values) == sorted(result.values)
         for value, before, after in zip(
-            found.values, found.cheaper[:-1], found.cheaper[1:], strict=True
+            result.values, result.cheaper[:-1], result.cheaper[1:], strict=True
         ):
             flips += 1
-            assert found.low < value < found.high
+            assert result.low < value < result.high
             assert cheaper(path, value * (1 - 1e-9)) == before
             assert cheaper(path, value * (1 + 1e-9)) == after
     assert flips > 0
 
 
 def test_a_break_even_is_where_prices_meet() -> None:
-    found = tco.break_even(toy(a={"price": 8.0}), "a.price")
-    assert found.values == pytest.approx((10.0,), rel=1e-12)
-    assert found.cheaper == ("a", "b")
+    result = tco.break_even(toy(a={"price": 8.0}), "a.price")
+    assert result.values == pytest.approx((10.0,), rel=1e-12)
+    assert result.cheaper == ("a", "b")
     assert tco.break_even(toy(a={"price": 8.0}), "b.price").cheaper == ("b", "a")
     # A discount of a fifth on 12.5 is a price of 10.
     one = toy(a={"price": 12.5, "discount": 0.0}, b={"discount": 0.0})
@@ -111,21 +111,21 @@ def test_a_break_even_is_where_prices_meet() -> None:
 
 def test_a_break_even_on_a_point_of_the_grid_is_found() -> None:
     one = toy(a={"queue": 0.0}, b={"queue": 100.0})
-    found = tco.break_even(one, "a.queue", low=0, high=399)
-    assert found.values == pytest.approx((100.0,)) and found.cheaper == ("a", "b")
+    result = tco.break_even(one, "a.queue", low=0, high=399)
+    assert result.values == pytest.approx((100.0,)) and result.cheaper == ("a", "b")
 
 
 def test_a_break_even_knows_several_crossings_and_jumps() -> None:
     """Days at 10 an hour against hours at 15: equal at 16, dearer past 24, equal at 32."""
     one = toy(a={"billing_step": 24.0}, b={"billing_step": 0.0, "price": 15.0})
-    found = tco.break_even(one, "work", low=3600.0, high=45 * 3600.0)
-    assert found.values == pytest.approx([hours * 3600 for hours in (16, 24, 32)], rel=1e-9)
-    assert found.cheaper == ("b", "a", "b", "a")
+    result = tco.break_even(one, "work", low=3600.0, high=45 * 3600.0)
+    assert result.values == pytest.approx([hours * 3600 for hours in (16, 24, 32)], rel=1e-9)
+    assert result.cheaper == ("b", "a", "b", "a")
 
 
 def test_without_a_crossing_one_option_is_cheaper_throughout() -> None:
-    found = tco.break_even(toy(a={"price": 8.0}), "work")
-    assert found.values == () and found.cheaper == ("a",)
+    result = tco.break_even(toy(a={"price": 8.0}), "work")
+    assert result.values == () and result.cheaper == ("a",)
     assert tco.break_even(toy(b={"price": 8.0}), "runs").cheaper == ("b",)
     assert tco.break_even(toy(), "work").values == (), "equal throughout"
 
@@ -160,7 +160,7 @@ def test_a_tornado_moves_each_input_alone_widest_first() -> None:
         a={"price": (8.0, 6.0, 9.0)}, b={"price": (10.0, 8.0, 16.0)}, operations=(0.0, 0.0, 1.0)
     )
     swings = tco.tornado(one)
-    assert [each.path for each in swings] == ["b.price", "a.price", "operations"]
+    assert [swing.path for swing in swings] == ["b.price", "a.price", "operations"]
     assert (swings[0].at_low, swings[0].at_high) == pytest.approx((0.0, 0.5))
     assert (swings[1].at_low, swings[1].at_high) == pytest.approx((0.4, 0.1))
     assert swings[1].width == pytest.approx(0.3) and swings[2].width == 0
@@ -169,12 +169,12 @@ def test_a_tornado_moves_each_input_alone_widest_first() -> None:
 
 def test_the_chance_to_be_cheaper_is_that_of_the_triangle() -> None:
     """Of a triangle from 8 over 9 to 12 the part above 10 is 2 * 2 / (4 * 3) = 1/3."""
-    found = tco.compare(toy(a={"price": (9.0, 8.0, 12.0)}))
-    assert found.probability == pytest.approx(2 / 3, abs=0.02)
-    assert found.saving == pytest.approx(0.1)
-    assert found.amount == pytest.approx(1.0)
+    result = tco.compare(toy(a={"price": (9.0, 8.0, 12.0)}))
+    assert result.probability == pytest.approx(2 / 3, abs=0.02)
+    assert result.saving == pytest.approx(0.1)
+    assert result.amount == pytest.approx(1.0)
     # A quantile q of the rising side is at 8 + sqrt(q * 4 * 1).
-    assert 10 * (1 - found.interval()[1]) == pytest.approx(8 + math.sqrt(0.05 * 4), abs=0.05)
+    assert 10 * (1 - result.interval()[1]) == pytest.approx(8 + math.sqrt(0.05 * 4), abs=0.05)
 
 
 def test_what_cannot_change_the_decision_is_not_worth_measuring() -> None:
@@ -188,9 +188,9 @@ def test_one_unknown_is_worth_everything() -> None:
     """A triangle of half width 2 around the other price: on average a third of 2 either way, so
     that knowing it saves half of that an hour; over 50 runs fifty times as much.
     """
-    found = tco.value_of_measuring(tco.compare(toy(a={"price": (10.0, 8.0, 12.0)}, runs=50.0)))
-    assert found["everything"] == pytest.approx(50 * 2 / 3 / 2, rel=0.03)
-    assert found["a.price"] == pytest.approx(found["everything"], rel=0.01)
+    result = tco.value_of_measuring(tco.compare(toy(a={"price": (10.0, 8.0, 12.0)}, runs=50.0)))
+    assert result["everything"] == pytest.approx(50 * 2 / 3 / 2, rel=0.03)
+    assert result["a.price"] == pytest.approx(result["everything"], rel=0.01)
 
 
 def test_of_two_unknowns_each_is_worth_its_part() -> None:
@@ -200,21 +200,21 @@ def test_of_two_unknowns_each_is_worth_its_part() -> None:
     half = 2.0
     both = {"price": (10.0, 10.0 - half, 10.0 + half)}
     one = toy(a=both, b=both, operations=(1.0, 0.0, 2.0), operations_pay=(1.0, 0.5, 3.0))
-    found = tco.value_of_measuring(tco.compare(one, draws=40_000))
-    assert list(found)[0] == "everything"
-    assert found["everything"] == pytest.approx(7 / 15 * half / 2, rel=0.03)
-    assert found["a.price"] == pytest.approx(half / 6, rel=0.06)
-    assert found["b.price"] == pytest.approx(half / 6, rel=0.06)
+    result = tco.value_of_measuring(tco.compare(one, draws=40_000))
+    assert list(result)[0] == "everything"
+    assert result["everything"] == pytest.approx(7 / 15 * half / 2, rel=0.03)
+    assert result["a.price"] == pytest.approx(half / 6, rel=0.06)
+    assert result["b.price"] == pytest.approx(half / 6, rel=0.06)
     for path in ("operations", "operations_pay"):
-        assert found[path] < 0.03 * found["everything"], "chance is not knowledge"
+        assert result[path] < 0.03 * result["everything"], "chance is not knowledge"
 
 
 @worked
 def test_no_measurement_is_worth_more_than_to_know_all(name: str) -> None:
     for seed in range(3):
-        found = tco.value_of_measuring(tco.compare(tco.scenario(name), draws=2000, seed=seed))
-        assert min(found.values()) >= 0
-        assert max(found.values()) <= found["everything"] * (1 + 1e-9)
+        result = tco.value_of_measuring(tco.compare(tco.scenario(name), draws=2000, seed=seed))
+        assert min(result.values()) >= 0
+        assert max(result.values()) <= result["everything"] * (1 + 1e-9)
 
 
 def test_a_comparison_needs_two_options_that_cost_something() -> None:

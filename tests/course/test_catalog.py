@@ -24,7 +24,7 @@ def test_pages_are_told_from_a_learners_own_notebooks(course: Path) -> None:
     del page["metadata"]["course"]
     (course / "notebooks" / "Untitled.ipynb").write_text(json.dumps(page))
     (course / "notebooks" / "empty.ipynb").write_text("")
-    assert [each.path.name for each in catalog.pages(course)] == ["claims.ipynb"]
+    assert [item.path.name for item in catalog.pages(course)] == ["claims.ipynb"]
 
 
 def test_lab_has_its_exercises_points_and_the_learners_path(course: Path) -> None:
@@ -48,7 +48,10 @@ def test_a_copied_check_cell_counts_once(course: Path) -> None:
     content = lab99.solution()
     content["cells"] += [dict(content["cells"][4], id="copy")]
     lab99.save(path, content)
-    assert [each.id for each in catalog.exercises("lab99", course)] == ["lab99.ex1", "lab99.ex2"]
+    assert [exercise.id for exercise in catalog.exercises("lab99", course)] == [
+        "lab99.ex1",
+        "lab99.ex2",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def hand_in(labs: Path, lab: str, *cells: tuple[str, str]) -> None:
 
 
 def test_imports_and_what_other_cells_define_are_there_and_nothing_else_is_run() -> None:
-    found = of(
+    result = of(
         ("setup", "raise SystemExit('never run')"),
         ("imports", "%matplotlib inline\nimport math\nTWO = int(math.sqrt(4))"),
         ("ex1-code", "SCALE = 3\nopen('/nowhere')\n\ndef helper(x):\n    return SCALE * x"),
@@ -35,13 +35,13 @@ def test_imports_and_what_other_cells_define_are_there_and_nothing_else_is_run()
         ("ex2-code", RIGHT + "\n\ndef thrice(x):\n    return helper(x)\n"),
         ("ex2-check", "raise RuntimeError"),
     )
-    assert (found["half"](3), found["quarter"](8)) == (1.5, 2)
-    assert found["half"].__globals__["thrice"](2) == 6
+    assert (result["half"](3), result["quarter"](8)) == (1.5, 2)
+    assert result["half"].__globals__["thrice"](2) == 6
 
 
 def test_the_functions_can_be_sent_to_another_process() -> None:
-    found = of(("imports", "TWO = 2"), ("ex2-code", RIGHT))
-    assert cloudpickle.loads(cloudpickle.dumps(found["quarter"]))(2) == 0.5
+    result = of(("imports", "TWO = 2"), ("ex2-code", RIGHT))
+    assert cloudpickle.loads(cloudpickle.dumps(result["quarter"]))(2) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_functions_can_be_sent_to_another_process() -> None:
             "cell imports raises ModuleNotFoundError",
         ),
     ],
-    ids=lambda each: each if isinstance(each, str) and " " not in each else "",
+    ids=lambda item: item if isinstance(item, str) and " " not in item else "",
 )
 def test_what_is_wrong_is_said_with_lab_and_exercise(cells: list, kind: str, said: str) -> None:
     problem = of(*cells)
@@ -70,8 +70,8 @@ def test_what_is_wrong_is_said_with_lab_and_exercise(cells: list, kind: str, sai
 
 def test_an_operator_at_the_begin_of_a_line_is_no_magic() -> None:
     odd = "\n\ndef told(x):\n    return (\n        'half of %s'\n        % x\n    )\n"
-    found = of(("imports", "TWO = 2"), ("ex2-code", RIGHT + odd))
-    assert found["half"].__globals__["told"](3) == "half of 3"
+    result = of(("imports", "TWO = 2"), ("ex2-code", RIGHT + odd))
+    assert result["half"].__globals__["told"](3) == "half of 3"
     inside = "%timeit 1\nif True:\n    %matplotlib inline\n" + RIGHT
     assert of(("imports", "TWO = 2"), ("ex2-code", inside))["half"](3) == 1.5
 
@@ -109,7 +109,7 @@ def test_a_missing_notebook_and_a_broken_one_are_problems_of_their_exercise(tmp_
     assert repr(mine).splitlines()[0] == "bench: lab06.ex3"
 
 
-@pytest.mark.parametrize("wanted", earlier.WANTED["lab15"], ids=lambda each: each.id)
+@pytest.mark.parametrize("wanted", earlier.WANTED["lab15"], ids=lambda item: item.id)
 def test_every_wanted_exercise_defines_its_functions_in_the_course(wanted: Wanted) -> None:
     """And the notebook that learners get is told as one that waits for them."""
     paths = catalog.lab_notebooks(ROOT, wanted.lab)
@@ -119,8 +119,8 @@ def test_every_wanted_exercise_defines_its_functions_in_the_course(wanted: Wante
     released = json.loads(labgen.learner_version(solved, wanted.lab))
     for made, right in ((solved, True), (released, False)):
         cells = [(c["id"], catalog.text(c)) for c in made["cells"] if c["cell_type"] == "code"]
-        found = earlier.functions_of(wanted, cells)
-        assert (set(found) == set(wanted.functions)) if right else found.kind == "unanswered"
+        result = earlier.functions_of(wanted, cells)
+        assert (set(result) == set(wanted.functions)) if right else result.kind == "unanswered"
 
 
 def test_an_empty_one_has_no_functions() -> None:

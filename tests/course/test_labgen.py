@@ -109,14 +109,14 @@ def test_no_lab_at_all_is_an_error(tmp_path: Path) -> None:
 
 
 def cell(content: dict, name: str) -> dict:
-    return next(each for each in content["cells"] if each["id"] == name)
+    return next(item for item in content["cells"] if item["id"] == name)
 
 
 def replaced(name: str, old: str, new: str):
     def edit(content: dict) -> None:
-        found = cell(content, name)
-        assert old in found["source"]
-        found["source"] = found["source"].replace(old, new)
+        result = cell(content, name)
+        assert old in result["source"]
+        result["source"] = result["source"].replace(old, new)
 
     return edit
 

@@ -34,9 +34,9 @@ def test_a_prediction_stands_beside_the_measurement(capsys):
 def test_what_is_no_number_is_said_and_not_kept(wrong, capsys):
     lesson.predict(reads=wrong, other=2)
     lesson.measured("reads", "reads", 3)
-    said = capsys.readouterr().out
-    assert "is no number of 0 or more, such as predict(reads=2)" in said
-    assert "you predict other: 2" in said and said.endswith("reads: 3\n")
+    text = capsys.readouterr().out
+    assert "is no number of 0 or more, such as predict(reads=2)" in text
+    assert "you predict other: 2" in text and text.endswith("reads: 3\n")
 
 
 def test_a_number_without_a_name_is_said(capsys):

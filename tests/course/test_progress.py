@@ -103,10 +103,10 @@ def test_the_board_has_an_html_twin_and_knows_its_labs(course: Path) -> None:
     [("lab99.ex1", ["lab98.ex1", "lab99.ex2"]), ("lab99", ["lab98.ex1"]), ("all", [])],
 )
 def test_reset_forgets_what_it_names_and_can_be_undone(course: Path, target: str, left) -> None:
-    for each in ("lab98.ex1", "lab99.ex1", "lab99.ex2"):
-        record(each, "tried", 2.0, course)
-    said = repr(reset(target, course))
-    assert "forgotten: " in said and "to undo: from utils.course.progress import undo_reset" in said
+    for item in ("lab98.ex1", "lab99.ex1", "lab99.ex2"):
+        record(item, "tried", 2.0, course)
+    text = repr(reset(target, course))
+    assert "forgotten: " in text and "to undo: from utils.course.progress import undo_reset" in text
     assert sorted(entries(course)) == left
     record("lab99.ex1", "tried", 3.0, course)
     undo_reset(course)
@@ -125,8 +125,8 @@ def test_reset_of_the_unknown_or_the_untried_changes_nothing(course: Path) -> No
 @pytest.mark.parametrize("target", ["", 3, None])
 def test_reset_has_to_be_told_what(course: Path, target) -> None:
     record("lab99.ex1", "passed", 4.0, course)
-    said = repr(reset(target, course))
-    assert said.startswith("nothing was reset") and 'reset("all") forgets everything' in said
+    text = repr(reset(target, course))
+    assert text.startswith("nothing was reset") and 'reset("all") forgets everything' in text
     assert list(entries(course)) == ["lab99.ex1"]
 
 

@@ -19,18 +19,18 @@ def lesson_claims(name: str) -> dict[str, ClaimQuestion]:
 
 def test_every_claim_has_a_verdict_a_statement_and_a_number_of_its_own() -> None:
     every = claims()
-    assert len({each.id for each in every}) == len(every) > 350
-    assert {each.verdict for each in every} == set(VERDICTS)
-    assert {each.id[0] for each in every} == set(ARTICLES)
-    for each in every:
-        assert re.fullmatch(r"[A-D]-\d{3}", each.id) and each.article
-        assert each.text and each.correct and each.topic, each.id
+    assert len({entry.id for entry in every}) == len(every) > 350
+    assert {entry.verdict for entry in every} == set(VERDICTS)
+    assert {entry.id[0] for entry in every} == set(ARTICLES)
+    for item in every:
+        assert re.fullmatch(r"[A-D]-\d{3}", item.id) and item.article
+        assert item.text and item.correct and item.topic, item.id
 
 
 def test_what_evidence_settles_has_a_source_or_says_that_there_is_none() -> None:
-    without = [each.id for each in claims() if each.verdict == "outdated" and not each.source]
+    without = [item.id for item in claims() if item.verdict == "outdated" and not item.source]
     assert without == []
-    assert all(each.source.startswith("https://") for each in claims() if each.source)
+    assert all(item.source.startswith("https://") for item in claims() if item.source)
 
 
 def test_the_ledger_names_no_file_or_line_of_the_articles() -> None:
@@ -39,9 +39,9 @@ def test_the_ledger_names_no_file_or_line_of_the_articles() -> None:
 
 
 def test_claims_are_found_by_text_topic_and_verdict() -> None:
-    found = claims("gradscaler")
-    assert found and all("GradScaler" in f"{each.text} {each.correct}" for each in found)
-    assert {each.topic for each in claims(topic="nki")} == {"nki"}
+    result = claims("gradscaler")
+    assert result and all("GradScaler" in f"{item.text} {item.correct}" for item in result)
+    assert {item.topic for item in claims(topic="nki")} == {"nki"}
     assert claims("", verdict="wrong", topic="nki") != claims(verdict="wrong")
 
 
@@ -61,13 +61,13 @@ def test_hints_are_for_wrong_verdicts_and_do_not_name_the_right_one(name: str) -
         assert set(question.hints) <= set(VERDICTS) - {right}, key
         assert question.hints, f"{name} {key}: at least one hint of its own"
         for verdict in set(VERDICTS) - {right}:
-            said = repr(ask(name, **{key: verdict})).partition(f"{key}  ")[2].partition("\nc")[0]
-            assert f"→ {verdict} is not it: " in said
-            assert claim(question.claim).correct not in said
-            assert not re.search(rf"\b{right}\b", said.partition("not it:")[2]), (key, verdict)
+            text = repr(ask(name, **{key: verdict})).partition(f"{key}  ")[2].partition("\nc")[0]
+            assert f"→ {verdict} is not it: " in text
+            assert claim(question.claim).correct not in text
+            assert not re.search(rf"\b{right}\b", text.partition("not it:")[2]), (key, verdict)
 
 
-@pytest.mark.parametrize("name", [each for each in LESSONS if lesson_claims(each)])
+@pytest.mark.parametrize("name", [lesson for lesson in LESSONS if lesson_claims(lesson)])
 def test_a_right_verdict_is_answered_with_the_statement_and_its_source(name: str) -> None:
     for key, question in lesson_claims(name).items():
         asked = claim(question.claim)

@@ -19,7 +19,7 @@ from utils.facts.statements import facts
 WORDS = {"text", "date", "bool", "billion"}
 DAY = datetime.date(2026, 11, 20)
 EVERY = [*figures().values()]
-QUOTED = [each for main in EVERY for each in (main, *main.also, *main.history)]
+QUOTED = [item for main in EVERY for item in (main, *main.also, *main.history)]
 
 
 def derived(formula: str, unit: str) -> float | None:
@@ -28,26 +28,26 @@ def derived(formula: str, unit: str) -> float | None:
 
 def test_every_figure_says_where_it_comes_from_and_how_sure_it_is() -> None:
     assert len(EVERY) > 500
-    for each in QUOTED:
-        assert each.source.startswith("https://"), each
-        assert each.status in STATUSES, each
-        assert type(each.date) is datetime.date and each.date <= datetime.date.today(), each
-        assert (each.status == "derived") == bool(each.formula), each
+    for item in QUOTED:
+        assert item.source.startswith("https://"), item
+        assert item.status in STATUSES, item
+        assert type(item.date) is datetime.date and item.date <= datetime.date.today(), item
+        assert (item.status == "derived") == bool(item.formula), item
 
 
 def test_every_unit_is_known_and_fits_the_value() -> None:
-    for each in QUOTED:
-        numeric = isinstance(each.value, int | float) and not isinstance(each.value, bool)
-        if each.unit in ("text", "date", "bool"):
-            assert not numeric, each
-        elif numeric and each.unit not in units.COUNTS | WORDS:
-            assert each.to(each.unit) == pytest.approx(each.value)
+    for item in QUOTED:
+        numeric = isinstance(item.value, int | float) and not isinstance(item.value, bool)
+        if item.unit in ("text", "date", "bool"):
+            assert not numeric, item
+        elif numeric and item.unit not in units.COUNTS | WORDS:
+            assert item.to(item.unit) == pytest.approx(item.value)
 
 
 def test_other_sources_measure_the_same_thing_and_disagree() -> None:
-    conflicts = [each for each in EVERY if each.also]
+    conflicts = [item for item in EVERY if item.also]
     assert {"trainium2.hbm.bandwidth", "trainium3.hbm.bandwidth", "trainium1.hbm.bandwidth"} <= {
-        each.key for each in conflicts
+        conflict.key for conflict in conflicts
     }
     for main in conflicts:
         for other in main.also:
@@ -58,10 +58,10 @@ def test_other_sources_measure_the_same_thing_and_disagree() -> None:
 
 
 def test_earlier_values_are_earlier_and_in_order() -> None:
-    for each in EVERY:
-        dates = [old.date for old in each.history]
-        assert dates == sorted(dates), each
-        assert all(date < each.date for date in dates), each
+    for item in EVERY:
+        dates = [old.date for old in item.history]
+        assert dates == sorted(dates), item
+        assert all(date < item.date for date in dates), item
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -147,7 +147,7 @@ def test_no_text_of_the_data_is_cut_by_a_comma() -> None:
 
     def keys_without_value(entry: object) -> list[str]:
         if isinstance(entry, list):
-            return [found for each in entry for found in keys_without_value(each)]
+            return [result for item in entry for result in keys_without_value(item)]
         if not isinstance(entry, dict):
             return []
         cut = [str(key) for key, value in entry.items() if value is None and " " in str(key)]
@@ -158,9 +158,9 @@ def test_no_text_of_the_data_is_cut_by_a_comma() -> None:
 
 
 def test_no_figure_hides_as_a_number_in_a_formula() -> None:
-    for each in EVERY:
-        for number in re.findall(r"[\d.]+", re.sub(r"\{[^}]+\}", "", each.formula)):
-            assert number in ("2", "4", "8"), f"{each.key}: {number} is typed in its formula"
+    for item in EVERY:
+        for number in re.findall(r"[\d.]+", re.sub(r"\{[^}]+\}", "", item.formula)):
+            assert number in ("2", "4", "8"), f"{item.key}: {number} is typed in its formula"
 
 
 def test_units_that_do_not_fit_are_refused() -> None:
@@ -184,21 +184,21 @@ def test_conversion_is_undone_by_its_inverse(value: float, unit: str) -> None:
 
 
 def test_a_figure_is_one_line() -> None:
-    for each in EVERY:
-        assert "\n" not in repr(each) and repr(each).startswith(f"{each.key} = ")
-    said = repr(figure("trainium2.hbm.bandwidth"))
-    assert "TB/s (primary, 2026-08-21); also" in said
+    for item in EVERY:
+        assert "\n" not in repr(item) and repr(item).startswith(f"{item.key} = ")
+    text = repr(figure("trainium2.hbm.bandwidth"))
+    assert "TB/s (primary, 2026-08-21); also" in text
 
 
 def test_a_table_shows_conflicts_sources_and_the_age_of_old_prices() -> None:
     price, bandwidth = "trn2.48xlarge.price.capacity_block", "trainium2.hbm.bandwidth"
     shown = table(price, bandwidth, "trainium2.core_sum.", today=DAY)
-    assert [each.key for each in shown.figures][:2] == [price, bandwidth]
+    assert [item.key for item in shown.figures][:2] == [price, bandwidth]
     text, markdown = repr(shown), shown._repr_markdown_()
-    for said in (text, markdown):
-        assert "2026-07-22, 121 days old" in said and "but also" in said
-        assert figure(bandwidth).text in said and figure(bandwidth).source in said
-        assert "= trainium2.cores * trainium2.core_rate.bf16" in said
+    for sentence in (text, markdown):
+        assert "2026-07-22, 121 days old" in sentence and "but also" in sentence
+        assert figure(bandwidth).text in sentence and figure(bandwidth).source in sentence
+        assert "= trainium2.cores * trainium2.core_rate.bf16" in sentence
     assert f"[trainium2]({figure(bandwidth).source})" in markdown
     assert {line.count(" | ") for line in markdown.splitlines()} == {4}
 
@@ -221,23 +221,23 @@ def test_a_price_says_its_age_the_day_after_its_limit() -> None:
 
 def test_stale_facts_come_oldest_first_and_derived_ones_follow_from_others() -> None:
     old = stale(datetime.date(2027, 6, 1))
-    assert [each.date for each in old] == sorted(each.date for each in old)
-    assert {each.kind for each in old} == set(LIMITS) and all(each.over > 0 for each in old)
-    keys = {each.key for each in old}
+    assert [item.date for item in old] == sorted(item.date for item in old)
+    assert {item.kind for item in old} == set(LIMITS) and all(item.over > 0 for item in old)
+    keys = {item.key for item in old}
     assert "trn2.48xlarge.price.on_demand" in keys, "what was not published may be by now"
     assert "trn2.48xlarge.price_per_chip.capacity_block" not in keys
     assert stale(datetime.date(2015, 1, 1)) == ()
 
 
 def test_papers_do_not_age() -> None:
-    papers = [each for each in facts().values() if "arxiv.org" in each.source]
-    assert papers and not {age(each, datetime.date(2099, 1, 1)) for each in papers} - {""}
+    papers = [item for item in facts().values() if "arxiv.org" in item.source]
+    assert papers and not {age(paper, datetime.date(2099, 1, 1)) for paper in papers} - {""}
 
 
 def test_statements_have_the_same_marks() -> None:
-    for each in facts().values():
-        assert each.text and each.source.startswith("https://") and each.status in STATUSES
-        assert type(each.date) is datetime.date and not each.text.endswith("."), each.key
+    for item in facts().values():
+        assert item.text and item.source.startswith("https://") and item.status in STATUSES
+        assert type(item.date) is datetime.date and not item.text.endswith("."), item.key
     shown = Sources(*facts())
     assert all(key in shown._repr_markdown_() and key in repr(shown) for key in facts())
     with pytest.raises(KeyError, match="no fact 'cake'.*torchneuron-status"):

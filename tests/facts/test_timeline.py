@@ -15,14 +15,14 @@ def test_releases_are_in_order_and_before_the_day_they_were_looked_at() -> None:
 
 def test_spans_end_after_they_begin_and_no_lane_has_two_states_at_once() -> None:
     releases = list(timeline.releases())
-    for _, group in itertools.groupby(timeline.spans(), lambda each: each.lane):
+    for _, group in itertools.groupby(timeline.spans(), lambda entry: entry.lane):
         lane = list(group)
-        for each in lane:
-            if each.since and each.until:
-                assert releases.index(each.since) < releases.index(each.until)
+        for item in lane:
+            if item.since and item.until:
+                assert releases.index(item.since) < releases.index(item.until)
         for earlier, later in itertools.pairwise(lane):
             assert earlier.until == later.since
-        assert all(fact(each.fact).source.startswith("https://") for each in lane)
+        assert all(fact(entry.fact).source.startswith("https://") for entry in lane)
 
 
 def test_the_gap_is_counted_in_days() -> None:

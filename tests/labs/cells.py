@@ -70,12 +70,12 @@ def wrong_entries(lab: str) -> list[Wrong]:
     """Every wrong answer to a lab's exercises that is kept in its records of misconceptions."""
     return [
         Wrong(
-            f"{lab}.{each.exercise}",
-            each.wrong,
-            each.source(right_answers(lab)[each.exercise]),
-            each,
+            f"{lab}.{wrong_answer.exercise}",
+            wrong_answer.wrong,
+            wrong_answer.source(right_answers(lab)[wrong_answer.exercise]),
+            wrong_answer,
         )
-        for each in wrong_answers(lab)
+        for wrong_answer in wrong_answers(lab)
     ]
 
 
@@ -95,13 +95,13 @@ def right_ways(lab: str) -> list[tuple[str, str, str]]:
 
 def names_of(lab: str) -> dict:
     """What the notebook of a lab with solutions defines, without running its checks."""
-    found: dict = {"__name__": "notebook"}
+    results: dict = {"__name__": "notebook"}
     (path,) = catalog.lab_notebooks(ROOT, lab)
     with contextlib.chdir(path.parent):  # as Jupyter does
         for name, source in code_of(lab).items():
             if name not in NOT_RUN and not name.endswith("-check"):
-                run_cell(source, f"<{name}>", found)
-    return found
+                run_cell(source, f"<{name}>", results)
+    return results
 
 
 def answer_from(source: str, exercise_id: str, names: dict) -> Callable[..., Any]:

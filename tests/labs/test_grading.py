@@ -85,9 +85,9 @@ def test_an_empty_inbox_is_an_error(tmp_path: Path) -> None:
 def test_two_entries_of_one_name_stay_apart(tmp_path: Path) -> None:
     (tmp_path / "jane").mkdir()
     (tmp_path / "jane.ipynb").write_text("{}")
-    found = submissions.find(tmp_path)
-    assert [s.student for s in found] == ["jane", "jane.ipynb"]
-    assert [s.slug for s in found] == ["jane", "jane.ipynb"]
+    result = submissions.find(tmp_path)
+    assert [s.student for s in result] == ["jane", "jane.ipynb"]
+    assert [s.slug for s in result] == ["jane", "jane.ipynb"]
 
 
 @pytest.mark.parametrize(
@@ -359,15 +359,15 @@ def test_an_answer_that_ends_itself_has_no_points(lab99: lab.Lab) -> None:
 )
 def test_nonsense_of_a_submission_is_dropped(line: str) -> None:
     envelope = {"exercise": "lab99.ex1", "attempt": "full"}
-    found = attempts_of([envelope | {"line": line}, {"line": line}, {"exercise": 3}])
-    assert found == {("lab99.ex1", "full"): Attempt("full")}
+    result = attempts_of([envelope | {"line": line}, {"line": line}, {"exercise": 3}])
+    assert result == {("lab99.ex1", "full"): Attempt("full")}
 
 
 def test_the_first_report_of_a_case_counts() -> None:
     envelope = {"exercise": "lab99.ex1", "attempt": "full"}
     lines = [json.dumps({"case": 0, "seen": {"facts": {"value": k}}}) for k in (1, 2)]
-    found = attempts_of(envelope | {"line": line} for line in lines)
-    assert found[("lab99.ex1", "full")].seen == {0: {"facts": {"value": 1}}}
+    result = attempts_of(envelope | {"line": line} for line in lines)
+    assert result[("lab99.ex1", "full")].seen == {0: {"facts": {"value": 1}}}
 
 
 @pytest.mark.parametrize(
@@ -421,8 +421,10 @@ def test_a_long_text_of_an_observation_is_not_shown_in_part(
 ) -> None:
     """Whatever is cut off at the end, what was taken over is recognised before."""
     secret = "Hidden714 " * 200
-    found = Criterion("value", 1, False, "1", "2", f"returned {secret}: return a number")
-    monkeypatch.setattr(marking, "decide", lambda *_: Verdict("lab99.ex1", "tried", 0, 4, (found,)))
+    result = Criterion("value", 1, False, "1", "2", f"returned {secret}: return a number")
+    monkeypatch.setattr(
+        marking, "decide", lambda *_: Verdict("lab99.ex1", "tried", 0, 4, (result,))
+    )
     mark = marked(lab99, attempt_of({"facts": {"kind": secret}}))
     assert mark.criteria[0].message == "returned (not shown): return a number"
 

@@ -152,7 +152,7 @@ class Graded:
 
 def tree(top: Path, without: Path) -> dict[str, str]:
     """Every file below `top` but those of `without`: path to kind, mode and content."""
-    found = {}
+    results = {}
     for folder, folders, files in os.walk(top):
         folders[:] = [f for f in folders if Path(folder, f) != without and f != "__pycache__"]
         for name in [*folders, *files]:
@@ -161,19 +161,19 @@ def tree(top: Path, without: Path) -> dict[str, str]:
             digest = ""
             if stat.S_ISREG(status.st_mode):
                 digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            found[str(path)] = f"{status.st_mode:o} {digest}"
-    return found
+            results[str(path)] = f"{status.st_mode:o} {digest}"
+    return results
 
 
 def leftovers(root: Path) -> dict[int, str]:
     """Processes of this test's sandboxes that are still there: id to name."""
     spare = {confine.spare_uid(slot) for slot in range(16)}
-    found = {p.pid: p.name() for p in psutil.Process().children(recursive=True)}
+    results = {p.pid: p.name() for p in psutil.Process().children(recursive=True)}
     for process in psutil.process_iter(["uids", "cmdline", "name"]):
         mine = str(root) in " ".join(process.info["cmdline"] or [])
         if process.info["uids"].real in spare or (process.info["name"] == "bwrap" and mine):
-            found[process.pid] = process.info["name"]
-    return found
+            results[process.pid] = process.info["name"]
+    return results
 
 
 def fill(makers: dict, inbox: Path, root: Path, out: Path, port: int) -> None:

@@ -95,12 +95,12 @@ def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
     cases = cases_of(exercise_id, "first")
     for value in garbage():
         seen = [observe_case(exercise_id, lambda *_, value=value: value, case) for case in cases]
-        assert all("facts" in each for each in seen), seen
+        assert all("facts" in item for item in seen), seen
         text = json.dumps(seen, allow_nan=False)
         assert len(text) < 20_000
         verdict = decide(exercise_id, cases, json.loads(text), 10.0)
         assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
-        assert any(each.message for each in verdict.criteria)
+        assert any(criterion.message for criterion in verdict.criteria)
 
 
 PLAIN = st.recursive(
@@ -141,7 +141,7 @@ def test_wrong_ways_lie_far_from_right_ones_or_are_the_same(seed: int) -> None:
     # The latency is little of a large message, and bandwidth little of a small one: all together.
     cases = cases_of("lab01.ex6", str(seed))
     rights = [right for case in cases for right in fabrics.truth(case)]
-    _apart(rights, [fabrics.ways(case, each) for case in cases for each in case["fabrics"]])
+    _apart(rights, [fabrics.ways(case, fabric) for case in cases for fabric in case["fabrics"]])
 
 
 def _apart(rights: list, ways: list) -> None:
@@ -158,11 +158,11 @@ def _apart(rights: list, ways: list) -> None:
 @settings(max_examples=15, deadline=None)
 def test_six_products_have_both_bounds_and_no_close_call(seed: int) -> None:
     for case in cases_of("lab01.ex1", str(seed)):
-        found = gemms.truth(case)
-        assert len(found) == gemms.COUNT
-        assert {each for _, each in found} == {"compute", "memory"}
+        result = gemms.truth(case)
+        assert len(result) == gemms.COUNT
+        assert {item for _, item in result} == {"compute", "memory"}
         if case["sheet"]["core_tflops"]:
-            assert {each["on"] for each in case["gemms"]} == {"core", "chip"}
+            assert {item["on"] for item in case["gemms"]} == {"core", "chip"}
 
 
 @given(st.integers(0, 10**9))
@@ -179,8 +179,8 @@ def test_the_dtypes_of_a_recipe_are_its_bytes() -> None:
     assert set(fitting.RECIPE_DTYPES) == set(RECIPES)
     for name, dtypes in fitting.RECIPE_DTYPES.items():
         width = {part: fitting.BYTES[dtype] for part, dtype in dtypes.items()}
-        each = RECIPES[name]
-        parts = (each.weights, each.gradients, each.master, each.moments)
+        item = RECIPES[name]
+        parts = (item.weights, item.gradients, item.master, item.moments)
         assert parts == (*list(width.values())[:3], 2 * width["moments"])
 
 
@@ -212,11 +212,11 @@ def test_no_case_tells_which_row_is_wrong() -> None:
 @given(st.integers(0, 10**9))
 @settings(max_examples=10, deadline=None)
 def test_jobs_meet_known_prices_unknown_ones_and_none(seed: int) -> None:
-    found = [offers.truth(case) for case in cases_of("lab01.ex5", str(seed))]
-    assert any(each["ask"] and each["instance"] for each in found)
-    assert any(each["ask"] and each["instance"] is None for each in found)
-    assert any(len(each["rejected"]) == 7 for each in found)
-    assert {why for each in found for why in each["rejected"].values()} == {"memory", "network"}
+    results = [offers.truth(case) for case in cases_of("lab01.ex5", str(seed))]
+    assert any(item["ask"] and item["instance"] for item in results)
+    assert any(item["ask"] and item["instance"] is None for item in results)
+    assert any(len(item["rejected"]) == 7 for item in results)
+    assert {why for item in results for why in item["rejected"].values()} == {"memory", "network"}
 
 
 def test_every_offer_says_its_network() -> None:
@@ -235,7 +235,7 @@ def test_one_job_of_six_is_cheapest_by_the_hour_and_not_by_the_gib() -> None:
 
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:
     lab = catalog.lab("lab01")
-    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    assert sum(exercise.minutes for exercise in lab.exercises) == lab.minutes
     (path,) = catalog.lab_notebooks(ROOT, "lab01")
     text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
     assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]

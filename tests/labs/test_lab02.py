@@ -126,7 +126,9 @@ def test_a_wrong_answer_loses_points_with_a_private_seed_too(exercise_id, source
     verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), "a private one")
     assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
     # A report shows what is measured in words that it knows, but no distance to the truth.
-    measured = [each.measured for each in verdict.criteria if "off by" not in each.measured]
+    measured = [
+        criterion.measured for criterion in verdict.criteria if "off by" not in criterion.measured
+    ]
     assert [text for text in measured if not shown.known(text)] == []
 
 
@@ -162,21 +164,21 @@ def test_one_of_two_fallbacks_wins_something(names: dict) -> None:
 
 def test_a_first_guess_is_not_answered_by_the_card() -> None:
     guess = verdict_of("lab02.ex1", lambda: dict.fromkeys("ABCDEFGHIJ", "loud"), "public")
-    assert [each.passed for each in guess.criteria] == [n in "AG" for n in "ABCDEFGHIJ"]
-    for each in guess.criteria:
-        said = each.message.removeprefix("you said loud")
-        assert not any(kind in said.split() for kind in classify.KINDS), each
+    assert [item.passed for item in guess.criteria] == [n in "AG" for n in "ABCDEFGHIJ"]
+    for criterion in guess.criteria:
+        response = criterion.message.removeprefix("you said loud")
+        assert not any(kind in response.split() for kind in classify.KINDS), criterion
     none = verdict_of("lab02.ex1", lambda: {}, "public")
     assert none.points == 0
-    assert all(each.message.startswith("no class yet") for each in none.criteria)
+    assert all(item.message.startswith("no class yet") for item in none.criteria)
 
 
 def test_a_source_that_is_not_known_is_said(names: dict) -> None:
     own = dict(names)
     exec(RIGHT["ex2"], own)
     verdict = verdict_of("lab02.ex2", own["train"], "public")
-    missed = [each for each in verdict.criteria if not each.passed]
-    assert [each.name for each in missed] == ["audit"]
+    missed = [criterion for criterion in verdict.criteria if not criterion.passed]
+    assert [item.name for item in missed] == ["audit"]
     assert "the source of `train` is not known" in missed[0].message
 
 
@@ -250,7 +252,7 @@ def not_broken(exercise_id: str, answer) -> None:
     assert len(text) < 40_000
     verdict = decide(exercise_id, [case], [json.loads(text)], 10.0)
     assert verdict.state == "tried" and verdict.points == 0, verdict
-    assert any(each.message for each in verdict.criteria)
+    assert any(criterion.message for criterion in verdict.criteria)
 
 
 @pytest.mark.parametrize("exercise_id", EXERCISES)
@@ -332,7 +334,7 @@ def outcome(letter: str, device) -> str:
         "e": ((model, table, device), lambda: model(table[::2].to(device))),
         "f": (
             (model, x, y),
-            lambda: (lambda each: torch.where(each > 1.0, each, 0.0).sum())(
+            lambda: (lambda item: torch.where(item > 1.0, item, 0.0).sum())(
                 functional.cross_entropy(model(x), y, reduction="none")
             ),
         ),
@@ -347,7 +349,7 @@ def outcome(letter: str, device) -> str:
 
     try:
         with Meter() as asked:
-            found = run(*inputs_of)
+            result = run(*inputs_of)
             torch_xla.sync()
         again = run(*inputs_of)
     except RuntimeError:
@@ -355,16 +357,16 @@ def outcome(letter: str, device) -> str:
     finally:
         torch.backends.cudnn.benchmark = benchmark
     if plain is None:
-        return "fine" if torch.equal(found.cpu(), again.cpu()) else "silent"
+        return "fine" if torch.equal(result.cpu(), again.cpu()) else "silent"
     model.to(device)
     with Meter() as without:
         right = plain()
         torch_xla.sync()
-    if isinstance(found, list):
-        found = torch.tensor(found, device=device)
-    if (found.device.type, found.dtype) != (right.device.type, right.dtype):
+    if isinstance(result, list):
+        result = torch.tensor(result, device=device)
+    if (result.device.type, result.dtype) != (right.device.type, right.dtype):
         return "silent"
-    assert torch.allclose(found.cpu(), right.cpu(), atol=1e-6)
+    assert torch.allclose(result.cpu(), right.cpu(), atol=1e-6)
     counts = [(m.executions, m.reads, m.fallbacks) for m in (asked, without)]
     return "fine" if counts[0] == counts[1] else "slow"
 
@@ -378,10 +380,10 @@ def test_the_class_of_a_finding_is_what_happens(letter: str) -> None:
 
 def test_the_audit_finds_one_place_in_each_function() -> None:
     lines = findings.__file__ and open(findings.__file__, encoding="utf-8").read().splitlines()
-    found = audit(findings.__file__).findings
+    result = audit(findings.__file__).findings
     holders = []
-    for each in found:
-        above = [line for line in lines[: each.line] if line.startswith("def ")]
+    for item in result:
+        above = [line for line in lines[: item.line] if line.startswith("def ")]
         holders.append(above[-1][4])
     assert holders == list("abcdefghij")
 
@@ -432,10 +434,10 @@ def test_the_limit_is_ten_times_what_rounding_does_to_masked_losses(names: dict)
             true = truth.masked_losses(case)
             for inputs, (loss, gradient) in zip(problems.masked_inputs(case), true, strict=True):
                 logits = inputs[0].requires_grad_()
-                found = names["masked_loss"](logits, *inputs[1:])
-                found.backward()
+                result = names["masked_loss"](logits, *inputs[1:])
+                result.backward()
                 distance = criteria.distance(logits.grad.flatten().tolist(), gradient)
-                farthest = max(farthest, abs(found.item() - loss), distance)
+                farthest = max(farthest, abs(result.item() - loss), distance)
     assert 0 < farthest <= criteria.TOLERANCE / 10
 
 
@@ -497,14 +499,14 @@ def test_the_given_step_for_the_cpu_has_the_true_losses(names: dict) -> None:
 
 
 def test_a_sandbox_sees_what_cells_show_and_no_judgement() -> None:
-    found = confine.exercise_modules(lab.load(ROOT, "lab02"), ROOT / "utils")
-    shown_ones = {path.stem for path in found if path.parent.name == "lab02"}
+    result = confine.exercise_modules(lab.load(ROOT, "lab02"), ROOT / "utils")
+    shown_ones = {path.stem for path in result if path.parent.name == "lab02"}
     assert shown_ones == {"__init__", "observe", "problems", "findings", "train_cuda"}
 
 
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:
     entry = catalog.lab("lab02")
-    assert sum(each.minutes for each in entry.exercises) == entry.minutes
+    assert sum(exercise.minutes for exercise in entry.exercises) == entry.minutes
     (path,) = catalog.lab_notebooks(ROOT, "lab02")
     text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
     assert f"{entry.minutes} min · {entry.points:g} points" in text["title"]

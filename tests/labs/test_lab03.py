@@ -65,26 +65,26 @@ def test_the_given_faulty_loop_and_the_cpu_loop_win_nothing(names: dict) -> None
 
 def test_a_first_guess_is_not_answered_by_the_card() -> None:
     guess = verdict_of("lab03.ex1", lambda steps: dict.fromkeys("ABCDEF", (1, 1)), "public")
-    assert [each.measured != "" for each in guess.criteria] == [n == "B" for n in "ABCDEF"]
-    for each in guess.criteria:
-        assert not set("23456789") & set(each.message), each
+    assert [item.measured != "" for item in guess.criteria] == [n == "B" for n in "ABCDEF"]
+    for criterion in guess.criteria:
+        assert not set("23456789") & set(criterion.message), criterion
     none = verdict_of("lab03.ex1", lambda steps: {}, "public")
-    assert all(each.measured == "" for each in none.criteria)
-    assert all(each.message.startswith("no prediction yet") for each in none.criteria)
+    assert all(item.measured == "" for item in none.criteria)
+    assert all(item.message.startswith("no prediction yet") for item in none.criteria)
 
 
 def messages(exercise_id: str, answer) -> list[str]:
-    return [each.message for each in verdict_of(exercise_id, answer, "public").criteria]
+    return [criterion.message for criterion in verdict_of(exercise_id, answer, "public").criteria]
 
 
 def test_nothing_untrue_is_said_of_a_bench_that_never_read_the_clock(names: dict) -> None:
     source = next(w[2] for w in WRONG if w[1] == "another clock")
-    said = messages("lab03.ex3", answer_from(source, "lab03.ex3", names))
-    assert [bool(each) for each in said] == [False, False, True, False, False]
+    response = messages("lab03.ex3", answer_from(source, "lab03.ex3", names))
+    assert [bool(item) for item in response] == [False, False, True, False, False]
     for made_up in (None, 1.0, (1.0, 2.0)):
-        said = messages("lab03.ex3", lambda *_, value=made_up: value)
-        assert [bool(each) for each in said] == [True, False, False, False, False]
-        assert "fn was never called" in said[0]
+        response = messages("lab03.ex3", lambda *_, value=made_up: value)
+        assert [bool(item) for item in response] == [True, False, False, False, False]
+        assert "fn was never called" in response[0]
 
 
 @pytest.mark.parametrize("exercise_id", ["lab03.ex2", "lab03.ex4", "lab03.ex5"])
@@ -180,7 +180,7 @@ def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
         assert len(text) < 20_000
         verdict = decide(exercise_id, [case], [json.loads(text)], 10.0)
         assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
-        assert any(each.message for each in verdict.criteria)
+        assert any(criterion.message for criterion in verdict.criteria)
 
 
 def test_what_raises_is_an_error_with_its_text() -> None:
@@ -341,7 +341,7 @@ def test_judging_needs_no_device() -> None:
 
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:
     lab = catalog.lab("lab03")
-    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    assert sum(exercise.minutes for exercise in lab.exercises) == lab.minutes
     (path,) = catalog.lab_notebooks(ROOT, "lab03")
     text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
     assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]

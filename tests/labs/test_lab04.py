@@ -202,11 +202,11 @@ def test_a_constant_is_right_for_no_more_than_the_constant_edit() -> None:
 @pytest.mark.usefixtures("formulas_for_measured")
 def test_a_first_guess_is_not_answered_by_the_card() -> None:
     guess = verdict_of("lab04.ex1", lambda values: dict.fromkeys(EXPECTED, 3), "public")
-    for each in guess.criteria:
-        assert (each.measured != "") == each.passed
+    for criterion in guess.criteria:
+        assert (criterion.measured != "") == criterion.passed
     none = verdict_of("lab04.ex1", lambda values: {}, "public")
-    assert all(each.measured == "" for each in none.criteria)
-    assert all(each.message.startswith("no prediction yet") for each in none.criteria)
+    assert all(item.measured == "" for item in none.criteria)
+    assert all(item.message.startswith("no prediction yet") for item in none.criteria)
 
 
 @pytest.mark.parametrize("exercise_id", ["lab04.ex2", "lab04.ex3"])
@@ -214,7 +214,7 @@ def test_nothing_but_the_return_is_said_of_an_answer_that_does_nothing(exercise_
     name = OBSERVERS[exercise_id.partition(".")[2]].answer
     for value, kind in ((None, "None"), (1.0, "a float"), ([], "a list of 0")):
         verdict = verdict_of(exercise_id, lambda *_, value=value: value, "public")
-        first, *others = (each.message for each in verdict.criteria)
+        first, *others = (criterion.message for criterion in verdict.criteria)
         assert first.startswith(f"`{name}` returned {kind}: return a list of")
         assert others == [""] * len(others)
 
@@ -298,7 +298,7 @@ def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
         assert len(text) < 20_000
         verdict = decide(exercise_id, [case], [json.loads(text)], 10.0)
         assert verdict.state == "tried" and verdict.points <= 1.25, (value, verdict)
-        assert any(each.message for each in verdict.criteria)
+        assert any(criterion.message for criterion in verdict.criteria)
 
 
 PLAIN = st.recursive(
@@ -470,7 +470,7 @@ def test_longest_first_is_near_and_the_orders_at_hand_are_not(seed: int) -> None
         assert {graph for queue in good for graph in queue} == needed < set(seconds)
         in_table = plans.to_the_first_free([g for g in seconds if g in needed], seconds, workers)
         dealt = plans.dealt(plans.in_order(job), workers)
-        assert min(plans.seconds_of(each, seconds) for each in (in_table, dealt)) > 1.12 * bound
+        assert min(plans.seconds_of(item, seconds) for item in (in_table, dealt)) > 1.12 * bound
 
 
 def test_the_graphs_of_a_job() -> None:
@@ -509,7 +509,7 @@ def test_what_lab_04_measures_is_shown_by_a_report(names: dict) -> None:
 
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:
     lab = catalog.lab("lab04")
-    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    assert sum(exercise.minutes for exercise in lab.exercises) == lab.minutes
     (path,) = catalog.lab_notebooks(ROOT, "lab04")
     text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
     assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]

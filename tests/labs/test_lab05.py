@@ -121,7 +121,7 @@ RIGHT = {
 
 
 EXERCISES = [f"lab05.{name}" for name in OBSERVERS]
-NUMPY_ONLY = [each for each in EXERCISES if each != "lab05.ex4"]
+NUMPY_ONLY = [exercise for exercise in EXERCISES if exercise != "lab05.ex4"]
 
 
 pytestmark = pytest.mark.usefixtures("xla_device")
@@ -263,7 +263,7 @@ def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
         assert len(text) < 60_000
         verdict = decide(exercise_id, [case], [json.loads(text)], 10.0)
         assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
-        assert any(each.message for each in verdict.criteria)
+        assert any(criterion.message for criterion in verdict.criteria)
 
 
 PLAIN = st.recursive(
@@ -308,9 +308,9 @@ def test_odd_updates_are_told_what_is_wrong(change, text: str) -> None:
     seen = json.loads(json.dumps(observe_case("lab05.ex4", update, case)))
     verdict = decide("lab05.ex4", [case], [seen], 10.0)
     assert verdict.points == 0
-    said = [verdict.error, *(each.message for each in verdict.criteria)]
+    response = [verdict.error, *(criterion.message for criterion in verdict.criteria)]
     # A list without weights fails in the forward pass itself.
-    assert any(text in each for each in said) or "unpack" in verdict.error, said
+    assert any(text in item for item in response) or "unpack" in verdict.error, response
 
 
 def test_what_raises_is_an_error_with_its_text() -> None:
@@ -388,9 +388,9 @@ def test_codes_are_those_of_the_libraries(dtype: type, bits: tuple[int, int]) ->
 @given(st.integers(0, 10**9))
 @settings(max_examples=40, deadline=None)
 def test_ten_numbers_are_what_their_kinds_say(seed: int) -> None:
-    found = rounding.rounding_cases(random.Random(seed))
-    assert [(c["exponent_bits"], c["mantissa_bits"]) for c in found[:2]] == [(4, 3), (8, 7)]
-    for case in found:
+    result = rounding.rounding_cases(random.Random(seed))
+    assert [(c["exponent_bits"], c["mantissa_bits"]) for c in result[:2]] == [(4, 3), (8, 7)]
+    for case in result:
         bits = case["exponent_bits"], case["mantissa_bits"]
         assert len(case["numbers"]) == 10 and set(case["kinds"]) == set(rounding._WEIGHTS)
         for kind, x in zip(case["kinds"], case["numbers"], strict=True):
@@ -412,11 +412,11 @@ def test_ten_numbers_are_what_their_kinds_say(seed: int) -> None:
 @given(st.integers(0, 10**9))
 @settings(max_examples=30, deadline=None)
 def test_every_known_wrong_way_is_wrong_somewhere(seed: int) -> None:
-    found = rounding.rounding_cases(random.Random(seed))
+    result = rounding.rounding_cases(random.Random(seed))
     for text, way in codes.KNOWN:
         assert any(
             way(x, *bits) != codes.code_of(x, *bits)
-            for case in found
+            for case in result
             for bits in [(case["exponent_bits"], case["mantissa_bits"])]
             for x in case["numbers"]
         ), text
@@ -427,8 +427,8 @@ def test_every_known_wrong_way_is_wrong_somewhere(seed: int) -> None:
 
 def test_the_false_alarms_are_shared_out_among_all_tests() -> None:
     for seed in range(20):
-        found = stochastic.stochastic_cases(random.Random(seed))
-        assert stochastic.tests_in_a_check(found) == stochastic._TESTS
+        result = stochastic.stochastic_cases(random.Random(seed))
+        assert stochastic.tests_in_a_check(result) == stochastic._TESTS
     assert stochastic.FALSE_ALARM == 1e-9
 
 
@@ -590,12 +590,12 @@ def test_the_training_in_float64_is_that_of_autograd() -> None:
 
     case = {"seed": 3, "steps": 5, "rows": 8, "lr": 0.02}
     start, batches = inputs.training(case)
-    w, b = (torch.tensor(each.astype(np.float64), requires_grad=True) for each in start)
+    w, b = (torch.tensor(item.astype(np.float64), requires_grad=True) for item in start)
     for x, y in batches:
         loss = ((torch.tensor(x).double() @ w + b - torch.tensor(y).double()) ** 2).mean()
         steps = torch.autograd.grad(loss, (w, b))
         moved = [p - 0.02 * g for p, g in zip((w, b), steps, strict=True)]
-        w, b = (each.detach().requires_grad_() for each in moved)
+        w, b = (item.detach().requires_grad_() for item in moved)
     for own, other in zip(updates.trained(case, 0.02), (w, b), strict=True):
         assert np.allclose(own, other.detach().numpy(), rtol=0, atol=1e-12)
 
@@ -634,7 +634,7 @@ def test_the_kinds_of_tensors_catch_what_they_are_for() -> None:
                     low = math.floor(math.log2(abs(x).max()))
                     over["exponent"] += scales.saturates(x, 2.0 ** (7 - low)) > 0
             assert over["nearest"]
-        assert over["exponent"] and any(each["largest"] < 0 for each in case["tensors"])
+        assert over["exponent"] and any(tensor["largest"] < 0 for tensor in case["tensors"])
 
 
 # Exercise 6: the reference
@@ -654,19 +654,19 @@ def test_the_reference_is_the_quantiser_of_the_course(seed: int) -> None:
 
     for case in cases_of("lab05.ex6", seed):
         x = inputs.blocks(case)
-        found, elements = blocks.reference(x, blocks.ELEMENTS[case["element"]])
+        result, elements = blocks.reference(x, blocks.ELEMENTS[case["element"]])
         other = mx.quantise(x, case["element"], block=blocks.BLOCK)
-        assert np.array_equal(other.scale_codes, found)
+        assert np.array_equal(other.scale_codes, result)
         assert np.array_equal(other.elements, elements)
 
 
 def test_every_kind_of_block_is_in_every_check() -> None:
     for seed in range(20):
-        found = cases_of("lab05.ex6", seed)
-        kinds = {kind for row in found[0]["kinds"] for kind in row}
+        result = cases_of("lab05.ex6", seed)
+        kinds = {kind for row in result[0]["kinds"] for kind in row}
         assert kinds == set(blocks._EVERY)
-        assert {case["element"] for case in found} == set(blocks.ELEMENTS)
-        assert inputs.blocks(found[-1]).shape == (blocks.BLOCK, blocks.BLOCK)
+        assert {case["element"] for case in result} == set(blocks.ELEMENTS)
+        assert inputs.blocks(result[-1]).shape == (blocks.BLOCK, blocks.BLOCK)
 
 
 # What a card and a report show
@@ -676,9 +676,9 @@ def test_every_kind_of_block_is_in_every_check() -> None:
 @settings(max_examples=20, deadline=None)
 def test_cases_are_plain_and_the_same_for_a_seed_and_fit_on_a_card(seed: int) -> None:
     for exercise_id in EXERCISES:
-        found = cases_of(exercise_id, seed)
-        assert json.loads(json.dumps(found)) == found == cases_of(exercise_id, seed)
-        for case in found:
+        result = cases_of(exercise_id, seed)
+        assert json.loads(json.dumps(result)) == result == cases_of(exercise_id, seed)
+        for case in result:
             words = judge(exercise_id).words(case)
             assert len(words) <= 160, words
 
@@ -688,7 +688,7 @@ def test_cases_are_plain_and_the_same_for_a_seed_and_fit_on_a_card(seed: int) ->
 
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:
     lab = catalog.lab("lab05")
-    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    assert sum(exercise.minutes for exercise in lab.exercises) == lab.minutes
     (path,) = catalog.lab_notebooks(ROOT, "lab05")
     text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
     assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]

@@ -127,7 +127,9 @@ def test_loaders_that_make_nothing_ahead_win_nothing(names: dict, monkeypatch) -
 
     for load in (names["load_one_by_one"], one_is_made, others_are_invented):
         verdict = verdict_of("lab06.ex1", load, "a private one")
-        assert verdict.points == 0 and any(each.message for each in verdict.criteria), verdict
+        assert verdict.points == 0 and any(criterion.message for criterion in verdict.criteria), (
+            verdict
+        )
 
 
 def impatient(monkeypatch) -> None:
@@ -173,7 +175,7 @@ def test_a_batch_does_not_tell_the_next() -> None:
 
 def first_free(case: dict) -> list[int]:
     """The waits that the rules of exercise 1 give, computed without a thread."""
-    free, taken, found, asked = [0] * case["workers"], [], [], 0
+    free, taken, result, asked = [0] * case["workers"], [], [], 0
     ends = []
     for number, make in enumerate(case["make_ticks"]):
         order = taken[number - case["ahead"]] if number >= case["ahead"] else 0
@@ -181,9 +183,9 @@ def first_free(case: dict) -> list[int]:
         free[0] = max(free[0], order) + make
         ends.append(free[0])
         taken.append(max(asked, ends[-1]))
-        found.append(taken[-1] - asked)
+        result.append(taken[-1] - asked)
         asked = taken[-1] + case["step_ticks"][number]
-    return found
+    return result
 
 
 def waits_of(load, case: dict) -> list[int]:
@@ -257,13 +259,13 @@ def test_a_check_leaves_no_process(names: dict) -> None:
 
 def test_a_loader_may_be_called_in_any_thread_and_stop_where_it_likes(names: dict) -> None:
     case = cases_of("lab06.ex1", "public")[0]
-    found: list = []
+    results: list = []
     worker = threading.Thread(
-        target=lambda: found.append(observe_case("lab06.ex1", names["load"], case))
+        target=lambda: results.append(observe_case("lab06.ex1", names["load"], case))
     )
     worker.start()
     worker.join(20)
-    assert found and loads.judge_load(case, found[0]["facts"])[0].passed
+    assert results and loads.judge_load(case, results[0]["facts"])[0].passed
 
 
 # ex2: waits
@@ -315,7 +317,7 @@ def test_the_lazy_device_counts_as_torch_xla_does() -> None:
 
 def test_a_result_does_not_lead_to_what_is_to_be_measured() -> None:
     result = LazyDevice(DEVICE).step()
-    assert {type(each).__name__ for each in vars(result).values()} == {"function"}
+    assert {type(var).__name__ for var in vars(result).values()} == {"function"}
 
 
 def test_a_first_call_that_waits_for_others_is_not_hidden_by_its_compilation() -> None:
@@ -334,18 +336,18 @@ def test_the_benchmark_times_real_work_as_the_capstone_calls_it(names: dict) -> 
 
     x = torch.ones(17, 19).to(torch_xla.device())
     with Meter() as meter:
-        found = names["bench"](lambda: (x * 3).sum(), settle, repeats=5)
+        result = names["bench"](lambda: (x * 3).sum(), settle, repeats=5)
     assert meter.executions == 1 + 3 + 5 and meter.compiles == 1 and meter.reads == 0
-    assert 0 < found["median_s"] < found["first_s"]
+    assert 0 < result["median_s"] < result["first_s"]
 
 
 # ex4: profiles
 
 
 def test_the_example_is_read_as_the_task_says(names: dict) -> None:
-    found = names["read_profile"]([dict(each) for each in PROFILE])
+    result = names["read_profile"]([dict(item) for item in PROFILE])
     shares = {"execute": 0.375, "compile": 0.175, "transfer": 0, "data": 0.275, "trace": 0.175}
-    assert found == pytest.approx({**shares, "bottleneck": "execute"})
+    assert result == pytest.approx({**shares, "bottleneck": "execute"})
     assert profiles.right_shares(PROFILE) == pytest.approx(shares)
 
 
@@ -384,11 +386,11 @@ def test_a_real_trace_has_the_form_of_the_drawn_ones(names: dict, tmp_path: Path
         settle()
     (path,) = tmp_path.rglob("*.trace.json.gz")
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    events = [each for each in events if "ph" in each]
-    assert {each["name"] for each in events} >= set(KINDS)
-    found = names["read_profile"](events)
-    assert 0.5 < sum(found[kind] for kind in ORDER) <= 1 + 1e-9
-    assert all(found[kind] > 0 for kind in ORDER)
+    events = [event for event in events if "ph" in event]
+    assert {event["name"] for event in events} >= set(KINDS)
+    result = names["read_profile"](events)
+    assert 0.5 < sum(result[kind] for kind in ORDER) <= 1 + 1e-9
+    assert all(result[kind] > 0 for kind in ORDER)
 
 
 # ex5: records
@@ -412,11 +414,11 @@ def left_records() -> dict[str, list[dict]]:
 def test_the_programs_leave_records_that_are_diagnosed_as_drawn_ones(
     name: str, names: dict, left_records: dict
 ) -> None:
-    found = left_records[name]
-    assert name in {records.right_diagnosis(record)[0] for record in found}
-    assert name in {names["diagnose"](record)["cause"] for record in found}
+    result = left_records[name]
+    assert name in {records.right_diagnosis(record)[0] for record in result}
+    assert name in {names["diagnose"](record)["cause"] for record in result}
     drawn = cases_of("lab06.ex5", 0)[0]["records"][0]
-    assert all(set(json.loads(json.dumps(record))) == set(drawn) for record in found)
+    assert all(set(json.loads(json.dumps(record))) == set(drawn) for record in result)
 
 
 def test_drawn_records_lie_clearly_on_one_side_of_each_limit() -> None:
@@ -424,10 +426,10 @@ def test_drawn_records_lie_clearly_on_one_side_of_each_limit() -> None:
         for case in cases_of("lab06.ex5", seed):
             for record in case["records"]:
                 cause, _ = records.right_diagnosis(record)
-                found = records.numbers(record)
-                assert cause != "no marker" or found["no marker"] > 1.2
+                result = records.numbers(record)
+                assert cause != "no marker" or result["no marker"] > 1.2
                 if cause in ("healthy", "starved"):
-                    counted = [found[name] for name in ("fallback", "recompiles", "reads")]
+                    counted = [result[name] for name in ("fallback", "recompiles", "reads")]
                     assert max(counted) < 0.21
-                assert not 0.15 < found["starved"] < 0.35
-                assert cause in ("no marker", "healthy") or found[cause] > 0.35
+                assert not 0.15 < result["starved"] < 0.35
+                assert cause in ("no marker", "healthy") or result[cause] > 0.35

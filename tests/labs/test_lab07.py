@@ -88,10 +88,10 @@ def test_a_wrong_answer_loses_points_with_another_seed_and_a_report_shows_what_i
     exercise_id: str, source: str, names: dict
 ) -> None:
     # Two meshes are enough for exercise 1, and what exercise 2 compiles is no part of a judgement.
-    cases = [each | {"compiled": False} for each in cases_of(exercise_id, "a private one")]
+    cases = [item | {"compiled": False} for item in cases_of(exercise_id, "a private one")]
     cases = cases[:2] if exercise_id == "lab07.ex1" else cases
     answer = answer_from(source, exercise_id, names)
-    verdict = decide(exercise_id, cases, [seen(exercise_id, answer, each) for each in cases], 10.0)
+    verdict = decide(exercise_id, cases, [seen(exercise_id, answer, case) for case in cases], 10.0)
     assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
     assert [c.measured for c in verdict.criteria if not shown.known(c.measured)] == []
 
@@ -150,7 +150,7 @@ def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
     cases = [case | {"compiled": False} for case in cases_of(exercise_id, "first")]
     for value in garbage():
         facts = [seen(exercise_id, lambda *_, value=value: value, case) for case in cases]
-        assert all("facts" in each for each in facts), facts
+        assert all("facts" in fact for fact in facts), facts
         assert len(json.dumps(facts)) < 50_000
         verdict = decide(exercise_id, cases, facts, 10.0)
         assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
@@ -181,10 +181,12 @@ def _each_as_averages(case: dict) -> list[dict]:
     import torch
 
     tensors = [torch.zeros(2), torch.tensor([math.nan]), torch.zeros(3, dtype=torch.int64)]
-    found = []
+    results = []
     for value in [*garbage(), *tensors, tensors, [torch.zeros(10**6)], torch.nn.Linear(1, 1)]:
-        found.append(ranks.averaged(lambda *i, value=value: (i[2](torch.ones(1)), value)[1], case))
-    return found
+        results.append(
+            ranks.averaged(lambda *i, value=value: (i[2](torch.ones(1)), value)[1], case)
+        )
+    return results
 
 
 def test_no_returned_value_breaks_the_check_of_averages() -> None:
@@ -200,8 +202,8 @@ def test_no_returned_value_breaks_the_check_of_averages() -> None:
 
 
 def compiled(sizes: dict[str, int]) -> dict[str, dict]:
-    found = mlp.compiled([(layouts.LAYOUTS[n], layouts.MESHES[n]) for n in "ABCDE"], sizes)
-    return dict(zip("ABCDE", found, strict=True))
+    result = mlp.compiled([(layouts.LAYOUTS[n], layouts.MESHES[n]) for n in "ABCDE"], sizes)
+    return dict(zip("ABCDE", result, strict=True))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -216,11 +218,11 @@ def test_what_is_expected_of_layouts_is_what_the_compiler_makes(seed: int) -> No
 def test_with_few_rows_the_compiler_gathers_activations_as_the_lab_says() -> None:
     sizes = {"rows": 8, "inputs": 32, "hidden": 64, "outputs": 48}
     right = predicted.expected(sizes)
-    found = compiled(sizes)
-    assert found["D"] != {"all-gather": list(right["D"][1:])}
+    result = compiled(sizes)
+    assert result["D"] != {"all-gather": list(right["D"][1:])}
     for name in "ABCE":
         kind, number, size = right[name]
-        assert found[name] == {kind: [number, size]}
+        assert result[name] == {kind: [number, size]}
 
 
 def test_a_wrong_prediction_is_never_a_right_one() -> None:
@@ -238,10 +240,10 @@ def _gradients(case: dict) -> list:
     import torch
 
     weights, samples = ranks.data(case)
-    x = torch.cat([each for each, _ in samples])
-    y = torch.cat([each for _, each in samples])
-    _, found = loss_and_gradients(weights, x, y)
-    return torch.cat([each.flatten() for each in found]).tolist()
+    x = torch.cat([item for item, _ in samples])
+    y = torch.cat([item for _, item in samples])
+    _, result = loss_and_gradients(weights, x, y)
+    return torch.cat([item.flatten() for item in result]).tolist()
 
 
 def test_the_right_average_is_the_gradient_of_one_large_batch() -> None:
@@ -263,7 +265,7 @@ def test_limits_of_averages_lie_between_right_and_wrong_ways(seed: int, names: d
         right = averages.truth(case, local)
         for answer in ways:
             for returned in observe_average(answer, case)["returned"]:
-                flat = [value for each in returned for value in each]
+                flat = [value for item in returned for value in item]
                 assert averages.distance(flat, right) < averages.FINE / 10
         if len(set(case["samples"])) > 1:
             for text, flat in averages.ways(case, local):
@@ -306,12 +308,12 @@ def _exactly(question: dict) -> tuple[int, list]:
     sizes = range(1, cluster["chips"] + 1)
     parameters = 12 * model["layers"] * model["width"] ** 2
     flop = Fraction(6 * parameters * model["length"], cluster["tflops"] * 10**12)
-    found = []
+    results = []
     for tensor, pipeline in itertools.product(sizes, sizes):
         data = Fraction(cluster["chips"], tensor * pipeline)
         whole = [data, Fraction(cluster["chips_per_server"], tensor),
                  Fraction(model["layers"], pipeline), model["sequences"] / data]  # fmt: skip
-        if any(each.denominator != 1 for each in whole):
+        if any(item.denominator != 1 for item in whole):
             continue
         mine, stage = int(whole[3]), int(whole[2])
         own = Fraction(parameters, tensor * pipeline)
@@ -334,8 +336,8 @@ def _exactly(question: dict) -> tuple[int, list]:
                 end[sequence][place] = slot + max(end[sequence - 1][place],
                                                   end[sequence][place - 1])  # fmt: skip
         seconds = end[mine][pipeline] + ring(2 * own, int(data), cluster["between_gb_per_s"])
-        found.append((seconds, (int(data), tensor, pipeline)))
-    return len(found), found
+        results.append((seconds, (int(data), tensor, pipeline)))
+    return len(results), results
 
 
 def test_plans_are_those_of_a_pipeline_played_piece_by_piece() -> None:
@@ -345,11 +347,11 @@ def test_plans_are_those_of_a_pipeline_played_piece_by_piece() -> None:
             question = plans._question(rng, kind)
             if question["cluster"]["chips"] <= 32 and question["model"]["sequences"] <= 64:
                 break
-        count, found = _exactly(question)
+        count, result = _exactly(question)
         assert count == len(planning.fit(question))
-        for seconds, layout in found:
+        for seconds, layout in result:
             assert math.isclose(planning.step(question, layout), seconds, rel_tol=1e-9)
-        assert planning.best(question) == (min(found)[1] if found else None)
+        assert planning.best(question) == (min(result)[1] if result else None)
 
 
 @given(st.integers(0, 10**9))
@@ -358,7 +360,7 @@ def test_every_kind_of_plan_is_asked_for_and_none_is_a_matter_of_rounding(seed: 
     for case in cases_of("lab07.ex4", seed):
         kinds = set()
         for question in case["questions"]:
-            times = sorted(planning.step(question, each) for each in planning.fit(question))
+            times = sorted(planning.step(question, item) for item in planning.fit(question))
             best = planning.best(question)
             kinds.add(plans._kind([best] if best else []))
             assert len(times) < 2 or times[1] > plans.MARGIN * times[0]
@@ -373,7 +375,7 @@ def test_the_example_of_the_task_says_what_the_formulas_give() -> None:
         for name in ("ex4-task", "ex4-hints")
     )
     layout, best = (16, 4, 1), planning.best(question)
-    said = [
+    response = [
         f"{len(list(planning.allowed(question)))} layouts are allowed",
         f"and {len(planning.fit(question))} fit",
         f"{planning.memory_gb(question, layout):.2f} in all",
@@ -383,7 +385,7 @@ def test_the_example_of_the_task_says_what_the_formulas_give() -> None:
         f"data {best[0]}, tensor {best[1]}, pipeline {best[2]}, with"
         f" {planning.step(question, best):.3f} s",
     ]
-    assert [each for each in said if each not in task] == []
+    assert [item for item in response if item not in task] == []
     whole = planning.step(question, layout)
     alone = {"no_tensor": True, "no_gradients": True}
     assert (
@@ -398,8 +400,8 @@ def test_the_example_of_the_task_says_what_the_formulas_give() -> None:
 @pytest.mark.parametrize("ranks_of_ring", [2, 8, 64])
 def test_an_all_reduce_takes_as_long_as_the_course_says_of_a_ring(ranks_of_ring: int) -> None:
     tier = collectives.Tier("ring", ranks_of_ring, 0.0, 5e10, "ring")
-    found = collectives.seconds("all-reduce", 3e8, tier, algorithm="ring").seconds
-    assert math.isclose(planning._ring(3e8, ranks_of_ring, 5e10), found, rel_tol=1e-12)
+    result = collectives.seconds("all-reduce", 3e8, tier, algorithm="ring").seconds
+    assert math.isclose(planning._ring(3e8, ranks_of_ring, 5e10), result, rel_tol=1e-12)
 
 
 @pytest.mark.parametrize("tensor", [1, 4, 8])
@@ -412,8 +414,8 @@ def test_the_memory_of_a_layout_is_what_the_planner_has_for_a_plain_gpt(tensor: 
     kept, _ = activations_per_token(gpt, length, np.array(tensor), np.array(True), False)
     states = training_memory.training_bytes(12 * layers * width**2, "mixed", tensor_parallel=tensor)
     question = {"model": examples.MODEL, "cluster": examples.CLUSTER}
-    found = planning.memory_gb(question, (examples.CLUSTER["chips"] // tensor, tensor, 1))
-    assert math.isclose(found * 1e9, states.total + float(kept) * length * layers, rel_tol=1e-12)
+    result = planning.memory_gb(question, (examples.CLUSTER["chips"] // tensor, tensor, 1))
+    assert math.isclose(result * 1e9, states.total + float(kept) * length * layers, rel_tol=1e-12)
 
 
 # Curves
@@ -424,21 +426,21 @@ def test_the_memory_of_a_layout_is_what_the_planner_has_for_a_plain_gpt(tensor: 
 def test_every_cause_is_there_and_what_is_no_cause_varies(seed: int) -> None:
     cases = cases_of("lab07.ex5", seed)
     for case in cases:
-        assert sorted(scaling.truth(each)[0] for each in case["curves"]) == sorted(curves.CAUSES)
-    all_curves = [each for case in cases for each in case["curves"]]
-    for each in all_curves:
-        for row in each["rows"]:
+        assert sorted(scaling.truth(curve)[0] for curve in case["curves"]) == sorted(curves.CAUSES)
+    all_curves = [curve for case in cases for curve in case["curves"]]
+    for all_curve in all_curves:
+        for row in all_curve["rows"]:
             parts = row["slowest_compute_s"] + row["communication_s"] + row["input_wait_s"]
             assert math.isclose(row["step_s"], parts)
-    quiet = [each for each in all_curves if scaling.truth(each)[0] == "none"]
-    assert any(each["rows"][0]["chips"] > 1 for each in quiet)
+    quiet = [item for item in all_curves if scaling.truth(item)[0] == "none"]
+    assert any(item["rows"][0]["chips"] > 1 for item in quiet)
     grown = [
-        each
-        for each in all_curves
-        if scaling.truth(each)[0] in curves.LOST
-        and each["rows"][0]["samples_per_step"] != each["rows"][-1]["samples_per_step"]
+        item
+        for item in all_curves
+        if scaling.truth(item)[0] in curves.LOST
+        and item["rows"][0]["samples_per_step"] != item["rows"][-1]["samples_per_step"]
     ]
-    assert all(each["claim"] == "training" for each in grown)
+    assert all(item["claim"] == "training" for item in grown)
 
 
 def test_the_example_of_the_curve_is_what_the_task_says() -> None:
@@ -460,7 +462,7 @@ def test_what_happens_in_another_process_is_told_as_if_it_had_happened_here() ->
     with pytest.raises(NotImplementedError, match="^lab07.ex1: not attempted$"):
         apart.observed(fresh.run, work, _stub, 1)
     with pytest.raises(RuntimeError, match="cannot be sent to a process of its own"):
-        generator = iter(each for each in ())
+        generator = iter(item for item in ())
         apart.observed(fresh.run, work, lambda value: generator, 1)
 
 
@@ -527,9 +529,9 @@ def test_the_lab_is_graded_in_a_sandbox(tmp_path: Path, monkeypatch: pytest.Monk
     rows = batch.grade(
         tmp_path / "inbox", tmp_path / "out", ROOT, "lab07", seed="s", limits=hostile.PATIENT
     )
-    found = {row.student: row for row in rows}
-    assert found["solution"].total == 40, found["solution"]
-    assert [mark.state for mark in found["wrong"].marks] == [
+    results = {row.student: row for row in rows}
+    assert results["solution"].total == 40, results["solution"]
+    assert [mark.state for mark in results["wrong"].marks] == [
         *("error", "tried", "tried", "tried", "tried")
     ]
     measured = [c.measured for row in rows for mark in row.marks for c in mark.criteria]

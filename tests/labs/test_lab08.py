@@ -191,12 +191,12 @@ def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
     for value in [*garbage(), *arrays]:
         cases = cases_of(exercise_id, "first")
         seen = [observe_case(exercise_id, lambda *_, value=value: value, case) for case in cases]
-        assert all("facts" in each for each in seen), seen
+        assert all("facts" in item for item in seen), seen
         text = json.dumps(seen, allow_nan=False)
         assert len(text) < 100_000
         verdict = decide(exercise_id, cases, json.loads(text), 10.0)
         assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
-        assert any(each.message for each in verdict.criteria)
+        assert any(criterion.message for criterion in verdict.criteria)
 
 
 def test_no_value_of_latest_breaks_the_check(names: dict) -> None:
@@ -229,7 +229,7 @@ def test_no_other_interval_is_better_and_young_fails_where_failures_are_frequent
         write, rate = intervals.write_hours(fleet), intervals.failures_per_hour(fleet)
         best, restart = intervals.best_hours(fleet), fleet["restart_minutes"] / 60
         grid = [best * factor for factor in (0.5, 0.9, 0.98, 1.02, 1.1, 2)]
-        lost = [intervals.lost_share(each, write, restart, rate) for each in grid]
+        lost = [intervals.lost_share(item, write, restart, rate) for item in grid]
         assert min(lost) > intervals.lost_share(best, write, restart, rate)
         off = math.sqrt(2 * write / rate) / best - 1
         assert off > 2 * intervals.INTERVAL if number else 0 < off < intervals.INTERVAL
@@ -256,7 +256,7 @@ def test_a_fleet_that_is_played_loses_what_is_expected() -> None:
                 waiting.append(restart)
         hours.append(took)
     mean = sum(hours) / segments
-    error = math.sqrt(sum((each - mean) ** 2 for each in hours)) / segments
+    error = math.sqrt(sum((hour - mean) ** 2 for hour in hours)) / segments
     expected = every / (1 - intervals.lost_share(every, write, restart, rate))
     assert abs(mean - expected) < 5 * error
 
@@ -265,7 +265,7 @@ def test_a_fleet_that_is_played_loses_what_is_expected() -> None:
 @settings(max_examples=10, deadline=None)
 def test_pieces_cover_every_tensor_and_the_least_reads_are_known(seed: int) -> None:
     cases = cases_of("lab08.ex4", seed)
-    for case, tensor in ((each, t) for each in cases for t in each["tensors"]):
+    for case, tensor in ((item, t) for item in cases for t in item["tensors"]):
         values = whole(case["seed"], tensor["name"], tensor["shape"], tensor["dtype"])
         assert len(set(values.ravel().tolist())) == values.size
         places = set(product(*map(range, tensor["shape"])))
@@ -275,14 +275,14 @@ def test_pieces_cover_every_tensor_and_the_least_reads_are_known(seed: int) -> N
         for rank, wanted in enumerate(tensor["wanted"]):
             at = region(wanted["start"], wanted["shape"])
             asked = set(product(*(range(s.start, s.stop) for s in at)))
-            regions = {frozenset(each) for each in held if each & asked}
+            regions = {frozenset(item) for item in held if item & asked}
             assert len(resharding.needed(tensor, rank, None)) == len(regions)
             left = [h for h, p in zip(held, tensor["pieces"], strict=True)
                     if p["file"] != case["lost"]]  # fmt: skip
             assert resharding.covered(tensor, rank, case["lost"]) == (asked <= set().union(*left))
     assert any(
-        not resharding.covered(each, rank, cases[-1]["lost"])
-        for each in cases[-1]["tensors"]
+        not resharding.covered(item, rank, cases[-1]["lost"])
+        for item in cases[-1]["tensors"]
         for rank in range(2)
     )
 
@@ -299,7 +299,7 @@ def test_kills_come_after_a_save_within_an_epoch(seed: int) -> None:
     assert third["step"] < case["steps"] <= 23
     (files,) = cases_of("lab08.ex2", seed)
     assert files["steps"] == sorted(files["steps"]) != sorted(files["steps"], key=str)
-    assert {each["at"] for each in files["kills"]} == set(storage.KILLS)
+    assert {kill["at"] for kill in files["kills"]} == set(storage.KILLS)
 
 
 def test_an_answer_reshards_what_xla_puts_on_real_devices(names: dict) -> None:

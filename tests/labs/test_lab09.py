@@ -75,7 +75,7 @@ def test_a_record_that_was_tampered_with_is_refused(names: dict) -> None:
     assert judge("lab09.ex1").judge(case, facts | {"program": packed(whole)})[0].passed
     for spoil in [*spoiled, *map(packed, spoiled), packed(whole)[:-9], "{}", "\ud800"]:
         criteria = judge("lab09.ex1").judge(case, facts | {"program": spoil})
-        assert not any(each.passed for each in criteria)
+        assert not any(criterion.passed for criterion in criteria)
         assert criteria[0].message == "the record of the kernel is not a valid program"
         assert secret not in shown.measured(criteria[0].measured)
 
@@ -88,7 +88,7 @@ def test_a_record_with_more_results_than_one_is_refused(names: dict) -> None:
     for result in ({"tuple": [whole["results"]] * 2}, {"tuple": []}, None):
         forged = facts | {"program": packed(whole | {"results": result})}
         criteria = judge("lab09.ex1").judge(case, forged)
-        assert not any(each.passed for each in criteria)
+        assert not any(criterion.passed for criterion in criteria)
         assert criteria[0].message.startswith("the record of the kernel")
 
 
@@ -162,10 +162,10 @@ def test_a_message_keeps_the_names_of_instructions(names: dict) -> None:
     for exercise_id, _, source, _ in WRONG:
         case = cases_of(exercise_id, "public")[-1]
         seen = observe_case(exercise_id, answer_from(source, exercise_id, names), case)
-        for each in judge(exercise_id).judge(case, seen["facts"]) if "facts" in seen else ():
-            if "still fails" not in each.message:
-                assert shown.message(each.message, [seen]) == shown.rounded(each.message)
-            assert shown.known(each.measured), each.measured
+        for item in judge(exercise_id).judge(case, seen["facts"]) if "facts" in seen else ():
+            if "still fails" not in item.message:
+                assert shown.message(item.message, [seen]) == shown.rounded(item.message)
+            assert shown.known(item.measured), item.measured
 
 
 def test_tolerances_hold_what_they_say() -> None:
@@ -186,7 +186,7 @@ def test_tolerances_hold_what_they_say() -> None:
     assert farthest(good, exact) < rows.TOLERANCE / 2
     low = e.astype(ml_dtypes.bfloat16).astype(np.float32) / e.sum(axis=1, keepdims=True)
     assert farthest(low, exact) > 100 * rows.TOLERANCE
-    once, twice = (each.astype(ml_dtypes.bfloat16) for each in (good, low))
+    once, twice = (item.astype(ml_dtypes.bfloat16) for item in (good, low))
     assert farthest(once, exact, rounded=True) < rows.TOLERANCE / 2
     assert farthest(twice, exact, rounded=True) > 100 * rows.TOLERANCE
 

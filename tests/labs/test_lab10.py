@@ -87,7 +87,7 @@ def test_no_right_design_is_near_a_limit(names: dict, monkeypatch: pytest.Monkey
         case = cases_of(exercise_id, "public")[-1]
         facts = observe_case(exercise_id, answer, case)["facts"]
         criteria = judge(exercise_id).judge(case, facts)
-        assert all(each.passed for each in criteria), (exercise_id, criteria)
+        assert all(criterion.passed for criterion in criteria), (exercise_id, criteria)
 
 
 SLOW = {
@@ -117,7 +117,7 @@ def test_what_is_too_slow_is_so_by_a_margin(
     monkeypatch.setattr(module, limit, easier)
     case = cases_of(exercise_id, "public")[-1]
     facts = observe_case(exercise_id, answer_from(source, exercise_id, names), case)["facts"]
-    criteria = {each.name: each for each in judge(exercise_id).judge(case, facts)}
+    criteria = {item.name: item for item in judge(exercise_id).judge(case, facts)}
     assert criteria["values"].passed and not criteria[name].passed
 
 
@@ -126,14 +126,14 @@ def test_what_mends_a_variant_is_what_it_is_called_after() -> None:
     simulator.use()
     from utils.labs.lab10.variants import variants
 
-    assert {each.action for each in variants()} == set(ACTIONS)
-    for each in variants():
-        shapes = [Shape(*shape) for shape in each.shapes]
+    assert {item.action for item in variants()} == set(ACTIONS)
+    for variant in variants():
+        shapes = [Shape(*shape) for shape in variant.shapes]
         gain = (
-            profile(each.kernel, target="trn2")(*shapes).seconds
-            / profile(each.mended, target="trn2")(*shapes).seconds
+            profile(variant.kernel, target="trn2")(*shapes).seconds
+            / profile(variant.mended, target="trn2")(*shapes).seconds
         )
-        assert gain == 1.0 if each.action == "stop" else gain > 1.4, (each.action, gain)
+        assert gain == 1.0 if variant.action == "stop" else gain > 1.4, (variant.action, gain)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -200,7 +200,7 @@ def test_large_scores_leave_no_shift_but_the_maximum() -> None:
     sides of 1 together; and queries of one length have maxima that far apart."""
     rng = np.random.default_rng(0)
     q, k = (rng.standard_normal((128, 512)).astype(ml_dtypes.bfloat16) for _ in "qk")
-    q, k = (each.astype(np.float64) for each in attention.uneven(q, k, rng))
+    q, k = (item.astype(np.float64) for item in attention.uneven(q, k, rng))
     scores = q.T @ k / 128**0.5
     largest = scores.max(axis=1)
     room = 2 * np.log(float(np.finfo(np.float32).max))

@@ -20,7 +20,7 @@ from utils.labs.grading import confine
 from utils.labs.grading import lab as grading_lab
 
 LABS = catalog.labs(ROOT)
-EXERCISES = [each.id for lab in LABS for each in lab.exercises]
+EXERCISES = [exercise.id for lab in LABS for exercise in lab.exercises]
 IN_THE_SANDBOX = {
     "lab01": {"examples", "sheets"},
     "lab02": {"findings", "problems", "train_cuda"},
@@ -50,9 +50,10 @@ IN_THE_SANDBOX = {
 """Modules of a lab that its cells need, beside the observer."""
 
 WITHOUT_TORCH = [
-    each
-    for each in EXERCISES
-    if each[:5] in ("lab01", "lab06", "lab13", "lab14") or each in ("lab12.ex3", "lab12.ex4")
+    exercise
+    for exercise in EXERCISES
+    if exercise[:5] in ("lab01", "lab06", "lab13", "lab14")
+    or exercise in ("lab12.ex3", "lab12.ex4")
 ]
 """The answer is to be called without it, too."""
 
@@ -68,7 +69,7 @@ def test_cases_are_plain_the_same_for_a_seed_and_fit_on_a_card(exercise_id: str,
     assert words is None or all(len(words(case)) <= 160 for case in cases)
 
 
-@pytest.mark.parametrize("lab", LABS, ids=lambda each: each.name)
+@pytest.mark.parametrize("lab", LABS, ids=lambda item: item.name)
 def test_a_sandbox_sees_no_judgement(lab: catalog.Lab) -> None:
     seen = confine.exercise_modules(grading_lab.load(ROOT, lab.name), ROOT / "utils")
     own = {path.stem for path in seen if path.parent.name == lab.name}
@@ -80,7 +81,7 @@ LOADERS = {"labs/__init__.py", "labs/closed.py"}
 """Import a module by a name that is made up at run time: the observer of a lab, what is closed."""
 
 
-@pytest.mark.parametrize("lab", LABS, ids=lambda each: each.name)
+@pytest.mark.parametrize("lab", LABS, ids=lambda item: item.name)
 def test_a_sandbox_sees_whatever_observers_import(lab: catalog.Lab) -> None:
     """What an import names, late ones included, is mounted. Nothing else imports there, and the
     modules that are named in order to be closed exist.

@@ -9,7 +9,7 @@ from tests.labs.cells import SEEDS, answer_from, names_of, verdict_of, wrong_ent
 from utils.labs.grading import shown
 
 OWN = {"lab01": test_lab01, "lab13": test_lab13, "lab14": test_lab14}
-EXERCISES = [each for module in OWN.values() for each in module.EXERCISES]
+EXERCISES = [exercise for module in OWN.values() for exercise in module.EXERCISES]
 ENDING = [w for lab in OWN for w in wrong_entries(lab) if w.name != "for ever"]
 """That one takes the whole of the limit, and the public seed in test_labs.py is enough."""
 

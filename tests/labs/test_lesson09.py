@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 from utils.course import catalog
-from utils.nki import simulator
 from utils.course.catalog import ROOT
+from utils.nki import simulator
 from utils.nki.simulator.lint import lint_source
 
 SCRIPT = ROOT / "notebooks" / "scripts" / "nki_gelu.py"

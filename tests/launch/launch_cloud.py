@@ -75,8 +75,8 @@ def account(vcpus: float = 64, region: str = REGION) -> Iterator[Any]:
 
 def living(ec2: Any) -> list[dict[str, Any]]:
     """Instances that are not ended."""
-    found = [i for r in ec2.describe_instances()["Reservations"] for i in r["Instances"]]
-    return [i for i in found if i["State"]["Name"] not in ("shutting-down", "terminated")]
+    results = [i for r in ec2.describe_instances()["Reservations"] for i in r["Instances"]]
+    return [i for i in results if i["State"]["Name"] not in ("shutting-down", "terminated")]
 
 
 def attribute(ec2: Any, instance: str, name: str) -> Any:
@@ -181,8 +181,8 @@ class Port:
         region, service = scope.groups()
         host = "iam.amazonaws.com" if service == "iam" else f"{service}.{region}.amazonaws.com"
         target = handler.headers.get("X-Amz-Target", "").rpartition(".")[2]
-        found = re.search(rb"Action=(\w+)", body)
-        action = target or (found[1].decode() if found else "?")
+        result = re.search(rb"Action=(\w+)", body)
+        action = target or (result[1].decode() if result else "?")
         action += " (dry)" if b"DryRun=true" in body else ""
         self.actions.append(action)
         self.on_call(action, "before")

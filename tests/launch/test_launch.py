@@ -208,8 +208,8 @@ def test_the_review_finds_a_mistake(path: str, value: Any, said: str) -> None:
     plan_dict = json.loads(json.dumps(plan("ec2").as_dict()))
     assert review(plan_dict, 5) == ()
     spoil(plan_dict, path, value)
-    found = review(plan_dict, 5)
-    assert any(said in each for each in found), found
+    result = review(plan_dict, 5)
+    assert any(said in item for item in result), result
 
 
 def test_the_review_holds_the_limit_and_the_length_of_a_job() -> None:
@@ -384,8 +384,8 @@ def test_the_policy_is_printed_alone(capsys: pytest.CaptureFixture) -> None:
 def test_what_is_printed_as_cost_is_enough_as_limit() -> None:
     for hours in (0.5, 0.6, 1.7, 2.0, 3.3):
         planned = plan("ec2", hours=hours)
-        said = str(planned).partition("at most ")[2].partition("at most ")[2].partition(" USD")[0]
-        assert planned.refusals(float(said)) == ()
+        text = str(planned).partition("at most ")[2].partition("at most ")[2].partition(" USD")[0]
+        assert planned.refusals(float(text)) == ()
 
 
 def test_a_torn_record_hides_no_run() -> None:
@@ -430,11 +430,11 @@ def test_stop_ends_your_own_and_names_what_others_have(
         assert command.main(["--list"]) == 0
         assert "2 running" in capsys.readouterr().out
         assert command.main(["--stop"]) == 0
-        said = capsys.readouterr().out
-        assert "nothing of yours is running" in said and "of others: i-" in said
+        text = capsys.readouterr().out
+        assert "nothing of yours is running" in text and "of others: i-" in text
         assert len(living(ec2)) == 3
         assert command.main(["--stop", "--everyone"]) == 0
-        assert [len(each.get("Tags", [])) for each in living(ec2)] == [0, 1]
+        assert [len(item.get("Tags", [])) for item in living(ec2)] == [0, 1]
 
 
 def test_an_unended_run_is_brought_up_by_the_next_plan(capsys: pytest.CaptureFixture) -> None:

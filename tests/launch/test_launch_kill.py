@@ -82,7 +82,7 @@ def test_a_run_makes_these_calls_and_ends_what_it_started(ec2: Any) -> None:
         assert calls[:-1] == RUN and calls[-1] == "DescribeInstances"
         assert outcome.left == () and outcome.why == "its hours are over"
         assert living(ec2) == []
-    assert [each["event"] for each in run_record.events()] == ["begin", "started", "ended"]
+    assert [event["event"] for event in run_record.events()] == ["begin", "started", "ended"]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -160,7 +160,7 @@ def test_a_refusal_is_no_proof_that_nothing_runs(ec2: Any) -> None:
 def test_a_full_disk_after_the_start_leaves_nothing(
     ec2: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, said = run_record.write, []
+    write, text = run_record.write, []
 
     def full(event: str, run: str, **what: object) -> None:
         if event != "begin":
@@ -168,8 +168,8 @@ def test_a_full_disk_after_the_start_leaves_nothing(
         write(event, run, **what)
 
     monkeypatch.setattr(run_record, "write", full)
-    assert launched(Clock(), said).left == ()
-    assert living(ec2) == [] and sum("could not record" in line for line in said) == 2
+    assert launched(Clock(), text).left == ()
+    assert living(ec2) == [] and sum("could not record" in line for line in text) == 2
 
 
 def test_one_that_cannot_be_ended_keeps_no_other_from_its_end(
@@ -257,8 +257,8 @@ def test_a_killed_launcher_leaves_at_most_what_ends_by_itself(
             assert set(unlisted(instance["Tags"])) >= {"course", "course-run", "course-expires-at"}
         # The record was on the disk before AWS heard of the run.
         assert len(run_record.unended()) == alive
-        said: list[str] = []
-        assert running.stop(AWS, mine, said.append, lambda seconds: None) == []
+        text: list[str] = []
+        assert running.stop(AWS, mine, text.append, lambda seconds: None) == []
         assert living(ec2) == [] and run_record.unended() == {}
 
 

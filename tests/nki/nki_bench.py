@@ -150,7 +150,7 @@ def warned(call: Callable[[], Any], *words: str, target: str = "trn2", values: b
     for _ in range(2):
         with pytest.warns(DoubtfulKernel) as caught:
             launch.run(lambda: call() and None, (), {}, target=target, values=values)
-        message = "\n".join(str(each.message) for each in caught)
+        message = "\n".join(str(item.message) for item in caught)
         for word in words:
             assert word in message, (word, message)
 

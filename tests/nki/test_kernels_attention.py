@@ -160,5 +160,5 @@ def test_fusing_saves_the_transfers_of_what_lies_between(fused, unfused, inputs,
 def test_attention_moves_only_its_inputs_and_its_result(causal):
     size = 2048
     head = [nki.Shape((128, size), "bfloat16")] * 2 + [nki.Shape((size, 128), "bfloat16")]
-    found = profile(attention.flash_attention)(*head, causal=causal)
-    assert (found.hbm_read, found.hbm_written) == (3 * 2 * 128 * size, 2 * 128 * size)
+    result = profile(attention.flash_attention)(*head, causal=causal)
+    assert (result.hbm_read, result.hbm_written) == (3 * 2 * 128 * size, 2 * 128 * size)

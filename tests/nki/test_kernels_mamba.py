@@ -55,7 +55,7 @@ def test_batches_do_not_mix(version):
 
 def test_what_the_versions_load():
     """Version 1 brings delta and u in for every state, version 2 once."""
-    wide, column, row = (nki.Shape(each) for each in ((1, 256, 512), (256, 16), (1, 16, 512)))
+    wide, column, row = (nki.Shape(item) for item in ((1, 256, 512), (256, 16), (1, 16, 512)))
     every, once = (
         profile(kernel, target="trn1")(wide, wide, column, row, row).hbm_read
         for kernel in (mamba.states_outer, mamba.channels_outer)

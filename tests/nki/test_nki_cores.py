@@ -47,7 +47,7 @@ def test_each_core_does_its_part_of_one_result() -> None:
     np.testing.assert_array_equal(nki.simulate(kernel[2])(X), X)
     program = launch.run(kernel[2], (X,), {})
     assert [len(core.instructions) for core in program.cores] == [2, 2]
-    assert [each.buffer.name for each in program.inputs] == ["shared_hbm"]
+    assert [input_.buffer.name for input_ in program.inputs] == ["shared_hbm"]
 
 
 def test_private_memory_is_private() -> None:
@@ -136,10 +136,10 @@ DEADLOCKS = {
 @pytest.mark.parametrize("values", [True, False])
 def test_a_deadlock_names_both_programs_and_where_they_wait(kernel, values) -> None:
     threads = threading.active_count()
-    with pytest.raises(NkiValidationError) as found:
+    with pytest.raises(NkiValidationError) as result:
         on_two(kernel, X, values=values)
     for words in (*DEADLOCKS[kernel], __file__, "\nFix: "):
-        assert words in str(found.value)
+        assert words in str(result.value)
     assert active() is None and threading.active_count() == threads
 
 
@@ -151,9 +151,9 @@ def test_what_a_core_raises_comes_out_with_its_traceback(core) -> None:
             raise KeyError("mine")
         nisa.core_barrier(x, (0, 1))
 
-    with pytest.raises(KeyError, match="mine") as found:
+    with pytest.raises(KeyError, match="mine") as result:
         on_two(kernel, X)
-    text = "".join(traceback.format_exception(found.value))
+    text = "".join(traceback.format_exception(result.value))
     assert 'raise KeyError("mine")' in text and f"nl.program_id(0) == {core}" in text
     assert active() is None
 
@@ -217,10 +217,10 @@ def test_shared_tensors_must_agree() -> None:
 
 
 def refused(kernel, *words, target="trn2") -> None:
-    with pytest.raises(NkiValidationError) as found:
+    with pytest.raises(NkiValidationError) as result:
         on_two(kernel, X, target=target)
     for word in words:
-        assert word in str(found.value), str(found.value)
+        assert word in str(result.value), str(result.value)
 
 
 def test_rules_of_meeting() -> None:

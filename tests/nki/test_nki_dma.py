@@ -106,8 +106,8 @@ def test_whole_numbers_keep_all_bits_between_equal_types_only():
         return out
 
     assert run(lambda x: kernel(x, "int32"), array).results.tolist() == array.tolist()
-    found = run(lambda x: kernel(x, "float32"), array).results
-    assert found.tolist() == [[2.0**24, -(2.0**31), 2.0**31]]
+    result = run(lambda x: kernel(x, "float32"), array).results
+    assert result.tolist() == [[2.0**24, -(2.0**31), 2.0**31]]
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_rows_are_gathered_and_scattered(rows):
         nisa.dma_copy(dst=at, src=indices)
         tile = nl.ndarray((len(rows), 5), dtype=x.dtype, buffer=nl.sbuf)
         nisa.memset(dst=tile, value=7)
-        found = x.ap([[5, len(rows)], [1, 5]], vector_offset=at)
-        nisa.dma_copy(dst=tile, src=found, oob_mode=mode)
+        match_ = x.ap([[5, len(rows)], [1, 5]], vector_offset=at)
+        nisa.dma_copy(dst=tile, src=match_, oob_mode=mode)
         if back:
             out = nl.ndarray((6, 5), dtype=x.dtype, buffer=nl.shared_hbm)
             fill = nl.ndarray((6, 5), dtype=x.dtype, buffer=nl.sbuf)
@@ -204,8 +204,8 @@ def test_rows_are_gathered_and_scattered(rows):
     for row in rows:
         if 0 <= row < 6:
             spread[row] = table[row]
-    found = run(lambda x, i: kernel(x, i, skipped, True), table, index).results
-    assert np.array_equal(found, spread)
+    result = run(lambda x, i: kernel(x, i, skipped, True), table, index).results
+    assert np.array_equal(result, spread)
 
 
 # ---- transposes ----------------------------------------------------------------------------------
@@ -252,9 +252,9 @@ def test_gathered_rows_are_transposed_and_skipped_ones_left_alone():
         nisa.dma_copy(dst=out, src=dst)
         return out
 
-    found = run(kernel, table, rows).results
+    result = run(kernel, table, rows).results
     for column, row in enumerate(rows[:, 0]):
-        assert (found[:, column] == (table[row] if row < 40 else 5)).all()
+        assert (result[:, column] == (table[row] if row < 40 else 5)).all()
 
 
 def transposing(src, dst, of="bfloat16", into=None, spaces=(nl.shared_hbm, nl.sbuf), **options):

@@ -14,9 +14,9 @@ ROWS = [pytest.param(spec, id=name) for name, spec in TABLE.items()]
 @pytest.mark.parametrize("spec", ROWS)
 def test_every_row_says_all_that_the_table_knows(spec: Spec):
     text = spec.document()
-    said = " ".join(text.split())
+    message = " ".join(text.split())
     assert text.startswith(f"{spec.name}(")
-    assert sentence(spec.body) in said
+    assert sentence(spec.body) in message
     operands = text.partition("Operands:\n")[2].partition("\n\n")[0]
     for name, operand in spec.operands.items():
         assert f"    {name} " in operands

@@ -55,17 +55,17 @@ def around(values: np.ndarray) -> np.ndarray:
 def test_every_value_and_every_tie_is_rounded_as_the_format_says(name: str) -> None:
     dtype = dtypes.dtype_of(name)
     x = around(every_value(name))
-    found = dtypes.narrow(x, dtype, dtype.numpy).astype(np.float32)
-    same(found, round_to(x, FORMAT[name]))
-    np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(x[found == 0]))
+    result = dtypes.narrow(x, dtype, dtype.numpy).astype(np.float32)
+    same(result, round_to(x, FORMAT[name]))
+    np.testing.assert_array_equal(np.signbit(result[result == 0]), np.signbit(x[result == 0]))
 
 
 def test_tf32_keeps_ten_bits_at_every_mantissa() -> None:
     mantissas = np.arange(2**23, dtype=np.uint32)
     for exponent in (0, 1, 127, 254):
         x = (mantissas | np.uint32(exponent << 23)).view(np.float32)
-        found = dtypes.narrow(x, dtypes.tfloat32, np.dtype(np.float32))
-        same(found, round_to(x, "tf32"))
+        result = dtypes.narrow(x, dtypes.tfloat32, np.dtype(np.float32))
+        same(result, round_to(x, "tf32"))
 
 
 def test_scales_are_powers_of_two() -> None:
@@ -93,9 +93,9 @@ def test_floats_become_integers_to_nearest_even_and_saturate(name: str) -> None:
         np.float32,
     )  # fmt: skip
     exact = [int(min(max(round(float(v)), limits.min), limits.max)) for v in x if np.isfinite(v)]
-    found = dtypes.narrow(x, dtype, dtype.numpy)
-    assert found[np.isfinite(x)].tolist() == exact
-    assert found[8:11].tolist() == [limits.max, limits.min, 0]
+    result = dtypes.narrow(x, dtype, dtype.numpy)
+    assert result[np.isfinite(x)].tolist() == exact
+    assert result[8:11].tolist() == [limits.max, limits.min, 0]
 
 
 @settings(max_examples=60, deadline=None)

@@ -53,11 +53,11 @@ def test_gather_of_rows_in_three_spellings(seed, size, kind, dtype) -> None:
     table, index = rows(seed, size, NUMPY[dtype])
 
     def kernel(table, index):
-        found = sbuf(index)
+        match_ = sbuf(index)
         spelled = (
-            table.vector_select(0, found),
-            table.ap([[16, 24], [1, 16]], vector_offset=found, indirect_dim=0),
-            table.reshape((size, 4, 4)).vector_select(0, found).reshape((24, 16)),
+            table.vector_select(0, match_),
+            table.ap([[16, 24], [1, 16]], vector_offset=match_, indirect_dim=0),
+            table.reshape((size, 4, 4)).vector_select(0, match_).reshape((24, 16)),
         )
         results = []
         for source in spelled:
@@ -66,8 +66,8 @@ def test_gather_of_rows_in_three_spellings(seed, size, kind, dtype) -> None:
             results.append(out(tile))
         return tuple(results)
 
-    for found in simulated(kernel, table, index.astype(kind)):
-        same(found, table[index[:, 0]])
+    for result in simulated(kernel, table, index.astype(kind)):
+        same(result, table[index[:, 0]])
 
 
 def test_gather_of_a_part_of_each_row() -> None:
@@ -82,8 +82,8 @@ def test_gather_of_a_part_of_each_row() -> None:
         nisa.dma_copy(dst=more, src=source)
         return out(tile), out(more)
 
-    for found in simulated(kernel, table, index.astype(np.int32)):
-        same(found, table[index[:, 0], 5:11])
+    for result in simulated(kernel, table, index.astype(np.int32)):
+        same(result, table[index[:, 0], 5:11])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn_x4", "float4_e2m1fn_x4"])
@@ -131,12 +131,12 @@ def test_scatter_writes_its_rows_only(seed, skip) -> None:
         mode = nisa.oob_mode.skip if skip else nisa.oob_mode.error
         nisa.dma_copy(target.vector_select(0, sbuf(index)), sbuf(values), oob_mode=mode)
 
-    found = table.copy()
-    simulated(kernel, found, values, index)
+    result = table.copy()
+    simulated(kernel, result, values, index)
     wanted = table.copy()
     good = index[:, 0] < 60
     wanted[index[good, 0]] = values[good]
-    same(found, wanted)
+    same(result, wanted)
 
 
 def test_one_index_moves_a_view() -> None:
@@ -160,9 +160,9 @@ def test_one_index_moves_a_view() -> None:
         nisa.tensor_copy(column, whole.ap([[8, 128], [1, 1]], scalar_offset=index, indirect_dim=1))
         return (*results, out(column))
 
-    *found, column = simulated(kernel, batches, np.array([[2]], np.int32))
-    for each in found:
-        same(each, batches[2])
+    *result, column = simulated(kernel, batches, np.array([[2]], np.int32))
+    for item in result:
+        same(item, batches[2])
     same(column, batches.reshape(128, 8)[:, 2:3])
 
 
@@ -219,12 +219,12 @@ def test_local_gather_shares_indices_of_16_partitions(seed, lanes, columns, run,
         nisa.local_gather(dst, placed(values, dtype), placed(index, "uint16"), run, valid)
         return dst
 
-    found = read(issued(call)[1])
+    result = read(issued(call)[1])
     for core in range(lanes // 16):
         group = slice(16 * core, 16 * core + 16)
         flat = index[group].flatten(order="F")[:valid]
         wanted = np.concatenate([values[group, i : i + run] for i in flat], axis=1)
-        same(found[group], wanted)
+        same(result[group], wanted)
 
 
 def test_local_gather_leaves_what_lies_behind_the_valid_indices() -> None:
@@ -323,13 +323,13 @@ def test_nonzero_with_count_writes_every_16th_partition(seed, lanes, size, kind)
         nisa.nonzero_with_count(dst, placed(values, dtype), index_offset=100, padding_val=-5)
         return dst
 
-    found = read(issued(call)[1])
+    result = read(issued(call)[1])
     for lane in range(lanes):
         wanted = [77] * (size + 1)
         if lane % 16 == 0:
             hits = [100 + i for i in range(size) if values[lane, i] != 0]
             wanted = hits + [-5] * (size - len(hits)) + [len(hits)]
-        assert found[lane].tolist() == wanted
+        assert result[lane].tolist() == wanted
 
 
 def test_nonzero_with_count_is_refused() -> None:
@@ -362,7 +362,7 @@ def test_eight_at_a_time(seed, lanes, size, dtype, repeats) -> None:
         nisa.nc_match_replace8(rest, data, most, -128.0, dst_idx=taken)
         return most, where, rest, taken
 
-    most, where, rest, taken = (read(each) for each in issued(call)[1])
+    most, where, rest, taken = (read(item) for item in issued(call)[1])
     same(most, -np.sort(-values, axis=1)[:, :8])
     for lane in range(lanes):
         assert sorted(where[lane]) == sorted(taken[lane])
@@ -379,16 +379,16 @@ def test_equal_values_and_values_that_are_not_there() -> None:
         data = placed([[1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]], "float32")
         sought = placed([[3, 8, 8, 8, 8, 8, 8, 8]], "float32")
         other = placed([[3, 9, 8, 8, 5, 1, 8, 8]], "float32")
-        found, backwards = empty((1, 8), "uint32"), empty((1, 8), "uint32")
-        nisa.nc_find_index8(found, data, sought)
+        match_, backwards = empty((1, 8), "uint32"), empty((1, 8), "uint32")
+        nisa.nc_find_index8(match_, data, sought)
         nisa.nc_match_replace8(empty((1, 11), "float32"), data, sought, 0.0, dst_idx=backwards)
         missing, short = empty((1, 8), "uint32"), empty((1, 8), "uint16")
         nisa.nc_find_index8(missing, data, other)
         nisa.nc_find_index8(short, data, other)
-        return found, backwards, missing, short
+        return match_, backwards, missing, short
 
-    found, backwards, missing, short = (read(each).tolist() for each in issued(call)[1])
-    assert found == [[2, 4, 5, 6, 7, 8, 9, 10]]
+    result, backwards, missing, short = (read(item).tolist() for item in issued(call)[1])
+    assert result == [[2, 4, 5, 6, 7, 8, 9, 10]]
     assert backwards == [[2, 10, 9, 8, 7, 6, 5, 4]]
     assert missing == [[2, 0xFFFFFFFF, 4, 5, 0xFFFFFFFF, 0, 6, 7]]
     assert short == [[2, 0xFFFF, 4, 5, 0xFFFF, 0, 6, 7]]
@@ -406,7 +406,7 @@ def test_topk_reads_a_snake(seed, lanes, n, data) -> None:
         nisa.topk(most, where, placed(values, "bfloat16"), n)
         return most, where
 
-    most, where = (read(each) for each in issued(call)[1])
+    most, where = (read(item) for item in issued(call)[1])
     for lane in range(lanes):
         group = values[lane // 16 * 16 : lane // 16 * 16 + 16]
         snake = np.array([group[i % 16, i // 16] for i in range(n)])
@@ -453,11 +453,11 @@ def test_dma_compute_adds_in_fp32(seed, count, dtype, name) -> None:
         nisa.dma_compute(made, list(arrays), getattr(nl, name))
         return made
 
-    found = simulated(kernel, *(each.astype(NUMPY[dtype]) for each in values))
+    result = simulated(kernel, *(item.astype(NUMPY[dtype]) for item in values))
     wanted = values[0].astype(np.float32)
-    for each in values[1:]:
-        wanted = wanted + each if name == "add" else np.maximum(wanted, each)
-    same(found.astype(np.float32), stored(wanted, dtype))
+    for value in values[1:]:
+        wanted = wanted + value if name == "add" else np.maximum(wanted, value)
+    same(result.astype(np.float32), stored(wanted, dtype))
 
 
 def test_scatter_and_gather_with_addition() -> None:
@@ -465,11 +465,11 @@ def test_scatter_and_gather_with_addition() -> None:
     values = drawn(8, (24, 16), "float32")
 
     def kernel(target, table, values, index):
-        found = sbuf(index)
-        there = target.vector_select(0, found)
+        result = sbuf(index)
+        there = target.vector_select(0, result)
         nisa.dma_compute(there, [there, sbuf(values)], nl.add)
         tile = sbuf(values)
-        nisa.dma_compute(tile, [tile, table.vector_select(0, found)], nl.add)
+        nisa.dma_compute(tile, [tile, table.vector_select(0, result)], nl.add)
         return out(tile)
 
     changed = table.copy()
@@ -528,8 +528,8 @@ def test_quantised_tiles_and_their_product(seed, k, element, dtype, start) -> No
 
     data, scales, psum = issued(call, "trn3")[1]
     wanted = mx.quantise_tile(values, {"float8_e4m3fn": "e4m3fn", "float8_e5m2": "e5m2"}[element])
-    found = data.raw().view(np.uint8).view(getattr(ml_dtypes, element)).astype(np.float32)
-    same(found, wanted.elements)
+    result = data.raw().view(np.uint8).view(getattr(ml_dtypes, element)).astype(np.float32)
+    same(result, wanted.elements)
     same(scales.raw()[scale_rows(k)], wanted.scale_codes)
     numbers = interleaved(wanted.dequantise())
     same(read(psum), (numbers.T @ numbers).astype(np.float32))

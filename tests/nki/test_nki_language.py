@@ -40,7 +40,7 @@ def program_of(function: Callable, *arrays: np.ndarray, **options: object):
 
     @nki.jit
     def kernel(*inputs):
-        tile = function(*[nl.load(each) for each in inputs])
+        tile = function(*[nl.load(input_) for input_ in inputs])
         if tile.buffer == nl.psum:
             tile = nl.copy(tile)
         out = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
@@ -337,12 +337,12 @@ DEEP = st.tuples(st.integers(1, 128), st.integers(1, 6), st.integers(1, 12))
 @given(DEEP, st.sampled_from([2, (1, 2), -1, [-2, -1]]), st.booleans(), st.integers(0, 99))
 def test_reductions(name, size, axis, keepdims, seed) -> None:
     x = np.random.default_rng(seed).uniform(0.5, 1.5, size).astype(np.float32)
-    found = applied(lambda t: getattr(nl, name)(t, axis=axis, keepdims=keepdims), x)
+    result = applied(lambda t: getattr(nl, name)(t, axis=axis, keepdims=keepdims), x)
     axes = tuple(axis) if isinstance(axis, list) else axis
     right = REDUCTIONS[name](x.astype(np.float64), axis=axes, keepdims=keepdims)
     if right.ndim == 1:  # a tile has two dimensions
         right = right[:, None]
-    close(found, right, 1e-5)
+    close(result, right, 1e-5)
 
 
 @some
@@ -362,8 +362,8 @@ def test_softmax(size, axis, dtype, seed) -> None:
     wide = x.astype(np.float64)
     powers = np.exp(wide - wide.max(axis=axis, keepdims=True))
     right = powers / powers.sum(axis=axis, keepdims=True)
-    found = applied(lambda t: nl.softmax(t, axis=axis, dtype=nl.float32), x)
-    close(found, right, 2e-6)
+    result = applied(lambda t: nl.softmax(t, axis=axis, dtype=nl.float32), x)
+    close(result, right, 2e-6)
     assert applied(lambda t: nl.softmax(t, axis=axis), x).dtype == dtype
 
 
@@ -402,8 +402,8 @@ def test_tensors_that_begin_with_a_number(shape, dtype, value) -> None:
     def kernel(x):
         return nl.full(shape, value, dtype, buffer=nl.shared_hbm)
 
-    found = nki.simulate(kernel)(numbers((1, 1), 0))
-    assert found.shape == shape and str(found.dtype) == dtype and (found == value).all()
+    result = nki.simulate(kernel)(numbers((1, 1), 0))
+    assert result.shape == shape and str(result.dtype) == dtype and (result == value).all()
 
 
 def test_tensors_like_another() -> None:
@@ -419,8 +419,8 @@ def test_tensors_like_another() -> None:
 
 @pytest.mark.parametrize("dtype", [nl.uint8, nl.float32, nl.bfloat16])
 def test_an_identity_matrix(dtype) -> None:
-    found = applied(lambda t: nl.shared_identity_matrix(n=9, dtype=dtype), numbers((1, 1), 0))
-    same(found, np.eye(9))
+    result = applied(lambda t: nl.shared_identity_matrix(n=9, dtype=dtype), numbers((1, 1), 0))
+    same(result, np.eye(9))
 
 
 def test_a_constant_comes_with_the_kernel(tmp_path) -> None:
@@ -446,8 +446,8 @@ def test_places() -> None:
 
 
 def test_ranges_are_pythons() -> None:
-    for each in (nl.affine_range, nl.sequential_range, nl.static_range):
-        assert list(each(2, 8, 3)) == [2, 5] and list(each(2)) == [0, 1]
+    for item in (nl.affine_range, nl.sequential_range, nl.static_range):
+        assert list(item(2, 8, 3)) == [2, 5] and list(item(2)) == [0, 1]
 
 
 def test_device_loops_hand_out_registers() -> None:
@@ -513,7 +513,7 @@ def test_no_device_loop_inside_no_reorder() -> None:
 
 def recorded_edges(kernel) -> set[tuple[str, str]]:
     issued = run(kernel, (numbers((4, 4), 0),), {}, values=False).instructions
-    return {(each.name, before.name) for each in issued for before in each.after}
+    return {(item.name, before.name) for item in issued for before in item.after}
 
 
 def test_order_inside_no_reorder_and_by_a_schedule() -> None:
@@ -614,8 +614,8 @@ def test_device_print_shows_numbers_where_there_are_any(capsys) -> None:
 def test_conveniences_are_instructions_at_the_kernels_line(function, names) -> None:
     program = program_of(function, np.ones((4, 8), np.float32), values=False)
     issued = program.instructions
-    assert [each.checked.spec.name for each in issued] == ["dma_copy", *names, "dma_copy"]
-    assert {os.path.basename(each.line[0].co_filename) for each in issued} == {
+    assert [item.checked.spec.name for item in issued] == ["dma_copy", *names, "dma_copy"]
+    assert {os.path.basename(item.line[0].co_filename) for item in issued} == {
         os.path.basename(__file__)
     }
 

@@ -47,8 +47,8 @@ def test_torch_in_torch_out(dtype) -> None:
         nisa.dma_copy(out, x)
         return out
 
-    found = nki.simulate(copied)(x)
-    assert found.dtype == x.dtype and torch.equal(found.float(), x.float())
+    result = nki.simulate(copied)(x)
+    assert result.dtype == x.dtype and torch.equal(result.float(), x.float())
 
 
 def test_torch_arguments_are_updated_and_views_and_gradients_are_fine() -> None:
@@ -71,22 +71,22 @@ def test_numpy_in_numpy_out(dtype) -> None:
         nisa.dma_copy(out, x)
         return out
 
-    found = nki.simulate(copied)(x)
-    assert found.dtype == np.dtype(dtype)
-    np.testing.assert_array_equal(found, x)
+    result = nki.simulate(copied)(x)
+    assert result.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(result, x)
 
 
 def test_an_argument_that_is_written_is_updated_in_place() -> None:
-    found, before = np.zeros((4, 8), np.float32), X.copy()
+    result, before = np.zeros((4, 8), np.float32), X.copy()
 
     def kernel(out, x):
         nisa.dma_copy(out[1:3], x[1:3])
         return out
 
-    assert nki.simulate(kernel)(found, X) is found
-    np.testing.assert_array_equal(found[1:3], X[1:3])
-    assert (found[[0, 3]] == 0).all() and (before == X).all()
-    fixed = found.copy()
+    assert nki.simulate(kernel)(result, X) is result
+    np.testing.assert_array_equal(result[1:3], X[1:3])
+    assert (result[[0, 3]] == 0).all() and (before == X).all()
+    fixed = result.copy()
     fixed.flags.writeable = False
     with pytest.raises(NkiValidationError, match="read-only"):
         nki.simulate(kernel)(fixed, X)
@@ -139,13 +139,13 @@ def test_arrays_in_containers_and_objects() -> None:
             named["k"][0], also,
         ]  # fmt: skip
         assert options.times == 3 and settings.scale == 2.0 and pair.first == "text"
-        return [doubled(each) for each in tensors]
+        return [doubled(tensor) for tensor in tensors]
 
-    found = nki.simulate(kernel)(
+    result = nki.simulate(kernel)(
         given, settings, Pair("text", X + 4), [X + 5], {"k": (X + 6,)}, also=X + 7
     )
-    for i, each in enumerate(found):
-        np.testing.assert_array_equal(each, (X + i) * 2)
+    for i, item in enumerate(result):
+        np.testing.assert_array_equal(item, (X + i) * 2)
     assert given.x is X and isinstance(settings.x, np.ndarray)  # the caller's objects stay
 
 
@@ -154,9 +154,9 @@ def test_results_of_every_kind() -> None:
         y = doubled(x)
         return {"pair": Pair(y, y[1:3, ::2]), "list": [x, None, factor], "one": Options(other, 1)}
 
-    found = nki.simulate(kernel)(X)
-    np.testing.assert_array_equal(found["pair"].second, 2 * X[1:3, ::2])
-    assert found["list"][0] is X and found["list"][1:] == [None, 3] and found["one"].x is X
+    result = nki.simulate(kernel)(X)
+    np.testing.assert_array_equal(result["pair"].second, 2 * X[1:3, ::2])
+    assert result["list"][0] is X and result["list"][1:] == [None, 3] and result["one"].x is X
     assert nki.simulate(lambda x: None)(X) is None
     assert nki.simulate(lambda x: (doubled(x),))(X)[0].shape == (4, 8)
     shapes = launch.run(kernel, (Shape((4, 8)),), {}).results
@@ -289,11 +289,11 @@ def test_an_error_leaves_nothing_behind() -> None:
                 raise error("stop")
 
         before, settings = X.copy(), np.geterr()
-        with pytest.raises(error, match="stop") as found:
+        with pytest.raises(error, match="stop") as result:
             nki.simulate(kernel)(X)
         assert active() is None and np.geterr() == settings
         np.testing.assert_array_equal(X, before)  # arguments change when a kernel has ended
-        assert "raise error" in "".join(traceback.format_exception(found.value))
+        assert "raise error" in "".join(traceback.format_exception(result.value))
     np.testing.assert_array_equal(nki.simulate(doubled)(X), 2 * X)
 
 
@@ -310,9 +310,9 @@ def test_print_shows_tiles_and_device_print_their_numbers(capsys) -> None:
 
 
 def test_breakpoint_stops_inside_the_kernel(monkeypatch) -> None:
-    said = io.StringIO()
+    text = io.StringIO()
     debugger = pdb.Pdb(
-        stdin=io.StringIO("p tile.shape\nc\n"), stdout=said, readrc=False, nosigint=True
+        stdin=io.StringIO("p tile.shape\nc\n"), stdout=text, readrc=False, nosigint=True
     )
     debugger.use_rawinput = False
     monkeypatch.setattr("sys.breakpointhook", debugger.set_trace)
@@ -323,7 +323,7 @@ def test_breakpoint_stops_inside_the_kernel(monkeypatch) -> None:
         nisa.dma_copy(tile, x)
 
     nki.simulate(kernel)(X)
-    assert "(4, 8)" in said.getvalue() and active() is None
+    assert "(4, 8)" in text.getvalue() and active() is None
 
 
 class Terminal(io.StringIO):

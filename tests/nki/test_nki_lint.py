@@ -157,7 +157,7 @@ def kernel_of(lines: list[str]) -> str:
 
 
 def found(source: str) -> list[tuple[str, int]]:
-    return [(each.rule, each.line) for each in lint_source(source)]
+    return [(item.rule, item.line) for item in lint_source(source)]
 
 
 def test_every_rule_is_tried() -> None:
@@ -208,10 +208,10 @@ def test_functions_without_nki_are_not_read() -> None:
 
 def test_a_finding_says_place_certainty_fix_and_page() -> None:
     (finding,) = lint_source(kernel_of(["if x.dtype is nl.float32: pass"]), "mine.py")
-    said = str(finding)
-    assert said.startswith(f"mine.py:{finding.line}: does not compile: `x.dtype is nl.float32`")
-    assert "\nFix: compare with ==" in said
-    assert "\nSee: https://awsdocs-neuron" in said
+    text = str(finding)
+    assert text.startswith(f"mine.py:{finding.line}: does not compile: `x.dtype is nl.float32`")
+    assert "\nFix: compare with ==" in text
+    assert "\nSee: https://awsdocs-neuron" in text
 
 
 def helper_of_a_module(t):  # noqa: ANN001
@@ -229,17 +229,20 @@ def kernel_of_a_module(x):  # noqa: ANN001
 
 def test_a_function_object_is_read_with_those_of_its_module() -> None:
     findings = lint(kernel_of_a_module)
-    assert [each.rule for each in findings] == ["identity-none", "exception"]
+    assert [finding.rule for finding in findings] == ["identity-none", "exception"]
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
-    assert [lines[each.line - 1].strip() for each in findings] == ["if t.dtype is None:", "try:"]
-    assert {each.path for each in findings} == {__file__}
+    assert [lines[finding.line - 1].strip() for finding in findings] == [
+        "if t.dtype is None:",
+        "try:",
+    ]
+    assert {finding.path for finding in findings} == {__file__}
 
 
 def test_warnings_point_at_the_line() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         package.warn(kernel_of_a_module)
-    assert [each.category for each in caught] == [MayNotCompile] * 2
+    assert [item.category for item in caught] == [MayNotCompile] * 2
     assert caught[0].filename == __file__
     assert (
         "is None" in Path(__file__).read_text(encoding="utf-8").splitlines()[caught[0].lineno - 1]
@@ -266,7 +269,7 @@ def test_a_list_at_the_call_is_found_there() -> None:
 
     with pytest.warns(MayNotCompile, match=r"takes no list, and `order=\[1, 0\]`") as caught:
         launch.simulate(kernel)(np.zeros((1, 1), np.float32), order=[1, 0])
-    assert [each.filename for each in caught] == [__file__]
+    assert [item.filename for item in caught] == [__file__]
 
 
 def test_a_function_without_source_has_no_findings() -> None:
@@ -278,4 +281,4 @@ def test_a_function_without_source_has_no_findings() -> None:
 
 @pytest.mark.parametrize("path", sorted(KERNELS.rglob("*.py")), ids=lambda path: path.name)
 def test_our_own_kernels_have_no_findings(path: Path) -> None:
-    assert [str(each) for each in lint_source(path.read_text(encoding="utf-8"), path.name)] == []
+    assert [str(item) for item in lint_source(path.read_text(encoding="utf-8"), path.name)] == []

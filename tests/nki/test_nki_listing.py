@@ -37,7 +37,7 @@ def test_a_listing_counts_and_computes() -> None:
 
 def test_equal_neighbours_share_a_line() -> None:
     lines = str(listed(doubled, np.ones((4, 8), np.float32), 1)).splitlines()
-    assert [each.split("  ")[0] for each in lines] == ["engine", "dma", "vector", "vector", "dma"]
+    assert [line.split("  ")[0] for line in lines] == ["engine", "dma", "vector", "vector", "dma"]
     assert "tensor_copy x 2" in lines[3] and lines[3].count("sbuf (4, 8)") == 2
 
 

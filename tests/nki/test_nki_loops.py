@@ -34,7 +34,7 @@ def test_fori_loop_counts_like_range(lower, upper, step, from_register, in_tile)
     def call():
         bounds = [lower, upper]
         if from_register:
-            bounds = [loaded(each) if in_tile else nisa.register_alloc(each) for each in bounds]
+            bounds = [loaded(bound) if in_tile else nisa.register_alloc(bound) for bound in bounds]
         nl.fori_loop(*bounds, lambda i: seen.append(i.value), step=step)
 
     issued(call)
@@ -210,7 +210,7 @@ def test_order_can_be_asked_for_inside_one_loop_only() -> None:
         return nisa.memset(empty((1, 1), "float32"), 0.0)
 
     program, second = issued(lambda: fill() and fill().depends_on(program_first()))
-    assert [each.name for each in second.after] == [None]
+    assert [item.name for item in second.after] == [None]
 
     def across():
         kept = []
@@ -269,6 +269,6 @@ def test_the_documented_loop_over_tiles() -> None:
     x = np.random.default_rng(0).standard_normal((512, 64)).astype(np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rows outside the bounds stay unwritten
-        found = nki.simulate(kernel)(x, np.array([[128, 384]], np.int32))
-    np.testing.assert_array_equal(found[128:384], x[128:384] + np.float32(2))
-    assert np.isnan(found[:128]).all() and np.isnan(found[384:]).all()
+        result = nki.simulate(kernel)(x, np.array([[128, 384]], np.int32))
+    np.testing.assert_array_equal(result[128:384], x[128:384] + np.float32(2))
+    assert np.isnan(result[:128]).all() and np.isnan(result[384:]).all()

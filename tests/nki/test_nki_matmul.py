@@ -82,11 +82,11 @@ def test_products_of_whole_numbers_are_exact(k, m, n, dtype):
 def test_products_of_any_numbers_are_within_fp32_of_the_true_one():
     a = RNG.standard_normal((128, 128)).astype(ml_dtypes.bfloat16)
     b = RNG.standard_normal((128, 512)).astype(ml_dtypes.bfloat16)
-    found = product(a, b)
+    result = product(a, b)
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
     bound = 128 * np.finfo(np.float32).eps * (np.abs(wide_a).T @ np.abs(wide_b))
-    assert found.dtype == np.float32
-    assert (np.abs(found - wide_a.T @ wide_b) <= bound).all()
+    assert result.dtype == np.float32
+    assert (np.abs(result - wide_a.T @ wide_b) <= bound).all()
 
 
 def test_different_types_of_16_and_8_bits_meet():
@@ -112,14 +112,14 @@ def test_double_row_contracts_over_partitions_and_pairs():
     a = whole_numbers(64, 2, 8, dtype=ml_dtypes.float8_e4m3)
     b = whole_numbers(64, 2, 12, dtype=ml_dtypes.float8_e5m2)
     for mode in (nisa.matmul_perf_mode.double_row, "double_row"):
-        found = product(a, b, perf_mode=mode)
-        assert np.array_equal(found, np.einsum("kpm,kpn->mn", a.astype(float), b.astype(float)))
+        result = product(a, b, perf_mode=mode)
+        assert np.array_equal(result, np.einsum("kpm,kpn->mn", a.astype(float), b.astype(float)))
 
 
 def test_a_part_of_the_array_makes_the_same_product():
     a, b = whole_numbers(32, 64), whole_numbers(32, 100)
-    found = product(a, b, tile_position=(64, 0), tile_size=(32, 64))
-    assert np.array_equal(found, a.T @ b)
+    result = product(a, b, tile_position=(64, 0), tile_size=(32, 64))
+    assert np.array_equal(result, a.T @ b)
 
 
 def test_bfloat16_results_are_rounded_from_generation_4_on():
@@ -173,8 +173,8 @@ def test_every_element_is_overwritten_once_and_then_added_to(data):
         written[place] = True
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DoubtfulKernel)
-        found = launch.run(nki.jit(kernel), (a, b), {}).results
-    assert np.array_equal(found, expected, equal_nan=True)
+        result = launch.run(nki.jit(kernel), (a, b), {}).results
+    assert np.array_equal(result, expected, equal_nan=True)
 
 
 def accumulating(flags, fresh: bool, evict: bool = False, fill: bool = False):
@@ -203,59 +203,59 @@ ONES = np.ones((2, 1), np.float32)
 
 
 def doubts(kernel, *arrays, target="trn2", values=True):
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as text:
         warnings.simplefilter("always")
         program = launch.run(nki.jit(kernel), arrays, {}, target=target, values=values)
-    found = [str(each.message) for each in said if each.category is DoubtfulKernel]
-    return program.results, [each for each in found if each.startswith("nc_")]
+    results = [str(item.message) for item in text if item.category is DoubtfulKernel]
+    return program.results, [item for item in results if item.startswith("nc_")]
 
 
 def test_automatic_accumulation_follows_the_allocation():
-    found, said = doubts(accumulating([None] * 3, fresh=True, evict=True), ONES)
-    assert found.tolist() == [[2, 2, 2]]
-    assert not said
-    found, said = doubts(accumulating([None] * 3, fresh=False), ONES)
-    assert found[0, -1] == 6
-    assert not said
+    result, text = doubts(accumulating([None] * 3, fresh=True, evict=True), ONES)
+    assert result.tolist() == [[2, 2, 2]]
+    assert not text
+    result, text = doubts(accumulating([None] * 3, fresh=False), ONES)
+    assert result[0, -1] == 6
+    assert not text
 
 
 @pytest.mark.parametrize("values", [True, False])
 def test_a_tile_that_is_read_and_then_added_to_is_doubted_once(values):
-    found, said = doubts(accumulating([None] * 3, False, evict=True), ONES, values=values)
+    result, text = doubts(accumulating([None] * 3, False, evict=True), ONES, values=values)
     if values:
-        assert found.tolist() == [[2, 4, 6]]
-    (one,) = said
+        assert result.tolist() == [[2, 4, 6]]
+    (one,) = text
     for word in ("has been read", "outside of a loop", "accumulate=(k > 0)", f"At: {__file__}:"):
         assert word in one
 
 
 def test_accumulation_that_is_asked_for_is_no_doubt():
-    found, said = doubts(accumulating([False, True, True], False, evict=True), ONES)
-    assert (found.tolist(), said) == ([[2, 4, 6]], [])
+    result, text = doubts(accumulating([False, True, True], False, evict=True), ONES)
+    assert (result.tolist(), text) == ([[2, 4, 6]], [])
 
 
 def test_adding_to_nothing_is_doubted_and_not_a_number():
-    found, said = doubts(accumulating([True], False), ONES)
-    assert np.isnan(found).all()
-    (one,) = said
+    result, text = doubts(accumulating([True], False), ONES)
+    assert np.isnan(result).all()
+    (one,) = text
     assert "no product yet" in one
 
 
 def test_a_filled_tile_is_doubted_before_generation_4():
     for flag in (None, True):
-        found, said = doubts(accumulating([flag] * 3, True, evict=True, fill=True), ONES)
-        assert found.tolist() == [[2, 2, 2]]
-        (one,) = said
+        result, text = doubts(accumulating([flag] * 3, True, evict=True, fill=True), ONES)
+        assert result.tolist() == [[2, 2, 2]]
+        (one,) = text
         assert "generation 3" in one
         assert "needs 4" in one
-    _, said = doubts(accumulating([None], True, fill=True), ONES, target="trn3")
-    assert not said
+    _, text = doubts(accumulating([None], True, fill=True), ONES, target="trn3")
+    assert not text
 
 
 def test_filling_again_and_adding_is_the_usual_way_to_reuse_a_tile():
-    found, said = doubts(accumulating([None] * 3, False, evict=True, fill=True), ONES)
-    assert found.tolist() == [[2, 2, 2]]
-    assert len(said) == 1
+    result, text = doubts(accumulating([None] * 3, False, evict=True, fill=True), ONES)
+    assert result.tolist() == [[2, 2, 2]]
+    assert len(text) == 1
 
 
 # ---- rules ---------------------------------------------------------------------------------------
@@ -480,8 +480,8 @@ def test_transposes_flatten_and_keep_nan_from_generation_3_on():
 def test_transpose_mode_of_a_product_moves_bits_too():
     array = RNG.standard_normal((8, 12)).astype(ml_dtypes.bfloat16)
     array[0, 0] = np.nan
-    found = transposed(array, nl.psum, identity=True)
-    assert found.tobytes() == np.ascontiguousarray(array.T).tobytes()
+    result = transposed(array, nl.psum, identity=True)
+    assert result.tobytes() == np.ascontiguousarray(array.T).tobytes()
 
 
 def test_transpose_mode_needs_an_identity():
@@ -502,9 +502,9 @@ def test_a_wider_result_of_a_transpose_is_doubted():
         nisa.nc_transpose(dst=ps, data=sbuf(x))
         return stored(ps)
 
-    found, said = doubts(kernel, array)
-    assert np.array_equal(found, array.T.astype(np.float32))
-    (one,) = said
+    result, text = doubts(kernel, array)
+    assert np.array_equal(result, array.T.astype(np.float32))
+    (one,) = text
     assert "data is bfloat16, dst is float32" in one
 
 
@@ -590,6 +590,6 @@ def test_the_whole_array_by_name_keeps_the_engine_as_busy_as_without():
         return products(x, tile_position=(0, 0), tile_size=(128, 128))
 
     shape = Shape((128, 512), "bfloat16")
-    plain, whole = (profile(each, target="trn2")(shape) for each in (products, named))
+    plain, whole = (profile(item, target="trn2")(shape) for item in (products, named))
     assert whole.seconds == plain.seconds
     assert whole.utilisation == plain.utilisation

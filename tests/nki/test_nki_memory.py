@@ -28,9 +28,9 @@ def run(kernel, *arrays, values=False, on="trn2"):
 
 def breaks(kernel, *words: str, on="trn2") -> str:
     """Refused with four parts and all the words, the line among them."""
-    with pytest.raises(NkiValidationError) as found:
+    with pytest.raises(NkiValidationError) as result:
         run(kernel, on=on)
-    text = str(found.value)
+    text = str(result.value)
     for word in (*words, "\nWhy: ", "\nFix: ", f"\nAt: {__file__}:"):
         assert word in text, text
     return text
@@ -166,10 +166,10 @@ def test_the_largest_tiles_are_named_with_their_lines():
         big = nl.ndarray((128, USABLE // 2), nl.int8)
         nisa.memset(dst=big, value=0)
         small = [nl.ndarray((128, USABLE // 6), nl.int8) for _ in range(4)]
-        for each in small:
-            nisa.memset(dst=each, value=0)
-        for each in (*small, big):
-            nisa.tensor_copy(dst=small[0][:, 0:1], src=each[:, 0:1])
+        for item in small:
+            nisa.memset(dst=item, value=0)
+        for item in (*small, big):
+            nisa.tensor_copy(dst=small[0][:, 0:1], src=item[:, 0:1])
 
     text = breaks(kernel, f"1 of (128, {USABLE // 2})", f"4 of (128, {USABLE // 6})")
     assert text.index("4 of") < text.index("1 of")
@@ -265,5 +265,5 @@ def test_a_tile_of_indices_lives_as_long_as_it_is_used():
         nisa.memset(dst=tile, value=0)
         nisa.dma_copy(dst=tile, src=x.ap([[4, 8], [1, 4]], vector_offset=at))
 
-    found = capacity.levels(run(kernel, np.zeros((8, 4), np.float32)))
-    assert found.tolist() == [4, 4 + 16, 4 + 16]
+    result = capacity.levels(run(kernel, np.zeros((8, 4), np.float32)))
+    assert result.tolist() == [4, 4 + 16, 4 + 16]

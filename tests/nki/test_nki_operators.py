@@ -120,8 +120,8 @@ def test_functions_agree_with_torch(name: str, torch_name: str, options: dict) -
 
     x = X[np.abs(X) < 100].astype(np.float64)
     wanted = getattr(torch.nn.functional, torch_name)(torch.from_numpy(x), **options).numpy()
-    found = OPERATORS[name].meaning(x.astype(np.float32))
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-14)
+    result = OPERATORS[name].meaning(x.astype(np.float32))
+    np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", ("gelu_dx", "silu_dx"))
@@ -130,8 +130,8 @@ def test_derivatives_agree_with_torch(name: str) -> None:
 
     x = torch.linspace(-10, 10, 2001, dtype=torch.float64, requires_grad=True)
     getattr(torch.nn.functional, name[:-3])(x).sum().backward()
-    found = OPERATORS[name].meaning(x.detach().numpy().astype(np.float32))
-    np.testing.assert_allclose(found, x.grad.numpy(), rtol=1e-5, atol=1e-7)
+    result = OPERATORS[name].meaning(x.detach().numpy().astype(np.float32))
+    np.testing.assert_allclose(result, x.grad.numpy(), rtol=1e-5, atol=1e-7)
 
 
 def test_erf_is_as_good_as_the_library_of_c() -> None:
@@ -213,10 +213,10 @@ def test_operators_of_two_numbers(name: str, a: float, b: float) -> None:
     if name == "power":
         a, b = abs(a) + 1, b / 20
     with np.errstate(all="ignore"):
-        found = OPERATORS[name].meaning(np.array([a], np.float32), np.array([b], np.float32))
+        result = OPERATORS[name].meaning(np.array([a], np.float32), np.array([b], np.float32))
         wanted = EXACT[name](float(np.float32(a)), float(np.float32(b)))
     tolerance = 1e-4 if name == "mod" else 1e-7 * abs(wanted)
-    assert abs(float(found[0]) - wanted) <= tolerance, (a, b)
+    assert abs(float(result[0]) - wanted) <= tolerance, (a, b)
 
 
 words = st.integers(0, 255)
@@ -250,11 +250,11 @@ REDUCTIONS = {
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_of_the_last_axis(name: str) -> None:
     x = np.random.default_rng(0).integers(-2, 3, (4, 3, 9)).astype(np.float32)
-    found = OPERATORS[name].reduced(x)
-    np.testing.assert_array_equal(found, REDUCTIONS[name](x.astype(np.float64), axis=-1))
-    joined = OPERATORS[name].meaning(np.float32(OPERATORS[name].identity), found)
+    result = OPERATORS[name].reduced(x)
+    np.testing.assert_array_equal(result, REDUCTIONS[name](x.astype(np.float64), axis=-1))
+    joined = OPERATORS[name].meaning(np.float32(OPERATORS[name].identity), result)
     if name != "subtract" and not name.startswith("logical"):
-        np.testing.assert_array_equal(joined, found)
+        np.testing.assert_array_equal(joined, result)
 
 
 def test_the_documented_reductions_and_no_others() -> None:

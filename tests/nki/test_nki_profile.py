@@ -38,22 +38,22 @@ def double(x):
 
 
 def test_bytes_and_their_ideal() -> None:
-    found = tiled()
+    result = tiled()
     matrix = SIZE * SIZE * BF16
     tiles_m, tiles_n = SIZE // 128, SIZE // 512
-    assert found.hbm_read == (tiles_n + tiles_m) * matrix, "lhs for each column, rhs for each row"
-    assert found.hbm_written == matrix
-    assert found.measures.ideal_read == 2 * matrix and found.measures.ideal_written == matrix
-    assert found.hbm_ratio == pytest.approx((tiles_n + tiles_m + 1) / 3)
+    assert result.hbm_read == (tiles_n + tiles_m) * matrix, "lhs for each column, rhs for each row"
+    assert result.hbm_written == matrix
+    assert result.measures.ideal_read == 2 * matrix and result.measures.ideal_written == matrix
+    assert result.hbm_ratio == pytest.approx((tiles_n + tiles_m + 1) / 3)
 
 
 def test_flop_mfu_and_the_roofline() -> None:
-    found = tiled()
-    assert found.flop == 2 * SIZE**3
+    result = tiled()
+    assert result.flop == 2 * SIZE**3
     peak = figure("trainium2.core_rate.bf16_from_clock").to("FLOPS")
-    assert found.mfu == pytest.approx(found.flop / peak / found.seconds)
-    assert found.intensity == found.flop / (found.hbm_read + found.hbm_written)
-    assert found.bound.bound == "memory" and 0 < found.bound.seconds < found.seconds
+    assert result.mfu == pytest.approx(result.flop / peak / result.seconds)
+    assert result.intensity == result.flop / (result.hbm_read + result.hbm_written)
+    assert result.bound.bound == "memory" and 0 < result.bound.seconds < result.seconds
     assert nki.profile(double)(array(128, 64)).bound is None, "no products, no roofline"
     fp32 = nki.profile(matmul.tiled)(
         array(SIZE, SIZE, dtype="float32"), array(SIZE, SIZE, dtype="float32")
@@ -73,39 +73,43 @@ def test_transposes_are_no_flop() -> None:
         nisa.dma_copy(dst=out, src=tile)
         return out
 
-    found = nki.profile(turn)(array(128, 128))
-    assert found.flop == 0 and found.mfu == 0 and found.busy["tensor"] > 0
+    result = nki.profile(turn)(array(128, 128))
+    assert result.flop == 0 and result.mfu == 0 and result.busy["tensor"] > 0
 
 
 def test_counts_and_engines() -> None:
-    found = tiled()
+    result = tiled()
     products = (SIZE // 128) * (SIZE // 128)
-    assert found.counts["tensor", "nc_matmul"] == products
-    assert found.counts["dma", "dma_copy"] == 2 * products + SIZE // 128
-    assert set(found.utilisation) == set(ENGINES)
-    assert all(0 <= share <= 1 for share in found.utilisation.values())
-    assert found.busiest == "dma" and "DMA" in found.why
+    assert result.counts["tensor", "nc_matmul"] == products
+    assert result.counts["dma", "dma_copy"] == 2 * products + SIZE // 128
+    assert set(result.utilisation) == set(ENGINES)
+    assert all(0 <= share <= 1 for share in result.utilisation.values())
+    assert result.busiest == "dma" and "DMA" in result.why
     for name in ENGINES:
-        of = [each for each in found.intervals if each.engine == name and each.core == 0]
+        of = [
+            interval
+            for interval in result.intervals
+            if interval.engine == name and interval.core == 0
+        ]
         if name != "dma":
-            assert sum(e.end - e.start for e in of) == pytest.approx(found.busy[name])
+            assert sum(e.end - e.start for e in of) == pytest.approx(result.busy[name])
 
 
 def test_the_time_is_an_estimate_between_two_others() -> None:
-    found = tiled()
-    assert found.low < found.seconds < found.high
-    assert found.high / found.seconds == pytest.approx(1 + found.uncertainty)
-    assert found.target == "trn2" and tiled(target="trn1").target == "trn1"
-    assert found.seconds == pytest.approx(max(step.end for step in found.critical_path))
+    result = tiled()
+    assert result.low < result.seconds < result.high
+    assert result.high / result.seconds == pytest.approx(1 + result.uncertainty)
+    assert result.target == "trn2" and tiled(target="trn1").target == "trn1"
+    assert result.seconds == pytest.approx(max(step.end for step in result.critical_path))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        found.schedule = None
+        result.schedule = None
 
 
 def test_the_critical_path_covers_the_time_and_names_lines() -> None:
-    found = nki.profile(double)(array(128, 64))
-    path = found.critical_path
+    result = nki.profile(double)(array(128, 64))
+    path = result.critical_path
     assert [step.name for step in path] == ["dma_copy", "tensor_tensor", "dma_copy"]
-    assert sum(step.seconds for step in path) == pytest.approx(found.seconds)
+    assert sum(step.seconds for step in path) == pytest.approx(result.seconds)
     assert [step.waited_for for step in path] == [
         "nothing", "the result of dma_copy on dma", "the result of tensor_tensor on vector",
     ]  # fmt: skip
@@ -116,20 +120,20 @@ def test_the_critical_path_covers_the_time_and_names_lines() -> None:
 
 
 def test_lines_add_up() -> None:
-    found = tiled()
-    lines = found.lines()
-    assert sum(each.instructions for each in lines) == len(found.program.instructions)
-    assert sum(each.critical for each in lines) == pytest.approx(found.seconds)
-    tensor = sum(each.busy.get("tensor", 0.0) for each in lines)
-    assert tensor == pytest.approx(found.busy["tensor"])
+    result = tiled()
+    lines = result.lines()
+    assert sum(line.instructions for line in lines) == len(result.program.instructions)
+    assert sum(line.critical for line in lines) == pytest.approx(result.seconds)
+    tensor = sum(line.busy.get("tensor", 0.0) for line in lines)
+    assert tensor == pytest.approx(result.busy["tensor"])
 
 
 def test_memories_fill_and_empty() -> None:
-    found = nki.profile(double)(array(128, 64))
-    times, levels = zip(*found.occupancy["sbuf"], strict=True)
-    assert list(times) == sorted(times) and times[-1] <= found.seconds
-    assert levels == (0, 64 * BF16, 0) and found.sbuf_peak == 64 * BF16 and found.psum_peak == 0
-    target = found.program.target
+    result = nki.profile(double)(array(128, 64))
+    times, levels = zip(*result.occupancy["sbuf"], strict=True)
+    assert list(times) == sorted(times) and times[-1] <= result.seconds
+    assert levels == (0, 64 * BF16, 0) and result.sbuf_peak == 64 * BF16 and result.psum_peak == 0
+    target = result.program.target
     assert tiled().psum_peak % target.psum_bank_bytes == 0
     off, on = tiled(rotation=False), tiled()
     assert off.sbuf_peak <= on.sbuf_peak and off.psum_peak <= on.psum_peak
@@ -137,18 +141,18 @@ def test_memories_fill_and_empty() -> None:
 
 
 def test_the_trace_is_valid_and_complete() -> None:
-    found = tiled()
-    content = json.loads(found.trace_json())
+    result = tiled()
+    content = json.loads(result.trace_json())
     events = content["traceEvents"]
     names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert names == dict(enumerate(TRACKS))
     complete = [e for e in events if e["ph"] == "X"]
     for event in complete:
         assert event["dur"] >= 0 and event["ts"] >= 0
-        assert event["ts"] + event["dur"] <= found.seconds * 1e6 * (1 + 1e-9)
+        assert event["ts"] + event["dur"] <= result.seconds * 1e6 * (1 + 1e-9)
         assert {"name", "cat", "pid", "tid"} <= event.keys()
     issued = [e for e in complete if not e["name"].endswith("issue") and "line" in e["args"]]
-    assert len(issued) == len(found.program.instructions)
+    assert len(issued) == len(result.program.instructions)
     product = next(e for e in complete if e["name"] == "nc_matmul")
     assert (
         product["args"]["line"].startswith(matmul.tiles.__file__)
@@ -162,8 +166,8 @@ def test_a_trace_is_saved(tmp_path) -> None:
 
 
 def test_text_says_that_it_is_an_estimate() -> None:
-    found = tiled()
-    for text in (found.table(), found._repr_markdown_(), repr(found)):
+    result = tiled()
+    for text in (result.table(), result._repr_markdown_(), repr(result)):
         assert "estimate" in text and "trn2" in text and "MFU" in text
 
 
@@ -171,21 +175,21 @@ def test_arrays_give_shapes_and_values_on_request() -> None:
     x = np.ones((128, 64), np.float32)
     same = nki.profile(double)(x), nki.profile(double)(array(128, 64, dtype="float32"))
     assert same[0].seconds == same[1].seconds
-    found = nki.profile(double, values=True)(x)
-    assert (found.program.results == 2).all() and found.seconds == same[0].seconds
+    result = nki.profile(double, values=True)(x)
+    assert (result.program.results == 2).all() and result.seconds == same[0].seconds
 
 
 def test_a_recorded_program_can_be_profiled_again() -> None:
-    found = tiled()
-    again = profile_of(found.program, schedule="as written", warm_up=False)
-    assert again.schedule.kind == "as written" and again.hbm_read == found.hbm_read
+    result = tiled()
+    again = profile_of(result.program, schedule="as written", warm_up=False)
+    assert again.schedule.kind == "as written" and again.hbm_read == result.hbm_read
 
 
 def test_long_names_and_the_longest_instruction() -> None:
-    found = nki.profile(double)(array(128, 64))
-    assert found.longest("tensor_tensor") >= found.busy["vector"]
-    assert 0 < found.longest("dma_copy") < found.seconds
-    assert found.longest("nc_matmul") == 0
+    result = nki.profile(double)(array(128, 64))
+    assert result.longest("tensor_tensor") >= result.busy["vector"]
+    assert 0 < result.longest("dma_copy") < result.seconds
+    assert result.longest("nc_matmul") == 0
 
 
 def test_two_cores_share_the_work() -> None:
@@ -203,7 +207,7 @@ def test_two_cores_share_the_work() -> None:
     one, two = (nki.profile(halves[cores])(array(4096, 2048)) for cores in (1, 2))
     assert two.hbm_read == one.hbm_read == two.measures.ideal_read
     assert two.seconds < 0.6 * one.seconds
-    assert {each.core for each in two.intervals} == {0, 1}
+    assert {interval.core for interval in two.intervals} == {0, 1}
 
 
 def test_what_is_kept_in_hbm_on_the_way_is_not_ideal() -> None:

@@ -24,9 +24,9 @@ def drawn(dtype: str = "uint32", calls: int = 1, seed: int | None = None) -> lis
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
 def test_every_bit_is_set_in_about_half_of_the_elements(dtype: str):
-    (found,) = drawn(dtype)
-    width = 8 * found.itemsize
-    bits = found.view(f"uint{width}")[..., None] >> np.arange(width).astype(f"uint{width}") & 1
+    (result,) = drawn(dtype)
+    width = 8 * result.itemsize
+    bits = result.view(f"uint{width}")[..., None] >> np.arange(width).astype(f"uint{width}") & 1
     shares = bits.mean((0, 1))
     assert (abs(shares - 0.5) < 0.15).all(), "six standard deviations of 512 elements"
 

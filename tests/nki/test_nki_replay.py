@@ -49,21 +49,21 @@ def everything(x, y):
 
 def indirect(table, index):
     """Rows found at run time, a loop with registers, additions of a DMA, a row that is left out."""
-    found = sbuf(index)
+    result = sbuf(index)
     tile = nl.zeros((16, 8), dtype=nl.float32)
-    nisa.dma_copy(tile, table.vector_select(0, found), oob_mode=nisa.oob_mode.skip)
+    nisa.dma_copy(tile, table.vector_select(0, result), oob_mode=nisa.oob_mode.skip)
     made = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
     row = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.sbuf)
     register = nisa.register_alloc()
 
     def body(i):
-        nisa.register_load(register, found[0:1])
+        nisa.register_load(register, result[0:1])
         nisa.dma_copy(row, table.ap([[8, 1], [1, 8]], scalar_offset=register))
         nisa.dma_copy(made.ap([[8, 1], [1, 8]], scalar_offset=i), row)
 
     nl.fori_loop(0, 4, body)
     nisa.dma_compute(
-        tile, [tile, table.vector_select(0, found)], nl.add, oob_mode=nisa.oob_mode.skip
+        tile, [tile, table.vector_select(0, result)], nl.add, oob_mode=nisa.oob_mode.skip
     )
     return out(tile), made
 
@@ -120,7 +120,7 @@ CASES = {
 
 
 def shapes_of(arrays):
-    return tuple(Shape(each.shape, each.dtype) for each in arrays)
+    return tuple(Shape(array.shape, array.dtype) for array in arrays)
 
 
 def travelled(program, target):
@@ -133,7 +133,7 @@ def flat(value):
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return [each for part in value for each in flat(part)]
+        return [item for part in value for item in flat(part)]
     return [value] if isinstance(value, np.ndarray) else []
 
 
@@ -147,7 +147,7 @@ def equal(found, wanted) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_replay_is_what_running_gives_bit_by_bit(name) -> None:
     kernel, arrays, target = CASES[name]
-    given = tuple(each.copy() for each in arrays)
+    given = tuple(array.copy() for array in arrays)
     direct = launch.run(kernel, given, {}, target=target)
     traced = launch.run(kernel, shapes_of(arrays), {}, target=target)
     for program in (traced, travelled(traced, target), travelled(direct, target)):
@@ -165,7 +165,9 @@ def test_a_record_keeps_what_rules_and_times_need(name) -> None:
     for one, two in zip(traced.cores, again.cores, strict=True):
         for a, b in zip(one.instructions, two.instructions, strict=True):
             assert a.checked is b.checked and a.engine is b.engine and a.line[1] == b.line[1]
-    assert [each.shape for each in again.storages] == [each.shape for each in traced.storages]
+    assert [storage.shape for storage in again.storages] == [
+        storage.shape for storage in traced.storages
+    ]
     assert again.results == again.results and not again.values
 
 
@@ -180,7 +182,7 @@ def test_rounding_is_that_of_the_record(precise, monkeypatch) -> None:
     monkeypatch.setenv("NKI_PRECISE_FP", precise)
     kernel, arrays, target = CASES["everything"]
     traced = launch.run(kernel, shapes_of(arrays), {}, target=target)
-    direct = launch.run(kernel, tuple(each.copy() for each in arrays), {}, target=target)
+    direct = launch.run(kernel, tuple(array.copy() for array in arrays), {}, target=target)
     monkeypatch.delenv("NKI_PRECISE_FP")
     data = replay.to_plain(traced)
     as_recorded = replay.from_plain(data, target, precise=None)
@@ -232,11 +234,11 @@ def test_a_large_record_is_small_and_its_memory_is_given_back() -> None:
     runner = replay._Again(again, (x,))
     runner.run()
     assert len(runner.storages) == 2  # the argument and the result
-    (found,) = replay.replay(again, (x,))
+    (result,) = replay.replay(again, (x,))
     wanted = x
     for _ in range(7):
         wanted = wanted + np.float32(1)
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(result, wanted)
 
 
 def test_arguments_must_be_those_of_the_record() -> None:
@@ -399,7 +401,7 @@ RECORDS = [
     replay.to_plain(launch.run(CASES[name][0], shapes_of(CASES[name][1]), {}))
     for name in ("everything", "indirect", "two cores")
 ]
-PLACES = [list(places(each)) for each in RECORDS]
+PLACES = [list(places(item)) for item in RECORDS]
 
 
 @settings(deadline=None, max_examples=400)
@@ -415,7 +417,8 @@ def test_whatever_is_changed_it_is_refused_or_runs(which, data) -> None:
     try:
         program = replay.from_plain(made, "trn2")
         arrays = [  # of no size in memory: a changed shape may have more elements than fit
-            np.broadcast_to(np.ones((), each.dtype.numpy), each.shape) for each in program.inputs
+            np.broadcast_to(np.ones((), input_.dtype.numpy), input_.shape)
+            for input_ in program.inputs
         ]
         replay.replay(program, arrays)
     except (BadProgram, NkiValidationError):

@@ -283,7 +283,7 @@ def test_activate2_has_slopes_and_five_reductions() -> None:
 
 def test_rules_of_activate2() -> None:
     def call(op0=nl.multiply, op1=nl.add, imm0=1.0, imm1=1.0, **options):
-        imms = [t((4, 1), each) if isinstance(each, str) else each for each in (imm0, imm1)]
+        imms = [t((4, 1), item) if isinstance(item, str) else item for item in (imm0, imm1)]
         nisa.activate2(
             dst=t(), op=nl.exp, data=t(), imm0=imms[0], imm1=imms[1], op0=op0, op1=op1, **options
         )
@@ -384,9 +384,9 @@ def test_mean_and_variance(partitions, n, from_, here, seed) -> None:
 
     _, (stats, both) = issued(call)
     wide = x.astype(np.float64)
-    found, size = read(both), np.abs(wide).max() + 1e-30
-    np.testing.assert_allclose(found[:, 0], wide.mean(axis=1), atol=1e-6 * size, rtol=0)
-    np.testing.assert_allclose(found[:, 1], wide.var(axis=1), atol=2e-6 * size**2, rtol=0)
+    result, size = read(both), np.abs(wide).max() + 1e-30
+    np.testing.assert_allclose(result[:, 0], wide.mean(axis=1), atol=1e-6 * size, rtol=0)
+    np.testing.assert_allclose(result[:, 1], wide.var(axis=1), atol=2e-6 * size**2, rtol=0)
     first = wide[:, :512]
     for parity in (0, 1):
         half, triple = first[:, parity::2], read(stats)[:, 3 * parity : 3 * parity + 3]

@@ -48,8 +48,8 @@ def index(pattern, offset: int, multiplier: int, rows: int) -> np.ndarray:
     counts = [range(count) for _, count in pattern]
     values = [
         [
-            offset + row * multiplier + sum(i * s for i, s in zip(each, steps, strict=True))
-            for each in itertools.product(*counts)
+            offset + row * multiplier + sum(i * s for i, s in zip(item, steps, strict=True))
+            for item in itertools.product(*counts)
         ]
         for row in range(rows)
     ]
@@ -135,7 +135,9 @@ BAD_PATTERNS = [
 ]
 
 
-@pytest.mark.parametrize("options, words", [(each[0], each[1:]) for each in BAD_PATTERNS])
+@pytest.mark.parametrize(
+    "options, words", [(bad_pattern[0], bad_pattern[1:]) for bad_pattern in BAD_PATTERNS]
+)
 def test_patterns_that_do_not_fit_are_refused(options, words) -> None:
     refused(lambda: nisa.iota(empty((4, 8), "int32"), **options), *words)
     masked = {"channel_multiplier": 1, "on_true_tile": None, "on_false_value": 0.0, **options}
@@ -324,10 +326,10 @@ def test_partition_reduce(seed, shape, dtype, name) -> None:
         nisa.tensor_partition_reduce(dst, getattr(nl, name), placed(values, dtype))
         return dst
 
-    found = read(issued(call)[1])
+    result = read(issued(call)[1])
     wide = values.astype(np.float64).reshape(shape[0], -1)
     wanted = wide.sum(0) if name == "add" else wide.max(0)
-    np.testing.assert_allclose(found[0], wanted, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(result[0], wanted, rtol=1e-5, atol=1e-4)
 
 
 def test_partition_reduce_is_refused_with_a_faster_way() -> None:

@@ -26,9 +26,9 @@ def doubts(kernel, *arrays, grid=1):
     """(the results, the warnings' texts)."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = nki.simulate(nki.jit(kernel)[grid])(*arrays)
-    texts = [str(each.message) for each in caught if each.category is DoubtfulKernel]
-    return found, texts
+        match_ = nki.simulate(nki.jit(kernel)[grid])(*arrays)
+    texts = [str(item.message) for item in caught if item.category is DoubtfulKernel]
+    return match_, texts
 
 
 def line_of(kernel, text: str) -> int:
@@ -47,9 +47,9 @@ def test_a_padded_tile_is_legal() -> None:
         nisa.dma_copy(out, b[0:100])
         return out
 
-    found, texts = doubts(kernel, X)
+    match_, texts = doubts(kernel, X)
     assert texts == []
-    np.testing.assert_array_equal(found, X + X)
+    np.testing.assert_array_equal(match_, X + X)
 
 
 def test_a_result_that_shows_it_names_the_allocation() -> None:
@@ -62,8 +62,8 @@ def test_a_result_that_shows_it_names_the_allocation() -> None:
         nisa.dma_copy(out, b[0:100])
         return out
 
-    found, texts = doubts(kernel, X)
-    assert np.isnan(found[90:]).all() and not np.isnan(found[:90]).any()
+    match_, texts = doubts(kernel, X)
+    assert np.isnan(match_[90:]).all() and not np.isnan(match_[:90]).any()
     (text,) = texts
     assert "NaN" in text and "was read that nothing had written" in text
     assert text.endswith(f"{__file__}:{line_of(kernel, '# here')}")
@@ -139,8 +139,8 @@ def test_what_another_core_left_out() -> None:
         nisa.dma_copy(out[nl.ds(me, 1)], half[nl.ds(1 - me, 1)])
         return out
 
-    found, (text,) = doubts(kernel, X, grid=2)
-    assert np.isnan(found[0]).all() and (found[1] == 1).all()
+    match_, (text,) = doubts(kernel, X, grid=2)
+    assert np.isnan(match_[0]).all() and (match_[1] == 1).all()
     assert text.endswith(str(line_of(kernel, "# here")))
 
 

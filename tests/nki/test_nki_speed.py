@@ -39,7 +39,7 @@ def calls(work: Callable[[], Any]) -> int:
 
 
 def recorded(kernel: Any, *shapes: tuple[int, ...]) -> Program:
-    return launch.run(kernel, tuple(Shape(each, "bfloat16") for each in shapes), {}, values=False)
+    return launch.run(kernel, tuple(Shape(shape, "bfloat16") for shape in shapes), {}, values=False)
 
 
 SIZES = {
@@ -52,10 +52,10 @@ SIZES = {
 def test_an_instruction_costs_the_same_in_a_long_kernel(name) -> None:
     """From the first length to the second as from the second to the third, and not much."""
     kernel, sizes = SIZES[name]
-    programs = [recorded(kernel, *each) for each in sizes]  # what is looked up once, is
-    for each in programs:
-        schedule(each)
-    counts = [len(each.instructions) for each in programs]
+    programs = [recorded(kernel, *size) for size in sizes]  # what is looked up once, is
+    for program in programs:
+        schedule(program)
+    counts = [len(item.instructions) for item in programs]
     more = counts[1] - counts[0]
     assert more == counts[2] - counts[1]
     for work, limit in ((lambda i: recorded(kernel, *sizes[i]), CALLS_TO_RECORD),
@@ -87,9 +87,9 @@ def test_memory_of_a_simulated_kernel_is_free_when_its_results_are_there() -> No
 
     def kernel(a, b):
         total = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.psum)
-        tiles = [nl.ndarray(each.shape, dtype=each.dtype, buffer=nl.sbuf) for each in (a, b)]
-        for tile, each in zip(tiles, (a, b), strict=True):
-            nisa.dma_copy(dst=tile, src=each)
+        tiles = [nl.ndarray(entry.shape, dtype=entry.dtype, buffer=nl.sbuf) for entry in (a, b)]
+        for tile, item in zip(tiles, (a, b), strict=True):
+            nisa.dma_copy(dst=tile, src=item)
         nisa.nc_matmul(dst=total, stationary=tiles[0], moving=tiles[1])
         out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
         nisa.tensor_copy(dst=out, src=total)

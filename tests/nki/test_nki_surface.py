@@ -77,11 +77,11 @@ def test_an_old_name_shows_the_new_spelling(key: str) -> None:
     module, _, name = key.rpartition(".")
     with pytest.raises(NkiValidationError) as caught:
         surface.outside(module, name)()
-    said = str(caught.value)
-    assert said.startswith(f"{key} is not part of NKI since 0.")
+    text = str(caught.value)
+    assert text.startswith(f"{key} is not part of NKI since 0.")
     for part in ("\nWhy: ", "\nFix: ", "instead of", "\nAt: "):
-        assert part in said
-    assert LEFTOVERS[key].new.splitlines()[0] in said
+        assert part in text
+    assert LEFTOVERS[key].new.splitlines()[0] in text
     assert name not in surface.versions(module), "it is not an old name"
 
 
@@ -101,9 +101,9 @@ def called_wrongly(*args: object, **kwargs: object) -> str:
 
 
 def test_a_misspelt_argument_lists_the_right_ones() -> None:
-    said = called_wrongly(dst=1, value=2)
-    assert said.startswith("tensor_copy: there is no argument 'value'; there are dst, src, engine")
-    assert "Fix: leave value= out" in said
+    text = called_wrongly(dst=1, value=2)
+    assert text.startswith("tensor_copy: there is no argument 'value'; there are dst, src, engine")
+    assert "Fix: leave value= out" in text
     assert "Fix: write dst=..." in called_wrongly(dts=1, src=2)
 
 
@@ -121,7 +121,7 @@ def test_an_instruction_called_for_its_result_is_told_of_dst() -> None:
 def test_the_old_namespace_says_the_new_imports(name: str) -> None:
     surface.explain_old_imports()
     surface.explain_old_imports()
-    assert sum(isinstance(each, surface.OldNamespace) for each in sys.meta_path) == 1
+    assert sum(isinstance(item, surface.OldNamespace) for item in sys.meta_path) == 1
     with pytest.raises(ModuleNotFoundError, match=r"import nki\.language as nl") as caught:
         importlib.import_module(name)
     assert caught.value.name == "neuronxcc"

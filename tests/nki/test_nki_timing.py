@@ -146,8 +146,8 @@ def test_depends_on_orders_what_shares_no_data() -> None:
 def test_a_table_is_loaded_when_the_family_of_functions_changes() -> None:
     def kernel(*functions):
         def body():
-            for each in functions:
-                nisa.activation(dst=sbuf(), op=each, data=sbuf())
+            for function in functions:
+                nisa.activation(dst=sbuf(), op=function, data=sbuf())
 
         return body
 
@@ -340,9 +340,9 @@ def test_transfers_share_generators_and_engines() -> None:
     short = ns(timed(loads(16)), "dma_copy")
     assert [start for start, _, _ in short] == [n * C.hardware_descriptors for n in range(4)]
     plan = timed(loads(2048))
-    each = 8 * (C.descriptor + 2048 * 4 / C.dma_rate)
+    item = 8 * (C.descriptor + 2048 * 4 / C.dma_rate)
     firsts = np.diff(plan.times.first)
-    assert firsts == pytest.approx(3 * [each]), "bound by the rate of the engines"
+    assert firsts == pytest.approx(3 * [item]), "bound by the rate of the engines"
 
     def both_ways():
         nisa.dma_copy(dst=sbuf(16), src=hbm(128, 16))
@@ -441,10 +441,10 @@ def touched(view: Any) -> set[int]:
     """The elements of a view, by brute force."""
     index = np.arange(view.storage.row * view.storage.partitions)
     step = index.itemsize
-    found = np.lib.stride_tricks.as_strided(
+    result = np.lib.stride_tricks.as_strided(
         index[view.offset :], view.shape, [s * step for s in view.strides]
     )
-    return set(found.ravel().tolist())
+    return set(result.ravel().tolist())
 
 
 @st.composite
@@ -474,11 +474,11 @@ def test_regions_of_slices_are_exact(data: Any, shape: tuple[int, ...], reshaped
     timed(kernel)
     one, other = kept
     layout = Layout(one.storage, 1)
-    a, b = (layout.regions[layout.number(each)] for each in kept)
+    a, b = (layout.regions[layout.number(item)] for item in kept)
     assert a.overlaps(b) == b.overlaps(a)
     meets = bool(touched(one) & touched(other))
     assert a.overlaps(b) or not meets, "an overlap is never missed"
-    steps = {each.step for key in keys for each in key}
+    steps = {item.step for key in keys for item in key}
     if steps == {1} and not reshaped:
         assert a.overlaps(b) == meets, "slices without steps are told apart"
     if a.contains(b):
@@ -565,11 +565,11 @@ def check(plan: Schedule) -> None:
         )
         for (_, stop), (start, _) in zip(held, held[1:], strict=False):
             assert start >= stop - 1e-6
-    found = [accesses(plan, node) for node in range(count)]
+    results = [accesses(plan, node) for node in range(count)]
     for late in range(count):
         for early in range(late):
-            for storage, part, writes in found[late]:
-                for other, its, wrote in found[early]:
+            for storage, part, writes in results[late]:
+                for other, its, wrote in results[early]:
                     if storage is not other or not (writes or wrote) or not part & its:
                         continue
                     kind = graph.queue[early] % len(QUEUES)
@@ -600,7 +600,7 @@ def test_every_schedule_respects_every_dependency(
 def test_more_instructions_never_end_earlier_as_written(
     steps: list[tuple], more: list[tuple]
 ) -> None:
-    compute = [each for each in more if each[0] not in ("load", "store")]
+    compute = [item for item in more if item[0] not in ("load", "store")]
     less = timed(body(steps), warm_up=False).nanoseconds
     assert timed(body(steps + compute), warm_up=False).nanoseconds >= less - 1e-6
 
@@ -608,7 +608,7 @@ def test_more_instructions_never_end_earlier_as_written(
 @settings(max_examples=40, deadline=None)
 @given(programs())
 def test_without_rotation_nothing_is_faster(steps: list[tuple]) -> None:
-    call = body([each for each in steps if each[0] != "mm"], fresh=True)
+    call = body([step for step in steps if step[0] != "mm"], fresh=True)
     on = timed(call).nanoseconds
     assert timed(call, rotation=False).nanoseconds >= on - 1e-6
 

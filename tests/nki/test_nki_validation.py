@@ -110,9 +110,9 @@ def test_spearman_counts_order_not_size() -> None:
     ],
 )
 def test_each_class_has_its_criterion(kind: str, value: float, holds, verdict: str) -> None:
-    found = against(value, kind=kind)
-    assert found.holds is holds and found.verdict == verdict
-    assert found.error == pytest.approx(value / 10 - 1)
+    result = against(value, kind=kind)
+    assert result.holds is holds and result.verdict == verdict
+    assert result.error == pytest.approx(value / 10 - 1)
 
 
 def test_engines_that_were_about_equally_busy_count_as_the_busiest() -> None:
@@ -142,8 +142,8 @@ def test_a_ladder_has_to_be_ranked_as_measured() -> None:
         steps = [(1.0, "rank"), (2.0, "rank"), (3.0, "rank"), (2.5, "generalise")]
         return Report(
             tuple(
-                against(found, ladder="stairs", value=value, kind=kind)
-                for found, (value, kind) in zip(estimates, steps, strict=True)
+                against(result, ladder="stairs", value=value, kind=kind)
+                for result, (value, kind) in zip(estimates, steps, strict=True)
             )
         )
 
@@ -176,7 +176,7 @@ def test_the_smallest_kernels_are_estimated_as_well_as_claimed(it: Measurement) 
 def test_a_kernel_moves_the_bytes_that_the_profiler_counted(name: str) -> None:
     """Where the compiler spilled nothing: so our kernel fetches what the measured one did."""
     it = measurements()[name]
-    inputs = tuple(Shape(*each) for each in it.shapes())
+    inputs = tuple(Shape(*shape) for shape in it.shapes())
     program = run(kernel_of(it.kernel), inputs, it.arguments, values=False, target=it.target)
     moved = {"read": 0, "written": 0}
     for instruction in program.instructions:
@@ -191,7 +191,7 @@ def test_a_kernel_moves_the_bytes_that_the_profiler_counted(name: str) -> None:
 def test_the_rate_of_transfers_rises_with_the_length_of_rows() -> None:
     report = compare(chosen("transfer"))
     assert report.ladders["transfer"] >= nki_validation.LEAST_CORRELATION
-    rates = [each.estimate.value for each in report.comparisons]
+    rates = [comparison.estimate.value for comparison in report.comparisons]
     assert max(rates) == 100 and min(rates) < 10
 
 
@@ -211,7 +211,7 @@ def test_the_command_prints_the_table_and_fails_if_a_criterion_does(capsys, monk
 
 def test_every_measurement_has_a_recorded_estimate() -> None:
     report = nki_validation.recorded()
-    assert [each.measured.id for each in report.comparisons] == [it.id for it in EVERY]
+    assert [comparison.measured.id for comparison in report.comparisons] == [it.id for it in EVERY]
     assert report.ladders and "hard, within 5%" in repr(report)
 
 
@@ -233,8 +233,8 @@ def test_recording_some_keeps_the_others(tmp_path, monkeypatch) -> None:
     for name, value in (("exp-4-all", 1.23456), ("exp-128-all", 2.0), ("exp-4-all", 3.0)):
         made = Comparison(measurements()[name], Estimate(value, "scalar", {"dma": 0.0}))
         nki_validation.record(Report((made,)))
-    found = nki_validation.recorded(measurements()[name] for name in ("exp-128-all", "exp-4-all"))
-    assert [each.estimate.value for each in found.comparisons] == [2.0, 3.0]
+    result = nki_validation.recorded(measurements()[name] for name in ("exp-128-all", "exp-4-all"))
+    assert [comparison.estimate.value for comparison in result.comparisons] == [2.0, 3.0]
 
 
 def test_the_command_records_when_it_is_asked(tmp_path, monkeypatch, capsys) -> None:

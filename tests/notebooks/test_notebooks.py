@@ -50,7 +50,7 @@ def differences(source: Path, executed: Path, session: pytest.Session) -> list[s
     for item, cell in zip(stored.collect(), cells, strict=True):
         if item.options["check"] and not item.options["skip"]:
             item.colors = mock.Mock(OKBLUE="", FAIL="", ENDC="")
-            outputs = (coalesce_streams(each.outputs) for each in (cell, item.cell))
+            outputs = (coalesce_streams(entry.outputs) for entry in (cell, item.cell))
             if not item.compare_outputs(*outputs):
                 result.append("\n".join([f"cell {cell.id}:", *item.comparison_traceback]))
     return result

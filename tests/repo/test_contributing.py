@@ -63,7 +63,7 @@ def test_the_exercise_on_the_page_passes_and_refuses_its_wrong_answers(monkeypat
     assert messages(answer) == []
     wrong = [wrong for record in read for wrong in record.answers]
     assert wrong
-    for each in wrong:
-        assert each.says in messages(each.source(answer))
+    for item in wrong:
+        assert item.says in messages(item.source(answer))
     lines = [line for part in (answer, observe, judge, records) for line in part.splitlines()]
     assert len([line for line in lines if line.strip()]) <= 30

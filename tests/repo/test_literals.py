@@ -58,7 +58,7 @@ def typed(text: str) -> list[str]:
     """
     for pattern in ALLOWED:
         text = re.sub(pattern, "", text)
-    return [found[0] for found in WITH_UNIT.finditer(text)]
+    return [result[0] for result in WITH_UNIT.finditer(text)]
 
 
 def digits(number: float) -> str:
@@ -79,21 +79,21 @@ def telling() -> set[float]:
     more, from 100 on or with a fraction of two digits, no multiple of 10 or 32, prices also in
     cents; rates and capacities in base units, powers of ten or two left out.
     """
-    found: set[float] = set()
-    for each in figures().values():
-        if each.formula or not isinstance(each.value, int | float):
+    results: set[float] = set()
+    for figure in figures().values():
+        if figure.formula or not isinstance(figure.value, int | float):
             continue
-        if each.unit in (*SI, "TOPS", "USD/h"):
-            long = len(digits(each.value)) >= (3 if each.value >= 100 else 4)
-            if long and each.value % 32 and each.value % 10:
-                found.add(float(each.value))
-        if each.unit == "USD/h" and each.value > 10 and round(each.value, 2) % 1:
-            found.add(round(each.value, 2))
-        if each.unit in ("MiB", "GiB") and (each.value & -each.value) != each.value:
-            found.add(each.to("byte"))
-        if each.unit in SI and digits(each.value) != "1":
-            found.add(each.to(SI[each.unit]))
-    return found
+        if figure.unit in (*SI, "TOPS", "USD/h"):
+            long = len(digits(figure.value)) >= (3 if figure.value >= 100 else 4)
+            if long and figure.value % 32 and figure.value % 10:
+                results.add(float(figure.value))
+        if figure.unit == "USD/h" and figure.value > 10 and round(figure.value, 2) % 1:
+            results.add(round(figure.value, 2))
+        if figure.unit in ("MiB", "GiB") and (figure.value & -figure.value) != figure.value:
+            results.add(figure.to("byte"))
+        if figure.unit in SI and digits(figure.value) != "1":
+            results.add(figure.to(SI[figure.unit]))
+    return results
 
 
 FOLDED = {
@@ -150,15 +150,15 @@ def sources(path: Path) -> Iterator[tuple[str, str, bool]]:
 
 
 def literals(path: Path, known: set[float]) -> list[str]:
-    found = []
+    results = []
     for place, text, is_code in sources(path):
-        found += [f"{place}: {each}" for each in typed(text)]
+        results += [f"{place}: {item}" for item in typed(text)]
         if is_code:
             try:
-                found += [f"{place}: {each}" for each in facts_in_code(text, known)]
+                results += [f"{place}: {item}" for item in facts_in_code(text, known)]
             except SyntaxError:
                 continue  # a shell command or a magic
-    return found
+    return results
 
 
 def relative(path: Path) -> str:

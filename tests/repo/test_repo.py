@@ -91,10 +91,10 @@ def test_a_notebook_begins_with_its_only_level_1_heading(path: Path) -> None:
 
 @every_notebook
 def test_the_set_up_cell_is_the_same_everywhere(path: Path) -> None:
-    found = [cell for cell in cells(path) if cell["id"] == "setup"]
+    results = [cell for cell in cells(path) if cell["id"] == "setup"]
     several = SETUP.replace("report()", "report(devices=4)")
-    assert [catalog.text(cell) for cell in found] in ([SETUP], [several])
-    assert "setup" in catalog.tags(found[0])
+    assert [catalog.text(cell) for cell in results] in ([SETUP], [several])
+    assert "setup" in catalog.tags(results[0])
     assert code_cells(path)[0]["id"] == "setup"
 
 
@@ -169,10 +169,10 @@ def test_solutions_and_labs_are_the_same_tree() -> None:
 
 
 def test_exercise_ids_are_unique_and_every_lesson_and_lab_is_described() -> None:
-    ids = [each.id for lab in catalog.labs(ROOT) for each in lab.exercises]
+    ids = [exercise.id for lab in catalog.labs(ROOT) for exercise in lab.exercises]
     assert ids and len(set(ids)) == len(ids)
-    for each in [*catalog.lessons(ROOT), *catalog.labs(ROOT), *catalog.pages(ROOT)]:
-        assert each.title and each.minutes and each.needs and each.proves
+    for lesson in [*catalog.lessons(ROOT), *catalog.labs(ROOT), *catalog.pages(ROOT)]:
+        assert lesson.title and lesson.minutes and lesson.needs and lesson.proves
     assert labgen.generate(ROOT)
 
 
@@ -182,17 +182,17 @@ def module_name(path: Path) -> str:
 
 def imports(path: Path) -> set[str]:
     """Every module that a file imports, at its top or inside a function."""
-    found: set[str] = set()
+    results: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            results |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 package = module_name(path).split(".")[: -node.level]
                 base = ".".join([*package, *filter(None, [base])])
-            found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
-    return found
+            results |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+    return results
 
 
 def own(names: set[str]) -> set[str]:
@@ -245,10 +245,10 @@ def test_judges_need_no_xla_and_observers_know_no_judge() -> None:
             file = ROOT / f"{module.replace('.', '/')}.py"
             if file.is_file():
                 names = imports(file)
-                assert not any(each.split(".")[0] == "torch_xla" for each in names), module
+                assert not any(name.split(".")[0] == "torch_xla" for name in names), module
                 open_ones |= own(names) - seen
         observing = imports(path.with_name("observe.py"))
-        assert not any(each.endswith(".judge") for each in observing)
+        assert not any(item.endswith(".judge") for item in observing)
 
 
 # Written in pieces, because this file is looked at too.
@@ -284,11 +284,11 @@ def written_files() -> list[Path]:
 def test_no_file_names_a_package_registry_or_a_machine() -> None:
     files = written_files()
     assert len(files) > len(NOTEBOOKS)
-    found = []
+    results = []
     for path in files:
         text = path.read_text(encoding="utf-8", errors="ignore")
-        found += [f"{relative(path)}: {match.group()}" for match in FORBIDDEN.finditer(text)]
-    assert found == []
+        results += [f"{relative(path)}: {match.group()}" for match in FORBIDDEN.finditer(text)]
+    assert results == []
 
 
 def test_ruff_finds_nothing() -> None:

@@ -41,23 +41,26 @@ class Machine:
     st.floats(0.001, 0.5),
 )
 def test_latencies_are_those_of_a_queue_with_one_server(due: list[float], service: float) -> None:
-    found = Machine(service).answered(due)
+    result = Machine(service).answered(due)
     modelled = serving.open_loop(due, lambda rows: service)
-    assert found.latencies_s == pytest.approx(modelled.latencies_s.tolist(), abs=1e-9)
-    assert found.sent_s == pytest.approx([service] * len(due), abs=1e-9)
+    assert result.latencies_s == pytest.approx(modelled.latencies_s.tolist(), abs=1e-9)
+    assert result.sent_s == pytest.approx([service] * len(due), abs=1e-9)
 
 
 def test_a_pause_counts_for_all_that_it_delays() -> None:
     machine = Machine(*[0.005] * 100, 1.0, 0.005)
-    found = machine.answered([k / 100 for k in range(300)])
-    assert sum(each > 0.0051 for each in found.sent_s) == 1
+    result = machine.answered([k / 100 for k in range(300)])
+    assert sum(item > 0.0051 for item in result.sent_s) == 1
     # 1 s of pause, of which each later request makes up 5 ms, after 10 ms more of waiting.
-    assert sum(each > 0.0051 for each in found.latencies_s) == 199
+    assert sum(item > 0.0051 for item in result.latencies_s) == 199
     assert (
-        bench.percentile(found.latencies_s, 99) > 0.9 > 0.0051 > bench.percentile(found.sent_s, 99)
+        bench.percentile(result.latencies_s, 99)
+        > 0.9
+        > 0.0051
+        > bench.percentile(result.sent_s, 99)
     )
-    assert found.rate_per_s == pytest.approx(300 / 2.99)
-    assert "a plan, 300 requests at 100.3 per second" in str(found)
+    assert result.rate_per_s == pytest.approx(300 / 2.99)
+    assert "a plan, 300 requests at 100.3 per second" in str(result)
 
 
 def test_nothing_is_sent_before_it_is_due_and_oversleeping_counts() -> None:
@@ -79,9 +82,9 @@ def test_the_real_clock_and_a_real_model() -> None:
     device = devices.get("cpu")
     step = workloads.step("mlp", device)
     step()
-    found = bench.open_loop(step, device, serving.steady(200, 20).tolist(), "steady")
-    assert len(found.latencies_s) == len(found.sent_s) == 20
-    assert all(0 < sent <= due for sent, due in zip(found.sent_s, found.latencies_s, strict=True))
+    result = bench.open_loop(step, device, serving.steady(200, 20).tolist(), "steady")
+    assert len(result.latencies_s) == len(result.sent_s) == 20
+    assert all(0 < sent <= due for sent, due in zip(result.sent_s, result.latencies_s, strict=True))
 
 
 def test_a_benchmark_compiles_the_model_where_it_is_asked_to() -> None:

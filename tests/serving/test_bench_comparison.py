@@ -26,19 +26,19 @@ def rounds(seed: int, number: int, calls: int = 40, of_s: float = 0.01, spread: 
     """Each process has its own luck beside the noise of its calls."""
     random = np.random.default_rng(seed)
     luck = np.exp(spread * random.standard_normal(number))
-    return tuple(tuple(times(random, calls, of_s=of_s * each).tolist()) for each in luck)
+    return tuple(tuple(times(random, calls, of_s=of_s * item).tolist()) for item in luck)
 
 
 def kept(series, **changes) -> bench.Record:
-    return record(rounds=tuple(tuple(map(float, each)) for each in series), **changes)
+    return record(rounds=tuple(tuple(map(float, item)) for item in series), **changes)
 
 
 def test_a_faster_program_is_called_faster_and_the_ratio_is_found() -> None:
-    found = bench.compare(kept(rounds(1, 8)), kept(rounds(2, 8, of_s=0.008)))
-    assert found.verdict == "faster"
-    assert found.low < 0.8 < found.high < 1
-    assert (found.unit, found.units, found.notes) == ("a round", (8, 8), ())
-    assert str(found).startswith("faster: ")
+    result = bench.compare(kept(rounds(1, 8)), kept(rounds(2, 8, of_s=0.008)))
+    assert result.verdict == "faster"
+    assert result.low < 0.8 < result.high < 1
+    assert (result.unit, result.units, result.notes) == ("a round", (8, 8), ())
+    assert str(result).startswith("faster: ")
 
 
 def test_the_other_way_round_it_is_slower_by_the_inverse() -> None:
@@ -59,11 +59,11 @@ def test_one_round_with_luck_of_its_own_is_no_faster_program() -> None:
 
 def test_a_tail_that_grew_is_seen_in_p95_and_not_in_the_median() -> None:
     before, after = rounds(1, 8, calls=100), rounds(2, 8, calls=100)
-    after = tuple(tuple(3 * one if i % 10 == 0 else one for i, one in enumerate(each))
-                  for each in after)  # fmt: skip
+    after = tuple(tuple(3 * one if i % 10 == 0 else one for i, one in enumerate(item))
+                  for item in after)  # fmt: skip
     assert bench.compare(kept(before), kept(after)).verdict == "no difference shown"
-    found = bench.compare(kept(before), kept(after), p=95)
-    assert found.verdict == "slower" and "the p95 of a round" in str(found)
+    result = bench.compare(kept(before), kept(after), p=95)
+    assert result.verdict == "slower" and "the p95 of a round" in str(result)
     with pytest.raises(ValueError, match="p95 can be compared between rounds only: .* has 1"):
         bench.compare(kept(before[:1]), kept(after[:1]), p=95)
     with pytest.raises(ValueError, match="100 calls says nothing of p99.9: measure 1000 calls"):
@@ -126,8 +126,8 @@ def test_a_block_is_longer_where_calls_remember_each_other() -> None:
     """The autocorrelation time of such noise is (1 + r) / (1 - r)."""
     random = np.random.default_rng(0)
     for correlation, expected in ((0.5, 3.0), (0.8, 9.0)):
-        found = comparison.memory(times(random, 20_000, correlation))
-        assert found == pytest.approx(expected, rel=0.35)
+        result = comparison.memory(times(random, 20_000, correlation))
+        assert result == pytest.approx(expected, rel=0.35)
     assert comparison.memory(times(random, 20_000)) <= 2
     assert comparison.memory([0.1] * 50) == comparison.memory([0.1, 0.2]) == 1
 
@@ -136,43 +136,43 @@ def test_a_block_is_longer_where_calls_remember_each_other() -> None:
 @given(st.lists(st.lists(st.floats(0.001, 1), min_size=1, max_size=30), min_size=1, max_size=4),
        st.integers(1, 12))  # fmt: skip
 def test_blocks_never_cross_rounds_and_never_use_a_call_twice(series, length: int) -> None:
-    found = comparison.blocks(series, length)
-    assert len(found) == sum(len(each) // length for each in series)
+    result = comparison.blocks(series, length)
+    assert len(result) == sum(len(item) // length for item in series)
     if length == 1:
-        assert found.tolist() == [one for each in series for one in each]
+        assert result.tolist() == [one for item in series for one in item]
 
 
 def test_a_run_that_is_still_warming_up_gets_no_verdict() -> None:
     random = np.random.default_rng(2)
     warming = times(random, 400) * (1 + 2 * np.exp(-np.arange(400) / 100))
-    found = bench.compare(kept([times(random, 400)]), kept([warming]))
-    assert found.verdict == "no difference shown"
-    assert "the times after drift from the first call to the last: warm up longer" in str(found)
+    result = bench.compare(kept([times(random, 400)]), kept([warming]))
+    assert result.verdict == "no difference shown"
+    assert "the times after drift from the first call to the last: warm up longer" in str(result)
 
 
 def test_few_calls_get_no_verdict_and_are_told_how_many() -> None:
-    found = bench.compare(kept([[1.0, 1.1, 1.2]]), kept([[2.0, 2.1, 2.2]]))
-    assert found.verdict == "no difference shown"
-    assert found.notes == (
+    result = bench.compare(kept([[1.0, 1.1, 1.2]]), kept([[2.0, 2.1, 2.2]]))
+    assert result.verdict == "no difference shown"
+    assert result.notes == (
         "only 3 independent blocks in one record, 8 are needed: measure more calls",
     )
 
 
 def test_a_single_process_with_many_independent_calls_gets_a_verdict() -> None:
     random = np.random.default_rng(4)
-    found = bench.compare(kept([times(random, 200)]), kept([times(random, 200, of_s=0.013)]))
-    assert found.verdict == "slower"
-    assert found.unit == "a block of 1 call" and found.units == (200, 200)
-    assert "the luck of a process is not in this test" in str(found)
-    assert "repeat both, in turns" in str(found)
+    result = bench.compare(kept([times(random, 200)]), kept([times(random, 200, of_s=0.013)]))
+    assert result.verdict == "slower"
+    assert result.unit == "a block of 1 call" and result.units == (200, 200)
+    assert "the luck of a process is not in this test" in str(result)
+    assert "repeat both, in turns" in str(result)
 
 
 def test_the_same_record_twice_shows_no_difference() -> None:
     same = kept(rounds(1, 6))
-    found = bench.compare(same, same)
-    assert (found.ratio, found.verdict) == (1, "no difference shown")
-    assert "the luck of a process" not in str(found) and "in turns" not in str(found)
-    assert found.p_value > 0.9
+    result = bench.compare(same, same)
+    assert (result.ratio, result.verdict) == (1, "no difference shown")
+    assert "the luck of a process" not in str(result) and "in turns" not in str(result)
+    assert result.p_value > 0.9
 
 
 def test_equal_seconds_everywhere_are_no_difference() -> None:
@@ -205,10 +205,10 @@ def test_a_record_of_a_busy_machine_is_told_and_forbids_no_verdict() -> None:
     busy = dataclasses.replace(record().environment, load=9.0, cores=2)
     calm = dataclasses.replace(record().environment, load=0.5, cores=2)
     pair = record(environment=busy), record(environment=calm)
-    found = bench.compare(*pair)
-    told = [each for each in found.notes if "CAUTION" in each]
+    result = bench.compare(*pair)
+    told = [note for note in result.notes if "CAUTION" in note]
     assert len(told) == 1 and told[0].startswith("before: CAUTION: other programs were at work")
-    assert found.verdict == bench.compare(record(), record()).verdict
+    assert result.verdict == bench.compare(record(), record()).verdict
 
 
 def test_versions_and_variables_may_differ_and_are_told() -> None:
@@ -218,10 +218,10 @@ def test_versions_and_variables_may_differ_and_are_told() -> None:
         variables={"XLA_FLAGS": "--xla_a=1"},
         revision="abc",
     )
-    found = bench.compare(record(), record(environment=where))
-    assert found.changed == {
+    result = bench.compare(record(), record(environment=where))
+    assert result.changed == {
         "torch": ("none", "2.9.1"),
         "XLA_FLAGS": ("none", "--xla_a=1"),
         "revision": ("none", "abc"),
     }
-    assert "torch: none before, 2.9.1 after" in str(found)
+    assert "torch: none before, 2.9.1 after" in str(result)

@@ -38,7 +38,7 @@ def doubler(device):
 )
 def test_what_is_under_way_is_lost_and_sent_again(spare, kill_at, in_flight, lost) -> None:
     ticks = itertools.count()
-    found = bench.recovery(
+    result = bench.recovery(
         doubler,
         range(10),
         kill_at=kill_at,
@@ -46,18 +46,18 @@ def test_what_is_under_way_is_lost_and_sent_again(spare, kill_at, in_flight, los
         spare=spare,
         clock=lambda: next(ticks),
     )
-    assert (found.answered, found.lost, found.retried, found.failed) == (10, lost, lost, 0)
-    assert (found.cause, found.spare) == ("SIGKILL", spare)
+    assert (result.answered, result.lost, result.retried, result.failed) == (10, lost, lost, 0)
+    assert (result.cause, result.spare) == ("SIGKILL", spare)
     # The clock counts the looks at it: kill, noticed, replaced, first answer.
-    assert (found.noticed_s, found.replaced_s, found.served_s) == (1, 2, 3)
+    assert (result.noticed_s, result.replaced_s, result.served_s) == (1, 2, 3)
 
 
 def test_without_a_retry_what_was_under_way_fails() -> None:
-    found = bench.recovery(doubler, range(10), kill_at=8, in_flight=3, retry=False)
-    assert (found.answered, found.lost, found.retried, found.failed) == (8, 2, 0, 2)
-    assert found.served_s is None
-    assert "2 failed; noticed after" in str(found)
-    assert str(found).endswith("nobody was left to serve")
+    result = bench.recovery(doubler, range(10), kill_at=8, in_flight=3, retry=False)
+    assert (result.answered, result.lost, result.retried, result.failed) == (8, 2, 0, 2)
+    assert result.served_s is None
+    assert "2 failed; noticed after" in str(result)
+    assert str(result).endswith("nobody was left to serve")
 
 
 @pytest.mark.parametrize("wrong", [{"kill_at": 10}, {"kill_at": -1}, {"in_flight": 0}])
@@ -106,7 +106,7 @@ def test_a_worker_that_takes_too_long_is_ended() -> None:
 
 def test_processes_side_by_side_make_the_calls_of_each() -> None:
     one, two = bench.side_by_side(lambda device: lambda: 0, batch=3, workers=(1, 2), calls=5)
-    assert [(each.processes, each.calls, each.concurrency) for each in (one, two)] == [
+    assert [(item.processes, item.calls, item.concurrency) for item in (one, two)] == [
         (1, 5, 1),
         (2, 10, 1),
     ]
@@ -119,10 +119,10 @@ def test_a_cold_start_on_xla_has_every_stage_and_compiles_once() -> None:
 
         return workloads.step("mlp", device)
 
-    found = bench.cold_and_warm(make, "xla", warmup=2, repeats=5)
-    assert all(seconds > 0 for seconds in found.stages.values())
-    assert (len(found.warm.warmup_s), len(found.warm.seconds)) == (2, 5)
-    assert found.first_answer_s == pytest.approx(sum(found.stages.values()))
+    result = bench.cold_and_warm(make, "xla", warmup=2, repeats=5)
+    assert all(seconds > 0 for seconds in result.stages.values())
+    assert (len(result.warm.warmup_s), len(result.warm.seconds)) == (2, 5)
+    assert result.first_answer_s == pytest.approx(sum(result.stages.values()))
 
 
 def test_a_cold_start_that_fails_says_what_the_process_said() -> None:
@@ -153,9 +153,9 @@ def test_the_command_measures_records_and_compares(tmp_path, capsys) -> None:
     assert f"against {first}:" in printed and "one number of the test is the median of" in printed
     full = bench.load(second)
     assert full.recovery.lost == runs.IN_FLIGHT and full.recovery.answered == runs.REQUESTS
-    assert [each.processes for each in full.rates[-2:]] == [1, 2]
+    assert [rate.processes for rate in full.rates[-2:]] == [1, 2]
     assert full.usd_per_million.source == "price: a-bill"
-    best = max(each.items_per_second for each in full.rates)
+    best = max(rate.items_per_second for rate in full.rates)
     assert full.joules_per_query.value == pytest.approx(20 / best)
 
 
@@ -208,15 +208,15 @@ def test_the_command_refuses_a_record_of_something_else(tmp_path, capsys) -> Non
     path.write_text(json.dumps(content))
     capsys.readouterr()
     assert command.main([*few, "--against", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert "setting batch 9 and 1" in said and "…" not in said  # nothing was measured
+    text = capsys.readouterr().err
+    assert "setting batch 9 and 1" in text and "…" not in text  # nothing was measured
 
     content["record"]["settings"]["batch"] = 1
     content["record"]["environment"]["cpu"] = "another"
     path.write_text(json.dumps(content))
     assert command.main([*few, "--against", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert "cpu 'another' and" in said and "warm times" not in said
+    text = capsys.readouterr().err
+    assert "cpu 'another' and" in text and "warm times" not in text
 
 
 def test_a_percentile_that_cannot_be_compared_is_refused_before_it_is_measured(

@@ -63,8 +63,8 @@ def test_a_record_survives_its_file(record: bench.Record) -> None:
     again = bench.from_json(bench.to_json(record))
     assert again == record
     # 1, 1.0 and True are equal, and a setting is one of them.
-    assert [type(each) for each in again.settings.values()] == [
-        type(each) for each in record.settings.values()
+    assert [type(setting) for setting in again.settings.values()] == [
+        type(setting) for setting in record.settings.values()
     ]
 
 
@@ -99,7 +99,7 @@ def test_a_file_is_written_whole_and_read_again(tmp_path) -> None:
     path = tmp_path / "record.json"
     bench.save(record(), path)
     assert bench.load(path) == record()
-    assert [each.name for each in tmp_path.iterdir()] == ["record.json"]
+    assert [item.name for item in tmp_path.iterdir()] == ["record.json"]
 
 
 def changed(change) -> str:
@@ -167,17 +167,17 @@ def test_the_environment_says_what_is_here(monkeypatch) -> None:
     moment = datetime.datetime(
         2026, 11, 22, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2))
     )
-    found = environment.here("xla", moment)
-    assert found.date == "2026-11-22T10:00:00+00:00"
+    result = environment.here("xla", moment)
+    assert result.date == "2026-11-22T10:00:00+00:00"
     assert (
-        found.versions["torch"] == torch.__version__.partition("+")[0] or "+" in torch.__version__
+        result.versions["torch"] == torch.__version__.partition("+")[0] or "+" in torch.__version__
     )
-    assert {"python", "torch", "torch-xla", "numpy"} <= set(found.versions)
-    assert found.cores >= 1 and found.threads >= 1 and found.cpu
+    assert {"python", "torch", "torch-xla", "numpy"} <= set(result.versions)
+    assert result.cores >= 1 and result.threads >= 1 and result.cpu
     assert environment.here("cpu").device == "cpu"
-    assert found.variables["XLA_FLAGS"] == "--xla_a=1"
-    assert not [name for name in found.variables if name.startswith("AWS")]
-    assert found.load >= 0
+    assert result.variables["XLA_FLAGS"] == "--xla_a=1"
+    assert not [name for name in result.variables if name.startswith("AWS")]
+    assert result.load >= 0
 
 
 @pytest.mark.parametrize(("load", "warned"), [(0.3, False), (2.0, False), (2.1, True)])
@@ -187,7 +187,7 @@ def test_a_busy_machine_is_told(load: float, warned: bool) -> None:
 
 
 def test_money_says_at_which_rate_and_a_missing_part_why() -> None:
-    rates = tuple(bench.Rate(each, 1, 1, 24, 2.0, (0.1,) * 24) for each in (1, 4))
+    rates = tuple(bench.Rate(item, 1, 1, 24, 2.0, (0.1,) * 24) for item in (1, 4))
     bill = bench.usd_per_million(48, bench.Given(1, "USD/h", "a bill"))
     text = str(record(rates=rates, usd_per_million=bill, missing={"cold": "no time"}))
     assert "at the highest rate, which a queue of users never keeps up: batch 4, 1 under" in text
@@ -200,28 +200,28 @@ def test_money_says_at_which_rate_and_a_missing_part_why() -> None:
 
 def test_fidelity_of_equal_logits_is_exact() -> None:
     logits = torch.randn(4, 7)
-    found = bench.fidelity(logits, logits.clone())
-    assert dataclasses.astuple(found) == (4, 0, 0, 0, 1, True)
+    result = bench.fidelity(logits, logits.clone())
+    assert dataclasses.astuple(result) == (4, 0, 0, 0, 1, True)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 9), st.floats(0, 20))
 def test_kl_is_scipys_entropy_of_the_probabilities(seed, rows, classes, spread) -> None:
     a, b = np.random.default_rng(seed).normal(0, spread, (2, rows, classes))
-    p, q = (np.exp(each) / np.exp(each).sum(-1, keepdims=True) for each in (a, b))
+    p, q = (np.exp(item) / np.exp(item).sum(-1, keepdims=True) for item in (a, b))
     expected = stats.entropy(p, q, axis=-1)
-    found = bench.fidelity(a, b)
-    assert found.kl == pytest.approx(expected.mean(), rel=1e-6, abs=1e-12)
-    assert found.kl_max == pytest.approx(expected.max(), rel=1e-6, abs=1e-12)
-    assert found.max_difference == np.abs(a - b).max()
-    assert found.top1_agreement == (a.argmax(-1) == b.argmax(-1)).mean()
+    result = bench.fidelity(a, b)
+    assert result.kl == pytest.approx(expected.mean(), rel=1e-6, abs=1e-12)
+    assert result.kl_max == pytest.approx(expected.max(), rel=1e-6, abs=1e-12)
+    assert result.max_difference == np.abs(a - b).max()
+    assert result.top1_agreement == (a.argmax(-1) == b.argmax(-1)).mean()
 
 
 def test_a_constant_added_to_a_row_changes_no_probability() -> None:
     logits = np.random.default_rng(0).normal(size=(3, 5))
-    found = bench.fidelity(logits, logits + [[1.0], [-2.0], [0.5]])
-    assert found.max_difference == pytest.approx(2) and found.kl_max < 1e-12
-    assert found.top1_agreement == 1 and not found.bit_exact
+    result = bench.fidelity(logits, logits + [[1.0], [-2.0], [0.5]])
+    assert result.max_difference == pytest.approx(2) and result.kl_max < 1e-12
+    assert result.top1_agreement == 1 and not result.bit_exact
 
 
 def test_one_bad_row_is_seen_in_the_worst_and_not_in_the_mean() -> None:
@@ -229,15 +229,19 @@ def test_one_bad_row_is_seen_in_the_worst_and_not_in_the_mean() -> None:
     logits[:, 0] = 5
     wrong = logits.copy()
     wrong[17] = wrong[17, ::-1]
-    found = bench.fidelity(logits, wrong)
-    assert found.kl < 0.01 < 4 < found.kl_max
-    assert found.top1_agreement == 0.999
+    result = bench.fidelity(logits, wrong)
+    assert result.kl < 0.01 < 4 < result.kl_max
+    assert result.top1_agreement == 0.999
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_candidate_that_is_no_number_is_as_far_as_can_be(bad: float) -> None:
-    found = bench.fidelity([[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, bad]])
-    assert (found.max_difference, found.kl_max, found.top1_agreement) == (math.inf, math.inf, 0.5)
+    result = bench.fidelity([[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, bad]])
+    assert (result.max_difference, result.kl_max, result.top1_agreement) == (
+        math.inf,
+        math.inf,
+        0.5,
+    )
 
 
 def test_masked_classes_agree_where_both_are_masked() -> None:
@@ -277,16 +281,16 @@ def test_what_cannot_be_compared_is_refused(reference, candidate, says) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.floats(1e-3, 1e6), st.floats(0, 1e3), st.floats(0.05, 1))
 def test_money_is_price_over_what_an_hour_yields(rate: float, price: float, load: float) -> None:
-    found = bench.usd_per_million(rate, bench.Given(price, "USD/h", "a bill"), load)
-    assert found.value == pytest.approx(price / (rate * load * 3600) * 1e6, rel=1e-9)
-    assert (found.unit, found.source) == ("USD/million", "price: a bill")
+    result = bench.usd_per_million(rate, bench.Given(price, "USD/h", "a bill"), load)
+    assert result.value == pytest.approx(price / (rate * load * 3600) * 1e6, rel=1e-9)
+    assert (result.unit, result.source) == ("USD/million", "price: a bill")
 
 
 def test_a_price_and_a_power_of_the_facts_say_so() -> None:
     price = figure("trn1.2xlarge.price.on_demand")
-    found = bench.usd_per_million(10, price)
-    assert found.value == pytest.approx(price.number / 36000 * 1e6)
-    assert price.key in found.source and price.status in found.source
+    result = bench.usd_per_million(10, price)
+    assert result.value == pytest.approx(price.number / 36000 * 1e6)
+    assert price.key in result.source and price.status in result.source
     estimate = figure("trainium2.power")
     energy = bench.joules_per_query(10, estimate)
     assert energy.value == pytest.approx(estimate.number / 10)

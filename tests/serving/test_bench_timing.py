@@ -52,17 +52,17 @@ class Machine:
 
 def test_a_call_is_timed_until_its_work_is_done_and_the_first_one_apart() -> None:
     machine = Machine()
-    found = bench.measure(machine.step(), machine, warmup=2, repeats=3, clock=machine.clock)
-    assert found.first_s == 112 and found.warmup_s == (112, 12)
-    assert found.seconds == (12, 12, 12)
+    result = bench.measure(machine.step(), machine, warmup=2, repeats=3, clock=machine.clock)
+    assert result.first_s == 112 and result.warmup_s == (112, 12)
+    assert result.seconds == (12, 12, 12)
     assert machine.markers == 5
-    assert found.summary.p50.value_s == 12
+    assert result.summary.p50.value_s == 12
 
 
 def test_what_was_pending_before_is_nobodys() -> None:
     machine = Machine(pending=1000.0)
-    found = bench.measure(machine.step(), machine, warmup=1, repeats=1, clock=machine.clock)
-    assert (found.first_s, found.seconds) == (112, (12,))
+    result = bench.measure(machine.step(), machine, warmup=1, repeats=1, clock=machine.clock)
+    assert (result.first_s, result.seconds) == (112, (12,))
 
 
 @pytest.mark.parametrize("wrong", [{"warmup": 0}, {"repeats": 0}])
@@ -94,7 +94,7 @@ def test_calls_under_way_gain_nothing_where_a_call_is_done_when_it_returns() -> 
 def test_a_larger_batch_is_compiled_before_it_counts_and_delivers_more() -> None:
     machine = Machine()
     rates = bench.throughput(machine.step, machine, (1, 10), calls=5, clock=machine.clock)
-    assert [each.seconds for each in rates] == [5 * 12, 5 * 21]
+    assert [rate.seconds for rate in rates] == [5 * 12, 5 * 21]
     assert rates[1].items_per_second == pytest.approx(10 * 5 / (5 * 21))
     point = rates[1].point(p=99)
     assert point == tco.Point(10, 21, rates[1].items_per_second)
@@ -115,13 +115,13 @@ def test_a_throughput_of_nothing_is_refused(wrong) -> None:
 def test_tokens_tell_the_first_from_the_others() -> None:
     machine = Machine()
     begin, step = machine.step(batch=50), machine.step()
-    found = bench.tokens(begin, step, machine, count=5, texts=3, clock=machine.clock)
-    assert found.first_s == (61, 61, 61)
-    assert found.next_s == ((12,) * 4,) * 3
-    assert found.to_first.p50.value_s == 61
-    assert found.per_output_token.p50.value_s == found.between.p99.value_s == 12
-    assert found.between.count == 12
-    assert found.tokens_per_second == pytest.approx(5 / (61 + 4 * 12))
+    result = bench.tokens(begin, step, machine, count=5, texts=3, clock=machine.clock)
+    assert result.first_s == (61, 61, 61)
+    assert result.next_s == ((12,) * 4,) * 3
+    assert result.to_first.p50.value_s == 61
+    assert result.per_output_token.p50.value_s == result.between.p99.value_s == 12
+    assert result.between.count == 12
+    assert result.tokens_per_second == pytest.approx(5 / (61 + 4 * 12))
 
 
 def test_a_text_of_one_token_has_no_time_between() -> None:
@@ -141,32 +141,32 @@ def test_a_cold_start_goes_through_its_stages() -> None:
         device.now += 5
         return device.step()
 
-    found = cold.stages(2.0, 3.0, open_device, build, 1, 4, machine.clock)
-    assert found.stages == {
+    result = cold.stages(2.0, 3.0, open_device, build, 1, 4, machine.clock)
+    assert result.stages == {
         "process_s": 2,
         "import_s": 3,
         "device_s": 27,
         "model_s": 5,
         "first_s": 112,
     }
-    assert found.first_answer_s == 149
-    assert found.warm.seconds == (12,) * 4
+    assert result.first_answer_s == 149
+    assert result.warm.seconds == (12,) * 4
 
 
 def test_a_clock_that_counts_its_looks_sees_two_a_call() -> None:
     looks = itertools.count()
-    found = bench.measure(lambda: 0, Machine(), repeats=4, clock=lambda: next(looks))
-    assert found.seconds == (1, 1, 1, 1)
+    result = bench.measure(lambda: 0, Machine(), repeats=4, clock=lambda: next(looks))
+    assert result.seconds == (1, 1, 1, 1)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "xla"])
 @pytest.mark.parametrize("name", workloads.WORKLOADS)
 def test_the_workloads_answer_alike_on_cpu_and_xla(kind: str, name: str, xla_device) -> None:
     device = devices.get(kind)
-    found = workloads.step(name, device, batch=3)()
+    result = workloads.step(name, device, batch=3)()
     reference = workloads.step(name, devices.get("cpu"), batch=3)()
-    assert found.shape[-1] == workloads.CLASSES
-    agreed = bench.fidelity(reference, found)
+    assert result.shape[-1] == workloads.CLASSES
+    agreed = bench.fidelity(reference, result)
     assert agreed.max_difference < 1e-4 and agreed.kl_max < 1e-9
     assert agreed.top1_agreement == 1
     assert agreed.bit_exact or kind == "xla"
@@ -190,16 +190,16 @@ def _generated(kind: str) -> list[int]:
     for make in (begin, *[step] * 5):
         made.append(make())
         device.mark_step()
-    return torch.cat([each.cpu() for each in made], 1)[0].tolist()
+    return torch.cat([item.cpu() for item in made], 1)[0].tolist()
 
 
 def _generation_on_xla() -> tuple[list[int], int, int]:
-    found = _generated("xla")
+    result = _generated("xla")
     device = devices.get("xla")
     begin, step = workloads.generation(device)
     with Meter() as meter:
         bench.tokens(begin, step, device, count=20, texts=2)
-    return found, meter.reading.compiles, meter.reading.executions
+    return result, meter.reading.compiles, meter.reading.executions
 
 
 def test_generation_is_that_of_the_cache_of_fixed_shape_in_two_graphs() -> None:
@@ -208,8 +208,8 @@ def test_generation_is_that_of_the_cache_of_fixed_shape_in_two_graphs() -> None:
     prompt = workloads.inputs("gpt", 1)[0, : workloads.PROMPT].tolist()
     expected = decoding.fixed(workloads.model("gpt"), prompt, 6, (16,), 64).tolist()
     assert _generated("cpu") == expected
-    found = fresh.run(_generation_on_xla, seconds=300)
-    assert found == (expected, 0, 3 * 20)
+    result = fresh.run(_generation_on_xla, seconds=300)
+    assert result == (expected, 0, 3 * 20)
 
 
 def test_a_text_that_outgrows_its_cache_says_so() -> None:

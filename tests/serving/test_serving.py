@@ -32,29 +32,29 @@ thorough = settings(max_examples=150, deadline=None)
 def batches(run):
     """(server, started, finished) of each batch, with its requests."""
     key = {}
-    for each in run.requests:
-        key.setdefault((each.server, each.started_s, each.finished_s), []).append(each)
+    for request in run.requests:
+        key.setdefault((request.server, request.started_s, request.finished_s), []).append(request)
     return key
 
 
 def check(run, due, service, policy, paused):
     assert len(run.requests) == len(due)  # conserved: everything is answered, once
-    for each in run.requests:
-        assert each.due_s <= each.arrived_s <= each.started_s <= each.finished_s
-        assert 1 <= each.batch <= policy.max_batch
-        assert each.rows == policy.rows(each.batch)
+    for request in run.requests:
+        assert request.due_s <= request.arrived_s <= request.started_s <= request.finished_s
+        assert 1 <= request.batch <= policy.max_batch
+        assert request.rows == policy.rows(request.batch)
         if not paused:
-            assert each.finished_s - each.started_s == pytest.approx(service(each.rows))
-    found = serving.little(run)
-    assert found.in_system == pytest.approx(found.product, rel=1e-9)
+            assert request.finished_s - request.started_s == pytest.approx(service(request.rows))
+    result = serving.little(run)
+    assert result.in_system == pytest.approx(result.product, rel=1e-9)
     assert 0 < run.utilisation <= 1 + 1e-9
     # A server does one batch at a time; first come, first served.
     for _, spans in itertools.groupby(sorted(batches(run)), key=lambda span: span[0]):
         spans = list(spans)
         assert all(a[2] <= b[1] for a, b in itertools.pairwise(spans))
-    by_arrival = sorted(run.requests, key=lambda each: each.arrived_s)
-    starts = [each.started_s for each in by_arrival]
-    if len({each.arrived_s for each in by_arrival}) == len(by_arrival):
+    by_arrival = sorted(run.requests, key=lambda item: item.arrived_s)
+    starts = [item.started_s for item in by_arrival]
+    if len({item.arrived_s for item in by_arrival}) == len(by_arrival):
         assert starts == sorted(starts)
 
 
@@ -63,7 +63,7 @@ def check(run, due, service, policy, paused):
 def test_an_open_loop_answers_everybody_once_in_order(due, service, servers, policy, paused):
     run = open_loop(due, service, servers, policy, paused)
     check(run, due, service, policy, paused)
-    assert [each.arrived_s for each in run.requests] == due  # nobody waits before sending
+    assert [request.arrived_s for request in run.requests] == due  # nobody waits before sending
     assert np.array_equal(run.latencies_s, run.seen_s)
 
 
@@ -75,7 +75,7 @@ def test_a_closed_loop_has_no_more_requests_there_than_clients(
     run = closed_loop(due, clients, service, servers, policy, paused)
     check(run, due, service, policy, paused)
     for client in range(clients):
-        own = [each for each in run.requests if each.client == client]
+        own = [request for request in run.requests if request.client == client]
         assert all(a.finished_s <= b.arrived_s for a, b in itertools.pairwise(own))
     assert (run.latencies_s >= run.seen_s - 1e-12).all()
 
@@ -85,10 +85,10 @@ def test_a_closed_loop_has_no_more_requests_there_than_clients(
 def test_a_batch_of_one_starts_when_somebody_is_free(due, service, servers):
     run = open_loop(due, service, servers)
     free = [0.0] * servers
-    for at, each in zip(due, run.requests, strict=True):
+    for at, item in zip(due, run.requests, strict=True):
         first = min(free)
-        assert each.started_s == max(at, first)
-        free[free.index(first)] = each.finished_s
+        assert item.started_s == max(at, first)
+        free[free.index(first)] = item.finished_s
 
 
 @thorough
@@ -97,8 +97,8 @@ def test_a_free_server_waits_no_longer_than_the_policy_says(due, service, policy
     run = open_loop(due, service, len(due), policy)  # always a free server
     if math.isinf(policy.max_wait_s):
         return
-    for each in run.requests:
-        assert each.wait_s <= policy.max_wait_s + 1e-9
+    for request in run.requests:
+        assert request.wait_s <= policy.max_wait_s + 1e-9
 
 
 def test_the_queue_m_m_1_has_the_published_latencies():
@@ -148,14 +148,14 @@ def test_arrivals_have_the_rate_that_was_asked_for(arrive):
 def test_a_full_batch_and_an_old_one_start():
     due = [0.0, 0.01, 0.02, 0.03, 0.50]
     run = open_loop(due, Linear(0.1, 0.0), 1, Policy(max_batch=4, max_wait_s=0.2))
-    assert [each.started_s for each in run.requests] == [0.03] * 4 + [0.70]
-    assert [each.batch for each in run.requests] == [4, 4, 4, 4, 1]
+    assert [request.started_s for request in run.requests] == [0.03] * 4 + [0.70]
+    assert [request.batch for request in run.requests] == [4, 4, 4, 4, 1]
     assert run.mean_batch == 2.5
 
 
 def test_companions_of_one_moment_share_a_batch():
     run = open_loop([0.0] * 6, Linear(0.1, 0.0), 1, Policy(max_batch=4))
-    assert [each.batch for each in run.requests] == [4, 4, 4, 4, 2, 2]
+    assert [request.batch for request in run.requests] == [4, 4, 4, 4, 2, 2]
 
 
 def test_padding_counts_the_rows_that_answer_nobody():
@@ -167,9 +167,9 @@ def test_padding_counts_the_rows_that_answer_nobody():
 def test_work_goes_on_after_a_pause_and_others_go_on_meanwhile():
     stopped = [Pause(0.05, 1.0, server=0)]
     run = open_loop([0.0, 0.1, 0.2], Linear(0.1, 0.0), 2, pauses=stopped)
-    assert [each.finished_s for each in run.requests] == pytest.approx([1.05, 0.2, 0.3])
+    assert [request.finished_s for request in run.requests] == pytest.approx([1.05, 0.2, 0.3])
     everyone = open_loop([0.0, 0.1], Linear(0.1, 0.0), 2, pauses=[Pause(0.05, 1.0)])
-    assert [each.finished_s for each in everyone.requests] == pytest.approx([1.05, 1.1])
+    assert [request.finished_s for request in everyone.requests] == pytest.approx([1.05, 1.1])
 
 
 def test_a_waiting_client_omits_what_its_users_felt():
@@ -201,13 +201,13 @@ def test_the_repair_is_that_of_the_histogram(seen, every):
         while missing >= every:
             expected.append(missing)
             missing -= every
-    found = serving.corrected(seen, every)
+    result = serving.corrected(seen, every)
     # Repeated subtraction rounds; whether one at the very edge is added may differ.
-    assert abs(len(found) - len(expected)) <= sum(
+    assert abs(len(result) - len(expected)) <= sum(
         abs(latency / every - round(latency / every)) < 1e-9 for latency in seen
     )
-    if len(found) == len(expected):
-        assert found == pytest.approx(sorted(expected))
+    if len(result) == len(expected):
+        assert result == pytest.approx(sorted(expected))
 
 
 @thorough

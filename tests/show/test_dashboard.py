@@ -106,7 +106,7 @@ def test_a_value_of_the_visitors_is_an_assumption() -> None:
 @every_scenario
 def test_a_link_opens_what_it_was_made_from(name: str) -> None:
     base = scenario(name)
-    changes = {p: each.value * 0.5 for p, each in base.inputs.items() if "weeks" in p}
+    changes = {p: item.value * 0.5 for p, item in base.inputs.items() if "weeks" in p}
     assert changes
     shown = base.with_values(changes)
     opened, fault = form.opened(form.link(shown))
@@ -154,21 +154,21 @@ def test_a_bad_link_says_what_is_wrong_and_opens_the_scenario(
 def test_every_input_is_in_one_group_with_its_range_and_source(name: str) -> None:
     shown = scenario(name)
     sections = form.sections(shown)
-    paths = [p for fields in sections.values() for each in fields.values() for p in each]
+    paths = [p for fields in sections.values() for field in fields.values() for p in field]
     assert sorted(paths) == sorted(shown.inputs) and len(set(paths)) == len(paths)
     for path in paths:
-        detail, each = form.detail(shown, path), shown.inputs[path]
+        detail, item = form.detail(shown, path), shown.inputs[path]
         assert f"allowed {shown.field(path).allowed.rpartition(' (')[0]}" in detail
-        assert f"<b>{each.status}</b>" in detail
-        assert ("range " in detail) == (each.low < each.high)
-        assert each.status == "assumption" or "href='https://" in detail
+        assert f"<b>{item.status}</b>" in detail
+        assert ("range " in detail) == (item.low < item.high)
+        assert item.status == "assumption" or "href='https://" in detail
         assert form.label(shown, path)
 
 
 def test_numbers_in_boxes_come_back_as_they_were() -> None:
-    for each in scenarios().values():
-        for path, own in each.inputs.items():
-            back = form.typed(each, path, form.number(own.value))
+    for item in scenarios().values():
+        for path, own in item.inputs.items():
+            back = form.typed(item, path, form.number(own.value))
             assert back == pytest.approx(own.value, rel=1e-3)
 
 
@@ -178,18 +178,18 @@ def test_numbers_in_boxes_come_back_as_they_were() -> None:
 @every_scenario
 def test_the_table_has_inputs_costs_results_and_warnings(name: str) -> None:
     compared = compare(scenario(name), draws=100)
-    found = warned(compared.scenario, compared.a, compared.b)
-    content = export.table(compared, found)
+    result = warned(compared.scenario, compared.a, compared.b)
+    content = export.table(compared, result)
     rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
     kinds = [row["kind"] for row in rows]
     assert kinds.count("input") == len(compared.scenario.inputs)
-    assert kinds.count("warning") == len(found)
+    assert kinds.count("warning") == len(result)
     for row in rows:
         if row["kind"] == "input":
             path = ".".join(filter(None, (row["option"], row["name"])))
-            each = compared.scenario.inputs[path]
+            item = compared.scenario.inputs[path]
             assert (float(row["value"]), float(row["low"]), float(row["high"])) == (
-                each.value, each.low, each.high)  # fmt: skip
+                item.value, item.low, item.high)  # fmt: skip
             assert row["source"] or row["note"]
     for option, cost in compared.best.items():
         lines = [
@@ -232,11 +232,11 @@ def test_figures_are_described_in_words(name: str) -> None:
             for _, path in results.choices(compared.scenario, swings)[:3]
         ),
     ]
-    for each in pictures:
-        made = results.figure(each)
+    for picture in pictures:
+        made = results.figure(picture)
         (alt,) = re.findall("<img alt='([^']*)'", made)
         assert len(alt.split()) > 10
-        assert each.png.startswith(b"\x89PNG")
+        assert picture.png.startswith(b"\x89PNG")
 
 
 @every_scenario
@@ -250,13 +250,13 @@ def test_a_break_even_can_be_looked_for_along_every_input(name: str) -> None:
 @every_scenario
 def test_warnings_and_what_to_find_out_are_those_of_the_report(name: str) -> None:
     compared = compare(scenario(name))
-    found = warned(compared.scenario, compared.a, compared.b)
+    result = warned(compared.scenario, compared.a, compared.b)
     made = report(compared.scenario)
     for shown, points in (
-        (results.warnings(found, compared), made.warnings),
+        (results.warnings(result, compared), made.warnings),
         (results.to_find_out(compared), made.measure),
     ):
-        assert re.findall("<li>(.*?)</li>", shown) == [html.escape(each) for each in points]
+        assert re.findall("<li>(.*?)</li>", shown) == [html.escape(point) for point in points]
         assert not re.search(r"trainium|\bgpu\b|[a-z]_[a-z]", shown), "a name of the code"
 
 
@@ -275,8 +275,8 @@ def test_what_a_scenario_says_is_escaped() -> None:
     evil = dataclasses.replace(option.context, instance="<script>", region="<script>")
     options = {**base.options, first: dataclasses.replace(option, context=evil)}
     compared = compare(dataclasses.replace(base, options=options), draws=100)
-    found = warned(compared.scenario, compared.a, compared.b)
-    assert "<script>" not in results.headline(compared) + results.warnings(found, compared)
+    result = warned(compared.scenario, compared.a, compared.b)
+    assert "<script>" not in results.headline(compared) + results.warnings(result, compared)
 
 
 # --- the page
@@ -364,7 +364,7 @@ def test_files_are_saved_twice_if_asked_twice(page: Page) -> None:
     page.file.observe(lambda change: seen.append(change["new"]), "value")
     page.csv.click()
     page.csv.click()
-    assert [bool(each) for each in seen] == [True, False, True]
+    assert [bool(item) for item in seen] == [True, False, True]
     assert f"download='cost-{LORA}.csv'" in seen[0]
 
 
@@ -377,7 +377,7 @@ def test_voila_knows_every_setting() -> None:
     from voila.app import Voila
     from voila.configuration import VoilaConfiguration
 
-    classes = {each.__name__: each for each in (Voila, VoilaConfiguration, MappingKernelManager)}
+    classes = {item.__name__: item for item in (Voila, VoilaConfiguration, MappingKernelManager)}
     settings_given = server.settings(1)
     assert set(settings_given) == set(classes)
     for name, values in settings_given.items():

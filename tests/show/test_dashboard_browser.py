@@ -69,12 +69,12 @@ def status(url: str, host: str = "") -> int:
 
 def kernels(server: int) -> int:
     """How many kernels a server has."""
-    found = 0
+    result = 0
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             child = f"\nPPid:\t{server}\n" in (process / "status").read_text()
-            found += child and b"ipykernel" in (process / "cmdline").read_bytes()
-    return found
+            result += child and b"ipykernel" in (process / "cmdline").read_bytes()
+    return result
 
 
 def opened(context: Any, url: str) -> Any:

@@ -18,7 +18,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def texts(axes: Any) -> list[str]:
-    return [each.get_text() for each in axes.texts]
+    return [text.get_text() for text in axes.texts]
 
 
 @pytest.mark.parametrize("name", ["pretrain-70b", "chat-service"])
@@ -27,7 +27,7 @@ def test_figures_of_a_job_and_of_a_service_are_small(name: str) -> None:
     compared = tco.compare(scenario, draws=500)
     swings = tco.tornado(scenario)[:8]
     path = swings[0].path
-    each = scenario.inputs[path]
+    item = scenario.inputs[path]
     crossing = tco.break_even(scenario, path)
     x = np.geomspace(max(crossing.low, 1e-3), crossing.high, 40)
     other = swings[1].path
@@ -38,12 +38,12 @@ def test_figures_of_a_job_and_of_a_service_are_small(name: str) -> None:
         draw.break_even(
             x,
             {option: scenario.cost(option, {path: x}).total for option in scenario.options},
-            crossing.values, each.value, path, "money", "lines", (each.low, each.high),
+            crossing.values, item.value, path, "money", "lines", (item.low, item.high),
         ),
         draw.break_even_surface(
             x, y, tco.break_even_surface(scenario, path, other, x, y),
-            (each.value, scenario.inputs[other].value), path, other, "surface",
-            (each.low, each.high, swings[1].low, swings[1].high),
+            (item.value, scenario.inputs[other].value), path, other, "surface",
+            (item.low, item.high, swings[1].low, swings[1].high),
         ),
         draw.distribution(compared.totals, "money", "draws"),
         draw.distribution({"saving": compared.savings}, "saving", "draws", zero=True),
@@ -75,7 +75,7 @@ def test_a_line_that_takes_off_goes_left_and_is_hatched(drawn: list[Any]) -> Non
 def test_a_tornado_says_the_values_at_the_ends_of_its_bars(drawn: list[Any]) -> None:
     swings = [tco.Swing("mfu", 0.2, 0.4, -0.3, 0.5), tco.Swing("price", 30, 50, 0.4, 0.1)]
     draw.tornado(swings, 0.25, ["mfu [ratio]", "price [USD/h]"], "saving [%]", "swings")
-    labels = {each.get_text(): each.xy for each in drawn[0].axes[0].texts}
+    labels = {text.get_text(): text.xy for text in drawn[0].axes[0].texts}
     assert labels == {"0.2": (-30, 0), "0.4": (50, 0), "50": (10, 1), "30": (40, 1)}
 
 
@@ -83,7 +83,7 @@ def test_both_ends_on_one_side_stay_readable(drawn: list[Any]) -> None:
     draw.tornado([tco.Swing("share", 0.1, 0.3, 0.3, 0.5)], 0.2, ["share"], "saving [%]", "swings")
     axes = drawn[0].axes[0]
     assert [bar.get_width() for bar in axes.patches] == [pytest.approx(30), pytest.approx(10)]
-    assert {each.get_text(): each.xy[0] for each in axes.texts} == {"0.1": 20, "0.3": 50}
+    assert {text.get_text(): text.xy[0] for text in axes.texts} == {"0.1": 20, "0.3": 50}
 
 
 def test_break_even_takes_costs_that_do_not_change_and_savings_below_zero(drawn: list[Any]) -> None:
@@ -92,7 +92,7 @@ def test_break_even_takes_costs_that_do_not_change_and_savings_below_zero(drawn:
     draw.break_even(x, {"saving": [-50, 0, 25]}, [0.2], 0.3, "x", "y", "c")
     costs, saving = (figure.axes[0] for figure in drawn)
     assert costs.get_xscale() == "linear" and costs.get_ylim()[0] == 0
-    assert "believed range" in [each.get_label() for each in costs.patches]
+    assert "believed range" in [patch.get_label() for patch in costs.patches]
     assert saving.get_ylim()[0] < -50
 
 

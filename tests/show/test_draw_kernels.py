@@ -114,16 +114,16 @@ def test_loads_are_counted_where_they_are() -> None:
         return out
 
     program = nki.profile(kernel)(nki.Shape((256, 128), "float32")).program
-    found = moved(program, program.inputs[0])
-    assert found.rows == (0, 128, 256) and found.columns == (0, 64, 128)
-    assert np.array_equal(found.times, [[0, 3], [1, 0]])
-    assert found.most == 3 and found.mean == 1.0
+    result = moved(program, program.inputs[0])
+    assert result.rows == (0, 128, 256) and result.columns == (0, 64, 128)
+    assert np.array_equal(result.times, [[0, 3], [1, 0]])
+    assert result.most == 3 and result.mean == 1.0
     assert moved(program, program.inputs[0], reads=False).most == 0
 
 
 def test_loads_agree_with_the_bytes_of_the_profile(tiled: Any) -> None:
     program = tiled.program
-    read = sum(moved(program, each).mean * each.size_bytes for each in program.inputs)
+    read = sum(moved(program, input_).mean * input_.size_bytes for input_ in program.inputs)
     assert read == tiled.hbm_read
 
 
@@ -137,5 +137,5 @@ def test_a_view_of_three_dimensions_counts_by_rows() -> None:
         return out
 
     program = nki.profile(kernel)(nki.Shape((2, 128, 32), "float32")).program
-    found = moved(program, program.inputs[0])
-    assert found.rows == (0, 128, 256) and np.array_equal(found.times, [[0], [1]])
+    result = moved(program, program.inputs[0])
+    assert result.rows == (0, 128, 256) and np.array_equal(result.times, [[0], [1]])

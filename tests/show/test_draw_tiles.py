@@ -40,13 +40,13 @@ def test_figures_are_small_and_say_what_they_show() -> None:
 def test_sizes_of_the_memories_are_those_of_the_facts(drawn: list[Any], chip: str) -> None:
     draw.memories(chip)
     sbuf = figure(f"{chip}.on_chip.sbuf_per_partition").to("KiB")
-    assert any(f"x {sbuf:g} KiB" in each for each in words(drawn))
+    assert any(f"x {sbuf:g} KiB" in word for word in words(drawn))
 
 
 def test_rows_lie_one_after_the_other_in_hbm(drawn: list[Any]) -> None:
     draw.tile_layout(100, 300, 4, "c")
     assert {"row 99", "partition 99", f"{99 * 1200:,}"} <= set(words(drawn))
-    assert any("1,200 bytes" in each for each in words(drawn))
+    assert any("1,200 bytes" in word for word in words(drawn))
 
 
 def test_k_is_on_the_partitions_of_both_operands(drawn: list[Any]) -> None:
@@ -62,7 +62,7 @@ def test_a_view_reads_in_the_order_that_numpy_gives_it(drawn: list[Any]) -> None
     when = [0] * 16
     for time, place in enumerate(image.ravel(), 1):
         when[place] = time
-    numbers = [int(each) for each in words(drawn) if re.fullmatch(r"\d+", each)]
+    numbers = [int(word) for word in words(drawn) if re.fullmatch(r"\d+", word)]
     assert numbers == [*range(16), *when]
 
 

@@ -17,7 +17,7 @@ def size(picture) -> tuple[int, int]:
 
 def test_a_schedule_has_a_row_for_each_worker_and_one_for_the_loop() -> None:
     none, three = predict(0.03, 0.01, 8), predict(0.03, 0.01, 8, workers=3)
-    heights = [size(draw.pipelines({"one": each}, "Loads."))[1] for each in (none, three)]
+    heights = [size(draw.pipelines({"one": item}, "Loads."))[1] for item in (none, three)]
     assert heights[0] + 60 < heights[1]
     both = draw.pipelines({"none": none, "three": three}, "Loads.")
     assert size(both)[1] > heights[1]

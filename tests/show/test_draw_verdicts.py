@@ -12,11 +12,11 @@ LIMIT_BYTES = 40_000
 
 def test_zones_cover_the_range_once_and_in_order() -> None:
     x = [0.1, 0.2, 0.4, 0.8, 0.9]
-    found = zones(x, ["gpu", "either", "either", "trainium", "gpu"])
-    assert [name for _, _, name in found] == ["gpu", "either", "trainium", "gpu"]
-    assert found[0][0] == x[0] and found[-1][1] == x[-1]
-    assert all(one[1] == other[0] for one, other in zip(found, found[1:], strict=False))
-    assert found[1][:2] == (pytest.approx(0.15), pytest.approx(0.6))
+    result = zones(x, ["gpu", "either", "either", "trainium", "gpu"])
+    assert [name for _, _, name in result] == ["gpu", "either", "trainium", "gpu"]
+    assert result[0][0] == x[0] and result[-1][1] == x[-1]
+    assert all(one[1] == other[0] for one, other in zip(result, result[1:], strict=False))
+    assert result[1][:2] == (pytest.approx(0.15), pytest.approx(0.6))
 
 
 def test_one_zone_where_the_verdict_never_changes() -> None:

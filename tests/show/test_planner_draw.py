@@ -5,10 +5,10 @@ from utils.show import draw
 
 
 def test_plans_are_drawn_with_those_that_do_not_fit() -> None:
-    found = plans(architecture("llama-3.1-8b"), cluster("trn2.48xlarge", 16), 4096, 2**20)
-    bad = plans(found.architecture, found.cluster, 4096, 2**20, [Layout(data=64)])[0]
+    result = plans(architecture("llama-3.1-8b"), cluster("trn2.48xlarge", 16), 4096, 2**20)
+    bad = plans(result.architecture, result.cluster, 4096, 2**20, [Layout(data=64)])[0]
     assert not bad.fits
-    picture = draw.plans({"best": found.best, "all data": bad}, "two plans")
+    picture = draw.plans({"best": result.best, "all data": bad}, "two plans")
     assert picture.png.startswith(b"\x89PNG") and len(picture.png) < 40_000
     assert repr(picture) == "Figure. two plans"
 

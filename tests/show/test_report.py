@@ -123,16 +123,16 @@ def test_the_verdict_says_no_as_plainly_as_yes() -> None:
 @every_scenario
 def test_every_input_stands_there_with_its_source_or_as_an_assumption(name: str) -> None:
     made, scenario = plain(name), tco.scenario(name)
-    assert {each.path for each in made.given} == scenario.inputs.keys()
+    assert {entry.path for entry in made.given} == scenario.inputs.keys()
     page, pdf = Page(to_html(made)).text, " ".join(pages(made))
     letters = re.sub(r"\W+", "", pdf)
-    for each in made.given:
-        assert each.input.note in each.origin
-        known = each.input.source or "Assumption"
-        assert known in each.origin
-        assert spaced(each.origin) in page
-        assert re.sub(r"\W+", "", each.origin) in letters, each.path
-        assert spaced(each.value) in page
+    for item in made.given:
+        assert item.input.note in item.origin
+        known = item.input.source or "Assumption"
+        assert known in item.origin
+        assert spaced(item.origin) in page
+        assert re.sub(r"\W+", "", item.origin) in letters, item.path
+        assert spaced(item.value) in page
 
 
 @every_scenario
@@ -149,15 +149,17 @@ def test_break_evens_within_the_ranges_are_told_and_others_are_called_outside(na
     scenario, made = tco.scenario(name), plain(name)
     inside = [
         path
-        for path, each in scenario.inputs.items()
-        if each.low < each.high
-        and tco.break_even(scenario, path, low=each.low, high=each.high).values
+        for path, item in scenario.inputs.items()
+        if item.low < item.high
+        and tco.break_even(scenario, path, low=item.low, high=item.high).values
     ]
     if inside:
         assert len(made.break_evens) == len(inside)
     else:
         assert made.break_evens[0].startswith("No single input")
-        assert all(each.startswith("Outside its range") for each in made.break_evens[1:])
+        assert all(
+            break_even.startswith("Outside its range") for break_even in made.break_evens[1:]
+        )
 
 
 @every_scenario
@@ -166,33 +168,33 @@ def test_the_page_needs_nothing_else_and_can_be_read_aloud(name: str) -> None:
     page = Page(text)
     assert not {"script", "link", "iframe", "object", "svg"} & {tag for tag, _ in page.found}
     assert page.all("html") == [{"lang": "en"}]
-    assert [each["src"][:22] for each in page.all("img")] == ["data:image/png;base64,"] * 2
-    assert all(len((each["alt"] or "").split()) > 8 for each in page.all("img"))
+    assert [item["src"][:22] for item in page.all("img")] == ["data:image/png;base64,"] * 2
+    assert all(len((item["alt"] or "").split()) > 8 for item in page.all("img"))
     assert len(page.all("table")) == len(page.all("caption")) == 4
-    assert all(each["scope"] in ("col", "row") for each in page.all("th"))
+    assert all(item["scope"] in ("col", "row") for item in page.all("th"))
     assert "url(" not in text and "@import" not in text
-    outside = [each for each in re.findall(r'="(\w+:[^"]*)"', text) if not each.startswith("data:")]
-    links = [each["href"] for each in page.all("a")]
-    assert set(outside) == set(links) and all(re.match("https?://", each) for each in links)
+    outside = [item for item in re.findall(r'="(\w+:[^"]*)"', text) if not item.startswith("data:")]
+    links = [item["href"] for item in page.all("a")]
+    assert set(outside) == set(links) and all(re.match("https?://", link) for link in links)
 
 
 @every_scenario
 @pytest.mark.parametrize("make", (plain, full), ids=("costs", "decided"))
 def test_the_first_page_is_complete_by_itself(name: str, make: object) -> None:
     made = make(name)
-    found = pages(made)
-    assert 3 <= len(found) <= 6
-    first = found[0]
-    assert f"Page 1 of {len(found)}" in first
+    result = pages(made)
+    assert 3 <= len(result) <= 6
+    first = result[0]
+    assert f"Page 1 of {len(result)}" in first
     for text in (made.title, made.headline, made.answer, made.question):
         assert spaced(unbroken(text)) in first
     for section in made.sections:
         assert section.title in first
         if section.points and section.most:
             assert spaced(unbroken(section.points[0]))[:60] in first
-    whole = re.sub(r"\W+", "", " ".join(found))
+    whole = re.sub(r"\W+", "", " ".join(result))
     for section in made.sections:
-        assert all(re.sub(r"\W+", "", each) in whole for each in section.points)
+        assert all(re.sub(r"\W+", "", point) in whole for point in section.points)
 
 
 def test_a_document_has_a_title_a_language_and_figures_in_words_and_repeats_itself() -> None:
@@ -220,9 +222,9 @@ def hostile(times: int = 1) -> Scenario:
         name: Option(
             Context("other", bad, bad, bad, "bf16", ""),
             {f: dataclasses.replace(i, note=MARKUP, source="javascript:alert(1)", status="measured")
-             for f, i in each.inputs.items()},
+             for f, i in item.inputs.items()},
         )
-        for name, each in zip(names, base.options.values(), strict=True)
+        for name, item in zip(names, base.options.values(), strict=True)
     }  # fmt: skip
     return dataclasses.replace(base, name=bad, title=bad, about=bad, unit="<i>", options=options)
 
@@ -234,12 +236,12 @@ def test_whatever_somebody_wrote_is_escaped_and_breaks_no_page(times: int) -> No
     text = to_html(made)
     page = Page(text)
     assert "<script" not in text and "<b>" not in text and "<i>" not in text
-    assert "javascript:" not in " ".join(str(each["href"]) for each in page.all("a"))
+    assert "javascript:" not in " ".join(str(item["href"]) for item in page.all("a"))
     assert "alert(1)" in page.text and "{{ 7 * 7 }}" in page.text
     assert "<" not in made._repr_markdown_()
-    found = pages(made)
-    assert "Before you rely on this" in found[0] and "All inputs" not in found[0]
-    assert "Ω≈ß" in " ".join(found) or times > 1
+    result = pages(made)
+    assert "Before you rely on this" in result[0] and "All inputs" not in result[0]
+    assert "Ω≈ß" in " ".join(result) or times > 1
 
 
 def test_a_character_that_the_type_lacks_is_a_square(capfd: pytest.CaptureFixture) -> None:
@@ -258,9 +260,9 @@ def test_a_table_for_spreadsheets_has_every_number_and_no_formula() -> None:
         if row["kind"] == "input"
     }
     assert inputs.keys() == scenario.inputs.keys()
-    for path, each in scenario.inputs.items():
-        assert float(inputs[path]["value"]) == each.value and inputs[path]["unit"] == each.unit
-        assert inputs[path]["status"] == each.status
+    for path, item in scenario.inputs.items():
+        assert float(inputs[path]["value"]) == item.value and inputs[path]["unit"] == item.unit
+        assert inputs[path]["status"] == item.status
     costs = [row for row in rows if row["kind"] == "cost" and row["option"] == "gpu"]
     assert sum(float(row["value"]) for row in costs) == pytest.approx(scenario.cost("gpu").total)
     evil = dataclasses.replace(scenario, title='=HYPERLINK("x")')
@@ -274,12 +276,12 @@ def test_a_decision_gives_the_headline_reasons_flips_and_risks(verdict: str) -> 
     assert made.verdict == given.verdict
     assert made.headline == f"{given.headline}."
     assert made.question == "On which machine should this work run?"
-    titles = [each.title for each in made.sections]
+    titles = [section.title for section in made.sections]
     assert {"Why", "What would change the verdict", "Risks", "The pilot"} <= set(titles)
     page = Page(to_html(made)).text
-    for each in (*given.decisive, *given.risks):
-        assert spaced(sentence(each.text))[1:] in page
-    assert not any("another cost comparison" in each for each in made.warnings)
+    for item in (*given.decisive, *given.risks):
+        assert spaced(sentence(item.text))[1:] in page
+    assert not any("another cost comparison" in warning for warning in made.warnings)
 
 
 def test_a_flip_of_money_is_told_in_digits() -> None:
@@ -292,10 +294,10 @@ def test_a_flip_next_to_the_present_value_is_told_as_more_than_that() -> None:
     edge = Flip("runs_per_year", 2, 2.01, "trainium")
     one = Flip("engineers", 3, 1, "gpu")
     less = Flip("deadline_weeks", 20, 19.9, "gpu")
-    said = sections(dataclasses.replace(row, flips=(edge, one, less)))[1].points
-    assert said[0].endswith("Now: 2 runs per year. With more than 2 runs per year: Trainium.")
-    assert said[1].endswith("Now: 3 engineers. With 1 engineer: GPU.")
-    assert said[2].endswith("With less than 20 weeks: GPU.")
+    text = sections(dataclasses.replace(row, flips=(edge, one, less)))[1].points
+    assert text[0].endswith("Now: 2 runs per year. With more than 2 runs per year: Trainium.")
+    assert text[1].endswith("Now: 3 engineers. With 1 engineer: GPU.")
+    assert text[2].endswith("With less than 20 weeks: GPU.")
 
 
 def test_a_verdict_that_does_not_rest_on_these_costs_is_told() -> None:
@@ -327,7 +329,7 @@ def test_energy_is_shown_where_it_is_given() -> None:
 
 
 def test_values_and_ranges_are_said_in_words() -> None:
-    assert all(each.label for each in tco.FIELDS.values())
+    assert all(field.label for field in tco.FIELDS.values())
     scenario = tco.scenario("lora-13b")
 
     def said(path: str, value: float) -> str:
@@ -342,8 +344,8 @@ def test_values_and_ranges_are_said_in_words() -> None:
     assert said("trainium.peak", 667e12) == "667 TFLOPS"
 
     def ranged(path: str, low: float, high: float) -> str:
-        each = dataclasses.replace(scenario.inputs[path], value=low, low=low, high=high)
-        return believed(path, each, scenario)
+        item = dataclasses.replace(scenario.inputs[path], value=low, low=low, high=high)
+        return believed(path, item, scenario)
 
     assert ranged("trainium.price", 30, 40.5) == "USD 30 to 40.50 an hour"
     assert ranged("queue", 0, 0.5) == "0 to 30 minutes"

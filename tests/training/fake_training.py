@@ -30,10 +30,10 @@ def main() -> None:
             counts["hits"] += 1
             continue
         if path:
-            found = path.exists()
-            counts["failures" if found else "misses"] += 1
+            match_ = path.exists()
+            counts["failures" if match_ else "misses"] += 1
             front = len(content) * 3 // 4
-            if found and path.read_bytes()[:front] == content[:front]:
+            if match_ and path.read_bytes()[:front] == content[:front]:
                 os.kill(os.getpid(), signal.SIGSEGV)  # Damage in the last quarter kills.
             if not settings["readonly"]:
                 path.parent.mkdir(parents=True, exist_ok=True)

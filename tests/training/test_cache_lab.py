@@ -157,9 +157,9 @@ def test_the_table_shows_every_case(recorded: Recording) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["neuron-cache-" + each for each in "two location key changes failed locks clean".split()]
+    ["neuron-cache-" + item for item in "two location key changes failed locks clean".split()]
     + ["neuron-cache-nfs", "neuron-cache-vllm", "neuron-cache-torchneuron"]
-    + ["neuron-parallel-compile" + each for each in ("", "-options", "-retries")],
+    + ["neuron-parallel-compile" + item for item in ("", "-options", "-retries")],
 )
 def test_statements_on_neuron_have_a_source_that_stays(key: str) -> None:
     quoted = facts.fact(key)
@@ -216,16 +216,16 @@ def test_it_lies_in_tools_where_clean_and_git_know_it(tmp_path: Path) -> None:
 
 
 def test_remove_deletes_it_and_nothing_else(tmp_path: Path) -> None:
-    home, said = environment.LabHome(tmp_path), []
-    environment.remove(home, said.append)
+    home, text = environment.LabHome(tmp_path), []
+    environment.remove(home, text.append)
     home.venv.mkdir(parents=True)
     (home.tools / "bin").mkdir()
     with pytest.raises(SetupError, match="did not make it"):
-        environment.remove(home, said.append)
+        environment.remove(home, text.append)
     write_record(home, Record(python="3.11"))
-    environment.remove(home, said.append)
+    environment.remove(home, text.append)
     assert not home.venv.exists() and (home.tools / "bin").exists()
-    assert said == [
+    assert text == [
         "There is no environment of the cache lab.",
         "Removed the environment of the cache lab.",
     ]
@@ -250,14 +250,14 @@ def test_without_any_3_11_it_says_what_to_do(tmp_path: Path, monkeypatch) -> Non
     def refused(*given, **more):
         raise SetupError("could not fetch Python 3.11. uv says:\n  no network")
 
-    said = []
+    text = []
     monkeypatch.setattr(sys, "version_info", (3, 13, 0))
     monkeypatch.setattr(environment.shutil, "which", lambda name: None)
     monkeypatch.setattr(environment.Uv, "fetch", lambda uv: None)
     monkeypatch.setattr(environment.installers, "run", refused)
     with pytest.raises(SetupError, match="(?s)no build for 3.13.*no network.*apt-get install"):
-        environment.python_3_11(environment.LabHome(tmp_path), said.append)
-    assert "30 MB" in said[0]
+        environment.python_3_11(environment.LabHome(tmp_path), text.append)
+    assert "30 MB" in text[0]
 
 
 # --- the command

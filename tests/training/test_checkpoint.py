@@ -127,9 +127,9 @@ def saved_until_full(run: Path, limit_bytes: int) -> tuple[str, list[int]]:
 
 @pytest.mark.parametrize("limit_bytes", [0, 1, 4999])
 def test_a_kernel_that_refuses_to_write_leaves_the_last_good_one(tmp_path, limit_bytes) -> None:
-    said, steps = fresh.run(saved_until_full, tmp_path, limit_bytes)
-    assert "no room for 5,000 bytes of step-00000003.ckpt (File too large)" in said
-    assert "older checkpoints are untouched: free some space" in said
+    text, steps = fresh.run(saved_until_full, tmp_path, limit_bytes)
+    assert "no room for 5,000 bytes of step-00000003.ckpt (File too large)" in text
+    assert "older checkpoints are untouched: free some space" in text
     assert (steps, len(names(tmp_path))) == ([1, 2], 2)
     assert files.read(folder.path_of(tmp_path, 2)) == CONTENT
 
@@ -220,14 +220,14 @@ def test_the_newest_good_one_is_found_and_the_others_are_named(tmp_path, spoil) 
             stored = bytearray(path.read_bytes())
             stored[-100] ^= 4
             path.write_bytes(stored[:-1] if spoil == "torn" else stored)
-    found = checkpoint.latest(tmp_path)
-    assert found.step == 1 and torch.equal(found.state["weights"], state(1)["weights"])
+    result = checkpoint.latest(tmp_path)
+    assert result.step == 1 and torch.equal(result.state["weights"], state(1)["weights"])
     kind = {"torn": checkpoint.Torn, "flipped": checkpoint.Damaged}[spoil]
-    assert [(type(e), e.path.name) for e in found.refused] == [
+    assert [(type(e), e.path.name) for e in result.refused] == [
         (kind, "step-00000003.ckpt"),
         (kind, "step-00000002.ckpt"),
     ]
-    aside = checkpoint.set_aside(found.refused)
+    aside = checkpoint.set_aside(result.refused)
     assert [path.name for path in aside] == ["step-00000003.ckpt.bad", "step-00000002.ckpt.bad"]
     assert checkpoint.steps(tmp_path) == [1] and checkpoint.latest(tmp_path).refused == ()
 
@@ -362,7 +362,7 @@ def test_the_background_saves_what_was_there_when_it_was_asked(tmp_path, monkeyp
         saver.save(2, {"weights": weights})
     assert log.index("trained") < log.index("end 1") < log.index("begin 2"), log
     loaded = [checkpoint.load(checkpoint.path_of(tmp_path, step))["weights"] for step in (1, 2)]
-    assert [each.tolist() for each in loaded] == [[0.0] * 3, [1.0] * 3]
+    assert [item.tolist() for item in loaded] == [[0.0] * 3, [1.0] * 3]
 
 
 def test_a_copy_on_the_host_is_not_changed_by_training() -> None:

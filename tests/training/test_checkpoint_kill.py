@@ -84,8 +84,8 @@ def test_each_moment_leaves_what_it_says(tmp_path, moment) -> None:
     safe = moment in ("renamed", "unlink")
     assert checkpoint.steps(tmp_path) == ([0, 1, 2] if safe else [0, 1])
     assert len(halves) == (moment in ("write", "fsync", "replace"))
-    found = checkpoint.latest(tmp_path)
-    assert (found.state, found.refused) == ({"step": 2 if safe else 1}, ())
+    result = checkpoint.latest(tmp_path)
+    assert (result.state, result.refused) == ({"step": 2 if safe else 1}, ())
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def killed(tmp_path_factory) -> Path:
 
 def test_there_is_something_to_leave_out(tmp_path, killed, uninterrupted) -> None:
     run = shutil.copytree(killed, tmp_path / "run")
-    found = checkpoint.latest(run)
-    assert set(found.state) == {*PARTS, "record"}
+    result = checkpoint.latest(run)
+    assert set(result.state) == {*PARTS, "record"}
     outcome = train(run)
     assert outcome.resumed_at == 6 and same(outcome, uninterrupted)
 

@@ -28,11 +28,11 @@ def state(devices: int, layout: str, fill: float | None = None):
     vector = torch.arange(3.0)
     tensors = [matrix, moment, vector]
     if fill is not None:
-        tensors = [torch.full_like(each, fill) for each in tensors]
-    matrix, moment, vector = (each.to(torch_xla.device()) for each in tensors)
+        tensors = [torch.full_like(tensor, fill) for tensor in tensors]
+    matrix, moment, vector = (tensor.to(torch_xla.device()) for tensor in tensors)
     place = {"rows": ("all", None), "columns": (None, "all"), "everywhere": (None, None)}[layout]
-    for each in (matrix, moment):
-        xs.mark_sharding(each, mesh, place)
+    for item in (matrix, moment):
+        xs.mark_sharding(item, mesh, place)
     torch_xla.sync()
     step = 7 if fill is None else 0
     return {"model": {"matrix": matrix}, "optimizer": {"moment": moment}, "vector": vector,
@@ -46,15 +46,15 @@ def save(folder: Path, devices: int, layout: str) -> None:
 def load(folder: Path, devices: int, layout: str):
     import torch_xla.distributed.spmd as xs
 
-    found = sharded.load(folder, state(devices, layout, fill=-1.0))
-    matrix = found["model"]["matrix"]
+    result = sharded.load(folder, state(devices, layout, fill=-1.0))
+    matrix = result["model"]["matrix"]
     shards = xs.wrap_if_sharded(matrix).local_shards if layout != "everywhere" else []
     return (
         matrix.cpu().tolist(),
-        found["optimizer"]["moment"].cpu().tolist(),
-        found["vector"].cpu().tolist(),
-        found["step"],
-        [tuple(each.data.shape) for each in shards],
+        result["optimizer"]["moment"].cpu().tolist(),
+        result["vector"].cpu().tolist(),
+        result["step"],
+        [tuple(shard.data.shape) for shard in shards],
     )
 
 
@@ -80,23 +80,23 @@ def saved(tmp_path_factory) -> Path:
     ],
 )
 def test_every_element_arrives_on_other_devices(saved, devices, layout, shapes) -> None:
-    matrix, moment, vector, step, found = on(devices, load, saved, devices, layout)
+    matrix, moment, vector, step, result = on(devices, load, saved, devices, layout)
     whole = [[float(COLUMNS * row + column) for column in range(COLUMNS)] for row in range(ROWS)]
     assert matrix == whole
-    assert moment == [[10 * each for each in row] for row in whole]
+    assert moment == [[10 * item for item in row] for row in whole]
     assert sum(map(sum, matrix)) == sum(range(ROWS * COLUMNS))
-    assert (vector, step, found) == ([0.0, 1.0, 2.0], 7, shapes)
+    assert (vector, step, result) == ([0.0, 1.0, 2.0], 7, shapes)
 
 
 def test_the_list_says_where_each_chunk_is(saved: Path) -> None:
-    chunks = [each for each in sharded.layout(saved) if each.name == "model.matrix"]
-    assert [(each.offsets, each.shape) for each in chunks] == [
+    chunks = [item for item in sharded.layout(saved) if item.name == "model.matrix"]
+    assert [(chunk.offsets, chunk.shape) for chunk in chunks] == [
         ((3 * i, 0), (3, 4)) for i in range(4)
     ]
-    assert {each.name for each in sharded.layout(saved)} == {
+    assert {item.name for item in sharded.layout(saved)} == {
         "model.matrix", "optimizer.moment", "vector",
     }  # fmt: skip
-    ends = sorted((each.begin_bytes, each.begin_bytes + each.size_bytes) for each in chunks)
+    ends = sorted((chunk.begin_bytes, chunk.begin_bytes + chunk.size_bytes) for chunk in chunks)
     assert all(end <= begin for (_, end), (begin, _) in zip(ends, ends[1:], strict=False))
 
 

@@ -52,7 +52,7 @@ def test_a_merged_layer_computes_what_the_adapted_one_did(rank, inputs, outputs,
 
 def test_only_the_adapters_are_trained_and_the_base_stays() -> None:
     model = gpt()
-    plain = {name: each.clone() for name, each in model.state_dict().items()}
+    plain = {name: item.clone() for name, item in model.state_dict().items()}
     names = lora.add(model, ("qkv", "down"), rank=2, alpha=4)
     assert names == ("blocks.0.qkv", "blocks.0.down", "blocks.1.qkv", "blocks.1.down")
     counts = lora.parameters(model)
@@ -62,10 +62,10 @@ def test_only_the_adapters_are_trained_and_the_base_stays() -> None:
         optimizer.zero_grad()
         model(torch.randint(0, 20, (2, 8))).square().mean().backward()
         optimizer.step()
-    after = {name.replace(".base", ""): each for name, each in model.state_dict().items()}
-    assert all(torch.equal(after[name], each) for name, each in plain.items())
-    frozen = [each for each in model.parameters() if not each.requires_grad]
-    assert frozen and all(each.grad is None for each in frozen)
+    after = {name.replace(".base", ""): item for name, item in model.state_dict().items()}
+    assert all(torch.equal(after[name], item) for name, item in plain.items())
+    frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
+    assert frozen and all(item.grad is None for item in frozen)
     moments = 2 * 4 * counts.trainable
     assert lora.optimizer_bytes(optimizer) == moments + 4 * len(lora.trainable(model))
     assert lora.merge(model) == 4 and lora.merge(model) == 0
@@ -76,8 +76,8 @@ def test_an_adapter_can_be_stored_and_loaded_and_errors_say_what_to_do() -> None
     first, second = gpt(), gpt()
     for model in (first, second):
         lora.add(model, ("up",), rank=3, alpha=6)
-    for each in lora.trainable(first):
-        each.data.normal_()
+    for item in lora.trainable(first):
+        item.data.normal_()
     lora.load(second, lora.adapter(first))
     ids = torch.randint(0, 20, (2, 8))
     assert torch.equal(first(ids), second(ids))
@@ -95,8 +95,8 @@ def test_peft_computes_trains_and_merges_the_same() -> None:
     """The outside case: peft's LoRA on a Llama of transformers, to the bit."""
     theirs = outside.with_peft(outside.tiny_llama(), TARGETS, rank=4, alpha=6)
     torch.manual_seed(1)
-    for each in lora.trainable(theirs):
-        each.data.normal_(0, 0.1)
+    for item in lora.trainable(theirs):
+        item.data.normal_(0, 0.1)
     ours = outside.tiny_llama()
     lora.add(ours, TARGETS, rank=4, alpha=6)
     lora.load(ours, outside.from_peft(theirs))
@@ -115,7 +115,7 @@ def test_peft_computes_trains_and_merges_the_same() -> None:
     lora.merge(ours)
     plain = theirs.merge_and_unload().state_dict()
     assert all(
-        torch.allclose(each, plain[name], atol=1e-7) for name, each in ours.state_dict().items()
+        torch.allclose(entry, plain[name], atol=1e-7) for name, entry in ours.state_dict().items()
     )
 
 
@@ -169,12 +169,12 @@ def test_logits_of_the_cache_are_those_of_the_model() -> None:
     cache = decoding.empty(model, 3, 12)
     with torch.no_grad():
         wanted = model(ids)
-        found = [decoding.advance(model, cache, ids[:, :4], torch.tensor([0]))]
-        found += [
+        results = [decoding.advance(model, cache, ids[:, :4], torch.tensor([0]))]
+        results += [
             decoding.advance(model, cache, ids[:, place : place + 1], torch.tensor([place]))
             for place in range(4, 9)
         ]
-    assert torch.allclose(torch.cat(found, 1), wanted, atol=1e-5)
+    assert torch.allclose(torch.cat(results, 1), wanted, atol=1e-5)
     assert cache.bytes == 2 * 2 * 3 * 12 * 16 * 4
 
 
@@ -211,8 +211,8 @@ def test_two_weeks_ask_for_the_same_graphs_in_processes_of_their_own(tmp_path: P
     week = Week(steps=2)
     weeks = (week, replace(week, base=5, start=6, data=7, lr=0.011), replace(week, rank=2))
     one, two, other = (
-        fresh.run(weekly.run, each, tmp_path / str(i), environment=fresh.FAST, seconds=300)
-        for i, each in enumerate(weeks)
+        fresh.run(weekly.run, item, tmp_path / str(i), environment=fresh.FAST, seconds=300)
+        for i, item in enumerate(weeks)
     )
     assert one.compiles == two.compiles == (1, 1)
     assert one.keys == two.keys and len(one.keys) == 2 and one.adapter != two.adapter
@@ -228,8 +228,8 @@ def test_data_is_free_and_shapes_are_not() -> None:
         "rank": (week, replace(week, rank=3, alpha=6.0)),
         "scale 1": (week, replace(week, alpha=4.0)),
     }
-    found = fresh.run(weekly.changes, pairs, environment=fresh.FAST, seconds=300)
-    assert found == {"text": 0, "rank": 2, "scale 1": 2}
+    result = fresh.run(weekly.changes, pairs, environment=fresh.FAST, seconds=300)
+    assert result == {"text": 0, "rank": 2, "scale 1": 2}
 
 
 # Memory
@@ -259,7 +259,7 @@ def test_the_arithmetic_of_adapters_is_that_of_a_real_llama() -> None:
 
     model = outside.tiny_llama(layers=2)
     a = Architecture("tiny", 2, 32, 4, 2, 64, 64)
-    assert a.parameters == sum(each.numel() for each in model.parameters())
+    assert a.parameters == sum(parameter.numel() for parameter in model.parameters())
     every = arithmetic.ATTENTION + arithmetic.PERCEPTRON
     lora.add(model, every, rank=3, alpha=6)
     assert lora.parameters(model).trainable == arithmetic.adapter_parameters(a, 3, every)
@@ -275,8 +275,8 @@ def test_adapters_need_less_and_who_holds_a_replica_has_the_room(length, rows, r
     for need in (small, large):
         for chip in ("trainium1", "trainium2", "trainium3"):
             count = arithmetic.cores(need, chip)
-            each = arithmetic.usable(machine(chip, "core"))
-            assert count * each >= need.total and (count == 1 or count / 2 * each < need.total)
+            item = arithmetic.usable(machine(chip, "core"))
+            assert count * item >= need.total and (count == 1 or count / 2 * item < need.total)
             name = arithmetic.smallest_instance(need, chip)
             if name:
                 assert arithmetic.usable(machine(name)) >= need.total

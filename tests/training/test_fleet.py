@@ -82,10 +82,10 @@ def test_nobody_trains_before_the_graphs_can_be_there(
     graphs: list[float], starts: list[float], load: float
 ) -> None:
     for cache in fleet.CACHES:
-        found = fleet.warm_up(graphs, len(starts), cache=cache, load_seconds=load, starts=starts)
-        assert found.seconds >= sum(graphs)
-        assert found.compiler_seconds <= found.worker_seconds
-        assert len(graphs) <= found.compiles <= len(graphs) * len(starts)
+        result = fleet.warm_up(graphs, len(starts), cache=cache, load_seconds=load, starts=starts)
+        assert result.seconds >= sum(graphs)
+        assert result.compiler_seconds <= result.worker_seconds
+        assert len(graphs) <= result.compiles <= len(graphs) * len(starts)
 
 
 @given(GRAPHS, FEW, LOAD, st.sampled_from(fleet.CACHES))
@@ -102,14 +102,14 @@ def test_another_worker_never_costs_less(
 
 @given(GRAPHS, st.integers(1, 4))
 def test_the_makespan_lies_between_its_bounds(graphs: list[float], compilers: int) -> None:
-    found = fleet.makespan(graphs, compilers)
+    result = fleet.makespan(graphs, compilers)
     best = min(
-        max(math.fsum(s for s, c in zip(graphs, place, strict=True) if c == each) for each in place)
+        max(math.fsum(s for s, c in zip(graphs, place, strict=True) if c == item) for item in place)
         for place in itertools.product(range(compilers), repeat=len(graphs))
     )
-    assert max(max(graphs), sum(graphs) / compilers) <= best <= found
-    assert found <= best * (4 / 3 - 1 / (3 * compilers)) + 1e-9
-    assert fleet.makespan(graphs, compilers + 1) <= found
+    assert max(max(graphs), sum(graphs) / compilers) <= best <= result
+    assert result <= best * (4 / 3 - 1 / (3 * compilers)) + 1e-9
+    assert fleet.makespan(graphs, compilers + 1) <= result
 
 
 @given(GRAPHS, st.integers(1, 3), st.integers(0, 200).map(float), LOAD)

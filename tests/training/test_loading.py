@@ -76,8 +76,8 @@ def test_what_every_schedule_has(loads, workers, prefetch, random) -> None:
 def test_the_share_in_the_long_run_has_a_formula(load, work, workers, share) -> None:
     period = max(work, load / workers) if workers else load + work
     assert 1 - work / period == pytest.approx(share)
-    found = predict(load, work, batches=2000, workers=workers).waits.share
-    assert found == pytest.approx(share, abs=0.005)
+    result = predict(load, work, batches=2000, workers=workers).waits.share
+    assert result == pytest.approx(share, abs=0.005)
 
 
 def test_workers_needed_is_the_least_number_that_never_waits() -> None:

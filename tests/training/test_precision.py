@@ -87,15 +87,15 @@ def _quantised(kind: str) -> tuple[np.ndarray, np.ndarray]:
     from utils.training.precision import quantise_fp8
 
     values = torch.randn(4096, generator=torch.Generator().manual_seed(1)) * 100
-    found = quantise_fp8(values.to("xla"), torch.tensor(0.5).to("xla"), kind)
-    return found.cpu().numpy(), round_to(values.numpy() / 0.5, kind, saturate=True) * 0.5
+    result = quantise_fp8(values.to("xla"), torch.tensor(0.5).to("xla"), kind)
+    return result.cpu().numpy(), round_to(values.numpy() / 0.5, kind, saturate=True) * 0.5
 
 
 @pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
 def test_quantised_values_are_those_of_the_format(kind: str) -> None:
     # Without fusion emitters, XLA rounds twice on the way to FP8: here as it does for learners.
-    found, exact = fresh.run(_quantised, kind, environment={"XLA_FLAGS": ""})
-    assert np.array_equal(found, exact)
+    result, exact = fresh.run(_quantised, kind, environment={"XLA_FLAGS": ""})
+    assert np.array_equal(result, exact)
 
 
 def test_pure_bf16_stalls_where_the_step_is_below_half_a_spacing() -> None:

@@ -97,7 +97,7 @@ def test_files_that_are_no_trace_are_named(tmp_path) -> None:
     damaged = bytearray(gzip.compress(b'{"traceEvents": []}' * 20))
     damaged[20] ^= 0xFF
     others = (b"{}", b"no", b"[]", b'{"traceEvents": null}', b'{"traceEvents": [{"ph": "X"}]}')
-    files = [gzip.compress(each) for each in others]
+    files = [gzip.compress(other) for other in others]
     for content in (b"", b"{}", gzip.compress(b"xx")[:-9], bytes(damaged), *files):
         (tmp_path / "bad.trace.json.gz").write_bytes(content)
         with pytest.raises(ValueError, match="bad.trace.json.gz is no trace"):

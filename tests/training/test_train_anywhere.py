@@ -50,9 +50,9 @@ def test_cpu_and_xla_train_to_the_same_losses(on_the_cpu) -> None:
 
 
 def test_on_xla_a_step_is_one_execution_and_a_log_is_one_read() -> None:
-    found = fresh.run(counted, "--device", "xla", "--steps", "8", environment=fresh.FAST)
+    result = fresh.run(counted, "--device", "xla", "--steps", "8", environment=fresh.FAST)
     # Eight steps, and two times the four losses put side by side to be read at once.
-    assert found == (10, 2, ())
+    assert result == (10, 2, ())
 
 
 def test_bf16_is_near_and_not_equal(on_the_cpu) -> None:
@@ -124,24 +124,24 @@ def test_a_device_that_is_missing_is_named(monkeypatch) -> None:
 
 
 def test_the_audit_finds_nothing_in_it_and_much_in_the_cuda_script() -> None:
-    found = audit(SCRIPT)
-    assert found.files == 1 and found.findings == () and found.broken == ()
+    result = audit(SCRIPT)
+    assert result.files == 1 and result.findings == () and result.broken == ()
     assert len(audit(CUDA).findings) == 16
 
 
 def named_backends(path: Path) -> set[str]:
     """Modules of backends that a file imports, and device names that it writes out."""
-    found: set[str] = set()
+    results: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            results |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
+            results.add((node.module or "").partition(".")[0])
         elif isinstance(node, ast.Constant) and node.value in ("xla", "cuda", "neuron"):
-            found.add(node.value)
+            results.add(node.value)
         elif isinstance(node, ast.Attribute) and node.attr in ("cuda", "xla", "accelerator"):
-            found.add(node.attr)
-    return found & {"torch_xla", "torch_neuronx", "accelerator", "xla", "cuda", "neuron"}
+            results.add(node.attr)
+    return results & {"torch_xla", "torch_neuronx", "accelerator", "xla", "cuda", "neuron"}
 
 
 def test_only_the_device_layer_names_a_backend() -> None:

@@ -117,12 +117,12 @@ def test_without_a_device_it_says_what_it_would_show(capsys, monkeypatch) -> Non
 
 def test_a_fact_is_quoted_with_its_date_and_long_lines_are_folded(capsys, monkeypatch) -> None:
     monkeypatch.setattr(device_cells, "DEVICE_FILE", Path("no such file"))
-    said = fact("torchneuron-versions")
-    on_device("the versions", quoted=said)(cell)
+    text = fact("torchneuron-versions")
+    on_device("the versions", quoted=text)(cell)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= device_cells.WIDTH and lines[-1].startswith("  ")
     quoted = " ".join(" ".join(lines[1:]).split())
-    assert quoted == f"quoted: {said.text} ({said.status}, {said.date})"
+    assert quoted == f"quoted: {text.text} ({text.status}, {text.date})"
 
 
 def test_a_device_without_torchneuron_says_what_to_set(with_device, capsys) -> None:
@@ -146,8 +146,8 @@ def test_the_newest_image_is_found_and_a_named_python_wins(with_device, monkeypa
 
 def test_it_measures_in_the_other_python_with_the_stub(stub, capsys) -> None:
     on_device("the sum of three ones", quoted="3")(cell)
-    said = capsys.readouterr().out.splitlines()
-    assert said == ["measured on a Neuron device, as 'neuron': the sum of three ones"] + [
+    text = capsys.readouterr().out.splitlines()
+    assert text == ["measured on a Neuron device, as 'neuron': the sum of three ones"] + [
         "  kind: neuron",
         "  sum: 3.0",
         "quoted: 3",
@@ -237,10 +237,10 @@ def test_a_long_error_keeps_its_ends() -> None:
 
 def cells_of_the_lessons():
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        for each in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            if "device-only" in each["metadata"].get("tags", ()):
-                name = f"{path.stem[:2]}-{each['id']}"
-                yield pytest.param(name, "".join(each["source"]), id=name)
+        for item in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if "device-only" in item["metadata"].get("tags", ()):
+                name = f"{path.stem[:2]}-{item['id']}"
+                yield pytest.param(name, "".join(item["source"]), id=name)
 
 
 def run_cell(source: str, folder: Path) -> None:
@@ -288,7 +288,11 @@ def compiles_between_waits(source: str, folder: str) -> list[int]:
     [("03-s8-device", [1, 0]), ("15-s3-device", [1, 0, 0, 0, 1, 0, 0])],
 )
 def test_a_cell_that_times_a_warm_call_compiles_nothing_in_it(tmp_path, name, expected) -> None:
-    (source,) = (each.values[1] for each in cells_of_the_lessons() if each.values[0] == name)
+    (source,) = (
+        cells_of_the_lesson.values[1]
+        for cells_of_the_lesson in cells_of_the_lessons()
+        if cells_of_the_lesson.values[0] == name
+    )
     settings = {**fresh.FAST, "PJRT_DEVICE": "CPU"}
     counts = fresh.run(compiles_between_waits, source, str(tmp_path), environment=settings)
     assert counts == expected

@@ -31,7 +31,7 @@ def _losses(device: devices.Device, steps: int = 3, autocast: bool = False) -> l
         device.mark_step()
         losses.append(loss.detach())
     device.wait()
-    return [each.item() for each in losses]
+    return [item.item() for item in losses]
 
 
 def test_the_same_loop_gives_the_same_losses_on_cpu_and_xla() -> None:

@@ -130,10 +130,10 @@ NOT_BAKED = {
 def test_a_baked_number_is_named_with_its_line(name: str) -> None:
     step, was, now, what = BAKED[name]
     x = data(8 * fresh_size(), 8)
-    found = diagnose(step, [(x, was), (x, was), (x, now), (x, was)])
-    assert compiles(found) == [1, 0, 1, 0]
-    assert kinds(found) == [(3, "constant")]
-    (cause,) = found.causes
+    result = diagnose(step, [(x, was), (x, was), (x, now), (x, was)])
+    assert compiles(result) == [1, 0, 1, 0]
+    assert kinds(result) == [(3, "constant")]
+    (cause,) = result.causes
     assert what in cause.what
     assert re.match(r"test_doctor\.py:\d+: \S", cause.where)
     assert cause.advice
@@ -143,53 +143,55 @@ def test_a_baked_number_is_named_with_its_line(name: str) -> None:
 def test_an_ordinary_number_is_not_blamed(name: str) -> None:
     step, was, now = NOT_BAKED[name]
     x = data(fresh_size(), 8)
-    found = diagnose(step, [(x, was), (x, now), (x, was)])
-    assert compiles(found) == [1, 0, 0] and found.causes == ()
+    result = diagnose(step, [(x, was), (x, now), (x, was)])
+    assert compiles(result) == [1, 0, 0] and result.causes == ()
 
 
 @pytest.mark.parametrize("name", NOT_BAKED)
 def test_an_ordinary_number_is_not_blamed_for_a_shape(name: str) -> None:
     step, was, now = NOT_BAKED[name]
     n = fresh_size() + 1000
-    found = diagnose(step, [(data(n, 8), was), (data(n + 2000, 8), now)])
-    assert compiles(found) == [1, 1] and kinds(found) == [(2, "shape")]
+    result = diagnose(step, [(data(n, 8), was), (data(n + 2000, 8), now)])
+    assert compiles(result) == [1, 1] and kinds(result) == [(2, "shape")]
 
 
 def test_numbers_that_become_equal_are_named() -> None:
     x = data(fresh_size(), 8)
-    found = diagnose(lambda x, a, b: x.exp() * a * b, [(x, 2.5, 3.5), (x, 4.5, 5.5), (x, 4.5, 4.5)])
-    assert compiles(found) == [1, 0, 1]
-    assert kinds(found) == [(3, "constant")] and "became equal" in found.causes[0].what
+    result = diagnose(
+        lambda x, a, b: x.exp() * a * b, [(x, 2.5, 3.5), (x, 4.5, 5.5), (x, 4.5, 4.5)]
+    )
+    assert compiles(result) == [1, 0, 1]
+    assert kinds(result) == [(3, "constant")] and "became equal" in result.causes[0].what
 
 
 def test_other_data_of_the_same_shape_is_no_cause() -> None:
     n = fresh_size()
-    found = diagnose(lambda x: x.exp().sum(0), [data(n, 8), data(n, 8) * 3, data(n, 8) + 1])
-    assert compiles(found) == [1, 0, 0] and found.causes == ()
+    result = diagnose(lambda x: x.exp().sum(0), [data(n, 8), data(n, 8) * 3, data(n, 8) + 1])
+    assert compiles(result) == [1, 0, 0] and result.causes == ()
 
 
 def test_the_last_short_batch_is_named_with_its_argument() -> None:
     n = fresh_size()
-    found = diagnose(lambda x, y: (x - y) * 2.5, [(data(k, 8), data(k, 8)) for k in (n, n, 13)])
-    assert kinds(found) == [(3, "shape")]
-    assert found.causes[0].what == f"input x: ({n}, 8) became (13, 8)"
-    assert "drop_last=True" in found.causes[0].advice
+    result = diagnose(lambda x, y: (x - y) * 2.5, [(data(k, 8), data(k, 8)) for k in (n, n, 13)])
+    assert kinds(result) == [(3, "shape")]
+    assert result.causes[0].what == f"input x: ({n}, 8) became (13, 8)"
+    assert "drop_last=True" in result.causes[0].advice
 
 
 def test_a_dtype_is_named() -> None:
     n = fresh_size()
-    found = diagnose(
+    result = diagnose(
         lambda batch: batch["ids"] * 2, [{"ids": data(n, 8)}, {"ids": data(n, 8, dtype="bfloat16")}]
     )
-    assert kinds(found) == [(2, "dtype")]
-    assert found.causes[0].what == "input batch['ids']: float32 became bfloat16"
+    assert kinds(result) == [(2, "dtype")]
+    assert result.causes[0].what == "input batch['ids']: float32 became bfloat16"
 
 
 def test_a_tensor_that_is_no_argument_is_named() -> None:
     n = fresh_size()
     kept = [data(n, 8), data(n + 1, 8)]
-    found = diagnose(lambda place: kept[place].exp() * 2.5, [0, 1])
-    assert kinds(found) == [(2, "shape")] and "a tensor in exp" in found.causes[0].what
+    result = diagnose(lambda place: kept[place].exp() * 2.5, [0, 1])
+    assert kinds(result) == [(2, "shape")] and "a tensor in exp" in result.causes[0].what
 
 
 def test_two_causes_at_once_are_both_named() -> None:
@@ -198,8 +200,8 @@ def test_two_causes_at_once_are_both_named() -> None:
     def step(x, stop):
         return (x * 2.5)[:, :stop].exp()
 
-    found = diagnose(step, [(data(n, 40), 10), (data(n + 7, 40), 30)])
-    assert compiles(found) == [1, 1] and kinds(found) == [(2, "shape"), (2, "constant")]
+    result = diagnose(step, [(data(n, 40), 10), (data(n + 7, 40), 30)])
+    assert compiles(result) == [1, 1] and kinds(result) == [(2, "shape"), (2, "constant")]
 
 
 def test_numbers_that_follow_from_a_shape_are_not_blamed() -> None:
@@ -214,8 +216,8 @@ def test_numbers_that_follow_from_a_shape_are_not_blamed() -> None:
         halves = x[:, : length // 2].reshape(-1)
         return (x * places) @ mask, halves * 2.5, x[:, 1:] - x[:, :-1], x.mean()
 
-    found = diagnose(step, [data(n, 12), data(n, 16)])
-    assert kinds(found) == [(2, "shape")]
+    result = diagnose(step, [data(n, 12), data(n, 16)])
+    assert kinds(result) == [(2, "shape")]
 
 
 def test_a_python_branch_is_named() -> None:
@@ -225,9 +227,9 @@ def test_a_python_branch_is_named() -> None:
         return x.sin()
 
     x = data(fresh_size(), 8)
-    found = diagnose(step, [(x, True), (x, False), (x, True)])
-    assert compiles(found) == [1, 1, 0] and kinds(found) == [(2, "branch")]
-    assert "exp became sin" in found.causes[0].what and "return x.sin()" in found.causes[0].where
+    result = diagnose(step, [(x, True), (x, False), (x, True)])
+    assert compiles(result) == [1, 1, 0] and kinds(result) == [(2, "branch")]
+    assert "exp became sin" in result.causes[0].what and "return x.sin()" in result.causes[0].where
 
 
 def test_an_if_on_a_value_is_a_read_and_a_branch() -> None:
@@ -237,16 +239,16 @@ def test_an_if_on_a_value_is_a_read_and_a_branch() -> None:
         return x.sin()
 
     x = data(fresh_size(), 8).abs()
-    found = diagnose(step, [x, -x, x])
-    assert compiles(found) == [2, 1, 0] and [each.reads for each in found.steps] == [1, 1, 1]
-    assert kinds(found) == [(1, "read"), (2, "branch")]
-    assert "if x.sum() > 0" in found.causes[0].where
+    result = diagnose(step, [x, -x, x])
+    assert compiles(result) == [2, 1, 0] and [item.reads for item in result.steps] == [1, 1, 1]
+    assert kinds(result) == [(1, "read"), (2, "branch")]
+    assert "if x.sum() > 0" in result.causes[0].where
 
 
 def test_item_is_a_read_even_without_a_recompile() -> None:
     n = fresh_size()
-    found = diagnose(lambda x: x.exp() * x.sum().item(), [data(n, 8), data(n, 8) * 3])
-    assert compiles(found) == [2, 0] and kinds(found) == [(1, "read")]
+    result = diagnose(lambda x: x.exp() * x.sum().item(), [data(n, 8), data(n, 8) * 3])
+    assert compiles(result) == [2, 0] and kinds(result) == [(1, "read")]
 
 
 def test_a_length_that_was_read_from_the_device_is_data_dependent() -> None:
@@ -255,10 +257,10 @@ def test_a_length_that_was_read_from_the_device_is_data_dependent() -> None:
         return x.flatten()[:positive] * 2.5
 
     x = data(fresh_size(), 8)
-    found = diagnose(step, [x, x + 1])
-    assert compiles(found) == [2, 1] and kinds(found) == [(1, "read"), (2, "data-dependent")]
-    assert "a value read from the device" in found.causes[1].what
-    assert "int((x > 0).sum())" in found.causes[1].what and "[:positive]" in found.causes[1].where
+    result = diagnose(step, [x, x + 1])
+    assert compiles(result) == [2, 1] and kinds(result) == [(1, "read"), (2, "data-dependent")]
+    assert "a value read from the device" in result.causes[1].what
+    assert "int((x > 0).sum())" in result.causes[1].what and "[:positive]" in result.causes[1].where
 
 
 def test_one_step_marker_more_is_named_with_its_line() -> None:
@@ -271,10 +273,10 @@ def test_one_step_marker_more_is_named_with_its_line() -> None:
         return y.exp()
 
     x = data(fresh_size(), 8)
-    found = diagnose(step, [(x, False), (x, True)])
-    assert compiles(found) == [1, 2] and kinds(found) == [(2, "kept")]
-    assert "step markers in the step: 0 became 1" in found.causes[0].what
-    assert "torch_xla.sync()" in found.causes[0].where
+    result = diagnose(step, [(x, False), (x, True)])
+    assert compiles(result) == [1, 2] and kinds(result) == [(2, "kept")]
+    assert "step markers in the step: 0 became 1" in result.causes[0].what
+    assert "torch_xla.sync()" in result.causes[0].where
 
 
 def test_a_branch_in_training_is_one_cause_with_its_backward() -> None:
@@ -293,11 +295,11 @@ def test_a_branch_in_training_is_one_cause_with_its_backward() -> None:
         optimizer.step()
         return loss
 
-    batches = [(data(16, n), each) for each in (True, True, False, True)]
-    found = diagnose(step, batches, warmup=2)
-    assert compiles(found) == [0, 0, 1, 0] and kinds(found) == [(3, "branch")]
-    found = diagnose(step, [(data(9, n), True), (data(9, n), False)])
-    assert compiles(found) == [1, 1] and kinds(found) == [(2, "branch")]
+    batches = [(data(16, n), item) for item in (True, True, False, True)]
+    result = diagnose(step, batches, warmup=2)
+    assert compiles(result) == [0, 0, 1, 0] and kinds(result) == [(3, "branch")]
+    result = diagnose(step, [(data(9, n), True), (data(9, n), False)])
+    assert compiles(result) == [1, 1] and kinds(result) == [(2, "branch")]
 
 
 def test_state_made_by_hand_in_the_first_step_is_named_as_such() -> None:
@@ -312,8 +314,8 @@ def test_state_made_by_hand_in_the_first_step_is_named_as_such() -> None:
         return state["mean"].sum()
 
     n = fresh_size()
-    found = diagnose(step, [data(n, 8)] * 3)
-    assert compiles(found) == [1, 1, 0] and kinds(found) == [(2, "first step")]
+    result = diagnose(step, [data(n, 8)] * 3)
+    assert compiles(result) == [1, 1, 0] and kinds(result) == [(2, "first step")]
 
 
 def test_a_read_after_the_marker_runs_nothing_twice() -> None:
@@ -325,18 +327,18 @@ def test_a_read_after_the_marker_runs_nothing_twice() -> None:
         return loss.item()
 
     n = fresh_size()
-    found = diagnose(step, [data(n, 8), data(n, 8) * 2])
-    assert compiles(found) == [1, 0] and found.causes == ()
-    assert [(each.executions, each.reads) for each in found.steps] == [(1, 1), (1, 1)]
+    result = diagnose(step, [data(n, 8), data(n, 8) * 2])
+    assert compiles(result) == [1, 0] and result.causes == ()
+    assert [(item.executions, item.reads) for item in result.steps] == [(1, 1), (1, 1)]
 
 
 def test_a_boolean_mask_is_data_dependent() -> None:
     x = data(fresh_size(), 8)
-    found = diagnose(lambda x: x[x > 0] * 1.5, [x, x + 1, x - 1])
-    assert compiles(found) == [2, 1, 1]
-    assert kinds(found) == [(1, "fallback"), (2, "data-dependent"), (3, "data-dependent")]
-    assert found.steps[1].fallbacks == (("aten::nonzero", 1),)
-    assert "torch.where" in found.causes[1].advice
+    result = diagnose(lambda x: x[x > 0] * 1.5, [x, x + 1, x - 1])
+    assert compiles(result) == [2, 1, 1]
+    assert kinds(result) == [(1, "fallback"), (2, "data-dependent"), (3, "data-dependent")]
+    assert result.steps[1].fallbacks == (("aten::nonzero", 1),)
+    assert "torch.where" in result.causes[1].advice
 
 
 def test_an_assignment_by_mask_is_data_dependent() -> None:
@@ -346,17 +348,17 @@ def test_an_assignment_by_mask_is_data_dependent() -> None:
         return x
 
     x = data(fresh_size(), 8)
-    found = diagnose(step, [x, x + 1])
-    assert compiles(found) == [2, 1] and kinds(found)[1:] == [(2, "data-dependent")]
-    assert "masked_fill" in found.causes[1].advice and "x[x > 0.5] = 0.5" in found.causes[1].where
+    result = diagnose(step, [x, x + 1])
+    assert compiles(result) == [2, 1] and kinds(result)[1:] == [(2, "data-dependent")]
+    assert "masked_fill" in result.causes[1].advice and "x[x > 0.5] = 0.5" in result.causes[1].where
 
 
 def test_where_is_not_data_dependent() -> None:
     import torch
 
     x = data(fresh_size(), 8)
-    found = diagnose(lambda x: torch.where(x > 0, x, 0) * 1.5, [x, x + 1, x - 1])
-    assert compiles(found) == [1, 0, 0] and found.causes == ()
+    result = diagnose(lambda x: torch.where(x > 0, x, 0) * 1.5, [x, x + 1, x - 1])
+    assert compiles(result) == [1, 0, 0] and result.causes == ()
 
 
 def test_one_result_more_is_named() -> None:
@@ -369,9 +371,9 @@ def test_one_result_more_is_named() -> None:
         return y.sin()
 
     x = data(fresh_size(), 8)
-    found = diagnose(step, [(x, False), (x, True)])
-    assert compiles(found) == [1, 1] and kinds(found) == [(2, "kept")]
-    assert "1 became 2" in found.causes[0].what
+    result = diagnose(step, [(x, False), (x, True)])
+    assert compiles(result) == [1, 1] and kinds(result) == [(2, "kept")]
+    assert "1 became 2" in result.causes[0].what
 
 
 def test_gradients_switched_off_are_named() -> None:
@@ -384,8 +386,8 @@ def test_gradients_switched_off_are_named() -> None:
             return (x * weight).exp().sum()
 
     x = data(fresh_size(), 8)
-    found = diagnose(step, [(x, True), (x, False)])
-    assert kinds(found) == [(2, "kept")] and "gradients are off" in found.causes[0].what
+    result = diagnose(step, [(x, True), (x, False)])
+    assert kinds(result) == [(2, "kept")] and "gradients are off" in result.causes[0].what
 
 
 # Training
@@ -422,12 +424,12 @@ def test_the_first_step_of_an_optimizer_is_named_as_such(name: str) -> None:
 
     n = fresh_size()
     step, _ = training(lambda p: getattr(torch.optim, name)(p, lr=0.0137), n)
-    found = diagnose(step, [data(16, n)] * 4)
+    result = diagnose(step, [data(16, n)] * 4)
     if name in STATEFUL:
-        assert compiles(found) == [1, 1, 0, 0] and kinds(found) == [(2, "first step")]
-        assert "optimizer.step()" in found.causes[0].where
+        assert compiles(result) == [1, 1, 0, 0] and kinds(result) == [(2, "first step")]
+        assert "optimizer.step()" in result.causes[0].where
     else:
-        assert compiles(found) == [1, 0, 0, 0] and found.causes == ()
+        assert compiles(result) == [1, 0, 0, 0] and result.causes == ()
 
 
 def test_zeroed_gradients_are_a_first_step_too() -> None:
@@ -445,8 +447,8 @@ def test_zeroed_gradients_are_a_first_step_too() -> None:
         optimizer.step()
         return loss
 
-    found = diagnose(step, [data(16, n)] * 3)
-    assert compiles(found) == [1, 1, 0] and kinds(found) == [(2, "first step")]
+    result = diagnose(step, [data(16, n)] * 3)
+    assert compiles(result) == [1, 1, 0] and kinds(result) == [(2, "first step")]
 
 
 def test_an_optimizer_that_changes_its_mind_later_took_a_branch() -> None:
@@ -454,10 +456,10 @@ def test_an_optimizer_that_changes_its_mind_later_took_a_branch() -> None:
 
     n = fresh_size()
     step, _ = training(lambda p: torch.optim.RAdam(p, lr=0.0137), n)
-    found = diagnose(step, [data(16, n)] * 7)
-    assert compiles(found) == [1, 1, 0, 0, 0, 1, 0]
-    assert kinds(found) == [(2, "first step"), (6, "branch")]
-    assert "radam.py" in found.causes[1].what
+    result = diagnose(step, [data(16, n)] * 7)
+    assert compiles(result) == [1, 1, 0, 0, 0, 1, 0]
+    assert kinds(result) == [(2, "first step"), (6, "branch")]
+    assert "radam.py" in result.causes[1].what
 
 
 def test_a_warm_up_takes_the_first_step_out_of_the_way() -> None:
@@ -465,8 +467,8 @@ def test_a_warm_up_takes_the_first_step_out_of_the_way() -> None:
 
     n = fresh_size()
     step, _ = training(lambda p: torch.optim.AdamW(p, lr=0.0137), n)
-    found = diagnose(step, [data(16, n), data(16, n), data(9, n)], warmup=2)
-    assert compiles(found) == [0, 0, 1] and kinds(found) == [(3, "shape")]
+    result = diagnose(step, [data(16, n), data(16, n), data(9, n)], warmup=2)
+    assert compiles(result) == [0, 0, 1] and kinds(result) == [(3, "shape")]
 
 
 def test_a_learning_rate_is_not_blamed_for_what_a_batch_does() -> None:
@@ -475,8 +477,8 @@ def test_a_learning_rate_is_not_blamed_for_what_a_batch_does() -> None:
     n = fresh_size()
     step, _ = training(lambda p: torch.optim.SGD(p, lr=0.1), n)
     batches = [(data(16, n), 0.1), (data(16, n), 0.09), (data(5, n), 0.08)]
-    found = diagnose(step, batches)
-    assert compiles(found) == [1, 0, 1] and kinds(found) == [(3, "shape")]
+    result = diagnose(step, batches)
+    assert compiles(result) == [1, 0, 1] and kinds(result) == [(3, "shape")]
 
 
 def test_a_learning_rate_of_one_is_a_constant() -> None:
@@ -484,9 +486,9 @@ def test_a_learning_rate_of_one_is_a_constant() -> None:
 
     n = fresh_size()
     step, _ = training(lambda p: torch.optim.SGD(p, lr=0.1), n)
-    found = diagnose(step, [(data(16, n), lr) for lr in (0.5, 0.25, 1.0)])
-    assert compiles(found) == [1, 0, 1] and {kind for _, kind in kinds(found)} == {"constant"}
-    assert "-0.25 became -1" in found.causes[0].what and "sgd.py" in found.causes[0].what
+    result = diagnose(step, [(data(16, n), lr) for lr in (0.5, 0.25, 1.0)])
+    assert compiles(result) == [1, 0, 1] and {kind for _, kind in kinds(result)} == {"constant"}
+    assert "-0.25 became -1" in result.causes[0].what and "sgd.py" in result.causes[0].what
 
 
 def test_a_learning_rate_whose_decay_meets_another_number_is_found() -> None:
@@ -495,10 +497,10 @@ def test_a_learning_rate_whose_decay_meets_another_number_is_found() -> None:
 
     n = fresh_size()
     step, _ = training(lambda p: torch.optim.AdamW(p, lr=0.1), n)
-    found = diagnose(step, [(data(16, n), lr) for lr in (0.1, 0.1, 0.1, 0.05)])
-    assert compiles(found) == [1, 1, 0, 1]
-    assert kinds(found) == [(2, "first step"), (4, "constant")]
-    assert "equal" in found.causes[1].what and "0.999" in found.causes[1].what
+    result = diagnose(step, [(data(16, n), lr) for lr in (0.1, 0.1, 0.1, 0.05)])
+    assert compiles(result) == [1, 1, 0, 1]
+    assert kinds(result) == [(2, "first step"), (4, "constant")]
+    assert "equal" in result.causes[1].what and "0.999" in result.causes[1].what
 
 
 @pytest.mark.parametrize("marker", [False, True])
@@ -537,8 +539,8 @@ def test_numbers_and_graphs_are_those_of_a_run_without_the_doctor(marker: bool) 
         if not marker:
             torch_xla.sync()
     watched, losses = fresh_step()
-    found = diagnose(watched, batches)
-    assert compiles(found) == [0, 0, 0, 0], "the same graphs"
+    result = diagnose(watched, batches)
+    assert compiles(result) == [0, 0, 0, 0], "the same graphs"
     assert torch.stack(losses).tolist() == torch.stack(expected).tolist(), "the same numbers"
     with Meter() as meter:
         watched(batches[0])
@@ -552,9 +554,9 @@ def test_a_library_model_with_sequences_of_other_lengths() -> None:
 
     layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).to(torch_xla.device())
     n = fresh_size()
-    found = diagnose(lambda x: layer(x).sum(), [data(2, k, 16) for k in (n, n, n + 300)])
-    assert compiles(found) == [1, 0, 1] and kinds(found) == [(3, "shape")]
-    assert "layer(x)" in found.causes[0].where
+    result = diagnose(lambda x: layer(x).sum(), [data(2, k, 16) for k in (n, n, n + 300)])
+    assert compiles(result) == [1, 0, 1] and kinds(result) == [(3, "shape")]
+    assert "layer(x)" in result.causes[0].where
 
 
 # What it is given, and what it shows
@@ -564,22 +566,22 @@ def test_a_result_that_nobody_keeps_is_told() -> None:
     def step(x):
         x.exp()
 
-    found = diagnose(step, [data(fresh_size(), 8)])
-    assert kinds(found) == [(1, "nothing ran")] and "keeps" in found.causes[0].what
-    assert "return loss" in found.causes[0].advice
+    result = diagnose(step, [data(fresh_size(), 8)])
+    assert kinds(result) == [(1, "nothing ran")] and "keeps" in result.causes[0].what
+    assert "return loss" in result.causes[0].advice
 
 
 def test_batches_on_the_cpu_are_told() -> None:
     import torch
 
-    found = diagnose(lambda x: x * 2.5, [torch.ones(3)])
-    assert kinds(found) == [(1, "nothing ran")] and "on the CPU" in found.causes[0].what
+    result = diagnose(lambda x: x * 2.5, [torch.ones(3)])
+    assert kinds(result) == [(1, "nothing ran")] and "on the CPU" in result.causes[0].what
 
 
 def test_a_list_is_one_argument_for_a_step_that_takes_one() -> None:
     x = data(fresh_size(), 8)
-    found = diagnose(lambda batch: batch[0] * batch[1], [[x, x], [x, x]])
-    assert compiles(found) == [1, 0]
+    result = diagnose(lambda batch: batch[0] * batch[1], [[x, x], [x, x]])
+    assert compiles(result) == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -640,12 +642,12 @@ def test_it_is_not_used_inside_a_meter_or_inside_itself() -> None:
 
 def test_the_report_reads_well_as_text_and_as_a_table() -> None:
     x = data(fresh_size(), 8)
-    found = diagnose(lambda x, c: x[:, :c] * 2.5, [(x, 4), (x, 5)])
-    text = repr(found)
+    result = diagnose(lambda x, c: x[:, :c] * 2.5, [(x, 4), (x, 5)])
+    text = repr(result)
     assert text.splitlines()[0] == "2 steps, 1 compiled in the first, 1 after it"
     assert "step 2, constant: stop of a slice: 4 became 5" in text
-    assert found.of(2) == found.causes and found.of(1) == ()
-    html = found._repr_html_()
+    assert result.of(2) == result.causes and result.of(1) == ()
+    html = result._repr_html_()
     assert html.count("<caption") == 2 and 'scope="col"' in html
 
 
@@ -658,5 +660,5 @@ def test_a_line_of_a_notebook_cell_is_shown_with_its_source() -> None:
     space: dict = {}
     exec(compile(source, name, "exec"), space)
     x = data(fresh_size(), 8)
-    found = diagnose(space["step"], [(x, 4), (x, 5)])
-    assert found.causes[0].where == "cell line 2: y = x[:, :n]"
+    result = diagnose(space["step"], [(x, 4), (x, 5)])
+    assert result.causes[0].where == "cell line 2: y = x[:, :n]"

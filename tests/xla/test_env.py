@@ -50,7 +50,7 @@ def test_a_read_only_course_says_that_progress_is_not_kept(monkeypatch):
 
 def two_devices_then_three():
     env.report(devices=2)
-    (device,) = (each for each in env.check(3) if each.name == "device")
+    (device,) = (item for item in env.check(3) if item.name == "device")
     return str(device)
 
 

@@ -23,8 +23,8 @@ def devices() -> int:
 
 def test_each_process_has_the_devices_that_were_asked_for() -> None:
     asked = (4, 2, 4)
-    found = [fresh.run(devices, environment={"CPU_NUM_DEVICES": str(n)}) for n in asked]
-    assert tuple(found) == asked
+    results = [fresh.run(devices, environment={"CPU_NUM_DEVICES": str(n)}) for n in asked]
+    assert tuple(results) == asked
     assert "CPU_NUM_DEVICES" not in os.environ
 
 
@@ -50,7 +50,7 @@ def test_an_error_keeps_its_kind_and_message() -> None:
 
 def test_what_cannot_be_sent_is_an_error_of_the_function() -> None:
     with pytest.raises(fresh.Raised, match="pickle"):
-        fresh.run(lambda: (each for each in ()))
+        fresh.run(lambda: (item for item in ()))
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def test_a_death_says_its_cause(end, cause) -> None:
 
 
 def test_what_it_has_started_neither_keeps_the_caller_waiting_nor_stays(tmp_path) -> None:
-    said = tmp_path / "pid"
+    text = tmp_path / "pid"
 
     def leave_another() -> None:
         if other := os.fork():
-            said.write_text(str(other))
+            text.write_text(str(other))
             os._exit(3)
         time.sleep(600)
 
     with pytest.raises(fresh.Died, match="exit 3"):
         fresh.run(leave_another, seconds=60)
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(int(said.read_text())).wait(10)
+        psutil.Process(int(text.read_text())).wait(10)
 
 
 def test_what_the_function_writes_to_the_pipe_is_no_result() -> None:

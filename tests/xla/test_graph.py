@@ -63,7 +63,7 @@ def test_only_xla_tensors_have_a_graph(wrong):
 
 def test_a_picture_is_a_small_png_with_its_caption(recorded, monkeypatch):
     shown = []
-    monkeypatch.setattr("IPython.display.display", lambda each, **_: shown.append(each))
+    monkeypatch.setattr("IPython.display.display", lambda item, **_: shown.append(item))
     picture = draw.graph(graph.ir_graph(recorded), "Eight nodes.")
     picture._ipython_display_()
     assert picture.png.startswith(b"\x89PNG") and len(picture.png) < 40_000

@@ -36,8 +36,8 @@ def step(model, x, device):
     """Forward and backward; returns all that has to be computed."""
     out = model(x)
     out.float().square().mean().backward()
-    gradients = [each.grad for each in model.parameters()]
-    return [out, *(each for each in gradients if each is not None)]
+    gradients = [parameter.grad for parameter in model.parameters()]
+    return [out, *(gradient for gradient in gradients if gradient is not None)]
 
 
 class Attention(torch.nn.Module):
@@ -66,13 +66,15 @@ def test_matrix_flops_of_a_forward_pass_are_those_of_torchs_counter(name):
 
 # Attention alone has nothing to train; torch's counter takes the weights' gradient of a grouped
 # convolution as if it had no groups.
-@pytest.mark.parametrize("name", [each for each in MODELS if each not in ("attention", "groups")])
+@pytest.mark.parametrize(
+    "name", [model for model in MODELS if model not in ("attention", "groups")]
+)
 def test_matrix_flops_of_a_backward_pass_too(name):
     make, data = MODELS[name]
     model, x = make().to(DEVICE), data().to(DEVICE)
-    found = counted(*step(model, x, DEVICE)).matrix_flops
+    result = counted(*step(model, x, DEVICE)).matrix_flops
     model, x = make(), data()
-    assert found == by_torch(lambda: step(model, x, "cpu"))
+    assert result == by_torch(lambda: step(model, x, "cpu"))
 
 
 @FEW
@@ -101,8 +103,8 @@ def test_a_convolution_counts_products_of_values_and_not_of_padding(data):
     x, w = torch.ones(2, 4, size), torch.ones(4, 4 // options["groups"], kernel)
     # Every product of two ones adds one to the sum of the result.
     products = convolve(x, w, **options).sum()
-    found = counted(convolve(x.to(DEVICE), w.to(DEVICE), **options))
-    assert found.by_operator["convolution"].flops == 2 * products
+    result = counted(convolve(x.to(DEVICE), w.to(DEVICE), **options))
+    assert result.by_operator["convolution"].flops == 2 * products
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -355,7 +357,7 @@ def test_an_operand_that_is_nowhere_is_an_error():
 
 def test_the_parts_add_up():
     cost = counted(networks.mlp().to(DEVICE)(on_device(4, 32)))
-    assert cost.flops == sum(each.flops for each in cost.by_operator.values())
+    assert cost.flops == sum(item.flops for item in cost.by_operator.values())
     assert list(cost.by_operator)[0] == "dot"
     assert 0 < cost.matrix_flops < cost.flops
     assert 0 < cost.bytes_fused < cost.bytes_unfused

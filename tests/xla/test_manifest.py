@@ -77,7 +77,7 @@ def test_quarantine_takes_bad_entries_away_and_a_new_manifest_agrees() -> None:
         moved = manifest.quarantine(folder, manifest.check(folder))
         assert [path.read_bytes() for path in moved] == [b"BAD"]
         assert not (folder / "deep/1").exists()
-        assert [each.kind for each in manifest.check(folder)] == ["missing", "missing"]
+        assert [item.kind for item in manifest.check(folder)] == ["missing", "missing"]
         manifest.write(folder)
         assert manifest.check(folder) == []
         assert manifest.usage(folder).entries == 1

@@ -24,7 +24,7 @@ def test_a_vocabulary_encodes_its_text_and_names_a_stranger() -> None:
 
 
 def test_sentences_differ_in_length() -> None:
-    lengths = {len(each) for each in corpus.sentences(200)}
+    lengths = {len(sentence) for sentence in corpus.sentences(200)}
     assert len(lengths) > 50 and min(lengths) < 35 and max(lengths) > 150
 
 

@@ -39,17 +39,17 @@ def case(name: str, seed: int) -> tuple:
 )
 @pytest.mark.parametrize("name", ["mlp", "cnn", "gpt"])
 def test_xla_agrees_with_the_cpu_for_any_seed(name: str, seed: int) -> None:
-    found = compare(*case(name, seed), seed=seed)
-    assert found.outside == (), str(found)
-    assert {key: len(curve) for key, curve in found.losses.items()} == {
+    result = compare(*case(name, seed), seed=seed)
+    assert result.outside == (), str(result)
+    assert {key: len(curve) for key, curve in result.losses.items()} == {
         "float64": 20,
         "cpu": 20,
         "xla": 20,
     }
-    assert found.losses["xla"][-1] < found.losses["xla"][0]
+    assert result.losses["xla"][-1] < result.losses["xla"][0]
     # Derived, so never below what the CPU itself does, and never near the size of a mistake.
-    for each in found.compared.values():
-        assert ROOM * each.cpu <= each.tolerance < 1e-4
+    for item in result.compared.values():
+        assert ROOM * item.cpu <= item.tolerance < 1e-4
 
 
 class LowPrecision(nn.Module):
@@ -63,9 +63,9 @@ class LowPrecision(nn.Module):
 
 
 def with_other_eps(model: nn.Module) -> nn.Module:
-    for each in model.modules():
-        if isinstance(each, nn.LayerNorm | nn.BatchNorm2d):
-            each.eps = 1e-4
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm | nn.BatchNorm2d):
+            module.eps = 1e-4
     return model
 
 
@@ -90,19 +90,19 @@ def with_dropout(model: nn.Module) -> nn.Module:
     ],
 )
 def test_a_planted_fault_is_found(name: str, fault) -> None:
-    found = compare(*case(name, 0), change=fault)
-    assert found.outside == ("forward", "gradient", "curve"), str(found)
+    result = compare(*case(name, 0), change=fault)
+    assert result.outside == ("forward", "gradient", "curve"), str(result)
 
 
 def test_a_gradient_that_is_zero_but_for_rounding_reads_as_a_large_difference() -> None:
-    found = compare(*case("cnn", 0), steps=1)
-    assert max(found.parameters, key=found.parameters.get) == "0.bias"
+    result = compare(*case("cnn", 0), steps=1)
+    assert max(result.parameters, key=result.parameters.get) == "0.bias"
     assert (
-        found.parameters["0.bias"]
+        result.parameters["0.bias"]
         > 1e-2
-        > max(each for name, each in found.parameters.items() if name != "0.bias")
+        > max(item for name, item in result.parameters.items() if name != "0.bias")
     )
-    assert found.gradient.within
+    assert result.gradient.within
 
 
 def test_nan_is_outside() -> None:
@@ -122,6 +122,6 @@ def test_bad_arguments_are_named() -> None:
     make, batch, loss = case("mlp", 0)
     with pytest.raises(ValueError, match="steps is 0"):
         compare(make, batch, loss, steps=0)
-    there = tuple(each.to("xla") for each in batch)
+    there = tuple(item.to("xla") for item in batch)
     with pytest.raises(ValueError, match="on xla:0: give it on the cpu"):
         compare(make, there, loss)

@@ -17,21 +17,21 @@ def entry(*lines: str, before: str = "") -> str:
 
 
 def one(*lines: str, before: str = "") -> spmd.Collective:
-    (found,) = spmd.collectives(entry(*lines, before=before))
-    return found
+    (result,) = spmd.collectives(entry(*lines, before=before))
+    return result
 
 
 P = "%p = f32[4,8]{1,0} parameter(0)"
 
 
 def test_an_all_reduce_has_the_bytes_of_its_result():
-    found = one(
+    result = one(
         P,
         "ROOT %r = f32[4,8]{1,0} all-reduce(%p), replica_groups={{0,1},{2,3}}, to_apply=%a",
         before="%a (x: f32[], y: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n",
     )
-    assert (found.kind, found.bytes, found.operand_bytes) == ("all-reduce", 128, 128)
-    assert found.groups == ((0, 1), (2, 3)) and found.shapes == ((4, 8),)
+    assert (result.kind, result.bytes, result.operand_bytes) == ("all-reduce", 128, 128)
+    assert result.groups == ((0, 1), (2, 3)) and result.shapes == ((4, 8),)
 
 
 @pytest.mark.parametrize(
@@ -45,18 +45,18 @@ def test_an_all_reduce_has_the_bytes_of_its_result():
     ],
 )  # fmt: skip
 def test_operand_result_and_the_whole_array_are_told_apart(result, kind, operand, size, whole):
-    found = one(P, f"ROOT %r = {result}{{1,0}} {kind}(%p), replica_groups={{{{0,1,2,3}}}}")
-    assert (found.kind, found.operand_bytes, found.bytes) == (kind, operand, size)
-    assert found.whole_bytes == whole
+    match_ = one(P, f"ROOT %r = {result}{{1,0}} {kind}(%p), replica_groups={{{{0,1,2,3}}}}")
+    assert (match_.kind, match_.operand_bytes, match_.bytes) == (kind, operand, size)
+    assert match_.whole_bytes == whole
 
 
 def test_a_tuple_carries_several_arrays_in_one_collective():
-    found = one(
+    result = one(
         P,
         "%q = bf16[3]{0} parameter(1)",
         "ROOT %r = (f32[4,8]{1,0}, bf16[3]{0}) all-reduce(%p, %q), replica_groups={{0,1}}",
     )
-    assert found.bytes == found.operand_bytes == 128 + 6 and found.shapes == ((4, 8), (3,))
+    assert result.bytes == result.operand_bytes == 128 + 6 and result.shapes == ((4, 8), (3,))
 
 
 @pytest.mark.parametrize(
@@ -69,24 +69,24 @@ def test_a_tuple_carries_several_arrays_in_one_collective():
 )
 def test_a_start_and_its_done_are_one_collective(kind, type_, size):
     result = type_.strip("()").split("}, ")[-1].split(", u32")[0] if "," in type_ else type_
-    found = one(
+    match_ = one(
         P,
         f"%s = {type_} {kind}-start(%p), replica_groups={{{{0,1,2,3}}}}",
         f"ROOT %d = {result} {kind}-done(%s)",
     )
-    assert (found.kind, found.bytes, found.operand_bytes) == (kind, size, 128)
+    assert (match_.kind, match_.bytes, match_.operand_bytes) == (kind, size, 128)
 
 
 def test_a_start_of_several_arrays_counts_what_comes_out():
-    found = one(
+    result = one(
         P,
         "%q = f32[2]{0} parameter(1)",
         "%s = ((f32[4,8]{1,0}, f32[2]{0}), (f32[16,8]{1,0}, f32[8]{0})) all-gather-start(%p, %q),"
         " replica_groups=[2,4]<=[8], dimensions={0}",
         "ROOT %d = (f32[16,8]{1,0}, f32[8]{0}) all-gather-done(%s)",
     )
-    assert found.bytes == 512 + 32 and found.operand_bytes == 128 + 8
-    assert found.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert result.bytes == 512 + 32 and result.operand_bytes == 128 + 8
+    assert result.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
 
 
 def test_a_collective_in_an_asynchronous_call_counts_once():
@@ -96,15 +96,15 @@ def test_a_collective_in_an_asynchronous_call_counts_once():
         "  ROOT %r = f32[1,8]{1,0} reduce-scatter(%q), replica_groups=[2,4]<=[4,2]T(1,0),"
         " dimensions={0}\n}\n"
     )
-    found = one(
+    result = one(
         P,
         "%s = ((f32[4,8]{1,0}), f32[1,8]{1,0}, u32[]) async-start(%p), calls=%wrapped",
         "%u = ((f32[4,8]{1,0}), f32[1,8]{1,0}, u32[]) async-update(%s), calls=%wrapped",
         "ROOT %d = f32[1,8]{1,0} async-done(%u), calls=%wrapped",
         before=wrapped,
     )
-    assert (found.kind, found.bytes, found.times) == ("reduce-scatter", 32, 1)
-    assert found.groups == ((0, 2, 4, 6), (1, 3, 5, 7))
+    assert (result.kind, result.bytes, result.times) == ("reduce-scatter", 32, 1)
+    assert result.groups == ((0, 2, 4, 6), (1, 3, 5, 7))
 
 
 def test_the_body_of_a_loop_counts_as_often_as_the_text_says():
@@ -149,14 +149,14 @@ def test_groups_in_an_unknown_form_are_an_error_and_not_a_guess():
 
 
 def test_a_start_that_wraps_its_operands_in_a_tuple_and_an_update():
-    found = one(
+    result = one(
         P,
         "%s = ((f32[4,8]{1,0}), f32[2,8]{1,0}) reduce-scatter-start(f32[4,8]{1,0} %p),"
         ' replica_groups={{0,1}}, dimensions={0}, backend_config={"is_sync":true}',
         "%u = ((f32[4,8]{1,0}), f32[2,8]{1,0}) reduce-scatter-update(%s)",
         "ROOT %d = f32[2,8]{1,0} reduce-scatter-done(%u)",
     )
-    assert (found.kind, found.operand_bytes, found.bytes) == ("reduce-scatter", 128, 64)
+    assert (result.kind, result.operand_bytes, result.bytes) == ("reduce-scatter", 128, 64)
 
 
 def test_a_text_that_is_no_hlo_says_so():
@@ -189,8 +189,8 @@ Total bytes used: 480 (480B)
 
 
 def test_memory_is_read_by_its_parts_and_they_add_up():
-    found = spmd.memory(REPORT)
-    assert found == spmd.Memory(384, 256, 4, 68, 24) and found.peak_bytes == 480
+    result = spmd.memory(REPORT)
+    assert result == spmd.Memory(384, 256, 4, 68, 24) and result.peak_bytes == 480
 
 
 def test_memory_that_does_not_add_up_is_an_error():
@@ -224,14 +224,14 @@ def product(rows: int = 8) -> dict:
 
 
 def test_an_equal_graph_is_seen_again_and_the_folder_is_removed():
-    found = spmd.run(product)
-    (collectives, memory, names), again = found["seen"]
+    result = spmd.run(product)
+    (collectives, memory, names), again = result["seen"]
     assert (collectives, memory, names) == again
-    assert found["total"] == 8 * 16 * 4 and len(names) == 1
+    assert result["total"] == 8 * 16 * 4 and len(names) == 1
     (reduce,) = collectives
     assert (reduce.kind, reduce.bytes, reduce.groups) == ("all-reduce", 4, ((0, 1, 2, 3),))
     assert memory.arguments_bytes == 16 * 4 * 4 + 2 * 16 * 4 and memory.outputs_bytes == 4
-    assert found["left"] == [] and not Path(found["folder"]).exists()
+    assert result["left"] == [] and not Path(result["folder"]).exists()
 
 
 def starts_twice() -> tuple:
@@ -263,11 +263,11 @@ def test_starting_again_changes_nothing():
 
 
 def test_folders_of_killed_processes_are_removed_and_others_stay(tmp_path):
-    names = [f"{spmd.session.PREFIX}{each}" for each in (f"{os.getpid()}-a", "2147483646-b", "x-c")]
+    names = [f"{spmd.session.PREFIX}{item}" for item in (f"{os.getpid()}-a", "2147483646-b", "x-c")]
     for name in names:
         (tmp_path / name).mkdir()
     spmd.session._sweep(tmp_path)
-    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([names[0], names[2]])
+    assert sorted(item.name for item in tmp_path.iterdir()) == sorted([names[0], names[2]])
 
 
 def test_starting_too_late_says_what_to_do():

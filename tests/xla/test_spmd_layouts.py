@@ -74,25 +74,25 @@ def compiled(layout: str, norms: str = "written out") -> dict[str, Any]:
 
 def expected(layout: str, **options: bool) -> dict[str, tuple[int, float]]:
     data, parts = MESHES[layout]
-    found = compiled(layout)
+    result = compiled(layout)
     pairs = LAYERS if layout in ("tp", "2d") else 0
     axes = {"data": data, "model": parts}
     return predicted.collectives(
-        predicted.Step(found["shapes"], found["specs"], axes, BATCH, LENGTH, WIDTH, pairs),
+        predicted.Step(result["shapes"], result["specs"], axes, BATCH, LENGTH, WIDTH, pairs),
         **options,
     )
 
 
 @pytest.mark.parametrize("layout", MESHES)
 def test_the_partitioner_does_what_the_annotations_say(layout):
-    found = compiled(layout)["totals"]
-    assert {kind: found[kind] for kind in sorted(found)} == expected(layout)
+    result = compiled(layout)["totals"]
+    assert {kind: result[kind] for kind in sorted(result)} == expected(layout)
 
 
 def test_data_parallel_adds_up_every_gradient_and_three_scalars():
-    found = compiled("dp")
-    parameters = sum(4 * each.numel() for each in found["gradients"].values())
-    assert found["totals"] == {"all-reduce": (29 + 3, parameters + 12)}
+    result = compiled("dp")
+    parameters = sum(4 * gradient.numel() for gradient in result["gradients"].values())
+    assert result["totals"] == {"all-reduce": (29 + 3, parameters + 12)}
 
 
 def test_the_groups_are_the_rows_and_columns_of_the_mesh():
@@ -104,15 +104,15 @@ def test_the_groups_are_the_rows_and_columns_of_the_mesh():
 
 
 def test_layer_norm_of_torch_costs_a_gather_of_its_input_forward_and_back():
-    found, without = compiled("dp", "of torch")["totals"], compiled("dp")["totals"]
+    result, without = compiled("dp", "of torch")["totals"], compiled("dp")["totals"]
     norms = 2 * LAYERS + 1
-    assert found["all-reduce"] == without["all-reduce"]
-    assert found["all-gather"] == (2 * norms, 2 * norms * 4 * BATCH * LENGTH * WIDTH)
+    assert result["all-reduce"] == without["all-reduce"]
+    assert result["all-gather"] == (2 * norms, 2 * norms * 4 * BATCH * LENGTH * WIDTH)
 
 
 def test_a_reduce_scatter_would_move_a_quarter_and_the_cpu_compiler_writes_none():
     one = expected("fsdp", reduce_scatter=True)
-    parameters = sum(4 * each.numel() for each in compiled("fsdp")["gradients"].values())
+    parameters = sum(4 * gradient.numel() for gradient in compiled("fsdp")["gradients"].values())
     assert one["reduce-scatter"] == (29, parameters / 4) and one["all-reduce"] == (
         4,
         12 + 4 * LENGTH * WIDTH,
@@ -122,26 +122,26 @@ def test_a_reduce_scatter_would_move_a_quarter_and_the_cpu_compiler_writes_none(
 
 def test_what_is_divided_takes_a_share_of_the_memory_for_arguments():
     whole = compiled("one")["memory"]
-    parameters = sum(4 * each.numel() for each in compiled("one")["gradients"].values())
+    parameters = sum(4 * gradient.numel() for gradient in compiled("one")["gradients"].values())
     assert whole.donated_bytes == parameters
     assert compiled("dp")["memory"].donated_bytes == parameters
     assert compiled("fsdp")["memory"].donated_bytes == parameters / 4
     of_pairs = sum(
-        4 * each.numel()
-        for name, each in compiled("tp")["gradients"].items()
+        4 * item.numel()
+        for name, item in compiled("tp")["gradients"].items()
         if name in compiled("tp")["specs"]
     )
     assert compiled("tp")["memory"].donated_bytes == parameters - of_pairs * 3 / 4
 
 
-@pytest.mark.parametrize("layout", [each for each in MESHES if each != "one"])
+@pytest.mark.parametrize("layout", [mesh for mesh in MESHES if mesh != "one"])
 def test_gradients_are_those_of_one_device_within_the_derived_tolerance(layout):
     limit = predicted.tolerance(predicted.additions(WIDTH, LENGTH, BATCH, LAYERS, VOCABULARY))
     single = compiled("one")["gradients"]
-    largest = max(each.abs().max().item() for each in single.values())
+    largest = max(item.abs().max().item() for item in single.values())
     off = {
-        name: (single[name] - each).abs().max().item() / largest
-        for name, each in compiled(layout)["gradients"].items()
+        name: (single[name] - item).abs().max().item() / largest
+        for name, item in compiled(layout)["gradients"].items()
     }
     assert max(off.values()) <= limit
     # Not by far: a tolerance that passes anything would be none. A gradient of a quarter of the

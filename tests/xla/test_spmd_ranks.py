@@ -14,8 +14,8 @@ SCRIPT = ROOT / "notebooks" / "scripts" / "two_ranks.py"
 @pytest.mark.exhaustive
 def test_torch_xla_leaves_ranks_alone_and_gloo_makes_them_equal():
     first, second = ranks.torchrun(SCRIPT)
-    for each in (first, second):
-        assert each["ranks of torchrun"] == 2 and each["ranks of torch_xla"] == 1
+    for item in (first, second):
+        assert item["ranks of torchrun"] == 2 and item["ranks of torch_xla"] == 1
     assert [first["sum by torch_xla"], second["sum by torch_xla"]] == [1, 2]
     assert first["weights by torch_xla"] != second["weights by torch_xla"]
     assert first["weights by gloo"] == second["weights by gloo"]

@@ -101,13 +101,13 @@ def where(finding: Finding) -> str:
 def table(report: Report) -> str:
     """Findings by file, then what each rule means, then one line that sums up."""
     lines: list[str] = []
-    for path, group in groupby(report.findings, key=lambda each: each.path):
+    for path, group in groupby(report.findings, key=lambda entry: entry.path):
         lines.append(path)
-        for each in group:
-            head = f"  {where(each):<9} {each.severity:<8}{each.rule:<21}"
-            lines.append(head + _cut(each.text, WIDTH - len(head)))
-            if each.note:
-                lines.append(" " * 12 + _cut(f"({each.note})", WIDTH - 12))
+        for item in group:
+            head = f"  {where(item):<9} {item.severity:<8}{item.rule:<21}"
+            lines.append(head + _cut(item.text, WIDTH - len(head)))
+            if item.note:
+                lines.append(" " * 12 + _cut(f"({item.note})", WIDTH - 12))
         lines.append("")
     if report.broken:
         lines.append("Not read:")
@@ -115,7 +115,7 @@ def table(report: Report) -> str:
             place = f"{broken.path}:{broken.line}" if broken.line else broken.path
             lines += _wrapped(f"{place}: {broken.reason}", "  ", "    ")
         lines.append("")
-    rules = dict.fromkeys(each.rule for each in report.findings)
+    rules = dict.fromkeys(finding.rule for finding in report.findings)
     for rule in sorted(rules, key=list(RULES).index):
         about = RULES[rule]
         lines += _wrapped(
@@ -160,17 +160,17 @@ def _wrapped(text: str, first: str = "", rest: str = "    ") -> list[str]:
 def to_dict(report: Report) -> dict[str, Any]:
     """The content of the JSON, as described above."""
     findings = []
-    for each in report.findings:
-        about = asdict(each.about)
+    for finding in report.findings:
+        about = asdict(finding.about)
         named = ("kind", "title", "happens", "xla", "torchneuron", "source")
-        findings.append({**asdict(each), **{name: about[name] for name in named}})
+        findings.append({**asdict(finding), **{name: about[name] for name in named}})
     return {
         "version": 1,
         "root": report.root,
         "files": report.files,
         "counts": report.counts,
         "findings": findings,
-        "broken": [asdict(each) for each in report.broken],
+        "broken": [asdict(item) for item in report.broken],
     }
 
 
@@ -198,13 +198,13 @@ def to_sarif(report: Report) -> str:
     ]
     results = [
         {
-            "ruleId": each.rule,
-            "ruleIndex": order.index(each.rule),
-            "level": each.severity,
-            "message": {"text": _message(each)},
-            "locations": [{"physicalLocation": _location(each)}],
+            "ruleId": finding.rule,
+            "ruleIndex": order.index(finding.rule),
+            "level": finding.severity,
+            "message": {"text": _message(finding)},
+            "locations": [{"physicalLocation": _location(finding)}],
         }
-        for each in report.findings
+        for finding in report.findings
     ]
     unread = [
         {
@@ -246,19 +246,19 @@ def to_html(report: Report) -> str:
     head = ("file", "place", "severity", "rule", "code", "happens", "XLA", "TorchNeuron", "source")
     rows = [
         (
-            each.path,
-            where(each),
-            each.severity,
-            each.rule,
-            f"{each.text} ({each.note})" if each.note else each.text,
-            each.about.happens,
-            each.about.xla,
-            each.about.torchneuron,
-            each.about.source,
+            finding.path,
+            where(finding),
+            finding.severity,
+            finding.rule,
+            f"{finding.text} ({finding.note})" if finding.note else finding.text,
+            finding.about.happens,
+            finding.about.xla,
+            finding.about.torchneuron,
+            finding.about.source,
         )
-        for each in report.findings
+        for finding in report.findings
     ]
-    unread = [(each.path, str(each.line or ""), each.reason) for each in report.broken]
+    unread = [(item.path, str(item.line or ""), item.reason) for item in report.broken]
     parts = [html_table(head, rows, summary(report))]
     if unread:
         parts.append(html_table(("file", "line", "reason"), unread, "Not read"))

@@ -62,7 +62,7 @@ def audit(path: str | os.PathLike[str], processes: int = 1) -> Report:
         with _uncollected():
             results = [_file(*job) for job in jobs]
     return Report(
-        tuple(sorted((one for found, _ in results for one in found), key=lambda one: one.place)),
+        tuple(sorted((one for result, _ in results for one in result), key=lambda one: one.place)),
         tuple(
             sorted(
                 (one for _, broken in results for one in broken),
@@ -96,8 +96,8 @@ def _jobs(files: list[Path], root: Path) -> Iterator[tuple[Path, str, frozenset[
 
 def audit_source(text: str, name: str = "source.py") -> Report:
     """The same for one source held in memory; `name` decides how it is read, as for files."""
-    found, broken = _text(text.removeprefix("\ufeff"), name, Path(name), frozenset())
-    return Report(tuple(found), tuple(broken), 1, name)
+    result, broken = _text(text.removeprefix("\ufeff"), name, Path(name), frozenset())
+    return Report(tuple(result), tuple(broken), 1, name)
 
 
 def wanted(file: Path) -> bool:
@@ -115,7 +115,7 @@ def _files(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     """Files below a folder in order; a folder reached again through a link is read once."""
     try:
         about = folder.stat()
-        entries = sorted(os.scandir(folder), key=lambda each: each.name)
+        entries = sorted(os.scandir(folder), key=lambda item: item.name)
     except OSError:
         return
     if (about.st_dev, about.st_ino) in seen:
@@ -229,8 +229,8 @@ def python(text: str, path: str, local: frozenset[str] = frozenset()) -> Result:
     except ValueError as problem:
         return [], [Broken(path, problem.args[1], problem.args[0])]
     lines = text.split("\n")
-    found = _findings(reader, path, lambda line: (None, line), lambda line: lines[line - 1])
-    return found, []
+    result = _findings(reader, path, lambda line: (None, line), lambda line: lines[line - 1])
+    return result, []
 
 
 def _findings(
@@ -239,7 +239,7 @@ def _findings(
     place: Callable[[int], tuple[int | None, int]],
     line_at: Callable[[int], str],
 ) -> list[Finding]:
-    found = set()
+    results = set()
     for rule, node, severity, note in reader.hits:
         assert isinstance(node, ast.expr | ast.stmt) and node.end_lineno
         number, offset = node.lineno, node.col_offset
@@ -252,8 +252,8 @@ def _findings(
         before = offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
         cell, line = place(number)
         written = text.strip()[:LONGEST]
-        found.add(Finding(rule, severity, path, line, before + 1, written, cell, note))
-    return sorted(found, key=lambda each: each.place)
+        results.add(Finding(rule, severity, path, line, before + 1, written, cell, note))
+    return sorted(results, key=lambda item: item.place)
 
 
 def _ignored(rule: str, text: str) -> bool:
@@ -276,7 +276,7 @@ def cells(text: str, path: str, local: frozenset[str] = frozenset()) -> Result:
         line = getattr(problem, "lineno", 0)
         return [], [Broken(path, line, f"no notebook: {problem}" if line else str(problem))]
     body: list[ast.stmt] = []
-    broken, starts, start, found = [], [], 0, []
+    broken, starts, start, result = [], [], 0, []
     for cell in every:
         starts.append(start)
         try:
@@ -291,19 +291,19 @@ def cells(text: str, path: str, local: frozenset[str] = frozenset()) -> Result:
             written = cell.lines[line - 1].strip()
             if not _ignored(rule, written):
                 severity = RULES[rule].severity
-                found.append(Finding(rule, severity, path, line, 1, written, cell.number))
+                result.append(Finding(rule, severity, path, line, 1, written, cell.number))
     try:
         reader = read(ast.Module(body=body, type_ignores=[]), local)
     except ValueError as problem:
-        return found, [*broken, Broken(path, 0, problem.args[0])]
+        return result, [*broken, Broken(path, 0, problem.args[0])]
 
     def place(line: int) -> tuple[int, int]:
         index = bisect_right(starts, line - 1) - 1
         return every[index].number, line - starts[index]
 
     lines = [line for cell in every for line in cell.lines]
-    found += _findings(reader, path, place, lambda line: lines[line - 1])
-    return sorted(found, key=lambda each: each.place), broken
+    result += _findings(reader, path, place, lambda line: lines[line - 1])
+    return sorted(result, key=lambda item: item.place), broken
 
 
 def needed(
@@ -311,14 +311,14 @@ def needed(
 ) -> Result:
     """The findings of a file of requirements."""
     lines = text.splitlines() or [""]
-    found = set()
+    results = set()
     try:
         for line, rule, extra in reads(text):
             written = lines[line - 1].strip()
             if not _ignored(rule, written):
                 severity, note = ("note", "an optional extra") if extra else ("", "")
                 severity = severity or RULES[rule].severity
-                found.add(Finding(rule, severity, path, line, 1, written, None, note))
+                results.add(Finding(rule, severity, path, line, 1, written, None, note))
     except (ValueError, RecursionError) as problem:
         return [], [Broken(path, 0, str(problem).splitlines()[0] if str(problem) else "unreadable")]
-    return sorted(found, key=lambda each: each.place), []
+    return sorted(results, key=lambda item: item.place), []

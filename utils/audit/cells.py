@@ -42,14 +42,14 @@ def cells(text: str) -> list[Cell]:
         ]
     if not isinstance(every, list):
         raise ValueError("no notebook: no list of cells")
-    found: list[Cell] = []
+    results: list[Cell] = []
     for cell in every:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             source = cell.get("source", cell.get("input", ""))
             if isinstance(source, list):
                 source = "".join(map(str, source))
-            found.append(_cell(len(found) + 1, source if isinstance(source, str) else ""))
-    return found
+            results.append(_cell(len(results) + 1, source if isinstance(source, str) else ""))
+    return results
 
 
 def _cell(number: int, source: str) -> Cell:

@@ -48,16 +48,16 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
         case ast.BoolOp():
             at.boolean(node, lambda part: device(at, part, sink, numbers))
         case ast.Dict() if sink is None:
-            places = [each for each in node.values if writes(each)]
-            for each in places[:1]:
-                keep(each)
-            at.all([each for each in [*node.keys, *node.values] if each not in places])
+            places = [value for value in node.values if writes(value)]
+            for place in places[:1]:
+                keep(place)
+            at.all([key for key in [*node.keys, *node.values] if key not in places])
         case ast.List() | ast.Tuple() if sink is None:
             # ["cuda", "xpu", "cpu"] is a list of words; ["cuda:0", "cuda:1"] are devices.
-            words = not all(writes(each) for each in node.elts)
-            for each in node.elts:
-                if not (words and is_cuda(each)) or numbered(each):
-                    device(at, each)
+            words = not all(writes(elt) for elt in node.elts)
+            for place in node.elts:
+                if not (words and is_cuda(place)) or numbered(place):
+                    device(at, place)
         case ast.Name():
             home = at.scope.find(node.id)
             if home is not None and sink is None:
@@ -91,9 +91,9 @@ def role(name: str) -> str:
     ('backend', 'device', '')
     """
     name = name.lstrip("-").replace("-", "_")
-    for pattern, found in ((DEVICE, "device"), (BACKEND, "backend"), (PINNED, "pinned")):
+    for pattern, result in ((DEVICE, "device"), (BACKEND, "backend"), (PINNED, "pinned")):
         if pattern.search(name):
-            return found
+            return result
     return ""
 
 
@@ -101,7 +101,7 @@ def numbered(node: ast.AST | None) -> bool:
     """ "cuda:0" or f"cuda:{n}" is a device wherever it stands; "cuda" alone may be a word."""
     if node is None or not writes(node):
         return False
-    first = next(each for each in ast.walk(node) if isinstance(each, ast.Constant))
+    first = next(item for item in ast.walk(node) if isinstance(item, ast.Constant))
     return str(first.value).startswith("cuda:")
 
 
@@ -112,16 +112,18 @@ def named(at: "State", name: str, value: ast.AST) -> None:
             made in NAMES["field_functions"]
         ):
             at.visit(value)
-            given = value.args or [each.value for each in value.keywords if each.arg == "default"]
+            given = value.args or [
+                keyword.value for keyword in value.keywords if keyword.arg == "default"
+            ]
             for default in given[:1]:
                 named(at, name, default)
             return
-    found = role(name)
-    if found == "device" and not at.foreign:
+    result = role(name)
+    if result == "device" and not at.foreign:
         device(at, value, numbers=at.torch and name.lstrip("-") in ("device", "DEVICE"))
-    elif found == "backend":
+    elif result == "backend":
         backend(at, value)
-    elif found == "pinned" and isinstance(value, ast.Constant) and value.value is True:
+    elif result == "pinned" and isinstance(value, ast.Constant) and value.value is True:
         at.report("pinned-loader", value)
     elif numbered(value) and not at.foreign:
         at.report("cuda-device", value)
@@ -163,7 +165,7 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
 
 
 def _later(at: "State", scope: Scope, name: str) -> Sink:
-    return lambda found: at.kept.append((scope, name, found, at.guard))
+    return lambda result: at.kept.append((scope, name, result, at.guard))
 
 
 def settle(at: "State") -> None:
@@ -200,9 +202,9 @@ def items(at: "State", node: ast.Dict) -> None:
 def elements(at: "State", node: ast.Tuple | ast.List | ast.Set) -> None:
     """A list with "cuda:0" in it; one with plain "cuda" may be a list of words."""
     if not at.foreign and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
-        for each in node.elts:
-            if numbered(each):
-                at.report("cuda-device", each)
+        for elt in node.elts:
+            if numbered(elt):
+                at.report("cuda-device", elt)
 
 
 def called(at: "State", node: ast.Call, name: str) -> None:
@@ -218,10 +220,10 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         if index == place:
             device(at, arg, numbers=True)
         else:
-            said = last in NAMES["text_functions"] or last.endswith(
+            text = last in NAMES["text_functions"] or last.endswith(
                 ("Error", "Exception", "Warning")
             )
-            if numbered(arg) and not said and not at.foreign:
+            if numbered(arg) and not text and not at.foreign:
                 at.report("cuda-device", arg)
             at.visit(arg)
     option = _option(node, last)
@@ -245,8 +247,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
 
 def _option(node: ast.Call, last: str) -> str:
     """The name of a command-line option, from add_argument("-d", "--device", ...)."""
-    texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
-    options = [each for each in texts if isinstance(each, str) and each.startswith("-")]
+    texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+    options = [text for text in texts if isinstance(text, str) and text.startswith("-")]
     if options:
         return max(options, key=len)
     return "" if last != "add_argument" or not texts else str(texts[0])
@@ -255,7 +257,10 @@ def _option(node: ast.Call, last: str) -> str:
 def moves(at: "State", node: ast.Call) -> bool:
     """`.cuda(...)` of something that can be a tensor or a module."""
     assert isinstance(node.func, ast.Attribute)
-    if len(node.args) > 2 or not {each.arg for each in node.keywords} <= NAMES["move_keywords"]:
+    if (
+        len(node.args) > 2
+        or not {keyword.arg for keyword in node.keywords} <= NAMES["move_keywords"]
+    ):
         return False
     owner = node.func.value
     if at.foreign or isinstance(owner, ast.Constant | ast.JoinedStr):
@@ -280,8 +285,8 @@ def _own(at: "State", owner: ast.AST) -> bool:
     """An object of a class of this file that has a method called cuda of its own."""
     if not isinstance(owner, ast.Name):
         return False
-    for each in at.scope.bindings(owner.id):
-        made = getattr(each.node, "func", None)
+    for binding in at.scope.bindings(owner.id):
+        made = getattr(binding.node, "func", None)
         if isinstance(made, ast.Name) and made.id in at.names.classes:
             methods = at.names.classes[made.id].body
             return any(getattr(method, "name", "") == "cuda" for method in methods)

@@ -113,17 +113,17 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
 
 
 def _argument(node: ast.Call, place: int, keyword: str) -> ast.expr | None:
-    for each in node.keywords:
-        if each.arg == keyword:
-            return each.value
+    for item in node.keywords:
+        if item.arg == keyword:
+            return item.value
     return node.args[place] if 0 <= place < len(node.args) else None
 
 
 def assigned(at: "State", target: ast.expr) -> None:
     """torch.backends.cudnn.benchmark = True, os.environ["CUDA_VISIBLE_DEVICES"] = "0"."""
     if isinstance(target, ast.Tuple):
-        for each in target.elts:
-            assigned(at, each)
+        for elt in target.elts:
+            assigned(at, elt)
     elif isinstance(target, ast.Attribute):
         name = at.dotted(target)
         if name.startswith(("torch.backends.cudnn.", "torch.backends.cuda.")):

@@ -110,9 +110,9 @@ class Guards:
         if isinstance(test, ast.Name):
             home = scope.find(test.id)
             kept = home.names[test.id] if home else []
-            if home and kept and all(each.kind == "value" for each in kept):
-                values = [(each.node, home) for each in kept if each.node is not None]
-            elif any(each.kind != "parameter" for each in kept):
+            if home and kept and all(item.kind == "value" for item in kept):
+                values = [(item.node, home) for item in kept if item.node is not None]
+            elif any(item.kind != "parameter" for item in kept):
                 return None
         else:
             values = list(self.names.attributes.get(text, ()))
@@ -120,22 +120,22 @@ class Guards:
         return self._all(values or self._named(text.split(".")[-1]))
 
     def _all(self, values: list[tuple[ast.AST, Scope]]) -> Origin:
-        found: Origin = None
+        result: Origin = None
         for value, scope in values:
             origin = self.implied(value, True, scope)
             if origin is None and not (isinstance(value, ast.Constant) and not value.value):
                 return None
-            found = found or origin
-        return found
+            result = result or origin
+        return result
 
     def _named(self, last: str) -> list[tuple[ast.AST, Scope]]:
         if self._flags is None:
             self._flags = {}
             for scope in self.names.scopes.values():
                 for name, kept in scope.names.items():
-                    for each in kept:
-                        if each.kind == "value" and each.node is not None:
-                            self._flags.setdefault(name, []).append((each.node, scope))
+                    for item in kept:
+                        if item.kind == "value" and item.node is not None:
+                            self._flags.setdefault(name, []).append((item.node, scope))
             for text, values in self.names.attributes.items():
                 self._flags.setdefault(text.split(".")[-1], []).extend(values)
         return self._flags.get(last, [])

@@ -45,7 +45,7 @@ def decorator(at: "State", node: ast.expr) -> None:
 def called(at: "State", node: ast.Call, name: str) -> None:
     """A call that compiles, builds an extension, or trains on many devices."""
     last = name.split(".")[-1]
-    given = {each.arg: each.value for each in node.keywords if each.arg}
+    given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
     if name == "torch.compile":
         _compile(at, node, given)
     elif name.startswith(EXTENSION):
@@ -102,8 +102,10 @@ def _extension(at: "State", node: ast.Call, last: str, given: dict[str, ast.expr
     elif last == "CppExtension":
         at.report("cpp-extension", node.func)
     elif last in ("load", "load_inline"):
-        strings = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
-        cuda = any(isinstance(each, str) and each.endswith((".cu", ".cuh")) for each in strings)
+        strings = [item.value for item in ast.walk(node) if isinstance(item, ast.Constant)]
+        cuda = any(
+            isinstance(string, str) and string.endswith((".cu", ".cuh")) for string in strings
+        )
         sources = given.get("cuda_sources")
         cuda = cuda or (sources is not None and not _is(sources, None))
         at.report("cuda-extension" if cuda else "cpp-extension", node.func)
@@ -132,13 +134,13 @@ def _setup(at: "State", given: dict[str, ast.expr]) -> None:
         if isinstance(value, ast.Name):
             kept = at.scope.bindings(value.id)
             value = kept[0].node if len(kept) == 1 else None
-        for each in ast.walk(value) if isinstance(value, ast.AST) else ():
-            if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                rule = requirements.rule_of(each.value)
+        for item in ast.walk(value) if isinstance(value, ast.AST) else ():
+            if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                rule = requirements.rule_of(item.value)
                 if rule and key == "extras_require":
-                    at.report(rule, each, "an optional extra", "note")
+                    at.report(rule, item, "an optional extra", "note")
                 elif rule:
-                    at.report(rule, each)
+                    at.report(rule, item)
 
 
 def _attention(at: "State", given: dict[str, ast.expr]) -> None:

@@ -79,7 +79,7 @@ def in_line(line: str) -> list[str]:
 
 def in_command(line: str) -> list[str]:
     """The rules broken by `pip install ...` or `conda install ...` in a shell line."""
-    found: list[str] = []
+    results: list[str] = []
     match = re.search(r"\b(?:pip[\d.]*|conda|mamba)\s+install\s+(.*)", line)
     if match:
         words = re.split(r"\s+", re.split(r"[;&|]", match.group(1))[0].strip())
@@ -88,12 +88,12 @@ def in_command(line: str) -> list[str]:
             if words[index - 1] in ("-r", "--requirement", "-c") and index:
                 continue
             if index and words[index - 1] in ("--index-url", "--extra-index-url", "-f", "-i"):
-                found += ["cuda-build"] if BUILD.search(word) else []
+                results += ["cuda-build"] if BUILD.search(word) else []
             elif word.startswith("--") and BUILD.search(word):
-                found.append("cuda-build")
+                results.append("cuda-build")
             elif word and not word.startswith("-"):
-                found += [rule for rule in [rule_of(word)] if rule]
-    return list(dict.fromkeys(found))
+                results += [rule for rule in [rule_of(word)] if rule]
+    return list(dict.fromkeys(results))
 
 
 def in_toml(text: str) -> Found:
@@ -151,15 +151,15 @@ def _table(value: Any) -> dict[str, Any]:
 
 
 def _strings(value: Any) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _located(text: str, needed: list[str], extra: bool) -> Found:
     """Rules with the line in which the requirement is written."""
     lines = text.splitlines()
-    for each in needed:
-        rule = rule_of(each)
+    for item in needed:
+        rule = rule_of(item)
         if rule:
-            written = each.strip()
+            written = item.strip()
             places = [number for number, line in enumerate(lines, 1) if written in line]
             yield (places[0] if places else 1), rule, extra

@@ -137,8 +137,8 @@ class Names:
             case ast.Global() | ast.Nonlocal():
                 scope.outer.update(node.names)
             case ast.Match():
-                for each in node.cases:
-                    self._body(each.body, scope)
+                for case in node.cases:
+                    self._body(case.body, scope)
             case _:
                 pass
         for name in ("body", "orelse", "finalbody"):
@@ -213,9 +213,9 @@ class Names:
         home = scope.find(name)
         if home is None:
             return name
-        targets = [each.target for each in home.names[name] if each.kind == "import"]
-        others = [each for each in home.names[name] if each.kind != "import"]
-        if targets and all(each.kind == "value" and is_none(each.node) for each in others):
+        targets = [item.target for item in home.names[name] if item.kind == "import"]
+        others = [item for item in home.names[name] if item.kind != "import"]
+        if targets and all(other.kind == "value" and is_none(other.node) for other in others):
             return targets[0]
         if follow and depth and not targets and len(others) == 1 and others[0].kind == "value":
             value = others[0].node
@@ -236,7 +236,7 @@ def _losses(call: ast.Call, owner: ast.expr) -> Iterator[str]:
         parts = call.args[:1]
     else:
         parts = owner.args[:1] if isinstance(owner, ast.Call) else [owner]
-    yield from (each.id for each in parts if isinstance(each, ast.Name))
+    yield from (part.id for part in parts if isinstance(part, ast.Name))
 
 
 def parameters(args: ast.arguments) -> Iterator[ast.arg]:

@@ -55,7 +55,7 @@ class State:
 
     def __init_subclass__(cls) -> None:
         """A method called _on_If is called for each ast.If."""
-        kinds = [each for each in vars(ast).values() if isinstance(each, type)]
+        kinds = [var for var in vars(ast).values() if isinstance(var, type)]
         named = {kind: getattr(cls, f"_on_{kind.__name__}", None) for kind in kinds}
         cls._on = {kind: method for kind, method in named.items() if method is not None}
 
@@ -101,17 +101,17 @@ class State:
         for name in node._fields:
             value = getattr(node, name, None)
             if value.__class__ is list:
-                for each in value:
-                    if isinstance(each, ast.AST):
-                        self.visit(each)
+                for item in value:
+                    if isinstance(item, ast.AST):
+                        self.visit(item)
             elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
                 self.visit(value)
 
     def all(self, nodes: Sequence[ast.AST | None]) -> None:
         """Several nodes, of which some may be missing."""
-        for each in nodes:
-            if each is not None:
-                self.visit(each)
+        for node in nodes:
+            if node is not None:
+                self.visit(node)
 
     @contextmanager
     def having(self, **state: object) -> Iterator[None]:
@@ -153,8 +153,8 @@ class State:
         """In `asks and uses`, what uses runs only behind what asks."""
         outcome = isinstance(node.op, ast.And)
         with self.having(guard=self.guard, joined=self.joined):
-            for each in node.values:
-                walk(each)
+            for value in node.values:
+                walk(value)
                 if self.guard is None:
-                    self.guard = self.guards.implied(each, outcome, self.scope)
+                    self.guard = self.guards.implied(value, outcome, self.scope)
                     self.joined = self.guard is not None

@@ -62,13 +62,13 @@ class Tensors:
         return ""
 
     def _either(self, parts: list[ast.expr], scope: Scope, depth: int) -> str:
-        kinds = [self.kind(each, scope, depth - 1) for each in parts]
+        kinds = [self.kind(part, scope, depth - 1) for part in parts]
         if "tensor" in kinds:
             return "tensor"
         return "host" if all(kind == "host" for kind in kinds) else ""
 
     def _same(self, parts: list[ast.expr], scope: Scope, depth: int) -> str:
-        kinds = {self.kind(each, scope, depth - 1) for each in parts}
+        kinds = {self.kind(part, scope, depth - 1) for part in parts}
         return kinds.pop() if len(kinds) == 1 else ""
 
     def _name(self, name: str, scope: Scope, depth: int) -> str:
@@ -91,8 +91,8 @@ class Tensors:
         if name in home.losses:
             return "tensor"
         agreed = ""
-        for index, each in enumerate(home.names[name]):
-            kind = self._binding(each, home, depth)
+        for index, item in enumerate(home.names[name]):
+            kind = self._binding(item, home, depth)
             if index == 0:
                 # x = f(x) may rest on what x was first.
                 agreed = self._known[home, name] = kind
@@ -153,11 +153,11 @@ class Tensors:
                 return True
             case ast.Call():
                 name = self.names.dotted(node.func, scope)
-                placed = any(each.arg in ("device", "out", None) for each in node.keywords)
+                placed = any(keyword.arg in ("device", "out", None) for keyword in node.keywords)
                 if name.startswith("torch."):
                     if name.split(".")[1] in NAMES["factories"]:
                         return not placed
-                    parts = [each for each in node.args if not isinstance(each, ast.Constant)]
+                    parts = [arg for arg in node.args if not isinstance(arg, ast.Constant)]
                     return bool(parts) and self.on_cpu(parts[0], scope, depth - 1)
                 if isinstance(node.func, ast.Attribute) and node.func.attr not in NAMES["moves"]:
                     return not placed and self.on_cpu(node.func.value, scope, depth - 1)
@@ -174,7 +174,7 @@ class Tensors:
                 return self._name_on_cpu(node.id, scope, depth)
             case _:
                 return False
-        return all(self.on_cpu(each, scope, depth - 1) for each in parts)
+        return all(self.on_cpu(part, scope, depth - 1) for part in parts)
 
     def _name_on_cpu(self, name: str, scope: Scope, depth: int) -> bool:
         home = scope.find(name)
@@ -185,11 +185,11 @@ class Tensors:
             before = set(self._cpu)
             self._cpu[key] = True  # x = 1 / x stays where x is
             answer = all(
-                each.kind in ("value", "part", "loop")
-                and isinstance(each.node, ast.expr)
-                and not isinstance(each.node, ast.Constant)
-                and self.on_cpu(each.node, home, depth - 1)
-                for each in home.names[name]
+                item.kind in ("value", "part", "loop")
+                and isinstance(item.node, ast.expr)
+                and not isinstance(item.node, ast.Constant)
+                and self.on_cpu(item.node, home, depth - 1)
+                for item in home.names[name]
             )
             if not answer:  # nor is what was concluded from it
                 for other in set(self._cpu) - before:
@@ -204,9 +204,9 @@ class Tensors:
         if isinstance(node, ast.Name):
             kept = scope.bindings(node.id)
             home = scope.find(node.id)
-            if not kept or home is None or any(each.kind != "value" for each in kept):
+            if not kept or home is None or any(item.kind != "value" for item in kept):
                 return False
-            return all(self._makes_module(each.node, home, depth - 1) for each in kept)
+            return all(self._makes_module(item.node, home, depth - 1) for item in kept)
         if isinstance(node, ast.Attribute):
             values = self.names.attributes.get(written(node), ())
             return bool(values) and all(self._makes_module(v, s, depth - 1) for v, s in values)

@@ -43,7 +43,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     elif name == "torch.where" and len(node.args) == 1 and not node.keywords:
         at.report("data-dependent-shape", node.func, "torch.where with one argument is nonzero")
     elif name in ("torch.nn.functional.one_hot",) and len(node.args) == 1:
-        if not any(each.arg == "num_classes" for each in node.keywords):
+        if not any(keyword.arg == "num_classes" for keyword in node.keywords):
             at.report("data-dependent-shape", node.func, "without num_classes it reads the maximum")
     elif method in NAMES["shape_functions"] and name.split(".")[0] not in at.names.imports:
         _method(at, node, method)
@@ -81,7 +81,7 @@ def _method(at: "State", node: ast.Call, method: str) -> None:
     if at.on_cpu(owner):
         return
     kind = at.kind(owner)
-    keywords = {each.arg for each in node.keywords}
+    keywords = {keyword.arg for keyword in node.keywords}
     unknown = not kind and (
         not at.names.imports & NAMES["array_libraries"]
         or bool(keywords & {"as_tuple", "return_inverse", "sorted"})
@@ -109,7 +109,7 @@ def _is_mask(at: "State", node: ast.AST, depth: int = 6) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         return _is_mask(at, node.operand, depth - 1)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
-        return any(_is_mask(at, each, depth - 1) for each in (node.left, node.right))
+        return any(_is_mask(at, item, depth - 1) for item in (node.left, node.right))
     if isinstance(node, ast.Compare):
         return at.kind(node) == "tensor"
     if isinstance(node, ast.Call):
@@ -120,10 +120,10 @@ def _is_mask(at: "State", node: ast.AST, depth: int = 6) -> bool:
     if isinstance(node, ast.Name):
         kept = at.scope.bindings(node.id)
         return bool(kept) and all(
-            each.kind == "value"
-            and isinstance(each.node, ast.Compare | ast.UnaryOp | ast.BinOp | ast.Call)
-            and _is_mask(at, each.node, depth - 1)
-            for each in kept
+            item.kind == "value"
+            and isinstance(item.node, ast.Compare | ast.UnaryOp | ast.BinOp | ast.Call)
+            and _is_mask(at, item.node, depth - 1)
+            for item in kept
         )
     return False
 
@@ -136,8 +136,8 @@ def decision(at: "State", test: ast.AST) -> None:
         return
     match test:
         case ast.BoolOp():
-            for each in test.values:
-                decision(at, each)
+            for value in test.values:
+                decision(at, value)
         case ast.UnaryOp(op=ast.Not()):
             decision(at, test.operand)
         case ast.Compare():

@@ -86,8 +86,8 @@ class Reader(State):
     _on_AsyncWith = _on_With
 
     def _on_Try(self, node: ast.Try) -> None:
-        caught = {getattr(name, "id", "") for each in node.handlers for name in _caught(each)}
-        saved = bool(caught & IMPORT_ERRORS) or any(each.type is None for each in node.handlers)
+        caught = {getattr(name, "id", "") for item in node.handlers for name in _caught(item)}
+        saved = bool(caught & IMPORT_ERRORS) or any(item.type is None for item in node.handlers)
         with self.having(optional=self.optional or saved):
             self.body(node.body)
             for handler in node.handlers:
@@ -99,13 +99,13 @@ class Reader(State):
 
     def _on_Match(self, node: ast.Match) -> None:
         self.visit(node.subject)
-        for each in node.cases:
-            self.all([each.guard])
-            match each.pattern:
+        for case in node.cases:
+            self.all([case.guard])
+            match case.pattern:
                 case ast.MatchValue(value=ast.Constant(value="cuda")):
-                    self.branch(each.body, ELSEWHERE, self.body)
+                    self.branch(case.body, ELSEWHERE, self.body)
                 case _:
-                    self.body(each.body)
+                    self.body(case.body)
 
     def _on_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.all(node.decorator_list)
@@ -130,11 +130,11 @@ class Reader(State):
 
     def _skipped(self, decorators: list[ast.expr]) -> Origin:
         """A test that is skipped when CUDA is missing."""
-        for each in decorators:
-            if isinstance(each, ast.Call) and each.args:
-                last = self.dotted(each.func).split(".")[-1].lower()
+        for decorator in decorators:
+            if isinstance(decorator, ast.Call) and decorator.args:
+                last = self.dotted(decorator.func).split(".")[-1].lower()
                 if last in ("skipif", "skipunless"):
-                    if self.guards.implied(each.args[0], last == "skipunless", self.scope):
+                    if self.guards.implied(decorator.args[0], last == "skipunless", self.scope):
                         return ELSEWHERE
         return None
 
@@ -202,10 +202,10 @@ class Reader(State):
         self.visit(generators[0].iter)
         scope = self.names.comprehension(node, generators, self.scope)
         with self.having(scope=scope, loops=self.loops + 1):
-            for each in generators:
-                if each is not generators[0]:
-                    self.visit(each.iter)
-                self.all(each.ifs)
+            for generator in generators:
+                if generator is not generators[0]:
+                    self.visit(generator.iter)
+                self.all(generator.ifs)
             self.all(parts)
 
     def _on_Call(self, node: ast.Call) -> None:

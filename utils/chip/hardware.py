@@ -62,8 +62,8 @@ def machine(key: str, level: str | None = None) -> Machine:
         Unknown: a figure that is needed is published nowhere.
         ValueError: no such key or level.
     """
-    found = _machine(key, level)
-    return replace(found, flops=dict(found.flops))  # who changes it changes nobody else's
+    result = _machine(key, level)
+    return replace(result, flops=dict(result.flops))  # who changes it changes nobody else's
 
 
 @cache
@@ -71,7 +71,7 @@ def _machine(key: str, level: str | None) -> Machine:
     if not _keys(key):
         known = [k.split(".")[0] for k in figures() if k.endswith(".hbm.capacity")]
         raise ValueError(f"no chip or instance {key!r} in the facts; chips are {', '.join(known)}")
-    if any(each.startswith(f"{key}.accelerator") for each in _keys(key)):
+    if any(item.startswith(f"{key}.accelerator") for item in _keys(key)):
         if level not in (None, "instance"):
             chip = figure(f"{key}.accelerator").value
             raise ValueError(f"{key} is an instance, not a {level}; its chips are {chip}")
@@ -99,21 +99,21 @@ class _Taken:
 
     def to(self, key: str, unit: str) -> float:
         try:
-            found = figure(key)
+            result = figure(key)
         except KeyError:
             raise Unknown(f"{key} [{unit}] is in no source that this course knows") from None
         self.keys.append(key)
-        return found.to(unit)
+        return result.to(unit)
 
     def rates(self, prefix: str) -> Mapping[str, float]:
         """FLOP/s by dtype, in the order of DTYPES; integer rates are left out."""
-        found = {}
+        results = {}
         for key in figures(prefix):
             dtype = key.removeprefix(prefix)
             dtype = _SAME.get(dtype, dtype)
             if dtype in DTYPES and figure(key).value is not None:
-                found[dtype] = self.to(key, "FLOPS")
-        return {dtype: found[dtype] for dtype in DTYPES if dtype in found}
+                results[dtype] = self.to(key, "FLOPS")
+        return {dtype: results[dtype] for dtype in DTYPES if dtype in results}
 
 
 def _title(chip: str) -> str:
@@ -155,7 +155,7 @@ def _core(key: str) -> Machine:
     if chip.dma_bytes_per_s is not None:
         per_core = taken.figure(f"{key}.dma.per_core").number
         dma = taken.to(f"{key}.dma.rate_per_engine", "B/s") * per_core
-    needed = [each for each in chip.keys if ".rate." not in each]
+    needed = [item for item in chip.keys if ".rate." not in item]
     return Machine(
         key=key,
         level="core",
@@ -241,10 +241,10 @@ def core_sum(key: str, dtype: str) -> Comparison:
     """
     chip, core = machine(key), machine(key, "core")
     clock = [
-        figure(each)
-        for each in _keys(key)
-        if each.endswith("_from_clock")
-        and _SAME.get(name := each.rpartition(".")[2].removesuffix("_from_clock"), name) == dtype
+        figure(item)
+        for item in _keys(key)
+        if item.endswith("_from_clock")
+        and _SAME.get(name := item.rpartition(".")[2].removesuffix("_from_clock"), name) == dtype
     ]
     return Comparison(
         key=key,

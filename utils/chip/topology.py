@@ -34,7 +34,7 @@ class Topology:
         """Pairs of numbers, the smaller first, in order."""
         if self.kind == "switched":
             return tuple((chip, self.chips) for chip in range(self.chips))
-        found = set()
+        results = set()
         places = list(itertools.product(*map(range, self.sizes)))
         number = {place: chip for chip, place in enumerate(places)}
         for place, chip in number.items():
@@ -42,8 +42,8 @@ class Topology:
                 step = (place[axis] + 1) % size
                 other = number[(*place[:axis], step, *place[axis + 1 :])]
                 if other != chip:
-                    found.add((min(chip, other), max(chip, other)))
-        return tuple(sorted(found))
+                    results.add((min(chip, other), max(chip, other)))
+        return tuple(sorted(results))
 
     @property
     def degree(self) -> int:

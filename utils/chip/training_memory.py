@@ -76,16 +76,16 @@ def training_bytes(
             "parameters is 0 or more, the two parallel degrees are 1 or more; found"
             f" {parameters}, {data_parallel}, {tensor_parallel}"
         )
-    each = RECIPES[recipe]
+    item = RECIPES[recipe]
     here = parameters / tensor_parallel
 
     def kept(bytes_per_parameter: int, sharded_from: int) -> float:
         return bytes_per_parameter * here / (data_parallel if zero >= sharded_from else 1)
 
     return Memory(
-        weights=kept(each.weights, 3),
-        gradients=kept(each.gradients, 2),
-        optimizer=kept(each.master + each.moments, 1),
+        weights=kept(item.weights, 3),
+        gradients=kept(item.gradients, 2),
+        optimizer=kept(item.master + item.moments, 1),
     )
 
 

@@ -120,7 +120,7 @@ def python_3_11(home: LabHome, say: Say) -> str:
             command = [str(home.uv), "python", "install", "--no-bin", "3.11"]
             installers.run(command, env, "fetch Python 3.11", cwd=home.root, held=held)
             command = [str(home.uv), "python", "find", "--managed-python", "3.11"]
-            found = installers.run(command, env, "find Python 3.11", cwd=home.root, held=held)
+            result = installers.run(command, env, "find Python 3.11", cwd=home.root, held=held)
     except SetupError as error:
         here = ".".join(map(str, sys.version_info[:2]))
         raise SetupError(
@@ -128,7 +128,7 @@ def python_3_11(home: LabHome, say: Say) -> str:
             f"machine has none on its PATH.\n{error}\n"
             "Install Python 3.11, as with: apt-get install python3.11; then repeat the command."
         ) from None
-    return found.strip()
+    return result.strip()
 
 
 def _version(python: str) -> tuple[int, int] | None:

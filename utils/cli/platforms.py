@@ -80,13 +80,13 @@ def problem(machine):
     if machine.glibc == (0, 0):
         return _message("a Linux without glibc (Alpine?)", "Linux with glibc", NEWER_LINUX)
     if machine.glibc < OLDEST_GLIBC:
-        found = "a Linux with glibc " + _dotted(machine.glibc)
-        return _message(found, "glibc 2.28 or newer", NEWER_LINUX)
+        result = "a Linux with glibc " + _dotted(machine.glibc)
+        return _message(result, "glibc 2.28 or newer", NEWER_LINUX)
     if not python_fits(machine):
-        found = machine.implementation + " " + _dotted(machine.python)
-        found += ", free-threaded" if machine.free_threaded else ""
+        result = machine.implementation + " " + _dotted(machine.python)
+        result += ", free-threaded" if machine.free_threaded else ""
         allowed = "CPython {} to {}".format(_dotted(OLDEST), _dotted(NEWEST))
-        return _message(found, allowed, OTHER_PYTHON)
+        return _message(result, allowed, OTHER_PYTHON)
     if not machine.has_pip:
         return "The course installs itself with pip, and this Python has none.\n" + INSTALL_PIP
     return ""

@@ -149,23 +149,23 @@ def lessons(root: Path = ROOT) -> tuple[Lesson, ...]:
 
 def pages(root: Path = ROOT) -> tuple[Lesson, ...]:
     """The notebooks beside the lessons that are looked up rather than worked through, by name."""
-    found = []
+    results = []
     for path in sorted((root / "notebooks").glob("[!0-9]*.ipynb")):
         try:
             notebook = read_notebook(path)
         except CatalogError:
             continue  # a learner's own file may lie there too, in any state
         if notebook.get("metadata", {}).get("course", {}).get("kind") == "page":
-            found.append(Lesson(path=path, **_course(notebook, path, "page")))
-    return tuple(found)
+            results.append(Lesson(path=path, **_course(notebook, path, "page")))
+    return tuple(results)
 
 
 def lab_notebooks(root: Path = ROOT, name: str = "lab*") -> list[Path]:
     """The notebooks to read about labs: of solutions/, or of labs/ if solutions/ was deleted."""
     pattern = f"{name}_*" if name != "lab*" else name
     for folder in ("solutions", "labs"):
-        if found := sorted((root / folder).glob(f"{pattern}/{pattern}.ipynb")):
-            return found
+        if results := sorted((root / folder).glob(f"{pattern}/{pattern}.ipynb")):
+            return results
     return []
 
 
@@ -174,17 +174,17 @@ def _lab(path: Path, root: Path) -> Lab:
     lab = Lab(
         path=root / "labs" / path.parent.name / path.name,
         # A learner's notebook may hold a copied check cell: the exercise still counts once.
-        exercises=tuple({each.id: each for each in _exercises(notebook, path)}.values()),
+        exercises=tuple({entry.id: entry for entry in _exercises(notebook, path)}.values()),
         **_course(notebook, path, "lab"),
     )
     if not path.name.startswith(f"{lab.name}_"):
         raise CatalogError(
             f"{path.name}: course.number is {lab.number!r}, the file name says otherwise"
         )
-    for each in lab.exercises:
-        if not each.id.startswith(f"{lab.name}."):
+    for item in lab.exercises:
+        if not item.id.startswith(f"{lab.name}."):
             raise CatalogError(
-                f"{path.name}: exercise id {each.id!r} must start with '{lab.name}.'"
+                f"{path.name}: exercise id {item.id!r} must start with '{lab.name}.'"
             )
     return lab
 
@@ -196,11 +196,11 @@ def labs(root: Path = ROOT) -> tuple[Lab, ...]:
 
 def lab(name: str, root: Path = ROOT) -> Lab:
     """The lab called `name`, such as "lab03". Raises CatalogError with the names there are."""
-    found = lab_notebooks(root, name) if name.startswith("lab") and name.isalnum() else []
-    if not found:
+    result = lab_notebooks(root, name) if name.startswith("lab") and name.isalnum() else []
+    if not result:
         names = ", ".join(path.name.partition("_")[0] for path in lab_notebooks(root))
         raise CatalogError(f"there is no lab {name!r}; there is: {names or 'none at all'}")
-    return _lab(found[0], root)
+    return _lab(result[0], root)
 
 
 def exercises(name: str, root: Path = ROOT) -> tuple[Exercise, ...]:
@@ -214,7 +214,7 @@ def exercise(exercise_id: str, root: Path = ROOT) -> Exercise:
     for candidate in all_of_lab:
         if candidate.id == exercise_id:
             return candidate
-    ids = ", ".join(each.id for each in all_of_lab)
+    ids = ", ".join(item.id for item in all_of_lab)
     raise CatalogError(f"there is no exercise {exercise_id!r}; this lab has {ids}")
 
 

@@ -67,7 +67,7 @@ WANTED = {
 
 def functions(lab: str) -> list[str]:
     """The names of all functions that a lab uses."""
-    return [name for each in WANTED[lab] for name in each.functions]
+    return [name for item in WANTED[lab] for name in item.functions]
 
 
 KINDS = MappingProxyType(
@@ -119,10 +119,10 @@ class Earlier:
         return self._read() if self._read else self
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        found = vars(self)
-        if name in found.get("functions", {}):
-            return found["functions"][name]
-        for problem in found.get("problems", ()):
+        result = vars(self)
+        if name in result.get("functions", {}):
+            return result["functions"][name]
+        for problem in result.get("problems", ()):
             if name in problem.wanted.functions:
                 raise NotThere(f"`{name}` comes from {problem}. Solve it there, then come back")
         raise AttributeError(f"no earlier answer is called {name!r}")
@@ -147,11 +147,11 @@ def answers(lab: str = "lab15", folder: Path | None = None) -> Earlier:
     functions: dict[str, Callable[..., Any]] = {}
     problems = []
     for wanted in WANTED[lab]:
-        found = _of(wanted, here)
-        if isinstance(found, Problem):
-            problems.append(found)
+        result = _of(wanted, here)
+        if isinstance(result, Problem):
+            problems.append(result)
         else:
-            functions |= found
+            functions |= result
     return Earlier(functions, problems, lambda: answers(lab, here))
 
 
@@ -162,7 +162,7 @@ def _of(wanted: Wanted, here: Path) -> dict[str, Callable[..., Any]] | Problem:
         advice = "this notebook has to run in its own folder of labs/, beside the other labs"
         return Problem(wanted, "missing", f"looked for {place}; {advice}")
     # Jupyter's copies lie beside a notebook, which is called as its folder.
-    path = next((each for each in paths if each.stem == each.parent.name), paths[0])
+    path = next((item for item in paths if item.stem == item.parent.name), paths[0])
     try:
         cells = [c for c in catalog.read_notebook(path)["cells"] if c["cell_type"] == "code"]
     except (CatalogError, KeyError, TypeError) as error:
@@ -211,8 +211,8 @@ def functions_of(
         except (Exception, SystemExit) as error:
             if not whole:
                 continue  # what it defines is missing, if the answer uses it
-            said = f"cell {name} raises {type(error).__name__}: {str(error)[:160]}"
-            return Problem(wanted, "raised", said)
+            sentence = f"cell {name} raises {type(error).__name__}: {str(error)[:160]}"
+            return Problem(wanted, "raised", sentence)
     functions: dict[str, Callable[..., Any]] = {}
     for name in wanted.functions:
         if not callable(function := names.get(name)):
@@ -231,15 +231,15 @@ def _parsed(source: str) -> ast.Module:
 def _definitions(tree: ast.Module) -> Iterator[ast.stmt]:
     """The statements that only define something."""
     kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    for each in tree.body:
-        if isinstance(each, kinds):
-            yield each
-        elif isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None:
+    for item in tree.body:
+        if isinstance(item, kinds):
+            yield item
+        elif isinstance(item, ast.Assign | ast.AnnAssign) and item.value is not None:
             try:
-                ast.literal_eval(each.value)
+                ast.literal_eval(item.value)
             except (ValueError, TypeError, MemoryError, RecursionError):
                 continue
-            yield each
+            yield item
 
 
 def _run(tree: ast.Module, source: str, name: str, names: dict[str, Any]) -> None:

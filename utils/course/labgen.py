@@ -42,7 +42,7 @@ def _regions(cell: dict[str, Any]) -> Iterator[str]:
         elif line.strip() == END:
             if not opened:
                 yield f"line {number}: a solution ends that never began: add '{BEGIN}'"
-            elif not any(each.strip() for each in inside):
+            elif not any(item.strip() for item in inside):
                 yield f"line {opened}: the solution is empty: write it between the two marks"
             opened = None
         else:
@@ -88,40 +88,40 @@ def _exercise(cells: dict[str, dict[str, Any]], name: str, lab: str) -> Iterator
     if task and not re.search("^Difficulty: ", text(task), flags=re.MULTILINE):
         yield f"{name}-task", "states no difficulty: add a line such as 'Difficulty: 2 of 3'"
     if code:
-        yield from ((f"{name}-code", each) for each in _code_cell(code, name))
+        yield from ((f"{name}-code", item) for item in _code_cell(code, name))
     if check:
-        yield from ((f"{name}-check", each) for each in _check_cell(check, name, lab))
-    if hints and (found := text(hints).count("<details>")) != HINTS:
-        yield f"{name}-hints", f"has {found} hints: it needs {HINTS}, each in <details>"
+        yield from ((f"{name}-check", item) for item in _check_cell(check, name, lab))
+    if hints and (result := text(hints).count("<details>")) != HINTS:
+        yield f"{name}-hints", f"has {result} hints: it needs {HINTS}, each in <details>"
     if why and "solution-only" not in tags(why):
         yield f"{name}-why", "explains the solution: tag it solution-only"
 
 
 def problems(notebook: Notebook, lab: str) -> list[str]:
     """What keeps the solution notebook of "lab03" from being a lab: cell id and what to do."""
-    found: list[tuple[str, str]] = []
+    results: list[tuple[str, str]] = []
     cells: dict[str, dict[str, Any]] = {}
     for index, cell in enumerate(notebook["cells"]):
         name = cell.get("id", "")
         if not CELL_ID.fullmatch(name) or re.fullmatch(r"[0-9a-f]{8}", name):
-            found.append((name or f"number {index}", "needs a meaningful id such as 'ex1-code'"))
+            results.append((name or f"number {index}", "needs a meaningful id such as 'ex1-code'"))
         if name in cells:
-            found.append((name, "has the id of an earlier cell: give it its own"))
+            results.append((name, "has the id of an earlier cell: give it its own"))
         cells[name] = cell
         for tag in tags(cell):
             if tag not in TAGS:
-                found.append(
+                results.append(
                     (name, f"has the unknown tag {tag!r}; known are {', '.join(sorted(TAGS))}")
                 )
-        found += [(name, each) for each in _regions(cell)]
+        results += [(name, region) for region in _regions(cell)]
         if BEGIN in text(cell) and not re.fullmatch(r"ex\d+-code", name):
-            found.append((name, "holds a solution region: only cells called exN-code may"))
+            results.append((name, "holds a solution region: only cells called exN-code may"))
     names = sorted({name.partition("-")[0] for name in cells if re.match(r"ex\d+-", name)})
     if not names:
-        found.append(("ex1-task", "is missing: a lab has at least one exercise"))
+        results.append(("ex1-task", "is missing: a lab has at least one exercise"))
     for name in names:
-        found += _exercise(cells, name, lab)
-    return [f"cell {name!r} {what}" for name, what in found]
+        results += _exercise(cells, name, lab)
+    return [f"cell {name!r} {what}" for name, what in results]
 
 
 def _clear_solutions(lab: str) -> Any:
@@ -145,9 +145,9 @@ def _announce_points(cells: list[Any]) -> None:
     for cell in cells:
         if facts := cell.metadata.get("exercise"):
             task = next(c for c in cells if c.id == cell.id.replace("-check", "-task"))
-            found = f"{facts['minutes']} minutes · {cell.metadata.nbgrader.points:g} points"
+            result = f"{facts['minutes']} minutes · {cell.metadata.nbgrader.points:g} points"
             task.source = re.sub(
-                "^Difficulty: .*$", rf"\g<0> · {found}", task.source, flags=re.MULTILINE
+                "^Difficulty: .*$", rf"\g<0> · {result}", task.source, flags=re.MULTILINE
             )
 
 
@@ -213,7 +213,7 @@ def generate(root: Path = ROOT) -> dict[Path, str]:
             continue
         notebook = read_notebook(source)
         if wrong := problems(notebook, lab):
-            faults += [f"{source.relative_to(root)}: {each}" for each in wrong]
+            faults += [f"{source.relative_to(root)}: {item}" for item in wrong]
         else:
             catalog.lab(lab, root)
             made[root / "labs" / source.parent.name / source.name] = learner_version(notebook, lab)
@@ -239,17 +239,17 @@ def _first_difference(found: Path, expected: str) -> str:
 def drift(root: Path = ROOT) -> list[str]:
     """Where labs/ differs from what solutions/ gives; empty if they agree."""
     made = generate(root)
-    found = []
+    results = []
     for path, content in made.items():
         name = path.relative_to(root)
         if not path.is_file():
-            found.append(f"{name} is missing")
+            results.append(f"{name} is missing")
         elif path.read_text(encoding="utf-8") != content:
-            found.append(f"{name} differs from its solution, {_first_difference(path, content)}")
+            results.append(f"{name} differs from its solution, {_first_difference(path, content)}")
     for path in sorted((root / "labs").glob("lab*/*.ipynb")):
         if path not in made:
-            found.append(f"{path.relative_to(root)} has no solution notebook: delete it")
-    return found
+            results.append(f"{path.relative_to(root)} has no solution notebook: delete it")
+    return results
 
 
 def write(root: Path = ROOT) -> list[Path]:

@@ -54,18 +54,18 @@ def progress_file(root: Path = ROOT) -> Path:
 
 def versions(root: Path = ROOT) -> dict[str, str]:
     """The versions that a result was obtained with; "none" for what is not installed."""
-    found = {}
+    results = {}
     for package in ("torch", "torch-xla"):
         try:
-            found[package] = metadata.version(package)
+            results[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "none"
+            results[package] = "none"
     try:
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-        found["course"] = project["project"]["version"]
+        results["course"] = project["project"]["version"]
     except (OSError, KeyError, tomllib.TOMLDecodeError):
-        found["course"] = "none"
-    return found
+        results["course"] = "none"
+    return results
 
 
 def _free(path: Path, ending: str) -> Path:
@@ -186,9 +186,9 @@ def reset(target: str = "", root: Path = ROOT) -> Shown:
     """Forget an exercise ("lab03.ex2"), a lab ("lab03") or everything ("all"); keeps a backup."""
     path = progress_file(root)
     if not isinstance(target, str) or not target:
-        said = "nothing was reset" if target == "" else f"nothing was reset by reset({target!r})"
+        text = "nothing was reset" if target == "" else f"nothing was reset by reset({target!r})"
         return Shown(
-            f'{said}: name an exercise, as in reset("lab03.ex2"), or a lab, as in reset("lab03");'
+            f'{text}: name an exercise, as in reset("lab03.ex2"), or a lab, as in reset("lab03");'
             f' reset("{EVERYTHING}") forgets everything'
         )
     try:
@@ -198,7 +198,7 @@ def reset(target: str = "", root: Path = ROOT) -> Shown:
             catalog.lab(target, root)
     except catalog.CatalogError as error:
         return Shown(f"nothing was reset: {error}")
-    gone = [each for each in entries(root) if _matches(target, each)]
+    gone = [item for item in entries(root) if _matches(target, item)]
     if not gone:
         place = "any lab" if target == EVERYTHING else target
         return Shown(f"nothing was reset: there is no progress in {place} yet")
@@ -206,7 +206,7 @@ def reset(target: str = "", root: Path = ROOT) -> Shown:
     def change(old: Entries) -> Entries:
         if path not in _unsaved:
             _write(_free(path, "backup"), old)
-        return {each: entry for each, entry in old.items() if not _matches(target, each)}
+        return {item: entry for item, entry in old.items() if not _matches(target, item)}
 
     note = _update(root, change)
     undo = "to undo: from utils.course.progress import undo_reset; undo_reset()"
@@ -218,7 +218,7 @@ def undo_reset(root: Path = ROOT) -> Shown:
     path = progress_file(root)
     backups = sorted(
         path.parent.glob(f"{path.name}.backup-*"),
-        key=lambda each: int(each.name.rpartition("-")[2]),
+        key=lambda item: int(item.name.rpartition("-")[2]),
     )
     if not backups:
         return Shown("there is no reset to undo")
@@ -227,9 +227,9 @@ def undo_reset(root: Path = ROOT) -> Shown:
 
     def change(now: Entries) -> Entries:
         better = {
-            each: entry
-            for each, entry in now.items()
-            if each not in kept or entry["points"] >= kept[each]["points"]
+            item: entry
+            for item, entry in now.items()
+            if item not in kept or entry["points"] >= kept[item]["points"]
         }
         return {**kept, **better}
 
@@ -271,24 +271,24 @@ def board(name: str = "", root: Path = ROOT) -> Shown:
     done, note = _load(progress_file(root))
     lines, tables = [], []
     for lab in shown:
-        won = sum(done[each.id]["points"] for each in lab.exercises if each.id in done)
+        won = sum(done[exercise.id]["points"] for exercise in lab.exercises if exercise.id in done)
         left = [e for e in lab.exercises if _state(e, done.get(e.id)) != "passed"]
         caption = f"{lab.name} · {lab.title} · {won:g} / {lab.points:g} points" + (
-            f" · {sum(each.minutes for each in left)} min left" if left else " · complete"
+            f" · {sum(element.minutes for element in left)} min left" if left else " · complete"
         )
-        rows = [_row(each, done.get(each.id)) for each in lab.exercises]
+        rows = [_row(exercise, done.get(exercise.id)) for exercise in lab.exercises]
         lines += [caption, *columns(rows)]
         head = ("state", "exercise", "title", "points", "attempts", "time")
         tables.append(html_table(head, rows, caption))
     open_ones = [
-        (lab, each)
+        (lab, exercise)
         for lab in shown
-        for each in lab.exercises
-        if _state(each, done.get(each.id)) != "passed"
+        for exercise in lab.exercises
+        if _state(exercise, done.get(exercise.id)) != "passed"
     ]
     if open_ones:
-        lab, each = open_ones[0]
-        last = f"next: {each.id} · {each.title} · {each.minutes} min · {lab.path.relative_to(root)}"
+        lab, item = open_ones[0]
+        last = f"next: {item.id} · {item.title} · {item.minutes} min · {lab.path.relative_to(root)}"
     else:
         last = "all exercises are passed" if shown else "there are no labs here"
     ending = [last, *([note] if note else [])]

@@ -26,7 +26,7 @@ def _cells(each: Lesson, root: Path) -> tuple[str, ...]:
 def table(root: Path = ROOT) -> str:
     """The table as Markdown: by number, each lesson followed by its lab; the pages at the end."""
     everything: list[Lesson] = [*catalog.lessons(root), *catalog.labs(root)]
-    ordered = sorted(everything, key=lambda each: (each.number, isinstance(each, Lab)))
+    ordered = sorted(everything, key=lambda item: (item.number, isinstance(item, Lab)))
     ordered += catalog.pages(root)
     return markdown(HEAD, (_cells(notebook, root) for notebook in ordered))
 

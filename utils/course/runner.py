@@ -130,8 +130,8 @@ def _execute_apart(source: Path, target: Path, environment: dict[str, str]) -> R
     try:
         return Run(**json.loads(done.stdout.splitlines()[-1]))
     except (IndexError, ValueError, TypeError):
-        said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        error = f"the process ended with {done.returncode}: {said[0]}"
+        text = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        error = f"the process ended with {done.returncode}: {text[0]}"
         return Run(str(source), str(target), 0.0, 0.0, "", error)
 
 
@@ -151,7 +151,7 @@ def execute_all(
         running = [pool.submit(_execute_apart, *job, base) for job in jobs]
         for finished in as_completed(running):
             done(finished.result())
-    return [each.result() for each in running]
+    return [item.result() for item in running]
 
 
 if __name__ == "__main__":

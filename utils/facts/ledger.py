@@ -109,12 +109,12 @@ class Counts:
 
     def rows(self) -> list[tuple[object, ...]]:
         """(topic, claims per verdict, all), the largest topic first; the last row has the sums."""
-        found = Counter((each.topic, each.verdict) for each in self.claims)
-        topics = Counter(each.topic for each in self.claims)
-        verdicts = Counter(each.verdict for each in self.claims)
+        result = Counter((item.topic, item.verdict) for item in self.claims)
+        topics = Counter(item.topic for item in self.claims)
+        verdicts = Counter(item.verdict for item in self.claims)
         return [
             *(
-                (topic, *(found[topic, verdict] for verdict in VERDICTS), count)
+                (topic, *(result[topic, verdict] for verdict in VERDICTS), count)
                 for topic, count in topics.most_common()
             ),
             ("all", *(verdicts[verdict] for verdict in VERDICTS), len(self.claims)),
@@ -142,11 +142,11 @@ class Listed:
             ("", "an article says", "verdict", "what is known"),
             (
                 (
-                    each.id,
-                    each.text,
-                    each.verdict,
-                    each.correct + (f" ([source]({each.source}))" if each.source else ""),
+                    item.id,
+                    item.text,
+                    item.verdict,
+                    item.correct + (f" ([source]({item.source}))" if item.source else ""),
                 )
-                for each in self.claims
+                for item in self.claims
             ),
         )

@@ -233,13 +233,13 @@ def figure(key: str) -> Figure:
         raise KeyError(
             f"no figure {key!r} in utils/facts/data; near it there are {', '.join(near)}"
         )
-    found = _all()[key]
-    if not found.formula:
-        return found
-    parts = [figure(part) for part in _parts(found.formula)]
+    result = _all()[key]
+    if not result.formula:
+        return result
+    parts = [figure(part) for part in _parts(result.formula)]
     return dataclasses.replace(
-        found,
-        value=_computed(found),
+        result,
+        value=_computed(result),
         page=parts[0].page,
         source=parts[0].source,
         date=min(part.date for part in parts),

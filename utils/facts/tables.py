@@ -22,9 +22,9 @@ class Table:
 
     def _lines(self) -> list[tuple[Figure, str]]:
         return [
-            (each, name)
+            (item, name)
             for main in self.figures
-            for each, name in ((main, main.key), *((other, "but also") for other in main.also))
+            for item, name in ((main, main.key), *((other, "but also") for other in main.also))
         ]
 
     def _when(self, each: Figure) -> str:
@@ -33,22 +33,22 @@ class Table:
 
     def __repr__(self) -> str:
         rows = [
-            (name, each.text, each.status, self._when(each), _made(each) or each.source)
-            for each, name in self._lines()
+            (name, item.text, item.status, self._when(item), _made(item) or item.source)
+            for item, name in self._lines()
         ]
         return "\n".join(columns([HEAD, *rows], indent=""))
 
     def _repr_markdown_(self) -> str:
         rows = []
-        for each, name in self._lines():
-            source = _made(each) or f"[{each.page}]({each.source})"
+        for item, name in self._lines():
+            source = _made(item) or f"[{item.page}]({item.source})"
             rows.append(
                 (
-                    f"`{name}`" if name == each.key else name,
-                    each.text,
-                    each.status,
-                    self._when(each),
-                    source + (f"; {each.note}" if each.note else ""),
+                    f"`{name}`" if name == item.key else name,
+                    item.text,
+                    item.status,
+                    self._when(item),
+                    source + (f"; {item.note}" if item.note else ""),
                 )
             )
         return markdown(HEAD, rows, right=(1,))
@@ -98,16 +98,16 @@ def table(
     Raises:
         KeyError: if no figure has that key or prefix.
     """
-    found: list[Figure] = []
-    for each in what:
-        if isinstance(each, Figure):
-            found.append(each)
-        elif isinstance(each, Mapping):
-            found += each.values()
-        elif not isinstance(each, str):
-            found += each
-        elif each.endswith(".") and figures(each):
-            found += figures(each).values()
+    results: list[Figure] = []
+    for item in what:
+        if isinstance(item, Figure):
+            results.append(item)
+        elif isinstance(item, Mapping):
+            results += item.values()
+        elif not isinstance(item, str):
+            results += item
+        elif item.endswith(".") and figures(item):
+            results += figures(item).values()
         else:
-            found.append(figure(each))
-    return Table(tuple(found), today or datetime.date.today())
+            results.append(figure(item))
+    return Table(tuple(results), today or datetime.date.today())

@@ -56,6 +56,6 @@ def days_between(ended: str, began: str) -> int:
     >>> days_between("PyTorch/XLA in images", "TorchNeuron in images")
     63
     """
-    end = next(each.until for each in spans() if each.lane == ended and each.state == "supported")
-    begin = next(each.since for each in spans() if each.lane == began and "public" in each.state)
+    end = next(span.until for span in spans() if span.lane == ended and span.state == "supported")
+    begin = next(span.since for span in spans() if span.lane == began and "public" in span.state)
     return (releases()[begin] - releases()[end]).days

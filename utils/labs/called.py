@@ -25,7 +25,7 @@ def each(
     """
     copies = [copy.deepcopy(inputs) for inputs in calls]
     with closed(exercise_id, *shut):
-        said, stopped = limit.within(lambda: [answer(*inputs) for inputs in copies], SECONDS)
+        response, stopped = limit.within(lambda: [answer(*inputs) for inputs in copies], SECONDS)
     if stopped:
         raise RuntimeError(ENDLESS)
-    return said
+    return response

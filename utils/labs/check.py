@@ -46,8 +46,10 @@ def case_in_words(case: Facts) -> str:
     >>> case_in_words({"log_every": 10, "steps": 20, "seed": 7})
     'log every = 10, steps = 20'
     """
-    said = (f"{key.replace('_', ' ')} = {value!r}" for key, value in case.items() if key != "seed")
-    return _shorten(", ".join(said))
+    response = (
+        f"{key.replace('_', ' ')} = {value!r}" for key, value in case.items() if key != "seed"
+    )
+    return _shorten(", ".join(response))
 
 
 def _words(exercise_id: str, case: Facts) -> str:
@@ -119,9 +121,11 @@ def _after(exercise: Exercise, root: Path) -> str:
     lab = exercise.id.partition(".")[0]
     siblings = catalog.exercises(lab, root)
     done = progress.entries(root)
-    if all(each.id in done and done[each.id]["points"] >= each.points for each in siblings):
+    if all(
+        sibling.id in done and done[sibling.id]["points"] >= sibling.points for sibling in siblings
+    ):
         return f"every exercise of {lab} is passed; next: the quiz below"
-    later = siblings[[each.id for each in siblings].index(exercise.id) + 1 :]
+    later = siblings[[sibling.id for sibling in siblings].index(exercise.id) + 1 :]
     return f"next: {later[0].id} · {later[0].title}" if later else "next: the quiz below"
 
 
@@ -129,14 +133,14 @@ def _messages(verdict: Verdict) -> Iterator[str]:
     """What each criterion that is not met says; if it is met in the smallest case that fails, for
     which case it says so.
     """
-    for each, case in zip(verdict.criteria, verdict.cases, strict=True):
-        if each.passed:
+    for item, case in zip(verdict.criteria, verdict.cases, strict=True):
+        if item.passed:
             continue
         if case != verdict.failing_case:
             words = _words(verdict.exercise, case)
-            yield f"{each.name}: for {words}: {each.message or 'not met'}"
-        elif each.message:
-            yield f"{each.name}: {each.message}"
+            yield f"{item.name}: for {words}: {item.message or 'not met'}"
+        elif item.message:
+            yield f"{item.name}: {item.message}"
 
 
 def card(exercise: Exercise, verdict: Verdict, attempts: int, note: str, root: Path) -> Card:
@@ -146,49 +150,49 @@ def card(exercise: Exercise, verdict: Verdict, attempts: int, note: str, root: P
         f" · {verdict.points:g} of {_number(verdict.max_points, 'point')}"
     )
     results = [
-        ("✓", "ok") if each.passed else ("✗", "not yet" + later * " in a larger case")
-        for each, later in zip(
+        ("✓", "ok") if item.passed else ("✗", "not yet" + later * " in a larger case")
+        for item, later in zip(
             verdict.criteria, (case != verdict.failing_case for case in verdict.cases), strict=True
         )
     ]
     rows = [
-        (mark, each.name, each.measured, each.target, result)
-        for each, (mark, result) in zip(verdict.criteria, results, strict=True)
+        (mark, item.name, item.measured, item.target, result)
+        for item, (mark, result) in zip(verdict.criteria, results, strict=True)
     ]
     text_rows = [
         (mark, name, measured and f"measured {measured}", target and f"target {target}", result)
         for mark, name, measured, target, result in rows
     ]
-    said = []
+    response = []
     if verdict.error:
-        said.append(verdict.error)
+        response.append(verdict.error)
     if verdict.failing_case is not None:
         what = "this happened for" if verdict.error else "smallest case that fails:"
-        said.append(f"{what} {_words(exercise.id, verdict.failing_case)}")
-    said += _messages(verdict)
+        response.append(f"{what} {_words(exercise.id, verdict.failing_case)}")
+    response += _messages(verdict)
     best = progress.entry(exercise.id, root)["points"]
     if best > verdict.points:
-        said.append(f"your best so far, {best:g} of {exercise.points:g}, is kept")
-    said.append(_next_step(verdict, attempts) or _after(exercise, root))
+        response.append(f"your best so far, {best:g} of {exercise.points:g}, is kept")
+    response.append(_next_step(verdict, attempts) or _after(exercise, root))
     if note:
-        said.append(f"note: {note}")
-    text = "\n".join([head, *columns(text_rows), *(f"  {line}" for line in said)])
+        response.append(f"note: {note}")
+    text = "\n".join([head, *columns(text_rows), *(f"  {line}" for line in response)])
     table = (
         html_table(("", "criterion", "measured", "target", "result"), rows, head)
         if rows
         else f"<b>{in_html(head)}</b>"
     )
-    html = table + "".join(f"<div>{in_html(line)}</div>" for line in said)
+    html = table + "".join(f"<div>{in_html(line)}</div>" for line in response)
     return Card(text, html, verdict)
 
 
 def _unknown(exercise_id: object, error: str, root: Path) -> str:
     """What is wrong with an exercise id, and the one that may be meant."""
-    ids = [each.id for lab in catalog.labs(root) for each in lab.exercises]
+    ids = [exercise.id for lab in catalog.labs(root) for exercise in lab.exercises]
     if not isinstance(exercise_id, str) or not exercise_id:
         example = f'check("{ids[0]}")' if ids else "its id"
-        said = "check()" if exercise_id == "" else f"check({exercise_id!r})"
-        return f"{said}: say which exercise is to be checked, such as {example}"
+        response = "check()" if exercise_id == "" else f"check({exercise_id!r})"
+        return f"{response}: say which exercise is to be checked, such as {example}"
     near = difflib.get_close_matches(exercise_id, ids, 1, 0.4)
     meant = f'. Did you mean check("{near[0]}")?' if near else ""
     return f"check({exercise_id!r}): {error}{meant}"

@@ -65,7 +65,7 @@ def _found(name: str) -> Any:
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
         try:
-            found: Any = importlib.import_module(module)
+            result: Any = importlib.import_module(module)
         except ModuleNotFoundError as error:
             # The module is there, and something that it needs is not.
             if error.name is None or not f"{module}.".startswith(f"{error.name}."):
@@ -73,10 +73,10 @@ def _found(name: str) -> Any:
             continue
         try:
             for part in parts[length:]:
-                found = inspect.getattr_static(found, part)
+                result = inspect.getattr_static(result, part)
         except AttributeError:
             break
-        return found
+        return result
     raise ValueError(f"{name!r} is no module, function or class of the course")
 
 
@@ -85,7 +85,7 @@ def _functions(thing: Any) -> Iterable[FunctionType]:
     if isinstance(thing, ModuleType):
         inside = f"{thing.__name__}."
         modules = [m for n, m in list(sys.modules.items()) if m and f"{n}.".startswith(inside)]
-        for member in [each for module in modules for each in vars(module).values()]:
+        for member in [var for module in modules for var in vars(module).values()]:
             if f"{getattr(member, '__module__', None)}.".startswith(inside):
                 yield from _functions(member)
     elif isinstance(thing, type):

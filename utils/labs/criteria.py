@@ -108,8 +108,8 @@ def executions(
         )
     passed = facts["steps"] == steps <= ran <= most and waiting <= 1 and not grows
     target = f"{steps} to {most}" if most > steps else str(steps)
-    found = criterion(name, weight, passed, measured, f"{target}, one by one", message)
-    return not_judged(found) if did_nothing(facts) else found
+    result = criterion(name, weight, passed, measured, f"{target}, one by one", message)
+    return not_judged(result) if did_nothing(facts) else result
 
 
 def reads(weight: int, facts: Facts, most: int) -> Criterion:
@@ -123,10 +123,10 @@ def reads(weight: int, facts: Facts, most: int) -> Criterion:
     )
     target = f"1 to {most}" if most > 1 else "1"
     passed = 1 <= count <= most
-    found = criterion("reads", weight, passed, times(count, "read"), target, message)
+    result = criterion("reads", weight, passed, times(count, "read"), target, message)
     # What returns nothing has nothing to read: to be told so would only confuse.
     idle = not count and not returned["items"] and not returned["stopped"]
-    return not_judged(found) if idle else found
+    return not_judged(result) if idle else result
 
 
 def did_nothing(facts: Facts) -> bool:

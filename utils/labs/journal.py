@@ -30,12 +30,12 @@ class Journal:
 
 def lines_of(path: Path, key: bytes) -> list[Facts]:
     """What was noted; lines that somebody else wrote into the file are passed over."""
-    found: list[Facts] = []
+    results: list[Facts] = []
     for line in path.read_bytes().splitlines() if path.exists() else []:
         seal, _, content = line.decode(errors="replace").partition(" ")
-        if hmac.compare_digest(seal.encode(), _seal(key, len(found), content).encode()):
-            found.append(json.loads(content))
-    return found
+        if hmac.compare_digest(seal.encode(), _seal(key, len(results), content).encode()):
+            results.append(json.loads(content))
+    return results
 
 
 def _seal(key: bytes, place: int, content: str) -> str:

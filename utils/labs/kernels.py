@@ -39,7 +39,9 @@ def recorded(
     from utils.nki.simulator import launch, replay
     from utils.nki.simulator.arrays import Shape
 
-    taken = [Shape(*each) if isinstance(each, tuple) else each for each in arguments]
+    taken = [
+        Shape(*argument) if isinstance(argument, tuple) else argument for argument in arguments
+    ]
     with closed(exercise_id, *OURS, *also_closed):
         program, stopped = limit.within(
             lambda: launch.run(kernel, tuple(taken), {}, values=False, target=target)

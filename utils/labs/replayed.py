@@ -49,8 +49,8 @@ class Replayed:
     def traffic(self) -> float:
         """Bytes moved to and from HBM over the sizes of the inputs that are read and of the
         outputs. What goes to HBM and back on the way is not needed, wherever it lies there."""
-        read = [each for place, each in enumerate(self.inputs) if self.bytes_read_of(place)]
-        return self.hbm_bytes / sum(each.nbytes for each in (*read, *self.outputs))
+        read = [item for place, item in enumerate(self.inputs) if self.bytes_read_of(place)]
+        return self.hbm_bytes / sum(item.nbytes for item in (*read, *self.outputs))
 
     @property
     def hbm_bytes(self) -> int:
@@ -81,9 +81,9 @@ class Replayed:
         from utils.nki.simulator.enums import engine
         from utils.nki.simulator.uses import tensors_of
 
-        for each in self.program.instructions:
-            if each.engine is engine.dma:
-                yield from tensors_of(each, reads=inputs)
+        for instruction in self.program.instructions:
+            if instruction.engine is engine.dma:
+                yield from tensors_of(instruction, reads=inputs)
 
 
 def generator(facts: Facts) -> np.random.Generator:
@@ -118,19 +118,19 @@ def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Repla
         return Replayed("the record of the kernel is not a valid program", str(refused))
     if len(outputs) != 1:
         return Replayed("the record of the kernel has not one result")
-    return Replayed("", "", inputs, tuple(np.asarray(each) for each in outputs), program)
+    return Replayed("", "", inputs, tuple(np.asarray(output) for output in outputs), program)
 
 
 def _largest(program: Any) -> int:
     """Bytes of all tensors in HBM, or of the largest operand of an instruction."""
     from utils.nki.simulator.uses import tensors_of
 
-    kept = sum(each.size_bytes for each in program.storages if not each.on_chip)
+    kept = sum(storage.size_bytes for storage in program.storages if not storage.on_chip)
     operands = (
         view.size * view.itemsize
-        for each in program.instructions
+        for instruction in program.instructions
         for reads in (True, False)
-        for view in tensors_of(each, reads)
+        for view in tensors_of(instruction, reads)
     )
     return max(kept, *operands, 0)
 
@@ -172,17 +172,17 @@ def right_values(
     counting one rounding if the result is BF16.
     advice: what to look at if the values are wrong; a fault in shape or type goes first.
     """
-    found = run.outputs[0]
+    result = run.outputs[0]
     short = dtype == "bfloat16"
     off, message = float("inf"), advice
-    if found.shape != right.shape:
-        message = f"the result has the shape {list(found.shape)}, not {list(right.shape)}"
-    elif str(found.dtype) != dtype:
-        message = f"the result is {found.dtype}: allocate it with dtype={dtype}, as asked"
+    if result.shape != right.shape:
+        message = f"the result has the shape {list(result.shape)}, not {list(right.shape)}"
+    elif str(result.dtype) != dtype:
+        message = f"the result is {result.dtype}: allocate it with dtype={dtype}, as asked"
     elif fault := _wrong_place(run.program):
         message = fault
     else:
-        off = farthest(found, right, short and tolerance > 0)
+        off = farthest(result, right, short and tolerance > 0)
         if not np.isfinite(off):
             message = (
                 "the result holds nan or infinity: a part of it was never written, memory was "

@@ -14,8 +14,8 @@ def true_losses(case: Case) -> list[float]:
     import torch
 
     model, batches = draw(case)
-    weights = [each.detach().double() for each in model.parameters()]
-    velocities = [torch.zeros_like(each) for each in weights]
+    weights = [parameter.detach().double() for parameter in model.parameters()]
+    velocities = [torch.zeros_like(weight) for weight in weights]
     losses = []
     for x, y in batches:
         loss, gradients = loss_and_gradients(weights, x.double(), y)

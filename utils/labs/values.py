@@ -44,17 +44,17 @@ def recognised(
     """The wrong way whose numbers explain most of what is wrong: the first value that it explains,
     and its message; "" if no way explains any.
     """
-    found: dict[str, list[int]] = {}
-    for place, each in enumerate(right):
-        if not near(said[place], each, tolerance):
+    results: dict[str, list[int]] = {}
+    for place, item in enumerate(right):
+        if not near(said[place], item, tolerance):
             known = ways[place]
             texts = {text: None for text, number in known if near(said[place], number, tolerance)}
             for text in texts:
-                found.setdefault(text, []).append(place)
-    if not found:
-        return next(p for p, each in enumerate(right) if not near(said[p], each, tolerance)), ""
-    text = max(found, key=lambda each: len(found[each]))
-    return found[text][0], text
+                results.setdefault(text, []).append(place)
+    if not results:
+        return next(p for p, entry in enumerate(right) if not near(said[p], entry, tolerance)), ""
+    text = max(results, key=lambda entry: len(results[entry]))
+    return results[text][0], text
 
 
 def rounded(pairs: Sequence[tuple[Number, Number]]) -> bool:
@@ -64,16 +64,16 @@ def rounded(pairs: Sequence[tuple[Number, Number]]) -> bool:
     (False, True)
     """
     numbers = [
-        (said, right)
-        for said, right in pairs
-        if isinstance(said, int | float) and isinstance(right, int | float)
+        (response, right)
+        for response, right in pairs
+        if isinstance(response, int | float) and isinstance(right, int | float)
     ]
-    if len(numbers) < len(pairs) or not any(said for said, _ in numbers):
+    if len(numbers) < len(pairs) or not any(response for response, _ in numbers):
         return False
     return any(
         all(
-            said in (round(right, digits), math.trunc(right * 10**digits) / 10**digits)
-            for said, right in numbers
+            response in (round(right, digits), math.trunc(right * 10**digits) / 10**digits)
+            for response, right in numbers
         )
         for digits in range(10)
     )
@@ -95,7 +95,7 @@ def right_values(
     ways: for each value what wrong ways give for it. advice: the message otherwise. tolerance: how
     far a number may lie from the right one, relative to it.
     """
-    off = [p for p, each in enumerate(right) if not near(said[p], each, tolerance)]
+    off = [p for p, item in enumerate(right) if not near(said[p], item, tolerance)]
     measured = f"{len(right) - len(off)} of {len(right)}"
     target = (
         f"all, to {tolerance:.1%}"
@@ -109,7 +109,7 @@ def right_values(
         message = f"{labels[strange[0]]}: found {said[strange[0]]}, return a number"
     else:
         place, text = recognised(said, right, ways, tolerance)
-        if rounded([(said[each], right[each]) for each in off]):
+        if rounded([(said[item], right[item]) for item in off]):
             place, text = off[0], "this is rounded too far: return the number as it comes out"
         message = f"{labels[place]}: {text or advice}"
     return criterion(name, weight, False, measured, target, message)

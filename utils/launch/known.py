@@ -132,8 +132,8 @@ def price(instance: str, region: str) -> Price:
     if key not in figures() or figure(key).value is None:
         return Price(None, f"no source of the course gives an hour on demand in {region}")
     listed = figure(key)
-    said = f"on demand in {region}, as of {listed.date} ({listed.status})"
-    return Price(listed.to("USD/h"), said, listed.source)
+    text = f"on demand in {region}, as of {listed.date} ({listed.status})"
+    return Price(listed.to("USD/h"), text, listed.source)
 
 
 def vcpus(instance: str) -> int:

@@ -71,23 +71,23 @@ class Run:
     @cached_property
     def latencies_s(self) -> np.ndarray:
         """float64 [requests], from due to finished."""
-        return np.array([each.latency_s for each in self.requests])
+        return np.array([request.latency_s for request in self.requests])
 
     @cached_property
     def seen_s(self) -> np.ndarray:
         """float64 [requests], from sent to finished."""
-        return np.array([each.seen_s for each in self.requests])
+        return np.array([request.seen_s for request in self.requests])
 
     @cached_property
     def waits_s(self) -> np.ndarray:
         """float64 [requests], in the queue."""
-        return np.array([each.wait_s for each in self.requests])
+        return np.array([request.wait_s for request in self.requests])
 
     @property
     def duration_s(self) -> float:
         """From the first arrival to the last answer."""
-        first = min(each.arrived_s for each in self.requests)
-        return max(each.finished_s for each in self.requests) - first
+        first = min(request.arrived_s for request in self.requests)
+        return max(request.finished_s for request in self.requests) - first
 
     @property
     def throughput_per_s(self) -> float:
@@ -102,12 +102,14 @@ class Run:
     @property
     def mean_batch(self) -> float:
         """Requests per batch: each request counts its share of one batch."""
-        return len(self.requests) / sum(1 / each.batch for each in self.requests)
+        return len(self.requests) / sum(1 / request.batch for request in self.requests)
 
     @property
     def padding(self) -> float:
         """Share of the computed rows that answered nobody."""
-        return 1 - len(self.requests) / sum(each.rows / each.batch for each in self.requests)
+        return 1 - len(self.requests) / sum(
+            request.rows / request.batch for request in self.requests
+        )
 
 
 Service = Callable[[int], float]
@@ -266,8 +268,8 @@ def closed_loop(
 
 
 def _plan(due_s: Sequence[float] | np.ndarray) -> list[float]:
-    due = [float(each) for each in due_s]
-    if not due or not all(0 <= each < math.inf for each in due) or sorted(due) != due:
+    due = [float(item) for item in due_s]
+    if not due or not all(0 <= item < math.inf for item in due) or sorted(due) != due:
         raise ValueError("due_s is one or more finite seconds from 0 on, ascending")
     return due
 

@@ -35,8 +35,8 @@ def little(run: Run) -> Little:
 
     The number in the system is summed from its ups and downs, not from latencies.
     """
-    arrived = np.array([each.arrived_s for each in run.requests])
-    finished = np.array([each.finished_s for each in run.requests])
+    arrived = np.array([request.arrived_s for request in run.requests])
+    finished = np.array([request.finished_s for request in run.requests])
     times = np.concatenate([arrived, finished])
     change = np.concatenate([np.ones(len(arrived)), -np.ones(len(finished))])
     order = np.argsort(times, kind="stable")
@@ -88,6 +88,6 @@ def erlang_c(rate_per_s: float, service_s: float, servers: int) -> float:
     load = _load(rate_per_s, service_s, servers)
     blocked = 1.0  # Erlang's B by its recursion, which does not overflow
     offered = load * servers
-    for each in range(1, servers + 1):
-        blocked = offered * blocked / (each + offered * blocked)
+    for item in range(1, servers + 1):
+        blocked = offered * blocked / (item + offered * blocked)
     return blocked / (1 - load * (1 - blocked))

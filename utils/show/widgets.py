@@ -45,7 +45,7 @@ def explore(
 
     def update(_: object = None) -> None:
         caption.value = "<p>measuring ...</p>"
-        result = show(**{name: each.value for name, each in choosers.items()})
+        result = show(**{name: entry.value for name, entry in choosers.items()})
         if isinstance(result, Shown):
             image.layout.display = "none"
             caption.value = f"<div aria-live='polite'>{result._repr_html_()}</div>"
@@ -54,8 +54,8 @@ def explore(
         # Widgets are not read aloud from an image, so the words stand below it.
         caption.value = f"<p aria-live='polite'>{html.escape(result.caption)}</p>"
 
-    for each in choosers.values():
-        each.observe(update, names="value")
+    for item in choosers.values():
+        item.observe(update, names="value")
     update()
     display(ipywidgets.VBox([*choosers.values(), image, caption]))
 
@@ -82,7 +82,7 @@ def searchable(head: tuple[str, ...], rows: list[tuple[str, ...]], choose: tuple
             return f'<a href="{html.escape(text)}" target="_blank">{html.escape(host)}</a>'
         return html.escape(text)
 
-    frame = pandas.DataFrame([[cell(each) for each in row] for row in rows], columns=list(head))
+    frame = pandas.DataFrame([[cell(item) for item in row] for row in rows], columns=list(head))
     chosen = [head.index(name) for name in choose]
     table = itables.to_html_datatable(
         frame,

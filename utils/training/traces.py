@@ -95,9 +95,9 @@ class Trace:
 
         rows = []
         busy = union(self._spans("device", "execute"))
-        rows += [("device", "execute", *each) for each in busy]
+        rows += [("device", "execute", *item) for item in busy]
         for lane, kind in (("device", "transfer"), ("compiler", "compile")):
-            rows += [(lane, kind, *each) for each in union(self._spans(lane, kind))]
+            rows += [(lane, kind, *item) for item in union(self._spans(lane, kind))]
         for lane in ("host", "loader", "uploader"):
             own = self.events[(self.events["lane"] == lane) & (self.events["name"] != WHOLE)]
             columns = (own["begin_ms"], own["duration_ms"], own["kind"])
@@ -105,8 +105,8 @@ class Trace:
             for begin, end, kind in innermost(zip(*columns, strict=True), outside):
                 if kind == "read":
                     waits, rest = split(begin, end, busy)
-                    rows += [(lane, "wait", *each) for each in waits]
-                    rows += [(lane, "transfer", *each) for each in rest]
+                    rows += [(lane, "wait", *wait) for wait in waits]
+                    rows += [(lane, "transfer", *item) for item in rest]
                 elif kind:
                     rows.append((lane, kind, begin, end))
         table = pandas.DataFrame(rows, columns=["lane", "kind", "begin_ms", "end_ms"])
@@ -115,10 +115,10 @@ class Trace:
     def totals(self, lane: str = "host") -> dict[str, float]:
         """Milliseconds of a lane by kind, largest first; "other" is the time without an event."""
         own = self.segments[self.segments["lane"] == lane]
-        found = (own["end_ms"] - own["begin_ms"]).groupby(own["kind"]).sum()
-        totals = {str(kind): float(ms) for kind, ms in found.items()}
+        result = (own["end_ms"] - own["begin_ms"]).groupby(own["kind"]).sum()
+        totals = {str(kind): float(ms) for kind, ms in result.items()}
         totals["other"] = max(0.0, self.length_ms - sum(totals.values()))
-        return dict(sorted(totals.items(), key=lambda each: -each[1]))
+        return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
     def share(self, lane: str, kind: str) -> float:
         """The part of the capture that a lane spends on one kind, 0 to 1."""
@@ -140,10 +140,10 @@ def read(path: str | Path) -> Trace:
 
     path = Path(path)
     if path.is_dir():
-        found = sorted(path.rglob("*.trace.json.gz"), key=lambda each: each.stat().st_mtime)
-        if not found:
+        results = sorted(path.rglob("*.trace.json.gz"), key=lambda item: item.stat().st_mtime)
+        if not results:
             raise FileNotFoundError(f"no *.trace.json.gz in {path}: was the capture ended?")
-        path = found[-1]
+        path = results[-1]
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             listed = json.load(file)["traceEvents"]
@@ -162,7 +162,7 @@ def read(path: str | Path) -> Trace:
     events = pandas.DataFrame(rows).sort_values(["begin_ms", "duration_ms"], ignore_index=True)
     events.insert(2, "lane", _lanes(events))
     seen = events[["name", "lane", "arguments"]].itertuples(index=False)
-    events.insert(3, "kind", [_kind(*each) for each in seen])
+    events.insert(3, "kind", [_kind(*item) for item in seen])
     whole = events[events["name"] == WHOLE]
     events["begin_ms"] -= (whole if len(whole) else events)["begin_ms"].min()
     return Trace(events)
@@ -178,20 +178,20 @@ _BROKEN = (
 def _rows(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The events that took time, as rows; other entries of the file name the threads."""
     names = {
-        (each["pid"], each["tid"]): each["args"]["name"]
-        for each in listed
-        if each.get("ph") == "M" and each.get("name") == "thread_name"
+        (item["pid"], item["tid"]): item["args"]["name"]
+        for item in listed
+        if item.get("ph") == "M" and item.get("name") == "thread_name"
     }
     return [
         {
-            "name": each["name"],
-            "thread": f"{names.get((each['pid'], each['tid']), 'thread')} {each['tid']}",
-            "begin_ms": each["ts"] / 1e3,
-            "duration_ms": each.get("dur", 0.0) / 1e3,
-            "arguments": each.get("args", {}),
+            "name": item["name"],
+            "thread": f"{names.get((item['pid'], item['tid']), 'thread')} {item['tid']}",
+            "begin_ms": item["ts"] / 1e3,
+            "duration_ms": item.get("dur", 0.0) / 1e3,
+            "arguments": item.get("args", {}),
         }
-        for each in listed
-        if each.get("ph") == "X"
+        for item in listed
+        if item.get("ph") == "X"
     ]
 
 
@@ -346,7 +346,7 @@ def innermost(
                 return
             stack.pop()
 
-    for begin, duration, kind in sorted(events, key=lambda each: (each[0], -each[1])):
+    for begin, duration, kind in sorted(events, key=lambda item: (item[0], -item[1])):
         until(begin)
         outer = stack[-1] if stack else (float("inf"), outside)
         stack.append((min(begin + duration, outer[0]), kind or outer[1]))
@@ -378,6 +378,6 @@ def split(
     ([(2, 3), (9, 10)], [(0, 2), (3, 9)])
     """
     inside = [(max(begin, b), min(end, e)) for b, e in busy if b < end and e > begin]
-    edges = [begin, *(edge for each in inside for edge in each), end]
+    edges = [begin, *(edge for item in inside for edge in item), end]
     outside = list(zip(edges[::2], edges[1::2], strict=True))
-    return inside, [each for each in outside if each[1] > each[0]]
+    return inside, [item for item in outside if item[1] > item[0]]

@@ -23,8 +23,8 @@ def run(
     options |= dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, start_new_session=True, **options) as process:
         try:
-            said, failed = process.communicate(input, timeout=seconds)
+            text, failed = process.communicate(input, timeout=seconds)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    return subprocess.CompletedProcess(command, process.returncode, said, failed)
+    return subprocess.CompletedProcess(command, process.returncode, text, failed)

@@ -32,10 +32,10 @@ def neuron_through() -> str:
 
     Both come in a package called torch-neuronx; its version tells them apart.
     """
-    found = installed_version("torch-neuronx")
-    if not found:
+    result = installed_version("torch-neuronx")
+    if not result:
         return ""
-    return "xla" if tuple(map(int, found.split(".")[:2])) <= LAST_ON_XLA else "native"
+    return "xla" if tuple(map(int, result.split(".")[:2])) <= LAST_ON_XLA else "native"
 
 
 def installed_version(package: str) -> str:

@@ -64,10 +64,10 @@ def place(images: Path = Path("/opt")) -> Place | None:
     if defaults.neuron_through():
         return Place()
     named = os.environ.get(VARIABLE)
-    found = _python_of(named) if named else _newest(images)
-    if found and found.is_file():
-        return Place(found)
-    looked = named or " or ".join(f"{images}/{each}" for each in IMAGES)
+    result = _python_of(named) if named else _newest(images)
+    if result and result.is_file():
+        return Place(result)
+    looked = named or " or ".join(f"{images}/{image}" for image in IMAGES)
     raise LookupError(
         f"this machine has a Neuron device, and no Python that can use it was found at {looked}:"
         f" set {VARIABLE} to the Python of an environment with torch-neuronx"
@@ -84,10 +84,10 @@ def _newest(images: Path) -> Path | None:
     """TorchNeuron before PyTorch/XLA, and of each the highest version."""
 
     def version(path: Path) -> list[int]:
-        return [int(each) for each in re.findall(r"\d+", path.parents[1].name)]
+        return [int(item) for item in re.findall(r"\d+", path.parents[1].name)]
 
-    found = (sorted(images.glob(each), key=version) for each in IMAGES)
-    return next((each[-1] for each in found if each), None)
+    results = (sorted(images.glob(image), key=version) for image in IMAGES)
+    return next((item[-1] for item in results if item), None)
 
 
 def kind() -> str:
@@ -159,11 +159,11 @@ def _apart(function: Callable[..., Any], python: Path) -> tuple[str, Any]:
         done = children.run(command, SECONDS, env=settings(python), text=True, errors="replace")
     except subprocess.TimeoutExpired:
         raise TimeoutError(f"it was stopped after {SECONDS} s; run the cell again") from None
-    said = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
-    if not said:
+    text = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
+    if not text:
         last = " / ".join(done.stderr.strip().splitlines()[-3:]) or "it said nothing"
         raise RuntimeError(f"{python} ended with {done.returncode}: {last}")
-    answer = json.loads(said[-1].removeprefix(_MARK))
+    answer = json.loads(text[-1].removeprefix(_MARK))
     if "error" in answer:
         raise RuntimeError(answer["error"])
     return answer["through"], answer["result"]

@@ -100,13 +100,13 @@ def available() -> tuple[str, ...]:
     """
     import torch
 
-    found = []
+    results = []
     # A build with CUDA names "cuda" as the current accelerator where there is no GPU either.
     if torch.accelerator.is_available():
-        found.append(torch.accelerator.current_accelerator().type)
+        results.append(torch.accelerator.current_accelerator().type)
     if importlib.util.find_spec("torch_xla"):
-        found.append("xla")
-    return (*(kind for kind in found if kind in KINDS), "cpu")
+        results.append("xla")
+    return (*(kind for kind in results if kind in KINDS), "cpu")
 
 
 def get(kind: str = "auto") -> Device:

@@ -80,11 +80,11 @@ def _torchneuron() -> Component:
 
 
 def _python() -> Component:
-    found = ".".join(map(str, sys.version_info[:3]))
+    result = ".".join(map(str, sys.version_info[:3]))
     if (3, 11) <= sys.version_info[:2] <= (3, 13):
-        return Component("Python", True, found)
+        return Component("Python", True, result)
     return Component(
-        "Python", False, f"{found}, but torch-xla has builds for 3.11 to 3.13 only: {_ADVICE}"
+        "Python", False, f"{result}, but torch-xla has builds for 3.11 to 3.13 only: {_ADVICE}"
     )
 
 
@@ -94,15 +94,15 @@ _ADVICE = (
 
 
 def _package(name: str) -> Component:
-    found, needed = installed_version(name), PAIR[name]
-    if not found:
+    result, needed = installed_version(name), PAIR[name]
+    if not result:
         return Component(name, False, f"not installed in {sys.executable}: {_ADVICE}")
     # AWS's last environment on PyTorch/XLA pairs torch and torch-xla itself, as torch 2.9.0.
-    if neuron_through() == "xla" and found.split(".")[:2] == needed.split(".")[:2]:
-        return Component(name, True, f"{found}, of AWS's environment with PyTorch/XLA")
-    if found != needed:
-        return Component(name, False, f"{found}, but the course needs {needed}: {_ADVICE}")
-    return Component(name, True, found)
+    if neuron_through() == "xla" and result.split(".")[:2] == needed.split(".")[:2]:
+        return Component(name, True, f"{result}, of AWS's environment with PyTorch/XLA")
+    if result != needed:
+        return Component(name, False, f"{result}, but the course needs {needed}: {_ADVICE}")
+    return Component(name, True, result)
 
 
 _DEVICES = {

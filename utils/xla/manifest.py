@@ -68,15 +68,15 @@ def check(folder: Path) -> list[Difference]:
     folder = Path(folder)
     known = _read(folder)
     present = set(_files(folder))
-    found = [Difference(name, "missing") for name in known.keys() - present]
-    found += [Difference(name, "unknown") for name in present - known.keys()]
+    results = [Difference(name, "missing") for name in known.keys() - present]
+    results += [Difference(name, "unknown") for name in present - known.keys()]
     for name in present & known.keys():
         path = folder / name
         if path.stat().st_size != known[name]["bytes"]:
-            found.append(Difference(name, "size"))
+            results.append(Difference(name, "size"))
         elif _described(path) != known[name]:
-            found.append(Difference(name, "changed"))
-    return sorted(found, key=lambda each: each.file)
+            results.append(Difference(name, "changed"))
+    return sorted(results, key=lambda item: item.file)
 
 
 def quarantine(folder: Path, differences: Iterable[Difference]) -> list[Path]:
@@ -87,8 +87,8 @@ def quarantine(folder: Path, differences: Iterable[Difference]) -> list[Path]:
     """
     folder = Path(folder)
     moved = []
-    for each in differences:
-        source, target = folder / each.file, folder / QUARANTINE / each.file
+    for difference in differences:
+        source, target = folder / difference.file, folder / QUARANTINE / difference.file
         if source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(source, target)
@@ -162,7 +162,7 @@ def _read(folder: Path) -> dict[str, dict[str, int | str]]:
     path = folder / NAME
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-        if not all({"sha256", "bytes"} == each.keys() for each in known.values()):
+        if not all({"sha256", "bytes"} == item.keys() for item in known.values()):
             raise ValueError
     except FileNotFoundError:
         raise FileNotFoundError(

@@ -45,12 +45,12 @@ def run(script: str | Path, *arguments: str) -> Calls:
     command = [sys.executable, "-m", __name__, str(Path(script).resolve()), *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise RuntimeError(f"{Path(script).name} failed under the stub: {said}")
+        text = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise RuntimeError(f"{Path(script).name} failed under the stub: {text}")
     printed, _, recorded = done.stdout.rpartition("\n#calls ")
-    found = json.loads(recorded)
-    found["autocast"] = [tuple(each) for each in found["autocast"]]
-    return Calls(**{**found, "printed": printed})
+    result = json.loads(recorded)
+    result["autocast"] = [tuple(item) for item in result["autocast"]]
+    return Calls(**{**result, "printed": printed})
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def installed() -> Iterator[Calls]:
             given = (args, kwargs or {})
             if function in (torch.device, torch._C._nn._parse_to):  # names the device, no more
                 return function(*args, **given[1])
-            args, kwargs = tree_map(lambda each: "cpu" if is_neuron(each) else each, given)
+            args, kwargs = tree_map(lambda item: "cpu" if is_neuron(item) else item, given)
             if function is torch.Tensor.to and (args, kwargs) != given:
                 calls.moved += 1
             return function(*args, **kwargs)

@@ -67,7 +67,7 @@ class Parity:
     @property
     def outside(self) -> tuple[str, ...]:
         """What is not within its tolerance: none, if the two devices agree."""
-        return tuple(name for name, each in self.compared.items() if not each.within)
+        return tuple(name for name, item in self.compared.items() if not item.within)
 
     def __str__(self) -> str:
         """
@@ -78,9 +78,9 @@ class Parity:
         curve     CPU 1.0e-07   XLA 3.0e-03   tolerance 8.0e-07   OUTSIDE
         """
         return "\n".join(
-            f"{name:8}  CPU {each.cpu:.1e}   XLA {each.xla:.1e}   tolerance {each.tolerance:.1e}"
-            f"   {'within' if each.within else 'OUTSIDE'}"
-            for name, each in self.compared.items()
+            f"{name:8}  CPU {item.cpu:.1e}   XLA {item.xla:.1e}   tolerance {item.tolerance:.1e}"
+            f"   {'within' if item.within else 'OUTSIDE'}"
+            for name, item in self.compared.items()
         )
 
 
@@ -115,13 +115,13 @@ def compare(
 
     if steps < 1:
         raise ValueError(f"steps is {steps}: at least 1 is needed for a forward and a gradient")
-    if elsewhere := [str(each.device) for each in batch if each.device.type != "cpu"]:
+    if elsewhere := [str(item.device) for item in batch if item.device.type != "cpu"]:
         raise ValueError(f"the batch is on {elsewhere[0]}: give it on the cpu, compare moves it")
     device = torch_xla.device()  # first: a backward on the CPU before it would break those on XLA
     torch.manual_seed(seed)
     model = make()
     changed = (change or _unchanged)(copy.deepcopy(model)).to(device)
-    there = tuple(each.to(device) for each in batch)
+    there = tuple(item.to(device) for item in batch)
     xla = _train(changed, there, loss, steps, rate, torch_xla.sync)
     with _one_thread():
         exact = _train(copy.deepcopy(model).double(), _double(batch), loss, steps, rate)
@@ -176,12 +176,15 @@ def _train(
         output = model(inputs)
         losses.append(loss(output, targets))
         losses[-1].backward()
-        gradients = [each.grad for each in model.parameters()]
+        gradients = [parameter.grad for parameter in model.parameters()]
         optimizer.step()
         mark()  # output and gradients are alive in every step, so every step is the same graph
         if step == 0:
-            first = output.detach().cpu().double(), [each.cpu().double() for each in gradients]
-    return _Run(*first, tuple(each.item() for each in losses))
+            first = (
+                output.detach().cpu().double(),
+                [gradient.cpu().double() for gradient in gradients],
+            )
+    return _Run(*first, tuple(item.item() for item in losses))
 
 
 def _errors(run: _Run, exact: _Run) -> tuple[float, float, float]:
@@ -208,7 +211,7 @@ def _other_run(
 ) -> _Run:
     """As correct as the plain one: other order of the rows, weights one rounding away."""
     order = torch.randperm(len(batch[0]), generator=random)
-    rows = tuple(each[order] for each in batch)
+    rows = tuple(item[order] for item in batch)
     run = _train(_nudged(copy.deepcopy(model), random), rows, loss, steps, rate)
     # An output belongs to its row: back into the order of the batch.
     return _Run(run.output[order.argsort()], run.gradients, run.losses)
@@ -217,15 +220,15 @@ def _other_run(
 def _nudged(model: nn.Module, random: torch.Generator) -> nn.Module:
     """The model with each weight one float32 up, one down, or as it is."""
     with torch.no_grad():
-        for each in model.parameters():
-            way = torch.randint(-1, 2, each.shape, generator=random)
-            end = torch.where(way == 0, each, way * float("inf"))
-            each.copy_(torch.nextafter(each, end))
+        for parameter in model.parameters():
+            way = torch.randint(-1, 2, parameter.shape, generator=random)
+            end = torch.where(way == 0, parameter, way * float("inf"))
+            parameter.copy_(torch.nextafter(parameter, end))
     return model
 
 
 def _double(batch: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    return tuple(each.double() if each.is_floating_point() else each for each in batch)
+    return tuple(item.double() if item.is_floating_point() else item for item in batch)
 
 
 def _unchanged(model: nn.Module) -> nn.Module:

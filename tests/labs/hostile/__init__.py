@@ -50,7 +50,7 @@ def notebook(**answers: str) -> Notebook:
 
 
 def cell(made: Notebook, name: str) -> dict[str, Any]:
-    return next(each for each in made["cells"] if each["id"] == name)
+    return next(item for item in made["cells"] if item["id"] == name)
 
 
 def hand_in(folder: Path, made: Notebook, name: str = "lab99_sums.ipynb") -> None:
@@ -299,14 +299,14 @@ for _name, _source in BODIES.items():
 @maker
 def deleted_answer(folder: Path) -> None:
     made = notebook()
-    made["cells"] = [each for each in made["cells"] if each["id"] != "ex1-code"]
+    made["cells"] = [item for item in made["cells"] if item["id"] != "ex1-code"]
     hand_in(folder, made)
 
 
 @maker
 def deleted_check(folder: Path) -> None:
     made = notebook()
-    made["cells"] = [each for each in made["cells"] if "check" not in each["id"]]
+    made["cells"] = [item for item in made["cells"] if "check" not in item["id"]]
     hand_in(folder, made)
 
 
@@ -338,9 +338,9 @@ def edited_check(folder: Path) -> None:
 @maker
 def no_metadata(folder: Path) -> None:
     made = notebook()
-    for each in made["cells"]:
-        each.pop("id")
-        each["metadata"] = {}
+    for item in made["cells"]:
+        item.pop("id")
+        item["metadata"] = {}
     made["nbformat_minor"] = 4
     hand_in(folder, made, "Untitled (1).ipynb")
 

@@ -68,7 +68,7 @@ def spread(fabric: Fabric, ranks: int, stride: int = 1) -> tuple[int, ...]:
         raise ValueError(
             f"{ranks} ranks with stride {stride} in {fabric.name}, which has {fabric.ranks} ranks"
         )
-    members, inside, found = 1, 1, []
+    members, inside, result = 1, 1, []
     for tier in fabric.tiers:
         inside *= tier.ranks
         together = min(max(inside // stride, 1), ranks)
@@ -76,11 +76,11 @@ def spread(fabric: Fabric, ranks: int, stride: int = 1) -> tuple[int, ...]:
             raise ValueError(
                 f"a group of {ranks} ranks with stride {stride} is uneven in {fabric.name}: it"
                 f" fills {tier.name} of {inside} ranks in part; take ranks and strides that divide"
-                f" {', '.join(str(each.ranks) for each in fabric.tiers)} and their products"
+                f" {', '.join(str(item.ranks) for item in fabric.tiers)} and their products"
             )
-        found.append(together // members)
+        result.append(together // members)
         members = together
-    return tuple(found)
+    return tuple(result)
 
 
 def _part(tier: Tier, ranks: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
@@ -97,24 +97,24 @@ def _part(tier: Tier, ranks: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
 def _tier_lines(kind: str, tier: Tier, ranks: int) -> list[Line]:
     """One line per algorithm that runs on `ranks` members of a tier."""
     fit = _part(tier, ranks)
-    found = []
+    results = []
     for name in ALGORITHMS:
         cost = terms(kind, name, tier.wiring, *fit)
         if cost is None or (name in tier.without and kind not in ("all-to-all", "permute")):
             continue
         load = cost.load / tier.bytes_per_s
-        found.append(Line(name, cost.steps * tier.latency_s, load, cost.steps, cost.sent))
-    return found
+        results.append(Line(name, cost.steps * tier.latency_s, load, cost.steps, cost.sent))
+    return results
 
 
 def _best_lines(lines: list[Line]) -> list[Line]:
     """Without those that another beats in latency and in bandwidth."""
     lines = sorted(lines, key=lambda line: (line.latency_s, line.seconds_per_byte))
-    found: list[Line] = []
+    results: list[Line] = []
     for line in lines:
-        if not found or line.seconds_per_byte < found[-1].seconds_per_byte:
-            found.append(line)
-    return found
+        if not results or line.seconds_per_byte < results[-1].seconds_per_byte:
+            results.append(line)
+    return results
 
 
 @cache
@@ -169,12 +169,12 @@ def _flat(kind: str, used: list[tuple[Tier, int]]) -> list[Line]:
     total = math.prod(ranks for _, ranks in used)
     latency_s = max(tier.latency_s for tier, _ in used)
     if kind == "all-to-all":
-        found, inside = [], 1
+        result, inside = [], 1
         for tier, ranks in used:
             inside *= ranks
             (line,) = (x for x in _tier_lines(kind, tier, ranks) if x.algorithm == "direct")
-            found.append(line.of(inside / total).seconds_per_byte)
-        return [Line("direct", latency_s, max(found), 1, (total - 1) / total)]
+            result.append(line.of(inside / total).seconds_per_byte)
+        return [Line("direct", latency_s, max(result), 1, (total - 1) / total)]
     # The ring leaves a group of inner tiers once: its links are pooled for that one hop.
     rates, inside = [], 1
     for tier, ranks in used:

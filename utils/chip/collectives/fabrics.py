@@ -34,7 +34,7 @@ class Tier:
 
     def __post_init__(self) -> None:
         sizes = self.sizes or (self.ranks,)
-        for wrong, said in (
+        for wrong, text in (
             (self.wiring not in WIRINGS, f"wiring {self.wiring!r}: allowed are {WIRINGS}"),
             (
                 self.ranks < 1 or self.ranks % 1,
@@ -48,7 +48,7 @@ class Tier:
             ),
         ):
             if wrong:
-                raise ValueError(f"tier {self.name!r}: {said}")
+                raise ValueError(f"tier {self.name!r}: {text}")
         object.__setattr__(self, "sizes", sizes)
 
     def part(self, ranks: int) -> tuple[tuple[int, ...], tuple[float, ...]] | None:
@@ -71,7 +71,7 @@ class Tier:
             neighbours(size) if taken == size else min(taken - 1, 1)
             for taken, size in zip(sizes[::-1], self.sizes, strict=True)
         ]
-        return tuple(sizes[::-1]), tuple(each / max(sum(links), 1) for each in used)
+        return tuple(sizes[::-1]), tuple(item / max(sum(links), 1) for item in used)
 
 
 @dataclass(frozen=True)

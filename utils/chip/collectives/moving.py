@@ -40,11 +40,11 @@ Pieces = list[dict[int, np.ndarray]]
 
 def pieces(values: Sequence[np.ndarray], groups: Groups) -> Pieces:
     """Each rank's vector, cut into as many pieces as its group has ranks."""
-    found: Pieces = [{} for _ in values]
+    result: Pieces = [{} for _ in values]
     for group in groups:
         for rank in group:
-            found[rank] = dict(enumerate(np.array_split(values[rank].astype(float), len(group))))
-    return found
+            result[rank] = dict(enumerate(np.array_split(values[rank].astype(float), len(group))))
+    return result
 
 
 def whole(held: dict[int, np.ndarray]) -> np.ndarray:
@@ -175,20 +175,20 @@ def all_reduce(
     (array([1., 2., 3., 4.]), 2, 4.0)
     """
     wire = Wire(len(values))
-    parts = [np.asarray(each, float) for each in values]
+    parts = [np.asarray(value, float) for value in values]
     for algorithm, groups in stages:
         held = PHASES[algorithm][0](wire, pieces(parts, groups), groups)
-        parts = [whole(each) for each in held]
+        parts = [whole(item) for item in held]
     for algorithm, groups in reversed(stages):
         held = [{at: parts[rank]} for rank, at in _places(groups, len(parts))]
-        parts = [whole(each) for each in PHASES[algorithm][1](wire, held, groups)]
+        parts = [whole(phase) for phase in PHASES[algorithm][1](wire, held, groups)]
     return parts, wire
 
 
 def tree_all_reduce(values: Sequence[np.ndarray]) -> tuple[list[np.ndarray], Wire]:
     """Along a binomial tree to rank 0, and back: the whole vector in every step."""
     n, wire = len(values), Wire(len(values))
-    parts = [np.asarray(each, float) for each in values]
+    parts = [np.asarray(value, float) for value in values]
     distances = [2**power for power in range((n - 1).bit_length())]
     for distance in distances:
         senders = range(distance, n, 2 * distance)

@@ -132,19 +132,19 @@ def _seconds(entry: Mapping[str, Any], size: float, number: float, ranks: int) -
 
 def compared(which: Iterable[Series] | None = None) -> tuple[Compared, ...]:
     """Every point beside the model. which: series, by default all but those that calibrate it."""
-    found = []
+    results = []
     if which is None:
-        which = (each for each in series().values() if not each.calibrates)
-    for each in which:
-        taken = len(each.points) > 1 and each.points[0][0] <= SMALL_BYTES
+        which = (entry for entry in series().values() if not entry.calibrates)
+    for item in which:
+        taken = len(item.points) > 1 and item.points[0][0] <= SMALL_BYTES
         start = 0.0
-        for place, (size, measured) in enumerate(each.points):
-            model = seconds(each.kind, size, each.fabric, each.members)
+        for place, (size, measured) in enumerate(item.points):
+            model = seconds(item.kind, size, item.fabric, item.members)
             if place == 0 and taken:
                 start = max(measured - model.seconds, 0.0)
             started = None if place == 0 and taken else model.seconds + start
-            found.append(Compared(each, size, measured, model.seconds, started, model.algorithm))
-    return tuple(found)
+            results.append(Compared(item, size, measured, model.seconds, started, model.algorithm))
+    return tuple(results)
 
 
 def error(ratio: float) -> float:

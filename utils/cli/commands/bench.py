@@ -45,15 +45,15 @@ def main(argv: list[str]) -> int:
         print(record)
         if arguments.out:
             print(f"\nrecorded in {arguments.out}")
-        found = bench.compare(earlier, record, p) if earlier else None
+        result = bench.compare(earlier, record, p) if earlier else None
     except (ValueError, RuntimeError, TimeoutError, OSError) as error:
         print(f"course.py bench: {error}", file=sys.stderr)
         return 2
-    if found:
-        print(f"\nagainst {arguments.against}:\n{found}")
+    if result:
+        print(f"\nagainst {arguments.against}:\n{result}")
     if record.missing:
         return 2
-    return 1 if found and found.verdict == "slower" else 0
+    return 1 if result and result.verdict == "slower" else 0
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:

@@ -59,27 +59,27 @@ def _day(text: str) -> datetime.date:
 
 
 def _figures(prefix: str, today: datetime.date) -> str:
-    found = figures(prefix)
-    if not found:
+    result = figures(prefix)
+    if not result:
         begins = ", ".join(sorted({key.partition(".")[0] for key in figures()}))
         raise LookupError(f"no figure begins with {prefix!r}; they begin with {begins}")
-    lines = [str(table(found, today=today))]
-    for each in found.values():
-        before = "".join(f"; {old.text} on {old.date}" for old in each.history)
-        also = "".join(f"; also {other.text}: {other.note}" for other in each.also if other.note)
-        if each.note or also or before:
-            lines.append(f"{each.key}: {(each.note + also + before).removeprefix('; ')}")
+    lines = [str(table(result, today=today))]
+    for item in result.values():
+        before = "".join(f"; {old.text} on {old.date}" for old in item.history)
+        also = "".join(f"; also {other.text}: {other.note}" for other in item.also if other.note)
+        if item.note or also or before:
+            lines.append(f"{item.key}: {(item.note + also + before).removeprefix('; ')}")
     return "\n".join(lines)
 
 
 def _claims(text: str) -> str:
-    found = claims(text)
-    if not found:
+    result = claims(text)
+    if not result:
         raise LookupError(f"no claim contains {text!r}; notebooks/claims.ipynb shows all of them")
     lines = []
-    for each in found:
-        lines.append(f"{each.id}  {each.verdict}  ({each.topic})  {each.text}")
-        for line in filter(None, (each.correct, each.note, each.source)):
+    for item in result:
+        lines.append(f"{item.id}  {item.verdict}  ({item.topic})  {item.text}")
+        for line in filter(None, (item.correct, item.note, item.source)):
             lines.append(textwrap.indent(line, "       "))
     return "\n".join(lines)
 
@@ -91,9 +91,9 @@ def _stale(today: datetime.date) -> str:
         return f"nothing is older on {today} than its limit ({limits})"
     lines = [f"{len(old)} facts are older on {today} than their limits ({limits}), oldest first:"]
     for (days, kind, source), group in itertools.groupby(
-        old, key=lambda each: (each.days, each.kind, each.source)
+        old, key=lambda item: (item.days, item.kind, item.source)
     ):
-        keys = ", ".join(each.key for each in group)
+        keys = ", ".join(item.key for item in group)
         lines.append(f"{days:4} days  {kind:13}  {source}")
         lines.append(textwrap.fill(keys, 96, initial_indent=" " * 11, subsequent_indent=" " * 11))
     lines.append("After a look at the page, write value and date into utils/facts/data/.")

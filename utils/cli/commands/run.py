@@ -19,15 +19,15 @@ FOLDERS = ("notebooks", "labs", "solutions")
 def find(paths: list[str], everything: bool) -> list[Path]:
     """The notebooks that `paths` name, files or folders; by default the lessons."""
     names = paths or [str(ROOT / name) for name in (FOLDERS if everything else FOLDERS[:1])]
-    found: list[Path] = []
+    results: list[Path] = []
     for name in names:
         path = Path(name).absolute()
         inside = sorted(path.rglob("*.ipynb")) if path.is_dir() else [path]
-        inside = [each for each in inside if ".ipynb_checkpoints" not in each.parts]
+        inside = [item for item in inside if ".ipynb_checkpoints" not in item.parts]
         if not inside or not inside[0].is_file():
             raise ValueError(f"{name}: no notebook there; name a notebook file or a folder of them")
-        found += [each for each in inside if each not in found]
-    return found
+        results += [item for item in inside if item not in results]
+    return results
 
 
 def _target(source: Path, out: Path) -> Path:

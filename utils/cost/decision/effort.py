@@ -43,7 +43,7 @@ def port_weeks(answers: Answers, values: Values, found: Seen = NOTHING) -> float
 
 def pilot_weeks() -> float:
     """Weeks by the calendar of the pilot beside the port itself: those of its other steps."""
-    return sum(each.weeks for each in steps().values())
+    return sum(step.weeks for step in steps().values())
 
 
 def weeks_needed(answers: Answers, values: Values, found: Seen = NOTHING) -> float:

@@ -65,7 +65,7 @@ def seen(report: Report | None, values: Values) -> Seen:
     if report is None:
         return NOTHING
     check_kind("audit", report, Report, REPORT)
-    counts = Counter(each.rule for each in report.at_least("warning"))
+    counts = Counter(item.rule for item in report.at_least("warning"))
     own = sum(counts[rule] for rule in OWN)
     packaged = sum(counts[rule] for rule in PACKAGED)
     dynamic = sum(counts[rule] for rule in DYNAMIC)
@@ -103,19 +103,19 @@ def contradictions(answers: Answers, found: Seen) -> tuple[Contradiction, ...]:
         ("kernels", KERNELS, OWN + PACKAGED, "CUDA kernels"),
         ("shapes", SHAPES, DYNAMIC, "shapes that depend on data"),
     ):
-        said, there = getattr(answers, field), getattr(found, field)
-        if scale.index(there) > scale.index(said):
+        sentence, there = getattr(answers, field), getattr(found, field)
+        if scale.index(there) > scale.index(sentence):
             text = (
-                f"the answer on {field} is {said!r}, the audit finds {what}"
+                f"the answer on {field} is {sentence!r}, the audit finds {what}"
                 f" ({found.named(rules)}): the rule goes by {there!r}"
             )
-            listed.append(Contradiction(field, said, there, text))
-        elif said == scale[-1] and there == scale[0]:
+            listed.append(Contradiction(field, sentence, there, text))
+        elif sentence == scale[-1] and there == scale[0]:
             text = (
-                f"the answer on {field} is {said!r}, the audit finds none in {found.files} files:"
-                " the answer stands; is this the right tree, or do packages bring them?"
+                f"the answer on {field} is {sentence!r}, the audit finds none in {found.files}"
+                " files: the answer stands; is this the right tree, or do packages bring them?"
             )
-            listed.append(Contradiction(field, said, said, text))
+            listed.append(Contradiction(field, sentence, sentence, text))
     if found.unread:
         text = f"{found.unread} files could not be read: what is in them is not known"
         listed.append(Contradiction("audit", "", "", text))

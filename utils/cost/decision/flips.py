@@ -84,7 +84,7 @@ def flips(answers: Answers, saving: Saving | None, found: Seen, values: Values) 
             for to, other in _nearest(at, now, verdict, points, row.whole):
                 listed.append(Flip(name, now, to, other))
     order = list(QUESTIONS)
-    listed.sort(key=lambda each: order.index(each.field))
+    listed.sort(key=lambda item: order.index(item.field))
     if saving is not None:
         listed += money_flips(answers, saving, found, values)
     return tuple(listed)
@@ -114,7 +114,7 @@ def _spread(low: float, high: float) -> list[float]:
 
 
 def _whole(high: float) -> list[float]:
-    return [*range(21), *(each for each in (50, 100, 1000) if each <= high)]
+    return [*range(21), *(item for item in (50, 100, 1000) if item <= high)]
 
 
 def _nearest(
@@ -126,8 +126,8 @@ def _nearest(
 ) -> Iterator[tuple[float, str]]:
     """The nearest value below and above at which the verdict is another, and that verdict."""
     ordered = sorted(points)
-    below = [each for each in reversed(ordered) if each < now]
-    for side in (below, [each for each in ordered if each > now]):
+    below = [item for item in reversed(ordered) if item < now]
+    for side in (below, [item for item in ordered if item > now]):
         inner = now
         for outer in side:
             other = at(outer)
@@ -199,7 +199,7 @@ def missing(
         for what, todo, ways in listed
         if ways - {verdict}
     ]
-    return tuple(sorted(useful, key=lambda each: -len(each.verdicts)))
+    return tuple(sorted(useful, key=lambda item: -len(item.verdicts)))
 
 
 def _costs(saving: Saving | None, other: _Verdict) -> _Open:
@@ -248,4 +248,4 @@ def _unsure(answers: Answers, other: _Verdict) -> Iterator[_Open]:
 
 
 def _any_answer(answers: Answers, name: str, other: _Verdict) -> set[str]:
-    return {other(answers=answers.changed(**{name: each})) for each in QUESTIONS[name].allowed}
+    return {other(answers=answers.changed(**{name: item})) for item in QUESTIONS[name].allowed}

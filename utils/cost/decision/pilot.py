@@ -213,51 +213,51 @@ class Pilot:
 
     def of(self, part: str) -> tuple[Item, ...]:
         """The items of a step or a list."""
-        return tuple(each for each in self.items if each.part == part)
+        return tuple(item for item in self.items if item.part == part)
 
     def state(self, part: str) -> str:
         """Failed if one item failed, done if all are done, else open."""
-        states = {each.state for each in self.of(part)}
+        states = {item.state for item in self.of(part)}
         return FAILED if FAILED in states else DONE if states == {DONE} else OPEN
 
     @property
     def next(self) -> Step | None:
         """The first step that is not done; None if all are."""
-        return next((each for each in self.steps if self.state(each.key) != DONE), None)
+        return next((step for step in self.steps if self.state(step.key) != DONE), None)
 
     @property
     def failed(self) -> tuple[Item, ...]:
         """The items that failed, in order."""
-        return tuple(each for each in self.items if each.state == FAILED)
+        return tuple(item for item in self.items if item.state == FAILED)
 
     def __repr__(self) -> str:
         lines = [self.blocked] if self.blocked else []
-        for each in self.steps:
-            state = self.state(each.key)
-            weeks = self.weeks[each.key]
-            lines.append(f"{SYMBOLS[state]} {each.title} ({weeks:.1f} weeks): {each.exit}")
-            lines += [f"    {SYMBOLS[i.state]} {_said_of(i)}" for i in self.of(each.key)]
+        for step in self.steps:
+            state = self.state(step.key)
+            weeks = self.weeks[step.key]
+            lines.append(f"{SYMBOLS[state]} {step.title} ({weeks:.1f} weeks): {step.exit}")
+            lines += [f"    {SYMBOLS[i.state]} {_said_of(i)}" for i in self.of(step.key)]
         for name in LISTS:
-            done = sum(each.state == DONE for each in self.of(name))
+            done = sum(item.state == DONE for item in self.of(name))
             lines.append(f"{SYMBOLS[self.state(name)]} {name}: {done} of {len(self.of(name))} done")
         return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
         listed = [
             (
-                SYMBOLS[self.state(each.key)],
-                each.title,
-                f"{self.weeks[each.key]:.1f}",
-                each.owner,
-                each.exit,
-                each.stop,
-                each.done_by,
+                SYMBOLS[self.state(item.key)],
+                item.title,
+                f"{self.weeks[item.key]:.1f}",
+                item.owner,
+                item.exit,
+                item.stop,
+                item.done_by,
             )
-            for each in self.steps
+            for item in self.steps
         ]
         head = ("", "step", "weeks", "who", "ends when", "stop if", "in this course")
         parts = [self.blocked, table(head, listed, right=(2,))]
-        steps = {each.key: each for each in self.steps}
+        steps = {item.key: item for item in self.steps}
         for part in (*steps, *LISTS):
             if part in steps:
                 step = steps[part]
@@ -311,8 +311,8 @@ def _number(step: Step, value: float | None, said: str) -> Item:
     """The number that ends a step."""
     if value is None:
         return Item("exit", step.key, step.exit, OPEN, said)
-    found = f"{value:.3g}" + (f" ({said})" if said else "")
-    return Item("exit", step.key, step.exit, DONE if step.met(value) else FAILED, found)
+    result = f"{value:.3g}" + (f" ({said})" if said else "")
+    return Item("exit", step.key, step.exit, DONE if step.met(value) else FAILED, result)
 
 
 def _here(parity: Parities | None) -> Item:
@@ -344,11 +344,13 @@ def _again(decision: Decision, measured: bool) -> Item:
     pilot is for, and has not failed.
     """
     asks = "the decision, with an audit and a cost comparison, is Trainium"
-    found = f"{decision.verdict}, confidence {decision.confidence}"
+    result = f"{decision.verdict}, confidence {decision.confidence}"
     undecided = decision.verdict == "either" and not measured
     if decision.saving is None or not decision.found.files or undecided:
-        return Item("decision", "sign", asks, OPEN, found)
-    return Item("decision", "sign", asks, DONE if decision.verdict == "trainium" else FAILED, found)
+        return Item("decision", "sign", asks, OPEN, result)
+    return Item(
+        "decision", "sign", asks, DONE if decision.verdict == "trainium" else FAILED, result
+    )
 
 
 def _blocked(decision: Decision) -> str:

@@ -73,11 +73,11 @@ def _data() -> Mapping[str, Mapping[str, dict]]:
 @cache
 def steps() -> Mapping[str, Step]:
     """The six steps, in order."""
-    found = {}
+    results = {}
     for key, row in _data()["steps"].items():
         fixed = {"source": evidence(row["source"]), "practice": tuple(row["practice"])}
-        found[key] = Step(key=key, **(row | fixed | {"weeks": row["weeks"] or 0.0}))
-    return MappingProxyType(found)
+        results[key] = Step(key=key, **(row | fixed | {"weeks": row["weeks"] or 0.0}))
+    return MappingProxyType(results)
 
 
 @cache

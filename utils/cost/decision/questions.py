@@ -38,13 +38,13 @@ def offers() -> Mapping[str, frozenset[str]]:
     >>> sorted(offers()["us-east-2"])
     ['trn1', 'trn2']
     """
-    found: dict[str, set[str]] = {}
+    results: dict[str, set[str]] = {}
     for name in OFFERED:
         for region in re.findall(
             r"[a-z]{2}-[a-z]+-\d", figure(f"{name}.price.capacity_block").note
         ):
-            found.setdefault(region, set()).add(name.partition(".")[0])
-    return MappingProxyType({region: frozenset(found[region]) for region in sorted(found)})
+            results.setdefault(region, set()).add(name.partition(".")[0])
+    return MappingProxyType({region: frozenset(results[region]) for region in sorted(results)})
 
 
 @cache
@@ -160,7 +160,7 @@ class Answers:
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> "Answers":
         """Answers from a file or a form. Raises AnswerError for names that lack or are unknown."""
-        known = [each.name for each in fields(cls)]
+        known = [field.name for field in fields(cls)]
         if unknown := [name for name in given if name not in known]:
             raise AnswerError(f"{unknown[0]}: no such question; allowed: {', '.join(known)}")
         if missing := [name for name in known if name not in given]:

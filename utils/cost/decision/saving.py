@@ -36,12 +36,14 @@ class Saving:
     cost: float | None = None
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if each.name == "cost" and value is None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "cost" and value is None:
                 continue
             if not is_number(value):
-                raise ValueError(f"{each.name}: {value!r} is not allowed; allowed: a finite number")
+                raise ValueError(
+                    f"{field.name}: {value!r} is not allowed; allowed: a finite number"
+                )
         if self.cost is not None and self.cost <= 0:
             raise ValueError(f"cost: {self.cost:g} is not allowed; allowed: above 0, or None")
         if not 0 <= self.probability <= 1:

@@ -96,14 +96,14 @@ class Decision:
         those that speak for it. Neither, for want of a GPU, names what speaks against Trainium too.
         """
         sign = {"trainium": "+", "gpu": "-"}.get(self.verdict, ("+", "-"))
-        closed = {each.speaks for each in self.reasons if each.stage == "veto"}
+        closed = {reason.speaks for reason in self.reasons if reason.stage == "veto"}
         if self.verdict == "neither" and "closes both" not in closed:
             against = ("closes",) if "closes trainium" in closed else ("closes", "-")
-            return tuple(each for each in self.reasons if each.speaks.startswith(against))
+            return tuple(reason for reason in self.reasons if reason.speaks.startswith(against))
         return (
-            tuple(each for each in self.reasons if each.decides)
-            or tuple(each for each in self.reasons if each.stage == "veto")
-            or tuple(each for each in self.reasons if each.speaks.startswith(sign))
+            tuple(reason for reason in self.reasons if reason.decides)
+            or tuple(reason for reason in self.reasons if reason.stage == "veto")
+            or tuple(reason for reason in self.reasons if reason.speaks.startswith(sign))
         )
 
     def __repr__(self) -> str:
@@ -187,9 +187,9 @@ def decide(
     values = judged() if judgements is None else judgements
     if lacking := [name for name in JUDGEMENTS if name not in values]:
         raise ValueError(f"judgements: {lacking[0]!r} is missing; allowed: judged(...), or None")
-    found = seen(audit, values)
+    match_ = seen(audit, values)
     saving = None if comparison is None else Saving.of(comparison)
-    case = Case(corrected(answers, found), saving, values, found)
+    case = Case(corrected(answers, match_), saving, values, match_)
     result = outcome(case)
     confidence, because = _confidence(case, result)
     return Decision(
@@ -197,22 +197,22 @@ def decide(
         confidence=confidence,
         because=because,
         reasons=tuple(_reason(row, case, result) for row in result.rows),
-        contradictions=contradictions(answers, found),
-        flips=flips(answers, saving, found, values),
+        contradictions=contradictions(answers, match_),
+        flips=flips(answers, saving, match_, values),
         risks=risks(case, result.verdict),
-        missing=missing(answers, saving, found, values, result.verdict),
+        missing=missing(answers, saving, match_, values, result.verdict),
         votes=result.votes,
-        port_weeks=port_weeks(case.answers, values, found),
+        port_weeks=port_weeks(case.answers, values, match_),
         pilot_weeks=pilot_weeks(),
         answers=answers,
         used=case.answers,
         saving=saving,
-        found=found,
+        found=match_,
     )
 
 
 def _reason(row: Row, case: Case, result: Outcome) -> Reason:
-    without = outcome(case, tuple(each for each in ROWS if each is not row))
+    without = outcome(case, tuple(item for item in ROWS if item is not row))
     return Reason(
         row.name,
         row.stage,

@@ -44,16 +44,16 @@ def cluster(instance: str = "trn2.48xlarge", chips: int = 16, dtype: str = "bf16
     if instance not in NAMES:
         raise ValueError(f"no instance {instance!r} to plan for; there are {', '.join(NAMES)}")
     whole = machine(instance)
-    each = whole.chips
-    if chips < 1 or (chips % each if chips > each else each % chips):
-        below = max(1, chips // each) * each
+    item = whole.chips
+    if chips < 1 or (chips % item if chips > item else item % chips):
+        below = max(1, chips // item) * item
         raise ValueError(
-            f"{chips} chips of {instance}, which has {each}: take a divisor of {each}, or a"
-            f" multiple such as {below} or {below + each}"
+            f"{chips} chips of {instance}, which has {item}: take a divisor of {item}, or a"
+            f" multiple such as {below} or {below + item}"
         )
-    joined = fabric(instance, max(1, chips // each))
+    joined = fabric(instance, max(1, chips // item))
     cores = joined.tiers[0].ranks
-    ranks = each * cores
+    ranks = item * cores
     servers = f"{instance}.servers"
     parts = int(figure(servers).number) if "ultraserver" in instance else 1
     return Cluster(
@@ -64,5 +64,5 @@ def cluster(instance: str = "trn2.48xlarge", chips: int = 16, dtype: str = "bf16
         hbm_bytes=whole.hbm_bytes / ranks,
         hbm_bytes_per_s=whole.hbm_bytes_per_s / ranks,
         fabric=joined,
-        node_chips=min(chips, each // parts),
+        node_chips=min(chips, item // parts),
     )

@@ -90,8 +90,8 @@ def _of(
     kind: str, size: np.ndarray, fabric: Fabric, ranks: np.ndarray, stride: np.ndarray | int,
     times: np.ndarray,
 ) -> Traffic:  # fmt: skip
-    each = seconds(kind, np.asarray(size, float), fabric, ranks=ranks, stride=stride)
-    return Traffic(each.bytes_sent_per_rank * times, each.seconds * times)
+    item = seconds(kind, np.asarray(size, float), fabric, ranks=ranks, stride=stride)
+    return Traffic(item.bytes_sent_per_rank * times, item.seconds * times)
 
 
 def _sum(*parts: Traffic) -> Traffic:

@@ -23,11 +23,11 @@ GPUS_OF_SERVER = 8
 @cache
 def failures_per_chip_hour() -> dict[str, float]:
     """Published rates by cluster: "llama3_405b" and "b200_504"."""
-    found = {}
+    results = {}
     for name in ("llama3_405b", "b200_504"):
         hours = figure(f"failures.{name}.between_per_server").to("h")
-        found[name] = 1 / (hours * GPUS_OF_SERVER)
-    return found
+        results[name] = 1 / (hours * GPUS_OF_SERVER)
+    return results
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ def scaling(
     amounts = (
         tokens_per_step if isinstance(tokens_per_step, Sequence) else [tokens_per_step] * len(sizes)
     )
-    found = []
+    results = []
     for (instance, chips), tokens in zip(sizes, amounts, strict=True):
         joined = cluster(instance, chips)
         first = plans(architecture, joined, length, tokens, settings=settings)[0]
         useful = goodput(architecture, joined, settings, failures) if first.fits else None
-        found.append(Point(chips, tokens, first if first.fits else None, useful))
-    return found
+        results.append(Point(chips, tokens, first if first.fits else None, useful))
+    return results

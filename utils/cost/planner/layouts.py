@@ -99,8 +99,8 @@ def check(
                 f"{layout}: {name} {size} of {architecture.name} is not a multiple of"
                 f" {layout.tensor} tensor ranks: take a divisor of {size}"
             )
-    each = -(-architecture.layers // layout.pipeline)
-    if layout.pipeline > architecture.layers or layout.chunks > each:
+    item = -(-architecture.layers // layout.pipeline)
+    if layout.pipeline > architecture.layers or layout.chunks > item:
         raise ValueError(
             f"{layout}: {architecture.layers} layers leave some of {layout.pipeline} stages of"
             f" {layout.chunks} chunks empty: take fewer stages or chunks"
@@ -161,8 +161,8 @@ def possible(
     Selective recomputation is left out where fused attention keeps no scores, and ZeRO where there
     is one data rank.
     """
-    recompute = [each for each in RECOMPUTE if not (fused_attention and each == "selective")]
-    found = []
+    recompute = [item for item in RECOMPUTE if not (fused_attention and item == "selective")]
+    results = []
     for tensor in divisors(math.gcd(ranks, architecture.heads)):
         if architecture.feed_forward % tensor:
             continue
@@ -171,11 +171,11 @@ def possible(
             degrees = Layout(data, tensor, pipeline)
             if pipeline > architecture.layers or sequences % data or not even(degrees, fabric):
                 continue
-            found += [
+            results += [
                 Layout(data, tensor, pipeline, zero, size, what)
                 for zero in range(4 if data > 1 else 1)
                 for size in MICRO_BATCHES
                 if sequences // data % size == 0
                 for what in recompute
             ]
-    return found
+    return results

@@ -127,14 +127,14 @@ class Plans(Sequence[Plan]):
 
     def families(self) -> list[Plan]:
         """The best of each combination of data, tensor and pipeline ranks and ZeRO stage."""
-        seen, found = set(), []
+        seen, result = set(), []
         for place, i in enumerate(self.order):
             x = self.layouts.all[int(i)]
             key = (x.data, x.tensor, x.pipeline, x.zero)
             if key not in seen:
                 seen.add(key)
-                found.append(self[place])
-        return found
+                result.append(self[place])
+        return result
 
 
 def plans(
@@ -182,8 +182,8 @@ def plans(
     elif not layouts:
         raise ValueError("no layouts were given: leave them out to look at all")
     else:
-        for each in layouts:
-            check(each, architecture, cluster.fabric, cluster.ranks, sequences)
+        for layout in layouts:
+            check(layout, architecture, cluster.fabric, cluster.ranks, sequences)
     x = Layouts(layouts)
     sent = traffic(architecture, x, cluster.fabric, length, sequences, chosen)
     return Plans(
@@ -195,5 +195,5 @@ def plans(
         x,
         memory(architecture, x, length, sequences, chosen),
         step_seconds(architecture, x, cluster, length, sequences, chosen, sent),
-        {part: each.bytes for part, each in sent.items()},
+        {part: item.bytes for part, item in sent.items()},
     )

@@ -11,29 +11,29 @@ GIB = 2**30
 def why(plan: Plan, best: Plan) -> str:
     """One sentence on `plan`, measured against `best`."""
     if not plan.fits:
-        part = max(plan.memory, key=lambda each: plan.memory[each])
+        part = max(plan.memory, key=lambda item: plan.memory[item])
         needed, usable = plan.memory_bytes / GIB, plan.usable_bytes / GIB
         return (
             f"does not fit: {needed:.1f} GiB of {usable:.1f}, {plan.memory[part] / GIB:.1f} of it"
             f" {part}; what would help: {_helps(part, plan.layout)}"
         )
     if plan.layout == best.layout:
-        part = max(plan.seconds, key=lambda each: plan.seconds[each])
+        part = max(plan.seconds, key=lambda item: plan.seconds[item])
         second = max((p for p in plan.seconds if p != part), key=lambda p: plan.seconds[p])
         return (
             f"best: {plan.seconds[part] / plan.step_seconds:.0%} of the step is"
             f" {SAID[part]}, followed by {SAID[second]}"
         )
     more = {part: plan.seconds[part] - best.seconds[part] for part in plan.seconds}
-    part = max(more, key=lambda each: more[each])
+    part = max(more, key=lambda item: more[item])
     slower = plan.step_seconds / best.step_seconds - 1
     if more[part] <= 0 or slower <= 0:
         return "as fast as the best"
-    said = f"{slower:.1%} slower; {SAID[part]} +{more[part]:.3g} s: {_cause(part, plan, best)}"
-    least = min(more, key=lambda each: more[each])
+    text = f"{slower:.1%} slower; {SAID[part]} +{more[part]:.3g} s: {_cause(part, plan, best)}"
+    least = min(more, key=lambda item: more[item])
     if more[least] < -0.01 * best.step_seconds:
-        said += f"; {SAID[least]} {more[least]:.3g} s"
-    return said
+        text += f"; {SAID[least]} {more[least]:.3g} s"
+    return text
 
 
 def _helps(part: str, layout: Layout) -> str:

@@ -45,11 +45,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("kernel_efficiency", "reserve", "tensor_overlap", "data_overlap"):
-            found = getattr(self, name)
+            result = getattr(self, name)
             above = name == "kernel_efficiency"
-            if not (0 < found <= 1 if above else 0 <= found <= 1):
+            if not (0 < result <= 1 if above else 0 <= result <= 1):
                 low = "above 0" if above else "from 0"
-                raise ValueError(f"{name} is a share, {low} to 1; found {found}")
+                raise ValueError(f"{name} is a share, {low} to 1; found {result}")
         if self.recipe not in RECIPES:
             raise ValueError(f"no recipe {self.recipe!r}; there are {', '.join(RECIPES)}")
 

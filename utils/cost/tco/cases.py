@@ -75,7 +75,7 @@ class Case:
         """The cost of the subject over the baseline's, as stated, in words."""
         if self.saving is None:
             return "-"
-        low, high = (1 - each for each in reversed(self.saving))
+        low, high = (1 - item for item in reversed(self.saving))
         if self.up_to:
             return f"down to {low:.2f}"
         return f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}"
@@ -144,21 +144,21 @@ class Checked:
     @property
     def why(self) -> str:
         """The verdict, with what is lacking, looked up, or otherwise in the source."""
-        found = [self.verdict]
+        results = [self.verdict]
         if self.lacking:
-            found.append("lacks " + ", ".join(self.lacking))
+            results.append("lacks " + ", ".join(self.lacking))
         if self.comparison and self.looked_up:
-            found.append("looked up: " + ", ".join(self.looked_up))
+            results.append("looked up: " + ", ".join(self.looked_up))
         if self.otherwise:
-            found.append("stated cost is another: " + ", ".join(self.otherwise))
-        return "; ".join(found)
+            results.append("stated cost is another: " + ", ".join(self.otherwise))
+        return "; ".join(results)
 
     @property
     def computed(self) -> str:
         """The cost of the subject over the baseline's, as computed, in words."""
         if self.comparison is None:
             return "-"
-        low, high = (1 - each for each in reversed(self.comparison.interval()))
+        low, high = (1 - item for item in reversed(self.comparison.interval()))
         spread = "" if high - low < ROUNDED else f" ({low:.2f} to {high:.2f})"
         return f"{self.comparison.ratio:.2f}{spread}"
 
@@ -176,9 +176,9 @@ class Table:
     rows: tuple[Checked, ...]
 
     def _cells(self) -> Iterable[tuple[str, ...]]:
-        for each in self.rows:
-            case = each.case
-            yield case.name, case.stated, each.computed, each.why, case.status, case.source
+        for row in self.rows:
+            case = row.case
+            yield case.name, case.stated, row.computed, row.why, case.status, case.source
 
     def __repr__(self) -> str:
         return "\n".join(columns([HEAD, *self._cells()], indent=""))
@@ -220,13 +220,13 @@ def check(each: Case) -> Checked:
     )  # fmt: skip
     if lacking:
         return Checked(each, lacking, looked_up, None, ())
-    found = compare(scenario(each), *SIDES)
+    result = compare(scenario(each), *SIDES)
     stated = {name: getattr(each, name).stated_cost for name in SIDES}
     otherwise = tuple(
         name for name, cost in stated.items()
-        if cost and not 0.9 < cost / found.best[name].total < 1.1
+        if cost and not 0.9 < cost / result.best[name].total < 1.1
     )  # fmt: skip
-    return Checked(each, (), looked_up, found, otherwise)
+    return Checked(each, (), looked_up, result, otherwise)
 
 
 def table(*names: str) -> Table:
@@ -235,14 +235,14 @@ def table(*names: str) -> Table:
 
 
 def _lacking(each: Case) -> tuple[str, ...]:
-    found = []
+    results = []
     for name in SIDES:
         side = getattr(each, name)
         if side.throughput is None and side.hours is None:
-            found.append(f"{name}.throughput")
+            results.append(f"{name}.throughput")
         if _price(each, side) is None:
-            found.append(f"{name}.price")
-    return tuple(found)
+            results.append(f"{name}.price")
+    return tuple(results)
 
 
 def _as_it_is(name: str, value: float) -> Input:

@@ -100,8 +100,8 @@ def _throughput(scenario: Scenario, a: str, b: str) -> Iterator[Warned]:
             yield Warned("peak for measured", f"{option} rests on {what} that is assumed: measure"
                          " its throughput on this work", (path,))  # fmt: skip
         elif given.status != "measured":
-            said = "was claimed by" if given.status == "vendor-claim" else "was measured by"
-            yield Warned("throughput of others", f"the throughput of {option} {said} others, on"
+            text = "was claimed by" if given.status == "vendor-claim" else "was measured by"
+            yield Warned("throughput of others", f"the throughput of {option} {text} others, on"
                          " other work", (path,))  # fmt: skip
         if name == "mfu" and given.value == 1:
             yield Warned("peak for measured", f"{option} is taken at its peak, which nothing"
@@ -112,12 +112,12 @@ def _claims(scenario: Scenario, a: str, b: str) -> Iterator[Warned]:
     own = (f"{a}.", f"{b}.")
     paths = tuple(
         path
-        for path, each in scenario.inputs.items()
-        if each.status == "vendor-claim" and (path in scenario.shared or path.startswith(own))
+        for path, item in scenario.inputs.items()
+        if item.status == "vendor-claim" and (path in scenario.shared or path.startswith(own))
     )
     if paths:
-        said = "is what a vendor says" if len(paths) == 1 else "are what vendors say"
-        yield Warned("vendor claim", f"{', '.join(paths)} {said}", paths)
+        text = "is what a vendor says" if len(paths) == 1 else "are what vendors say"
+        yield Warned("vendor claim", f"{', '.join(paths)} {text}", paths)
 
 
 def _of(scenario: Scenario, option: str, name: str) -> Input | None:

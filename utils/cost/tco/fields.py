@@ -80,8 +80,8 @@ FIELDS: Mapping[str, Field] = {
     for group, entries in content("cost_fields.yaml").items()
     for name, entry in entries.items()
 }
-GROUPS = tuple(dict.fromkeys(each.group for each in FIELDS.values()))
-ENERGY = frozenset(name for name, each in FIELDS.items() if each.group == "energy")
+GROUPS = tuple(dict.fromkeys(field.group for field in FIELDS.values()))
+ENERGY = frozenset(name for name, item in FIELDS.items() if item.group == "energy")
 PEAK = frozenset({"flop_per_unit", "peak", "mfu"})
 """Throughput by peak and MFU; otherwise `units_per_second`, measured."""
 

@@ -57,8 +57,8 @@ class Input:
     @property
     def currency(self) -> str | None:
         """The currency of money, None of anything else."""
-        found = _CURRENCY.match(self.unit)
-        return found.group() if found else None
+        result = _CURRENCY.match(self.unit)
+        return result.group() if result else None
 
     @property
     def text(self) -> str:
@@ -68,7 +68,7 @@ class Input:
 
     def scaled(self, factor: float, unit: str | None = None) -> "Input":
         """Value and range times a factor, in another unit if one is given."""
-        low, value, high = (each * factor for each in (self.low, self.value, self.high))
+        low, value, high = (item * factor for item in (self.low, self.value, self.high))
         return dataclasses.replace(self, value=value, low=low, high=high, unit=unit or self.unit)
 
     def fitted(self, field: Field, currency: str) -> "Input":
@@ -145,17 +145,17 @@ def quoted(
     """
     if key not in figures():
         raise InputError("figure", repr(key), nearest(key, figures()))
-    found = figure(key)
-    number = float(found.number)
+    result = figure(key)
+    number = float(result.number)
     return Input(
         value=number,
         low=number * (1 - spread) if low is None else low,
         high=number * (1 + spread) if high is None else high,
-        unit=found.unit,
+        unit=result.unit,
         source=key,
-        status=found.status,
-        date=found.date,
-        note=note or found.note,
+        status=result.status,
+        date=result.date,
+        note=note or result.note,
     )
 
 
@@ -170,10 +170,10 @@ def price_of(instance: str, purchase: str, spread: float = 0.0) -> Input:
     if purchase not in PURCHASES:
         raise InputError("purchase", repr(purchase), "one of " + ", ".join(PURCHASES))
     known = [
-        each
-        for each in PURCHASES
-        if f"{instance}.price.{each}" in figures()
-        and figure(f"{instance}.price.{each}").value is not None
+        item
+        for item in PURCHASES
+        if f"{instance}.price.{item}" in figures()
+        and figure(f"{instance}.price.{item}").value is not None
     ]
     if purchase not in known:
         raise InputError(
@@ -196,7 +196,7 @@ def parsed(entry: Mapping[str, Any], name: str) -> Input:
 
 
 def _parsed(entry: Mapping[str, Any], name: str) -> Input:
-    known = {each.name for each in dataclasses.fields(Input)} | {"figure", "spread"}
+    known = {field.name for field in dataclasses.fields(Input)} | {"figure", "spread"}
     if unknown := sorted(set(entry) - known):
         raise InputError(name, ", ".join(unknown), "one of " + ", ".join(sorted(known)))
     if "figure" in entry:
@@ -206,8 +206,8 @@ def _parsed(entry: Mapping[str, Any], name: str) -> Input:
         raise InputError(name, "no value or no unit", "both")
     ends = {"low": entry["value"], "high": entry["value"]}
     if "spread" in entry:
-        for each in ("value", "spread"):
-            _check_number(each, entry[each])
+        for item in ("value", "spread"):
+            _check_number(item, entry[item])
         spread = entry["spread"] * abs(entry["value"])
         ends = {"low": entry["value"] - spread, "high": entry["value"] + spread}
     return Input(**{**ends, **{k: v for k, v in entry.items() if k != "spread"}})

@@ -64,7 +64,7 @@ def job(values: Mapping[str, Number]) -> Cost:
         "idle": idle,
         "rounding": billed - used - idle,
     }
-    lines = {name: each * rate for name, each in hours.items()}
+    lines = {name: item * rate for name, item in hours.items()}
     lines["storage"] = v["storage"] * v["storage_months"] * v["storage_price"]
     lines["egress"] = v["egress"] * v["egress_price"]
 

@@ -79,36 +79,36 @@ class Scenario:
         shared = self._fitted(self.shared, "")
         object.__setattr__(self, "shared", shared)
         options = {}
-        for name, each in self.options.items():
-            own = self._fitted(each.inputs, f"{name}.")
+        for name, item in self.options.items():
+            own = self._fitted(item.inputs, f"{name}.")
             if twice := sorted(own.keys() & shared.keys()):
                 raise InputError(f"{name}.{twice[0]}", "an input that is shared too",
                                  "one or the other")  # fmt: skip
-            options[name] = dataclasses.replace(each, inputs=own)
+            options[name] = dataclasses.replace(item, inputs=own)
         object.__setattr__(self, "options", MappingProxyType(options))
         for name in self.options:
             try:
                 self.cost(name)
             except InputError as error:
-                fields = (f"{name}.{each}" for each in error.field.split(", "))
+                fields = (f"{name}.{entry}" for entry in error.field.split(", "))
                 raise error.renamed(", ".join(fields)) from None
 
     def _fitted(self, inputs: Mapping[str, Input], prefix: str) -> Mapping[str, Input]:
         return MappingProxyType(
             {
-                name: _named(prefix + name, each.fitted, field_of(name), self.currency)
-                for name, each in inputs.items()
+                name: _named(prefix + name, item.fitted, field_of(name), self.currency)
+                for name, item in inputs.items()
             }
         )
 
     @cached_property
     def inputs(self) -> Mapping[str, Input]:
         """Path to input: the shared ones, then those of each option, in the order of the fields."""
-        found = dict(self.shared)
-        for name, each in self.options.items():
-            found |= {f"{name}.{field}": own for field, own in each.inputs.items()}
+        results = dict(self.shared)
+        for name, item in self.options.items():
+            results |= {f"{name}.{field}": own for field, own in item.inputs.items()}
         order = list(FIELDS)
-        ranked = sorted(found.items(), key=lambda it: order.index(field_name(it[0])))
+        ranked = sorted(results.items(), key=lambda it: order.index(field_name(it[0])))
         return MappingProxyType(dict(ranked))
 
     def inputs_of(self, option: str) -> dict[str, Input]:
@@ -122,7 +122,7 @@ class Scenario:
         every option's where only the option is missing.
         """
         if path not in self.inputs:
-            whose = [each for each in self.inputs if field_name(each) == path]
+            whose = [input_ for input_ in self.inputs if field_name(input_) == path]
             allowed = "one of " + ", ".join(whose) if whose else nearest(path, self.inputs)
             raise InputError("input", repr(path), allowed)
         return field_of(field_name(path))
@@ -132,7 +132,7 @@ class Scenario:
 
         Raises: InputError.
         """
-        values: dict[str, Number] = {n: each.value for n, each in self.inputs_of(option).items()}
+        values: dict[str, Number] = {n: item.value for n, item in self.inputs_of(option).items()}
         for path, value in (changes or {}).items():
             field = self.field(path)
             field.check(value, path)
@@ -154,12 +154,12 @@ class Scenario:
             self.field(path)
         options = {
             name: dataclasses.replace(
-                each,
-                inputs={f: changes.get(f"{name}.{f}", own) for f, own in each.inputs.items()},
+                item,
+                inputs={f: changes.get(f"{name}.{f}", own) for f, own in item.inputs.items()},
             )
-            for name, each in self.options.items()
+            for name, item in self.options.items()
         }
-        shared = {field: changes.get(field, each) for field, each in self.shared.items()}
+        shared = {field: changes.get(field, item) for field, item in self.shared.items()}
         return dataclasses.replace(self, shared=shared, options=options)
 
     def in_currency(self, currency: str, rate: float) -> "Scenario":
@@ -169,8 +169,8 @@ class Scenario:
 
         def moved(inputs: Mapping[str, Input]) -> dict[str, Input]:
             return {
-                name: each.scaled(rate, currency + each.unit[3:]) if each.currency else each
-                for name, each in inputs.items()
+                name: item.scaled(rate, currency + item.unit[3:]) if item.currency else item
+                for name, item in inputs.items()
             }
 
         options = {
@@ -212,10 +212,10 @@ def read(name: str, entry: Mapping[str, Any]) -> Scenario:
     """A scenario as written in the file. Raises InputError."""
     options = {
         key: Option(
-            Context(**each["context"]),
-            {field: parsed(given, f"{key}.{field}") for field, given in each["inputs"].items()},
+            Context(**item["context"]),
+            {field: parsed(given, f"{key}.{field}") for field, given in item["inputs"].items()},
         )
-        for key, each in entry["options"].items()
+        for key, item in entry["options"].items()
     }
     shared = {field: parsed(given, field) for field, given in entry["shared"].items()}
     plain = {k: entry[k] for k in ("title", "about", "kind", "unit", "currency") if k in entry}
@@ -234,9 +234,9 @@ def to_query(changed: Scenario) -> str:
     if changed.currency != base.currency:
         raise InputError("currency", changed.currency, base.currency, "A link holds no rate")
     pairs = [("scenario", changed.name)]
-    for path, each in changed.inputs.items():
-        if each.value != base.inputs[path].value:
-            pairs.append((path, f"{each.value:.12g}"))
+    for path, item in changed.inputs.items():
+        if item.value != base.inputs[path].value:
+            pairs.append((path, f"{item.value:.12g}"))
     return urlencode(pairs)
 
 

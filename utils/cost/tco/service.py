@@ -33,13 +33,13 @@ def fastest_within(points: Iterable[Point], latency_s: float) -> Point:
     Raises: InputError if no point keeps it.
     """
     measured = list(points)
-    good = [each for each in measured if each.latency_s <= latency_s]
+    good = [item for item in measured if item.latency_s <= latency_s]
     if not good:
-        least = min((each.latency_s for each in measured), default=float("nan"))
+        least = min((item.latency_s for item in measured), default=float("nan"))
         raise InputError("latency_s", f"{latency_s:g}", f"{least:g} or more (s)",
                          "No measured batch is faster: measure a smaller one, or use more chips"
                          " for one item")  # fmt: skip
-    return max(good, key=lambda each: each.units_per_second)
+    return max(good, key=lambda item: item.units_per_second)
 
 
 def service(values: Mapping[str, Number]) -> Cost:

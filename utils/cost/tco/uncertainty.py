@@ -26,9 +26,9 @@ def sample(scenario: Scenario, draws: int = DRAWS, seed: int = 0) -> dict[str, n
         raise InputError("draws", draws, "2 or more")
     generator = np.random.default_rng(seed)
     return {
-        path: generator.triangular(each.low, each.value, each.high, draws)
-        for path, each in scenario.inputs.items()
-        if each.low < each.high
+        path: generator.triangular(item.low, item.value, item.high, draws)
+        for path, item in scenario.inputs.items()
+        if item.low < item.high
     }
 
 
@@ -126,14 +126,14 @@ def tornado(scenario: Scenario, a: str | None = None, b: str | None = None) -> t
     swings = [
         Swing(
             path,
-            each.low,
-            each.high,
-            *_saving(scenario, a, b, {path: [each.low, each.high]}).tolist(),
+            item.low,
+            item.high,
+            *_saving(scenario, a, b, {path: [item.low, item.high]}).tolist(),
         )
-        for path, each in scenario.inputs.items()
-        if each.low < each.high
+        for path, item in scenario.inputs.items()
+        if item.low < item.high
     ]
-    return tuple(sorted(swings, key=lambda each: -each.width))
+    return tuple(sorted(swings, key=lambda item: -item.width))
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def value_of_measuring(comparison: Comparison, bins: int = 50) -> dict[str, floa
         halves = [(g[start::2], g[1 - start :: 2]) for g in groups for start in (0, 1)]
         saved = sum(gain[other].sum() for half, other in halves if gain[half].mean() > 0)
         worth[path] = max(0.0, float(saved / len(draws)))
-    return dict(sorted(worth.items(), key=lambda each: -each[1]))
+    return dict(sorted(worth.items(), key=lambda item: -item[1]))
 
 
 def span(
@@ -251,7 +251,7 @@ def _saving(
     scenario: Scenario, a: str, b: str, changes: Mapping[str, float | Sequence[float] | np.ndarray]
 ) -> np.ndarray:
     arrays = {path: np.asarray(value, dtype=float) for path, value in changes.items()}
-    shape = np.broadcast_shapes(*(each.shape for each in arrays.values()))
+    shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
     totals = [scenario.cost(option, arrays).total for option in (a, b)]
     _check_divisor(b, totals[1])
     return np.broadcast_to(1 - totals[0] / totals[1], shape)

@@ -147,7 +147,7 @@ def exercise_modules(lab: Lab, utils: Path, modules: tuple[str, ...] = ()) -> li
     """
     observing = f"utils.labs.{lab.name}.observe"
     waiting = ["utils.labs.guard", observing, *lab.modules, *modules]
-    found: set[Path] = set()
+    results: set[Path] = set()
     while waiting:
         names = waiting.pop().split(".")
         # Importing a module imports the packages above it. "from a import b": b may be a module.
@@ -155,10 +155,10 @@ def exercise_modules(lab: Lab, utils: Path, modules: tuple[str, ...] = ()) -> li
             stem = Path(*names[1:length])
             for path in (stem / "__init__.py", stem.with_suffix(".py")):
                 if names[:2] == ["utils", "labs"] and (utils / path).is_file():
-                    if path not in found:
-                        found.add(path)
+                    if path not in results:
+                        results.add(path)
                         waiting += _imports((utils / path).read_text(encoding="utf-8"))
-    return sorted(found)
+    return sorted(results)
 
 
 def files(contents: dict[Path, int]) -> list[str]:

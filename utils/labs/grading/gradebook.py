@@ -113,13 +113,13 @@ class Book:
         with _quiet():
             _autograde(self.directory, slug, file, WriteMarks)
             with self._open() as book:
-                found = book.find_submission_notebook(self.assignment, self.assignment, slug)
+                result = book.find_submission_notebook(self.assignment, self.assignment, slug)
                 # A score of the gradebook stays a score however often it is graded again.
                 return {
                     exercise_of[grade.name]: Score(
                         float(grade.score), grade.manual_score is not None
                     )
-                    for grade in found.grades
+                    for grade in result.grades
                 }
 
 

@@ -99,10 +99,12 @@ def load(root: Path, name: str) -> Lab:
         cells.append(cell)
     answers = {c.exercise: c.source for c in cells if c.kind == "answer"}
     exercises = []
-    for each in entry.exercises:
-        short = each.id.partition(".")[2]
+    for exercise in entry.exercises:
+        short = exercise.id.partition(".")[2]
         function = answer_function(answers[short])
-        exercises.append(Exercise(each.id, short, each.title, float(each.points), function))
+        exercises.append(
+            Exercise(exercise.id, short, exercise.title, float(exercise.points), function)
+        )
     by_exercise = {c.exercise: published[c.id] for c in cells if c.exercise and c.id in published}
     # The report in the first cell of every lab asks for a device: a late import of some seconds.
     reports = any("env.report(" in cell.source for cell in cells if cell.kind == "given")
@@ -122,7 +124,7 @@ def load(root: Path, name: str) -> Lab:
 
 
 def _imports(cells: list[Cell]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for cell in cells:
         try:
             tree = parse_python(cell.source if cell.kind in ("given", "answer") else "")
@@ -130,13 +132,13 @@ def _imports(cells: list[Cell]) -> tuple[str, ...]:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
-                found |= {alias.name: None for alias in node.names}
+                results |= {alias.name: None for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found |= {node.module: None}
+                results |= {node.module: None}
                 # "from utils.xla import env" imports a module, "from math import pi" a name.
                 if node.module.partition(".")[0] == "utils":
-                    found |= {f"{node.module}.{a.name}": None for a in node.names}
-    return tuple(found)
+                    results |= {f"{node.module}.{a.name}": None for a in node.names}
+    return tuple(results)
 
 
 def _answers(notebook: dict[str, Any]) -> dict[str, str]:

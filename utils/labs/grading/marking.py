@@ -152,7 +152,7 @@ def _judged(
     notes: tuple[str, ...],
 ) -> Mark:
     seen = [attempt.seen.get(k, {}) for k in range(len(hidden))]
-    if any("missing" in each for each in seen):
+    if any("missing" in item for item in seen):
         cause = f"there is no function {exercise.function} when its check is reached"
         return Mark(exercise, "error", 0.0, (), cause, notes)
     try:

@@ -58,14 +58,14 @@ def mark_text(mark: Mark) -> str:
 
 def all_notes(row: Row) -> list[str]:
     """Everything worth a remark, as in the table; what holds for several exercises is said once."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for mark in row.marks:
         name = mark.exercise.name
         by_hand = ["points given by hand"] if name in row.by_hand else []
         for text in [mark.cause, *mark.notes, *by_hand]:
-            found.setdefault(text, []).append(name)
-    found.pop("", None)
-    return [*row.notes, *(f"{', '.join(names)}: {text}" for text, names in found.items())]
+            results.setdefault(text, []).append(name)
+    results.pop("", None)
+    return [*row.notes, *(f"{', '.join(names)}: {text}" for text, names in results.items())]
 
 
 def table(lab: Lab, rows: Iterable[Row]) -> str:

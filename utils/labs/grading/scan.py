@@ -29,16 +29,16 @@ _MOST = 10
 
 def signs(cells: Iterable[Cell]) -> tuple[str, ...]:
     """What in a submission's own cells looks into the check: "ex1-code line 3 (_getframe)"."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     known: dict[str, str] = {}  # what a cell imports, those below it have
     given: set[str] = set()  # of the exercises, what the lab itself shows
     for cell in cells:
         seen = _in(cell.source, known, given)
         if cell.kind == "given":
-            given |= {each for each in known.values() if each.startswith(_EXERCISES)}
+            given |= {item for item in known.values() if item.startswith(_EXERCISES)}
         if cell.kind in ("answer", "extra"):
-            found |= {f"{cell.id} line {line} ({what})": None for line, what in seen}
-    return tuple(found)[:_MOST]
+            results |= {f"{cell.id} line {line} ({what})": None for line, what in seen}
+    return tuple(results)[:_MOST]
 
 
 def _in(source: str, known: dict[str, str], given: set[str]) -> list[tuple[int, str]]:
@@ -50,7 +50,7 @@ def _in(source: str, known: dict[str, str], given: set[str]) -> list[tuple[int, 
             except SyntaxError:
                 tree = parse_python(without_magics(source))
         known |= _modules(tree)
-        found = {
+        results = {
             (getattr(node, "lineno", 0), what)
             for node in ast.walk(tree)
             for what in _signs(node, known, given)
@@ -58,8 +58,10 @@ def _in(source: str, known: dict[str, str], given: set[str]) -> list[tuple[int, 
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # IPython runs more than Python parses, such as `x = %magic`.
         lines = enumerate(source.split("\n"), 1)
-        found = {(n, word) for n, line in lines for word in _NAMES & set(re.findall(r"\w+", line))}
-    return sorted(found)
+        results = {
+            (n, word) for n, line in lines for word in _NAMES & set(re.findall(r"\w+", line))
+        }
+    return sorted(results)
 
 
 def _modules(tree: ast.AST) -> Iterator[tuple[str, str]]:

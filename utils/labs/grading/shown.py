@@ -60,9 +60,9 @@ def measured(text: str) -> str:
 
 def message(text: str, facts: Any) -> str:
     """A judge's message without the texts that it took over from what was observed."""
-    taken = {each for each in _texts(facts) if each and each in text and not known(each)}
+    taken = {item for item in _texts(facts) if item and item in text and not known(item)}
     if taken:
-        longest_first = sorted(taken, key=lambda each: (-len(each), each))
+        longest_first = sorted(taken, key=lambda item: (-len(item), item))
         pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)"
         text = re.sub(pattern, HIDDEN, text)
     return rounded(text)

@@ -24,7 +24,7 @@ LINKS = (
 def fabric_cases(rng: random.Random) -> list[Facts]:
     """A message whose latency counts most, one in between, one whose bandwidth counts most."""
     widths = rng.sample(("fp32", "bf16", rng.choice(list(DTYPE_BYTES))), 3)
-    return [_case(rng, *each) for each in zip((5, 6.5, 9), widths, strict=True)]
+    return [_case(rng, *item) for item in zip((5, 6.5, 9), widths, strict=True)]
 
 
 def _case(rng: random.Random, power: float, dtype: str) -> Facts:
@@ -96,7 +96,7 @@ def ways(case: Facts, fabric: Facts) -> Ways:
     waited = right - moved
     less_by_one = (chips - 1) / chips
     width = f"and {case['dtype']} has {DTYPE_BYTES[case['dtype']]} bytes"
-    found = [
+    results = [
         (
             SAYS["both-directions"].format(width=width),
             moved / 2 + waited,
@@ -132,7 +132,7 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         axes = len(sizes)
         loop = {**fabric, "kind": "ring", "sizes": [chips]}
         text = SAYS["all-links-on-each-axis"]
-        found += [
+        results += [
             (SAYS["a-torus-as-one-ring"], seconds(size, loop)),
             (text, moved / axes + waited),
             (
@@ -157,7 +157,7 @@ def ways(case: Facts, fabric: Facts) -> Ways:
             ),
         ]
     else:
-        found += [
+        results += [
             (SAYS["n-steps"], part)
             for part in (
                 right / less_by_one,
@@ -167,13 +167,13 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         ]
     if fabric["kind"] == "ring":
         rest = SAYS["all-of-it-in-each-step"]
-        found += [(rest, chips * moved + waited)]
+        results += [(rest, chips * moved + waited)]
         direct = {**fabric, "kind": "switched"}
-        found += [("on a ring a piece passes from chip to chip", seconds(size, direct))]
+        results += [("on a ring a piece passes from chip to chip", seconds(size, direct))]
     if fabric["kind"] == "switched":
         loop = {**fabric, "kind": "ring"}
         # First, because a small message tells one factor of its bytes hardly from another.
-        found = [
+        results = [
             (
                 SAYS["a-switch-as-a-ring"],
                 seconds(size, loop),
@@ -187,35 +187,35 @@ def ways(case: Facts, fabric: Facts) -> Ways:
                 moved * chips + waited,
             ),
             ("pieces for n − 1 others leave through the same links", moved / (chips - 1) + waited),
-            *found,
+            *results,
         ]
-    return found
+    return results
 
 
 def _steps(size: float, sizes: list[int]) -> list[tuple[int, float]]:
     """Each axis, and the bytes of one step along it."""
-    found = []
-    for each in sizes:
-        size /= each
-        found.append((each, size))
-    return found
+    results = []
+    for item in sizes:
+        size /= item
+        results.append((item, size))
+    return results
 
 
 def judge_all_reduce(case: Facts, facts: Facts) -> list[Criterion]:
-    right, said = truth(case), facts["said"]
-    found = []
+    right, response = truth(case), facts["said"]
+    results = []
     for kind, advice in _ADVICE.items():
         places = [p for p, fabric in enumerate(case["fabrics"]) if fabric["kind"] == kind]
         some = [case["fabrics"][p] for p in places]
-        found.append(
+        results.append(
             right_values(
                 kind,
                 1,
-                [said[p] for p in places],
+                [response[p] for p in places],
                 [right[p] for p in places],
                 [label(fabric) for fabric in some],
                 [ways(case, fabric) for fabric in some],
                 advice,
             )
         )
-    return found
+    return results

@@ -36,7 +36,7 @@ def fitting_cases(rng: random.Random) -> list[Facts]:
     kinds = [0, *rng.sample((1, 2, 3), 3), None, rng.choice((1, 2)), "activations"]
     every = list(RECIPE_DTYPES)
     recipes = [*rng.sample(every, len(every)), *rng.choices(every, k=len(kinds) - len(every))]
-    return [_case(rng, *each) for each in zip(kinds, recipes, strict=True)]
+    return [_case(rng, *item) for item in zip(kinds, recipes, strict=True)]
 
 
 def _case(rng: random.Random, kind: Any, recipe: str) -> Facts:
@@ -70,7 +70,7 @@ def _suits(case: Facts, kind: Any, wanted: int) -> bool:
     chosen = stage(case)
     if kind == "activations":  # without them, or in GB, a lower stage would do
         smaller = case["activation_gib"] * 1e9 / GIB
-        lower = [stage({**case, "activation_gib": each}) for each in (0.0, smaller)]
+        lower = [stage({**case, "activation_gib": item}) for item in (0.0, smaller)]
         return lower == [wanted, wanted] and wanted != chosen
     # In GB in place of GiB it would not fit.
     tight = case["hbm_gib_per_chip"] * 1e9 / GIB
@@ -82,9 +82,9 @@ def state(case: Facts) -> list[float]:
     ways = case["cores"] // case["tensor_parallel"]
     return [
         training_bytes(
-            case["parameters"], case["recipe"], ways, each, case["tensor_parallel"]
+            case["parameters"], case["recipe"], ways, item, case["tensor_parallel"]
         ).total
-        for each in STAGES
+        for item in STAGES
     ]
 
 
@@ -94,8 +94,8 @@ def room_bytes(case: Facts) -> float:
 
 def stage(case: Facts) -> int | None:
     """The lowest stage that fits with the activations."""
-    used = [each + case["activation_gib"] * GIB for each in state(case)]
-    return next((each for each in STAGES if used[each] <= room_bytes(case)), None)
+    used = [item + case["activation_gib"] * GIB for item in state(case)]
+    return next((item for item in STAGES if used[item] <= room_bytes(case)), None)
 
 
 def fitting_words(case: Facts) -> str:
@@ -134,7 +134,7 @@ def ways(case: Facts, at: int) -> Ways:
             for name, first in zip(parts, from_stage, strict=True)
         )
 
-    found = [
+    results = [
         (_SMALL, total(moments=1)),
         (_SMALL, total(master=None)),
         (_SMALL, total(moments=2 * BYTES[dtypes["weights"]] / BYTES[dtypes["moments"]])),
@@ -192,8 +192,8 @@ def ways(case: Facts, at: int) -> Ways:
         ),
     ]
     if at == 0:
-        found += [("stage 0 shares nothing, it is plain data parallelism", right / data)]
-    return found
+        results += [("stage 0 shares nothing, it is plain data parallelism", right / data)]
+    return results
 
 
 def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
@@ -202,11 +202,11 @@ def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
         message = SAYS["the-stage-alone"].format(kind=kind)
         first = criterion("bytes", 5, False, kind, "four numbers", message)
         return [first, not_judged(criterion("stage", 3, False, "", "", ""))]
-    labels = [f"bytes at stage {each}" for each in STAGES]
-    known = [ways(case, each) for each in STAGES]
+    labels = [f"bytes at stage {item}" for item in STAGES]
+    known = [ways(case, item) for item in STAGES]
     first = right_values("bytes", 5, items, state(case), labels, known, _ADVICE)
     second = _judge_stage(case, facts["stage"])
-    blank = not any(isinstance(each, int | float) for each in items)
+    blank = not any(isinstance(item, int | float) for item in items)
     # A stage that follows from wrong bytes tells nothing more.
     follows = not first.passed and not second.passed
     return [first, not_judged(second) if blank or follows else second]
@@ -237,10 +237,10 @@ def _judge_stage(case: Facts, said: Any) -> Criterion:
     message = ""
     if said != right:
         strange = said is not None and said not in STAGES
-        found = SAYS["no-stage"] if said == "nothing" else f"{said} is no stage"
-        message = f"{found}: return 0, 1, 2, 3, or None if nothing fits"
+        result = SAYS["no-stage"] if said == "nothing" else f"{said} is no stage"
+        message = f"{result}: return 0, 1, 2, 3, or None if nothing fits"
         if not strange:
-            message = next((text for text, each in wrong_ways if each == said), "")
+            message = next((text for text, item in wrong_ways if item == said), "")
             if right is None:
                 message = message or "it does not even fit at stage 3: return None"
             message = message or (

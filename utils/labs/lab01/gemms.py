@@ -54,9 +54,9 @@ def _gemm(rng: random.Random, key: str, level: str, short: str | None) -> dict[s
 
 
 def gemm_words(case: Facts) -> str:
-    each = case["gemms"][0]
-    shape = f"{each['m']} × {each['k']} × {each['n']}"
-    return f"six GEMMs on {case['sheet']['name']}, the first {shape} {each['dtype']}"
+    item = case["gemms"][0]
+    shape = f"{item['m']} × {item['k']} × {item['n']}"
+    return f"six GEMMs on {case['sheet']['name']}, the first {shape} {item['dtype']}"
 
 
 def label(each: dict[str, Any]) -> str:
@@ -64,12 +64,12 @@ def label(each: dict[str, Any]) -> str:
 
 
 def truth(case: Facts) -> list[tuple[float, str]]:
-    found = []
-    for each in case["gemms"]:
-        work = gemm(each["m"], each["k"], each["n"], each["dtype"])
-        estimate = bound(work, at_level(case["key"], each["on"]), each["dtype"])
-        found.append((estimate.seconds, estimate.bound))
-    return found
+    results = []
+    for item in case["gemms"]:
+        work = gemm(item["m"], item["k"], item["n"], item["dtype"])
+        estimate = bound(work, at_level(case["key"], item["on"]), item["dtype"])
+        results.append((estimate.seconds, estimate.bound))
+    return results
 
 
 _ADVICE = "2mkn FLOP at the rate of its dtype, all three matrices over HBM: the longer of the two"
@@ -86,7 +86,7 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
     flops, elements, width = 2 * m * k * n, m * k + k * n + m * n, DTYPE_BYTES[dtype]
     compute, move = flops / of.rate(dtype), elements * width / of.hbm_bytes_per_s
     right = max(compute, move)
-    found = [
+    results = [
         (SAYS["additions-forgotten"], max(compute / 2, move)),
         (
             SAYS["both-times-added"],
@@ -121,7 +121,7 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
     if each["on"] == "core":
         whole = elements * width / chip.hbm_bytes_per_s
         shared = compute * of.rate(dtype) * chip.cores / chip.rate(dtype)
-        found += [
+        results += [
             (SAYS["all-of-the-bandwidth-for-a-core"], max(compute, whole)),
             (
                 SAYS["the-chips-rate-for-a-core"],
@@ -141,7 +141,7 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
             ),
         ]
     elif core := core_of(case["key"]):
-        found += [
+        results += [
             (
                 "a chip was given the rate and the bandwidth of one core",
                 max(flops / core.rate(dtype), move * chip.cores),
@@ -152,27 +152,27 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
             ),
         ]
     if sparse and each["on"] == "chip":
-        found += [(_DENSE, max(flops / (sparse * 1e12), move))]
+        results += [(_DENSE, max(flops / (sparse * 1e12), move))]
     # From here on those that give the number of another wrong way now and then.
-    found += [
+    results += [
         (SAYS["compute-only"], compute),
         (SAYS["memory-only"], move),
         (SAYS["the-shorter"], min(compute, move)),
         (SAYS["bits"], max(compute, 8 * move)),
         (SAYS["bits"], max(compute, move / 8)),
     ]
-    return found
+    return results
 
 
 def judge_gemm_times(case: Facts, facts: Facts) -> list[Criterion]:
     right, items = truth(case), facts["items"]
-    if items is None or len(items) != COUNT or any(isinstance(each, str) for each in items):
-        strange = [each for each in items or [] if isinstance(each, str)]
+    if items is None or len(items) != COUNT or any(isinstance(item, str) for item in items):
+        strange = [item for item in items or [] if isinstance(item, str)]
         what = f"{facts['kind']} with {strange[0]}" if strange else facts["kind"]
         message = SAYS["the-seconds-alone"].format(what=what)
         first = criterion("time", 5, False, facts["kind"], "six pairs", message)
         return [first, not_judged(criterion("bound", 3, False, "", "", ""))]
-    labels = [label(each) for each in case["gemms"]]
+    labels = [label(item) for item in case["gemms"]]
     if all(isinstance(seconds, str) and name not in BOUNDS for seconds, name in items):
         message = SAYS["the-bound-before-the-seconds"]
         first = criterion("time", 5, False, "not judged", "seconds first", message)
@@ -183,18 +183,18 @@ def judge_gemm_times(case: Facts, facts: Facts) -> list[Criterion]:
         [seconds for seconds, _ in items],
         [seconds for seconds, _ in right],
         labels,
-        [ways(case, each) for each in case["gemms"]],
+        [ways(case, item) for item in case["gemms"]],
         _ADVICE,
     )
     return [times, _judge_bounds([b for _, b in items], [b for _, b in right], labels)]
 
 
 def _judge_bounds(said: list[str], right: list[str], labels: list[str]) -> Criterion:
-    off = [place for place, each in enumerate(right) if said[place] != each]
+    off = [place for place, item in enumerate(right) if said[place] != item]
     message = ""
     if off:
         message = f"{labels[off[0]]}: which takes longer there, computing or moving?"
-        strange = [each for each in said if each not in BOUNDS]
+        strange = [item for item in said if item not in BOUNDS]
         if strange:
             message = SAYS["capital-letters"].format(value=strange[0])
         elif len(off) == len(right):

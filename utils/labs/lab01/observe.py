@@ -28,8 +28,8 @@ def _said(exercise: str, answer: Answer, *inputs: Any) -> Any:
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models."""
-    said = called.each(f"lab01.{exercise}", answer, calls, MODELS)
-    return [_listed(each) for each in said]
+    response = called.each(f"lab01.{exercise}", answer, calls, MODELS)
+    return [_listed(item) for item in response]
 
 
 def _listed(value: Any) -> Any:
@@ -37,28 +37,28 @@ def _listed(value: Any) -> Any:
 
 
 def observe_gemm_times(answer: Answer, case: Facts) -> Facts:
-    said = _said("ex1", answer, case["sheet"], case["gemms"])
+    response = _said("ex1", answer, case["sheet"], case["gemms"])
     items = None
-    if isinstance(said, list | tuple):
+    if isinstance(response, list | tuple):
         items = [
-            [number(_listed(each[0])), text(each[1])]
-            if isinstance(each, list | tuple) and len(each) == 2
-            else describe(each)
-            for each in said[:_MOST]
+            [number(_listed(item[0])), text(item[1])]
+            if isinstance(item, list | tuple) and len(item) == 2
+            else describe(item)
+            for item in response[:_MOST]
         ]
-    return {"kind": describe(said), "items": items}
+    return {"kind": describe(response), "items": items}
 
 
 def observe_ridges(answer: Answer, case: Facts) -> Facts:
-    said = _each("ex2", answer, [(case["sheet"], *query) for query in case["queries"]])
-    return {"said": [None if each is None else number(each) for each in said]}
+    response = _each("ex2", answer, [(case["sheet"], *query) for query in case["queries"]])
+    return {"said": [None if item is None else number(item) for item in response]}
 
 
 def observe_fit(answer: Answer, case: Facts) -> Facts:
-    said = _said("ex3", answer, case)
-    given = said if isinstance(said, dict) else {}
+    response = _said("ex3", answer, case)
+    given = response if isinstance(response, dict) else {}
     return {
-        "kind": describe(said),
+        "kind": describe(response),
         "items": numbers(_listed(given.get("bytes")))["items"],
         "stage": _stage(given),
     }
@@ -72,19 +72,19 @@ def _stage(given: dict[Any, Any]) -> Any:
 
 
 def observe_wrong_row(answer: Answer, case: Facts) -> Facts:
-    said = _said("ex4", answer, case["tables"])
-    pair = isinstance(said, list | tuple) and len(said) == 2
-    table, row = (text(each) for each in said) if pair else (None, None)
-    return {"kind": describe(said), "table": table, "row": row}
+    response = _said("ex4", answer, case["tables"])
+    pair = isinstance(response, list | tuple) and len(response) == 2
+    table, row = (text(item) for item in response) if pair else (None, None)
+    return {"kind": describe(response), "table": table, "row": row}
 
 
 def observe_choice(answer: Answer, case: Facts) -> Facts:
-    said = _said("ex5", answer, case["job"], case["offers"])
-    given = said if isinstance(said, dict) else {}
+    response = _said("ex5", answer, case["job"], case["offers"])
+    given = response if isinstance(response, dict) else {}
     ask, rejected = given.get("ask"), given.get("rejected")
     instance, price = given.get("instance"), given.get("usd_per_hour")
     return {
-        "kind": describe(said),
+        "kind": describe(response),
         "instance": None if instance is None else text(instance),
         "price": None if price is None else number(price),
         "ask": [text(e) for e in list(ask)[:_MOST]] if isinstance(ask, _SEVERAL) else None,
@@ -104,8 +104,8 @@ def _names(given: dict[Any, Any]) -> dict[str, str]:
 
 def observe_all_reduce(answer: Answer, case: Facts) -> Facts:
     calls = [(case["elements"], case["dtype"], fabric) for fabric in case["fabrics"]]
-    said = _each("ex6", answer, calls)
-    return {"said": [number(each) for each in said]}
+    response = _each("ex6", answer, calls)
+    return {"said": [number(item) for item in response]}
 
 
 OBSERVERS = {

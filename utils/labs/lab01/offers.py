@@ -43,7 +43,7 @@ def offer_cases(rng: random.Random) -> list[Facts]:
 def _case(rng: random.Random, kind: str) -> Facts:
     while True:
         offers = [offer(name) for name in rng.sample(NAMES, 7)]
-        size = rng.choice([each["hbm_gib"] for each in offers]) * GIB
+        size = rng.choice([item["hbm_gib"] for item in offers]) * GIB
         per_parameter = rng.choice((12, 14, 16, 18))
         activations = round(rng.uniform(0.05, 0.2) * size / GIB, 1)
         # Full to some percent: in GB in place of GiB one instance more, or less, would fit.
@@ -67,8 +67,8 @@ def _suits(case: Facts, kind: str) -> bool:
     fits = len(case["offers"]) - len(right["rejected"])
     priced = fits - len(right["ask"])
     reasons = set(right["rejected"].values())
-    kept = [each for each in case["offers"] if each["name"] not in right["rejected"]]
-    smallest = min(kept, key=lambda each: each["hbm_gib"])["name"] if kept else None
+    kept = [item for item in case["offers"] if item["name"] not in right["rejected"]]
+    smallest = min(kept, key=lambda item: item["hbm_gib"])["name"] if kept else None
     return {
         "cheapest": priced > 1 and not right["ask"] and right["instance"] != smallest,
         "by the hour": priced > 1 and right["instance"] != cheapest_per_gib(case, right),
@@ -81,10 +81,10 @@ def _suits(case: Facts, kind: str) -> bool:
 def cheapest_per_gib(case: Facts, right: Facts) -> str | None:
     """What a price per GiB would choose; by the job's market, among those that fit."""
     shares = {
-        each["name"]: price / each["hbm_gib"]
-        for each in case["offers"]
-        if each["name"] not in right["rejected"]
-        and (price := _price(each, case["job"]["market"])) is not None
+        item["name"]: price / item["hbm_gib"]
+        for item in case["offers"]
+        if item["name"] not in right["rejected"]
+        and (price := _price(item, case["job"]["market"])) is not None
     }
     return min(shares, key=shares.__getitem__, default=None)
 
@@ -96,16 +96,16 @@ def truth(case: Facts, **changed: Any) -> Facts:
     needed = job["parameters"] * job["bytes_per_parameter"]
     needed += rules["activations"] * job["activation_gib"] * rules["gib"]
     rejected, prices, ask = {}, {}, []
-    for each in case["offers"]:
-        network = each["network_gbps"]
-        if needed > each["hbm_gib"] * rules["gib"]:
-            rejected[each["name"]] = "memory"
+    for item in case["offers"]:
+        network = item["network_gbps"]
+        if needed > item["hbm_gib"] * rules["gib"]:
+            rejected[item["name"]] = "memory"
         elif network is None or network < rules["bits"] * job["network_gb_per_s"]:
-            rejected[each["name"]] = "network"
-        elif (price := _price(each, rules["market"])) is None:
-            ask.append(each["name"])
+            rejected[item["name"]] = "network"
+        elif (price := _price(item, rules["market"])) is None:
+            ask.append(item["name"])
         else:
-            prices[each["name"]] = price
+            prices[item["name"]] = price
     best = min(prices, key=prices.__getitem__, default=None)
     return {"instance": best, "usd_per_hour": prices.get(best), "ask": ask, "rejected": rejected}
 
@@ -135,10 +135,10 @@ def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
     names = ("what fits", "cheapest known", "unknown prices")
     if facts["rejected"] is None or facts["ask"] is None:
         entry = "rejected" if facts["rejected"] is None else "ask"
-        found = facts["kind"]
-        if found.startswith("a dict"):
-            found += f" with {facts[f'{entry}_kind']} as {entry!r}"
-        message = SAYS["the-name-alone"].format(got=found, FORM=_FORM)
+        result = facts["kind"]
+        if result.startswith("a dict"):
+            result += f" with {facts[f'{entry}_kind']} as {entry!r}"
+        message = SAYS["the-name-alone"].format(got=result, FORM=_FORM)
         first = criterion(names[0], 2, False, facts["kind"], "a dict", message)
         others = [criterion(name, 2, False, "", "", "") for name in names[1:]]
         return [first, *map(not_judged, others)]
@@ -147,7 +147,7 @@ def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
     cheapest = _judge_instance(case, facts, right)
     ask = _judge_ask(case, facts["ask"], right["ask"])
     if not fits.passed and fits.message:
-        cheapest, ask = (each if each.passed else not_judged(each) for each in (cheapest, ask))
+        cheapest, ask = (item if item.passed else not_judged(item) for item in (cheapest, ask))
     return [fits, cheapest, ask]
 
 
@@ -169,7 +169,7 @@ def _judge_rejected(case: Facts, said: Facts, right: Facts) -> Criterion:
         for name, why in said.items()
         if why not in ("memory", "network") and (name in right or why == "None")
     ]
-    if off or set(said) - {each["name"] for each in case["offers"]}:
+    if off or set(said) - {item["name"] for item in case["offers"]}:
         message = next(
             (text for text, rules in known if truth(case, **rules)["rejected"] == said), ""
         )
@@ -198,33 +198,34 @@ _MARKET = SAYS["the-other-markets-price"]
 
 
 def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
-    said, price = facts["instance"], facts["price"]
-    passed = said == right["instance"] and near(price, right["usd_per_hour"])
-    offers = {each["name"]: each for each in case["offers"]}
+    response, price = facts["instance"], facts["price"]
+    passed = response == right["instance"] and near(price, right["usd_per_hour"])
+    offers = {item["name"]: item for item in case["offers"]}
     others = [
-        truth(case, market=",".join(each))["instance"] for each in itertools.permutations(MARKETS)
+        truth(case, market=",".join(permutation))["instance"]
+        for permutation in itertools.permutations(MARKETS)
     ]
     message = ""
-    own = offers.get(said, {}).get(f"usd_per_hour_{case['job']['market']}")
-    if said in right["ask"] and price != 0:
+    own = offers.get(response, {}).get(f"usd_per_hour_{case['job']['market']}")
+    if response in right["ask"] and price != 0:
         message = _MARKET
-    elif said in right["ask"]:
+    elif response in right["ask"]:
         message = SAYS["none-as-0"]
-    elif said != right["instance"] and said is None:
+    elif response != right["instance"] and response is None:
         message = "some that fit have a price: the cheapest of those is asked for"
-    elif said in right["rejected"]:
+    elif response in right["rejected"]:
         message = "it does not fit: choose among what does"
-    elif said != right["instance"] and said not in offers:
+    elif response != right["instance"] and response not in offers:
         message = "return the name of an offer, or None if there is none with a known price"
-    elif said != right["instance"] and own is not None and not near(price, own):
+    elif response != right["instance"] and own is not None and not near(price, own):
         message = _MARKET
-    elif said != right["instance"] and said in others:
+    elif response != right["instance"] and response in others:
         message = _MARKET
-    elif said != right["instance"]:
+    elif response != right["instance"]:
         message = SAYS["the-dearest"]
     elif not passed:
         message = SAYS["no-price"]
-    shown = "done" if passed else "other" if said else "none"
+    shown = "done" if passed else "other" if response else "none"
     return criterion("cheapest known", 2, passed, shown, "name and price", message)
 
 

@@ -66,9 +66,9 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
     right = _right(key, level, memory, dtype)
     if right is None:
         return []
-    of, chip, instance = (at_level(key, each) for each in (level, "chip", "instance"))
+    of, chip, instance = (at_level(key, item) for item in (level, "chip", "instance"))
     rate, alike = of.rate(dtype), SAYS["sixteen-chips-of-flop"]
-    found = [
+    results = [
         (SAYS["turned-round"], 1 / right),
         ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right / 1e3),
         ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right * 1e3),
@@ -82,12 +82,12 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
     ]
     if data["sparse_tflops"]:
         sparse, text = data["sparse_tflops"] * 1e12, SAYS["the-sparse-rate-2"]
-        found += [(text, right * sparse / chip.rate("bf16")), (text, right * sparse / rate)]
+        results += [(text, right * sparse / chip.rate("bf16")), (text, right * sparse / rate)]
     if level == "core":
         shares = chip.cores
         if memory == "dma":
             shares = data["dma_engines"] / data["dma_engines_per_core"]
-        found += [
+        results += [
             (SAYS["all-of-the-bandwidth-for-a-core"], right / shares),
             (
                 SAYS["the-chips-rate-for-a-core-2"],
@@ -99,11 +99,11 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
             ),
         ]
     if level == "instance":
-        found += [(alike, right * instance.chips), (alike, right / instance.chips)]
+        results += [(alike, right * instance.chips), (alike, right / instance.chips)]
     if memory == "dma":
         engines = data["dma_engines_per_core"] if level == "core" else data["dma_engines"]
         count = engines * (instance.chips if level == "instance" else 1)
-        found += [
+        results += [
             (SAYS["one-engine"], right * count),
             (
                 SAYS["hbm-for-the-engines"],
@@ -114,23 +114,23 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
         ]
         if level != "core":
             shares = data["dma_engines"] / data["dma_engines_per_core"]
-            found += [(SAYS["a-cores-engines-for-a-chip"], right * shares)]
+            results += [(SAYS["a-cores-engines-for-a-chip"], right * shares)]
     elif data["dma_engines"]:
         text = "HBM's own bandwidth is asked for here, not that of the engines"
-        found += [(text, ridge(of, dtype, "dma"))]
+        results += [(text, ridge(of, dtype, "dma"))]
     # Last, because a chip may have eight cores.
-    return [*found, *((SAYS["bits-2"], number) for number in (right / 8, 8 * right))]
+    return [*results, *((SAYS["bits-2"], number) for number in (right / 8, 8 * right))]
 
 
 def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
-    right, said = truth(case), facts["said"]
+    right, response = truth(case), facts["said"]
     labels = [f'ridge(sheet, "{level}", "{m}", "{d}")' for level, m, d in case["queries"]]
 
     def part(name: str, weight: int, places: list[int]) -> Criterion:
         return right_values(
             name,
             weight,
-            [said[p] if said[p] is not None else "None" for p in places],
+            [response[p] if response[p] is not None else "None" for p in places],
             [right[p] for p in places],
             [labels[p] for p in places],
             [ways(case, *case["queries"][p]) for p in places],
@@ -143,8 +143,8 @@ def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
         ]
         for memory in ("hbm", "dma")
     }
-    unknown = [p for p, each in enumerate(right) if each is None]
-    guessed = [p for p in unknown if not near(said[p], None)]
+    unknown = [p for p, item in enumerate(right) if item is None]
+    guessed = [p for p in unknown if not near(response[p], None)]
     message = ""
     if guessed:
         _, memory, dtype = case["queries"][guessed[0]]
@@ -156,7 +156,7 @@ def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
         message = SAYS["0-for-what-is-unknown"].format(value=labels[guessed[0]], why=why)
     counted = f"{len(unknown) - len(guessed)} of {len(unknown)}"
     # An answer that returns None for everything knows nothing.
-    knows = any(each is not None for each in said)
+    knows = any(item is not None for item in response)
     if not knows:
         message = SAYS["does-nothing"]
     return [

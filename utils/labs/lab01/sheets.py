@@ -46,11 +46,11 @@ def sheet(key: str) -> dict[str, Any]:
     """The data sheet of a chip in the units of its vendor; None is what nobody publishes."""
     chip, instance = machine(key), machine(INSTANCES[key])
     core = core_of(key)
-    found = figures(f"{key}.")
+    result = figures(f"{key}.")
 
     def maybe(name: str, unit: str) -> float | None:
-        each = found.get(f"{key}.{name}")
-        return None if each is None or each.value is None else each.to(unit)
+        item = result.get(f"{key}.{name}")
+        return None if item is None or item.value is None else item.to(unit)
 
     dma = chip.dma_bytes_per_s is not None
     return {
@@ -61,8 +61,8 @@ def sheet(key: str) -> dict[str, Any]:
         "core_tflops": _tflops(core) if core else {},
         "sparse_tflops": maybe("sparse_rate", "TFLOPS"),
         "hbm_tb_per_s": maybe("hbm.bandwidth", "TB/s"),
-        "dma_engines": int(found[f"{key}.dma.count"].number) if dma else None,
-        "dma_engines_per_core": int(found[f"{key}.dma.per_core"].number) if dma else None,
+        "dma_engines": int(result[f"{key}.dma.count"].number) if dma else None,
+        "dma_engines_per_core": int(result[f"{key}.dma.per_core"].number) if dma else None,
         "dma_gb_per_s_per_engine": maybe("dma.rate_per_engine", "GB/s"),
     }
 
@@ -112,8 +112,8 @@ def offer(name: str) -> dict[str, Any]:
     """An instance as its vendor offers it; None is a price or a network that nobody publishes."""
 
     def maybe(key: str, unit: str) -> float | None:
-        found = figures(f"{name}.").get(f"{name}.{key}")
-        return None if found is None or found.value is None else found.to(unit)
+        result = figures(f"{name}.").get(f"{name}.{key}")
+        return None if result is None or result.value is None else result.to(unit)
 
     return {
         "name": name,

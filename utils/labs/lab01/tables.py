@@ -78,7 +78,7 @@ def imagined_table(rng: random.Random) -> Table:
 def errors(system: str, table: Table) -> dict[str, dict[str, float]]:
     """Row to mistakes that somebody may well make there: what it is, and the wrong value."""
     core, chip = table["core_tflops"], table["chip_tflops"]
-    found = {
+    results = {
         "tensor_clock_ghz": {"half the clock": table["tensor_clock_ghz"] / 2},
         "core_tflops": {"a multiply-add as one": core / 2, "the chip's rate": chip},
         "chip_tflops": {"a core's rate": core, "twice, as for FP8": 2 * chip},
@@ -109,11 +109,11 @@ def errors(system: str, table: Table) -> dict[str, dict[str, float]]:
     if system != IMAGINED:
         key = str(figure(f"{system}.accelerator").value).lower()
         vector = figure(f"{key}.engines.vector.clock").to("GHz")
-        found["tensor_clock_ghz"]["the vector engine's"] = vector
+        results["tensor_clock_ghz"]["the vector engine's"] = vector
         sparse = figures(f"{key}.").get(f"{key}.sparse_rate")
         if sparse is not None and sparse.value is not None:
-            found["chip_tflops"]["the sparse rate"] = sparse.to("TFLOPS")
-    return found
+            results["chip_tflops"]["the sparse rate"] = sparse.to("TFLOPS")
+    return results
 
 
 def table_cases(rng: random.Random) -> list[Facts]:
@@ -163,8 +163,8 @@ def judge_wrong_row(case: Facts, facts: Facts) -> list[Criterion]:
         second = _about_row(case["tables"][table], row, said_row)
     shown = "done" if right_table else "other"
     first = criterion("table", 2, right_table, shown, "the one that contradicts itself", message)
-    found = right_table and said_row == row
-    last = criterion("row", 4, found, "done" if found else "other", "the wrong one", second)
+    result = right_table and said_row == row
+    last = criterion("row", 4, result, "done" if result else "other", "the wrong one", second)
     return [first, last if right_table else not_judged(last)]
 
 

@@ -104,7 +104,7 @@ def _judge_port(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _nearly(items: list[float | str] | None, right: list[float]) -> bool:
     """Whether these are the right losses but for rounding to a few digits."""
-    if not items or len(items) != len(right) or any(isinstance(each, str) for each in items):
+    if not items or len(items) != len(right) or any(isinstance(item, str) for item in items):
         return False
     return distance(items, right) < 5e-3
 
@@ -117,10 +117,15 @@ def _audit(weight: int, found: Facts) -> Criterion:
         )
         return criterion(name, weight, False, "not judged", target, message)
     findings = [(RULES[rule], line) for rule, line in found["findings"] if rule in RULES]
-    said = "; ".join(f"line {line} of the cell: {rule.title}" for rule, line in findings[:3])
+    response = "; ".join(f"line {line} of the cell: {rule.title}" for rule, line in findings[:3])
     more = f"; and {len(findings) - 3} more" if len(findings) > 3 else ""
     return criterion(
-        name, weight, not found["findings"], times(len(findings), "finding"), target, said + more
+        name,
+        weight,
+        not found["findings"],
+        times(len(findings), "finding"),
+        target,
+        response + more,
     )
 
 
@@ -190,8 +195,8 @@ def _judge_step(case: Facts, facts: Facts) -> list[Criterion]:
         ),
     ]
     if on_xla["step"] != "function":
-        said = SAYS["returns-no-step"].format(step=on_xla["step"])
-        first = not_judged(rows[0], said)
+        response = SAYS["returns-no-step"].format(step=on_xla["step"])
+        first = not_judged(rows[0], response)
         rows = [first, *map(not_judged, rows[1:])]
     return _with_place(1, rows, on_xla, SAYS["only-for-the-cpu"], steps)
 
@@ -200,7 +205,7 @@ def _step_losses(
     name: str, weight: int, facts: Facts, right: list[float], known: dict[str, list[float]]
 ) -> Criterion:
     returned = facts["returned"]
-    if strange := next((each for each in returned["items"] or [] if isinstance(each, str)), None):
+    if strange := next((item for item in returned["items"] or [] if isinstance(item, str)), None):
         message = SAYS["returns-no-loss"].format(strange=strange)
         return criterion(name, weight, False, strange, "scalar tensors", message)
     advice = "compare with the step for the CPU: zero_grad, backward, clip, update, for each batch"

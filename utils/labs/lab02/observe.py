@@ -19,14 +19,14 @@ _MOST_FINDINGS = 20
 
 
 def observe_classify(answer: Answer, case: Facts) -> Facts:
-    said = answer()
-    given = said if isinstance(said, dict) else {}
+    response = answer()
+    given = response if isinstance(response, dict) else {}
     texts = {
-        name.upper(): each.strip().lower()[:20] if isinstance(each, str) else describe(each)
-        for name, each in given.items()
+        name.upper(): item.strip().lower()[:20] if isinstance(item, str) else describe(item)
+        for name, item in given.items()
         if isinstance(name, str) and len(name) == 1
     }
-    return {"kind": describe(said), "said": texts}
+    return {"kind": describe(response), "said": texts}
 
 
 def source_of(answer: Answer) -> str:
@@ -41,8 +41,8 @@ def _audit(answer: Answer) -> Facts:
 
     source = source_of(answer)
     report = audit_source(source, name="answer.py")
-    found = [(each.rule, each.line) for each in report.at_least("warning")]
-    return {"read": bool(source) and not report.broken, "findings": found[:_MOST_FINDINGS]}
+    results = [(item.rule, item.line) for item in report.at_least("warning")]
+    return {"read": bool(source) and not report.broken, "findings": results[:_MOST_FINDINGS]}
 
 
 class Places:
@@ -55,7 +55,7 @@ class Places:
         def look(module: Any, inputs: tuple[Any, ...]) -> None:
             steps.begin()
             tensors = (*inputs, *module.parameters())
-            kinds = {each.device.type for each in tensors if hasattr(each, "device")}
+            kinds = {tensor.device.type for tensor in tensors if hasattr(tensor, "device")}
             place = kinds.pop() if len(kinds) == 1 else "mixed"
             self.on[place] = self.on.get(place, 0) + 1
 
@@ -117,7 +117,7 @@ def observe_histogram(answer: Answer, case: Facts) -> Facts:
             # Pending, as the output of a model is.
             returned.append(answer(half * 2.0, edges))
             torch_xla.sync()
-    pairs = [_tensors(each, 2) for each in returned]
+    pairs = [_tensors(item, 2) for item in returned]
     for pair in pairs:
         if pair["items"]:
             pair["items"][1]["values"] = _without_spare(pair["items"][1]["values"], spare)
@@ -136,7 +136,7 @@ def _tensors(value: Any, count: int) -> Facts:
     """What a tuple of tensors is, and their values."""
     items = None
     if isinstance(value, list | tuple) and len(value) == count:
-        items = [_tensor(each) for each in value]
+        items = [_tensor(item) for item in value]
     return {"kind": describe(value), "items": items}
 
 
@@ -179,10 +179,10 @@ def observe_masked_loss(answer: Answer, case: Facts) -> Facts:
             if isinstance(loss, torch.Tensor) and loss.dim() == 0 and loss.requires_grad:
                 loss.backward()
             torch_xla.sync()
-    gradients = [each[0].grad for each in problems]
+    gradients = [problem[0].grad for problem in problems]
     return {
         **_operators(meter.reading),
-        "losses": [_tensor(each) for each in returned],
+        "losses": [_tensor(item) for item in returned],
         "gradients": [
             None if g is None else numbers(g[:rows].flatten().tolist())["items"] for g in gradients
         ],
@@ -219,8 +219,8 @@ def _steps_on(device: Any, answer: Answer, case: Facts) -> Facts:
         facts = seen.facts()
         launched = launches() - before
     settle()  # one execution for all that is still pending, not one for each loss
-    kinds = [describe(each) for each in losses]
-    read = [(_tensor(each)["values"] or [kind]) for each, kind in zip(losses, kinds, strict=True)]
+    kinds = [describe(loss) for loss in losses]
+    read = [(_tensor(item)["values"] or [kind]) for item, kind in zip(losses, kinds, strict=True)]
     return {
         **facts,
         **counts(meter.reading),
@@ -233,8 +233,8 @@ def _steps_on(device: Any, answer: Answer, case: Facts) -> Facts:
             "stopped": stopped,
             "kind": describe(losses),
             "items": [
-                number(each) if isinstance(each, int | float) else values[0]
-                for each, values in zip(losses, read, strict=True)
+                number(item) if isinstance(item, int | float) else values[0]
+                for item, values in zip(losses, read, strict=True)
             ],
         },
     }

@@ -28,7 +28,7 @@ def histogram_cases(rng: random.Random) -> list[Facts]:
 
 def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
     operators, reads, right = facts["fallbacks"], facts["reads"], histograms(case)
-    pairs = [each["items"] for each in facts["returned"]]
+    pairs = [item["items"] for item in facts["returned"]]
     above = [bins for bins, _ in histograms(case, right=True)]
     rows = [
         _same(
@@ -59,17 +59,19 @@ def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
         _executions(1, case["calls"], facts),
         _compiles(1, facts),
     ]
-    if unusual := next((each for each in facts["returned"] if not _two_tensors(each)), None):
-        said = f"`histogram` returned {_pair_in_words(unusual)}: return (bins, counts), two tensors"
-        return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
+    if unusual := next((item for item in facts["returned"] if not _two_tensors(item)), None):
+        response = (
+            f"`histogram` returned {_pair_in_words(unusual)}: return (bins, counts), two tensors"
+        )
+        return [not_judged(rows[0], response), *map(not_judged, rows[1:])]
     places = {item["place"] for items in pairs for item in items}
     if places != {"xla"} or (reads and not operators and facts["executions"] <= case["calls"]):
         # Right numbers and no fallback are no merit of a function that computes on the host.
-        said = SAYS["on-the-host"]
-        return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
+        response = SAYS["on-the-host"]
+        return [not_judged(rows[0], response), *map(not_judged, rows[1:])]
     if len(operators) > 1:
         # As it was given. One of the two replaced wins something.
-        rest = [each if each is rows[2] else not_judged(each) for each in rows]
+        rest = [row if row is rows[2] else not_judged(row) for row in rows]
         return [not_judged(rows[0], "judged once at most one operator runs on the host"), *rest[1:]]
     if rows[0].passed or rows[1].passed:
         return rows
@@ -84,13 +86,13 @@ def _numbers_only(rows: list[Criterion], count: int) -> list[Criterion]:
 
 def _two_tensors(returned: Facts) -> bool:
     items = returned["items"]
-    return bool(items) and all(each["place"] for each in items)
+    return bool(items) and all(item["place"] for item in items)
 
 
 def _pair_in_words(returned: Facts) -> str:
     if not returned["items"]:
         return returned["kind"]
-    return f"({', '.join(each['kind'] for each in returned['items'])})"
+    return f"({', '.join(item['kind'] for item in returned['items'])})"
 
 
 def _values(pair: list[Facts] | None, place: int) -> list[Any] | None:
@@ -104,15 +106,15 @@ def _dtype(pair: list[Facts] | None, place: int) -> str:
 def _same(
     name: str, dtypes: list[str], found: list[Any], right: list[Any], advice: str
 ) -> Criterion:
-    other = next((each for each in dtypes if each != "int64"), None)
+    other = next((dtype for dtype in dtypes if dtype != "int64"), None)
     if found == right and other:
         message = SAYS["bins-as-floats"]
         return criterion(name, 1, False, other, "int64", message)
-    lengths = [len(each or []) for each in found]
+    lengths = [len(item or []) for item in found]
     target = "equal"
     if found == right:
         measured = "equal"
-    elif lengths != [len(each) for each in right]:
+    elif lengths != [len(item) for item in right]:
         few = sum(lengths) < sum(map(len, right))
         measured, target = f"too {'few' if few else 'many'} numbers", times(len(right[0]), "number")
     else:
@@ -186,9 +188,9 @@ def masked_words(case: Facts) -> str:
 
 def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
     right, losses = masked_losses(case), facts["losses"]
-    found = [each["values"][0] if each["values"] else None for each in losses]
-    odd = next((each for each in losses if not each["place"] or each["dimensions"]), None)
-    on_host = any(each["place"] != "xla" for each in losses) or (
+    results = [loss["values"][0] if loss["values"] else None for loss in losses]
+    odd = next((loss for loss in losses if not loss["place"] or loss["dimensions"]), None)
+    on_host = any(loss["place"] != "xla" for loss in losses) or (
         facts["reads"] and not facts["compiles"]
     )
     kept = [place for place, count in enumerate(case["kept"]) if count]
@@ -198,11 +200,11 @@ def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
         _close(
             "losses",
             2,
-            [[found[p]] for p in kept],
+            [[results[p]] for p in kept],
             [[right[p][0]] for p in kept],
             _loss_advice(
                 [case["kept"][p] for p in kept],
-                [found[p] for p in kept],
+                [results[p] for p in kept],
                 [right[p][0] for p in kept],
             ),
         ),
@@ -216,7 +218,7 @@ def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
         _close(
             "no row True",
             1,
-            [[found[p], *(facts["gradients"][p] or [None])] for p in empty],
+            [[results[p], *(facts["gradients"][p] or [None])] for p in empty],
             [[0.0, *right[p][1]] for p in empty],
             SAYS["no-floor"],
         ),
@@ -225,21 +227,21 @@ def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
         _compiles(2, facts),
     ]
     if odd:
-        said = SAYS["losses-of-all-rows"].format(kind=odd["kind"])
-        return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
+        response = SAYS["losses-of-all-rows"].format(kind=odd["kind"])
+        return [not_judged(rows[0], response), *map(not_judged, rows[1:])]
     if on_host and not operators:
-        said = "this was computed on the host: keep logits, targets and mask on their device"
-        return [not_judged(rows[0], said), *map(not_judged, rows[1:])]
+        response = "this was computed on the host: keep logits, targets and mask on their device"
+        return [not_judged(rows[0], response), *map(not_judged, rows[1:])]
     if operators:
         # As it was given: right numbers, at the price that the exercise is about.
-        rest = [each if each in (rows[3], rows[5]) else not_judged(each) for each in rows]
+        rest = [row if row in (rows[3], rows[5]) else not_judged(row) for row in rows]
         return [not_judged(rows[0], SAYS["rows-set-to-zero-by-their-mask"]), *rest[1:]]
     return rows if rows[0].passed else _numbers_only(rows, 2)
 
 
 def _loss_advice(counts: list[int], found: list[Any], right: list[float]) -> str:
     advice = SAYS["the-mask-is-ignored"]
-    if any(not isinstance(each, int | float) for each in found):
+    if any(not isinstance(item, int | float) for item in found):
         return advice
     factors = [
         mine / (true * count) for mine, true, count in zip(found, right, counts, strict=True)
@@ -257,11 +259,11 @@ def _close(
     target = f"within {TOLERANCE:g}"
     if not right:
         return criterion(name, weight, True, "", "", "")
-    flat = [each for part in found for each in (part or [None])]
+    flat = [item for part in found for item in (part or [None])]
     if None in flat:
         return criterion(name, weight, False, "none", target, SAYS["detached"])
-    if odd := [each for each in flat if isinstance(each, str)]:
+    if odd := [item for item in flat if isinstance(item, str)]:
         return criterion(name, weight, False, odd[0], target, advice)
-    off = distance(flat, [each for part in right for each in part])
+    off = distance(flat, [item for part in right for item in part])
     measured = "equal" if off <= TOLERANCE else f"off by {off:.2g}"
     return criterion(name, weight, off <= TOLERANCE, measured, target, advice)

@@ -26,16 +26,16 @@ def clipped_losses(
     import torch
 
     (model, _), (_, batches) = draw(weights_of or case), draw(case)
-    weights = [each.detach().double() for each in model.parameters()]
-    velocities = [torch.zeros_like(each) for each in weights]
+    weights = [parameter.detach().double() for parameter in model.parameters()]
+    velocities = [torch.zeros_like(weight) for weight in weights]
     old = velocities
     losses = []
     for x, y in batches:
         loss, gradients = loss_and_gradients(weights, x.double(), y)
         losses.append(loss)
-        gradients = [each + left for each, left in zip(gradients, old, strict=True)]
-        norm = torch.sqrt(sum(each.square().sum() for each in gradients))
-        gradients = [min(1.0, max_norm / norm.item()) * each for each in gradients]
+        gradients = [item + left for item, left in zip(gradients, old, strict=True)]
+        norm = torch.sqrt(sum(gradient.square().sum() for gradient in gradients))
+        gradients = [min(1.0, max_norm / norm.item()) * gradient for gradient in gradients]
         old = old if zero_grad else gradients
         velocities = [momentum * v + g for v, g in zip(velocities, gradients, strict=True)]
         weights = [w - case["lr"] * v for w, v in zip(weights, velocities, strict=True)]
@@ -50,24 +50,24 @@ def histograms(case: Case, right: bool = False) -> list[tuple[list[int], list[in
     import torch
 
     calls, edges = histogram_inputs(case)
-    found = []
+    results = []
     for values in calls:
         bins = torch.bucketize(values, edges, right=right)
         counts = torch.bincount(bins, minlength=len(edges) + 1)
-        found.append((bins.tolist(), counts.tolist()))
-    return found
+        results.append((bins.tolist(), counts.tolist()))
+    return results
 
 
 def masked_losses(case: Case) -> list[tuple[float, list[float]]]:
     """For each mask the loss, and its gradient for the logits, row after row."""
     import torch
 
-    found = []
+    results = []
     for logits, targets, mask in masked_inputs(case):
         log_p = logits.double().log_softmax(dim=1)
         kept = max(int(mask.sum()), 1)
         rows: Any = torch.arange(len(targets), device=targets.device)
         loss = -(log_p[rows, targets] * mask).sum() / kept
         d_logits = log_p.exp() - torch.nn.functional.one_hot(targets, logits.shape[1])
-        found.append((loss.item(), (d_logits * mask[:, None] / kept).flatten().tolist()))
-    return found
+        results.append((loss.item(), (d_logits * mask[:, None] / kept).flatten().tolist()))
+    return results

@@ -39,7 +39,7 @@ def bench_words(case: Facts) -> str:
     """The case with its samples as a reader checks them: in milliseconds and sorted."""
     warmup, repeats = case["warmup"], case["repeats"]
     ticks = sorted(fake.call_ticks(case, call) for call in range(warmup, warmup + repeats))
-    in_ms = [f"{each * fake.TICK_S * 1e3:.3f}" for each in ticks]
+    in_ms = [f"{tick * fake.TICK_S * 1e3:.3f}" for tick in ticks]
     samples = in_ms if repeats <= 8 else [*in_ms[:3], "...", *in_ms[-3:]]
     ends = ", ".join(
         f"{name} {fake.percentile(ticks, percent) * fake.TICK_S * 1e3:.3f}"
@@ -139,13 +139,13 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
             timing,
         ),
     ]
-    sound = all(each.passed for each in order)
+    sound = all(item.passed for item in order)
     rows = [
         *order,
         _quantile("median", case, median, 50, MEDIAN_KNOWN, sound),
         _quantile("p99", case, p99, 99, P99_KNOWN, sound),
     ]
-    missing = [row for row, each in zip(rows[3:], (median, p99), strict=True) if _no_number(each)]
+    missing = [row for row, item in zip(rows[3:], (median, p99), strict=True) if _no_number(item)]
     unreturned = SAYS["one-number"].format(returned=_returned(items, facts))
     if not called:
         # Nothing else can be said of what never ran.
@@ -176,5 +176,5 @@ def _no_number(value: Any) -> bool:
 def _returned(items: list[Any], facts: Facts) -> str:
     kind = facts["returned"]["kind"]
     if len(items) == 2:
-        kind = f"({', '.join(each if _no_number(each) else 'a number' for each in items)})"
+        kind = f"({', '.join(item if _no_number(item) else 'a number' for item in items)})"
     return f"`bench` returned {kind}"

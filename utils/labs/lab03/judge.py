@@ -91,7 +91,7 @@ def _judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
 def _judge_snippet(name: str, steps: int, said: Any, measured: list[int]) -> Criterion:
     if said is None:
         message = SAYS["one-missing"].format(name=name)
-    elif not isinstance(said, list) or not all(isinstance(each, int) for each in said):
+    elif not isinstance(said, list) or not all(isinstance(item, int) for item in said):
         message = SAYS["executions-only"]
     else:
         wrong = [
@@ -104,8 +104,8 @@ def _judge_snippet(name: str, steps: int, said: Any, measured: list[int]) -> Cri
         reasons = "; ".join(f"the {thing} are wrong: {why}" for thing, why in wrong)
         message = f"you said {_pair(said)}; {reasons}"
     right = said == EXPECTED[name](steps)
-    found = f"{_pair(measured)} in {steps} steps" if right else ""
-    return criterion(name, 1, right, found, "", message)
+    result = f"{_pair(measured)} in {steps} steps" if right else ""
+    return criterion(name, 1, right, result, "", message)
 
 
 # ex2: a sync budget
@@ -196,8 +196,8 @@ def _judge_train(case: Facts, facts: Facts) -> list[Criterion]:
         # Right losses and few reads are no merit of a loop that stays on the CPU.
         unreturned = not facts["returned"]["items"] and not facts["returned"]["stopped"]
         rows = [
-            not_judged(each, each.message if unreturned and each.name == "losses" else "")
-            for each in rows
+            not_judged(row, row.message if unreturned and row.name == "losses" else "")
+            for row in rows
         ]
     place = criterion(
         "on the device",

@@ -36,14 +36,14 @@ def observe_predict(answer: Answer, case: Facts) -> Facts:
 
     settle()
     before = launches()
-    said = answer(case["steps"])
+    response = answer(case["steps"])
     settle()
     launched = launches() - before
     # Measured afterwards: what a prediction is compared with must not be there to be read.
     measured = measure_snippets(case["steps"])
-    given = said if isinstance(said, dict) else {}
+    given = response if isinstance(response, dict) else {}
     return {
-        "kind": describe(said),
+        "kind": describe(response),
         "predicted": {name: _pair(given[name]) for name in measured if name in given},
         "measured": measured,
         "launches": launched,
@@ -107,7 +107,7 @@ def observe_train(answer: Answer, case: Facts) -> Facts:
         def look(module: Any, inputs: tuple[Any, ...]) -> None:
             nonlocal on_device
             seen.begin()
-            places = {each.device.type for each in (*inputs, *module.parameters())}
+            places = {input_.device.type for input_ in (*inputs, *module.parameters())}
             on_device += places == {"xla"}
 
         model.register_forward_pre_hook(look)

@@ -72,7 +72,7 @@ def one_by_one(case: Facts) -> list[int]:
     different = sorted(set(all_lengths(case)))
     chosen = [different[-1]]
     while len(chosen) < case["most"]:
-        chosen.append(min(different, key=lambda each: tokens(case, [*chosen, each])))
+        chosen.append(min(different, key=lambda item: tokens(case, [*chosen, item])))
     return chosen
 
 
@@ -105,20 +105,20 @@ def judge_choose_buckets(case: Facts, facts: Facts) -> list[Criterion]:
         f"at most {most}, that hold every length",
         fault,
     )
-    found = 0 if fault else tokens(case, items)
+    result = 0 if fault else tokens(case, items)
     near = criterion(
         f"within {NEAR - 1:.0%}",
         3,
-        not fault and found <= NEAR * best,
-        times(found, "token"),
+        not fault and result <= NEAR * best,
+        times(result, "token"),
         f"at most {int(NEAR * best)}",
         SAYS["the-longest-only"],
     )
     right = criterion(
         "the fewest tokens",
         4,
-        not fault and found == best,
-        times(found, "token"),
+        not fault and result == best,
+        times(result, "token"),
         str(best),
         SAYS["one-after-the-other"],
     )
@@ -136,7 +136,7 @@ def _fault(case: Facts, facts: Facts) -> str:
         return SAYS["all-combinations"]
     if items is None:
         return f"`choose_buckets` returned {kind}: return a list of lengths"
-    if strange := [each for each in items if not isinstance(each, int)]:
+    if strange := [item for item in items if not isinstance(item, int)]:
         return SAYS["the-tokens-too"].format(value=strange[0])
     if len(set(items)) > case["most"]:
         return SAYS["every-length"].format(

@@ -58,7 +58,7 @@ def _identity_cases(rng: random.Random) -> list[Facts]:
     low, high = ordinary[:4], ordinary[4:]
     first = rng.sample(low, rng.randint(2, 4))
     second = [*rng.sample(low, rng.randint(1, 3)), *rng.sample(high, rng.randint(2, 3)), 1.0]
-    return [{"values": _with_repeats(rng, *each)} for each in ((first, 5), (second, 9))]
+    return [{"values": _with_repeats(rng, *item)} for item in ((first, 5), (second, 9))]
 
 
 def _with_repeats(rng: random.Random, values: list[float], length: int) -> list[float]:

@@ -31,14 +31,14 @@ def observe_new_graphs(answer: Answer, case: Facts) -> Facts:
 
     settle()
     before = launches()
-    said = answer(list(case["values"]))
+    response = answer(list(case["values"]))
     settle()
     ran = launches() - before
     # Measured afterwards: what a prediction is compared with must not be there to be read.
     measured = measure_edits(case["values"])
-    given = said if isinstance(said, dict) else {}
+    given = response if isinstance(response, dict) else {}
     return {
-        "kind": describe(said),
+        "kind": describe(response),
         "predicted": {name: number(given[name]) for name in measured if name in given},
         "measured": measured,
         "launches": ran,
@@ -60,7 +60,7 @@ class _Inputs:
     def _look(self, module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
         self._begin()
         first = (*inputs, *named.values())[0]
-        places = {each.device.type for each in (first, *module.parameters())}
+        places = {item.device.type for item in (first, *module.parameters())}
         self.on_device += places == {"xla"}
         self.shapes.append(list(first.shape))
         self.tensors.append(first)
@@ -116,7 +116,7 @@ def observe_steady_loop(answer: Answer, case: Facts) -> Facts:
     _bring_together(len(batches))
     facts, _ = _run(answer, model, optimizer, batches, warmup.to(device))
     again, (batch, *_), _ = training.draw(case, spare)
-    again.load_state_dict({name: each.cpu() for name, each in model.state_dict().items()})
+    again.load_state_dict({name: item.cpu() for name, item in model.state_dict().items()})
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(again(batch[0]), batch[1])
     return {**facts, "loss_after": number(loss.item())}
@@ -130,7 +130,7 @@ def observe_bucketed_losses(answer: Answer, case: Facts) -> Facts:
     model, sequences = texts.draw(case, spare_ids=next(unused))
     model.to(torch_xla.device())
     facts, tensors = _run(answer, model, [list(ids) for ids in sequences])
-    rows = [row for each in tensors if each.dim() == 2 for row in each.tolist()]
+    rows = [row for tensor in tensors if tensor.dim() == 2 for row in tensor.tolist()]
     return {**facts, "sentences_in": sum(_in_some(rows, ids[:-1]) for ids in sequences)}
 
 
@@ -161,8 +161,8 @@ def _own_search_only() -> Iterator[None]:
 def observe_choose_buckets(answer: Answer, case: Facts) -> Facts:
     histogram = {length: count for length, count in case["histogram"]}
     with _own_search_only():
-        said, stopped = limit.within(lambda: answer(histogram, case["most"]))
-    return {"stopped": stopped, "returned": numbers(said)}
+        response, stopped = limit.within(lambda: answer(histogram, case["most"]))
+    return {"stopped": stopped, "returned": numbers(response)}
 
 
 _MOST_GRAPHS = 200
@@ -179,16 +179,16 @@ def _graph(value: Any) -> list[Any] | str:
 def observe_plan(answer: Answer, case: Facts) -> Facts:
     job = [[tuple(step) for step in worker] for worker in case["job"]]
     seconds = {tuple(graph): cost for graph, cost in case["seconds"]}
-    said, stopped = limit.within(lambda: answer(job, seconds))
+    response, stopped = limit.within(lambda: answer(job, seconds))
     queues = None
-    if isinstance(said, list | tuple):
+    if isinstance(response, list | tuple):
         queues = [
-            [_graph(each) for each in queue[:_MOST_GRAPHS]]
+            [_graph(item) for item in queue[:_MOST_GRAPHS]]
             if isinstance(queue, list | tuple)
             else describe(queue)
-            for queue in said[:_MOST_GRAPHS]
+            for queue in response[:_MOST_GRAPHS]
         ]
-    return {"stopped": stopped, "kind": describe(said), "queues": queues}
+    return {"stopped": stopped, "kind": describe(response), "queues": queues}
 
 
 OBSERVERS = {

@@ -48,7 +48,7 @@ def _case(rng: random.Random, workers: int, steps: int) -> Facts:
             to_the_first_free(order, seconds, workers) for order in given
         ]
         good = longest_first(needed, seconds, workers)
-        ahead = all(seconds_of(each, seconds) > 1.12 * bound for each in poor)
+        ahead = all(seconds_of(item, seconds) > 1.12 * bound for item in poor)
         if seconds_of(good, seconds) <= 1.05 * bound and (ahead or workers == 2):
             listed = [[list(graph), cost] for graph, cost in seconds.items()]
             return {"job": [[list(step) for step in worker] for worker in job], "seconds": listed}
@@ -62,7 +62,7 @@ def _worker(rng: random.Random, lengths: list[int], steps: int) -> list[Graph]:
     length = rng.choice(lengths[:2])
     short = ("train", max(1, 8192 // length // rng.choice((2, 4))), length)
     first, *rest = rng.sample(lengths, 2)
-    after = [("eval", 4096 // each, each) for each in (first, *rest)]
+    after = [("eval", 4096 // item, item) for item in (first, *rest)]
     order = rng.random()
     if order < 0.35:
         train.insert(0, after[0])
@@ -79,14 +79,14 @@ def _compile_seconds(rng: random.Random, graph: Graph) -> int:
 
 def in_order(job: list[list[Graph]]) -> list[Graph]:
     """The graphs of a job, worker by worker, in the order in which they are met."""
-    found: dict[Graph, None] = {}
+    results: dict[Graph, None] = {}
     for worker in job:
         begun = False
         for kind, rows, length in worker:
             is_first = kind == "train" and not begun
             begun |= is_first
-            found[("first" if is_first else kind, rows, length)] = None
-    return list(found)
+            results[("first" if is_first else kind, rows, length)] = None
+    return list(results)
 
 
 def after_an_evaluation(job: list[list[Graph]]) -> set[Graph]:
@@ -124,7 +124,7 @@ def to_the_first_free(
     """In this order, each to the worker that is free first."""
     queues: list[list[Graph]] = [[] for _ in range(workers)]
     for graph in graphs:
-        min(queues, key=lambda queue: sum(seconds[each] for each in queue)).append(graph)
+        min(queues, key=lambda queue: sum(seconds[item] for item in queue)).append(graph)
     return queues
 
 
@@ -144,8 +144,8 @@ def plan_words(case: Facts) -> str:
         ]
         for worker in case["job"]
     ]
-    said = [", ".join(f"{kind} {', '.join(shapes)}" for kind, shapes in run) for run in runs]
-    return "; ".join(f"worker {number} runs {words}" for number, words in enumerate(said))
+    response = [", ".join(f"{kind} {', '.join(shapes)}" for kind, shapes in run) for run in runs]
+    return "; ".join(f"worker {number} runs {words}" for number, words in enumerate(response))
 
 
 def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:

@@ -27,12 +27,12 @@ def loss_after(case: Case) -> float:
 def _training(case: Case, kept: float) -> tuple[list[float], list[Any]]:
     """The losses, and the weights at the end."""
     model, batches, warmup = training.draw(case)
-    weights = [each.detach().double() for each in model.parameters()]
+    weights = [parameter.detach().double() for parameter in model.parameters()]
     sums, losses = [0.0] * len(weights), []
     for (x, y), factor in zip(batches, warmup.double(), strict=True):
         loss, gradients = loss_and_gradients(weights, x.double(), y)
         losses.append(loss)
-        sums = [kept * s + factor * each for s, each in zip(sums, gradients, strict=True)]
+        sums = [kept * s + factor * item for s, item in zip(sums, gradients, strict=True)]
         weights = [w - case["lr"] * s for w, s in zip(weights, sums, strict=True)]
     return losses, weights
 

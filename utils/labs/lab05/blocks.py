@@ -141,9 +141,9 @@ def _fault(x: np.ndarray, codes: np.ndarray, facts: Facts) -> str:
         )
     if facts["elements_shape"] != list(x.shape):
         return f"the elements have the shape {facts['elements_shape']}, not {list(x.shape)}"
-    if strange := [each for each in facts["codes"] if not isinstance(each, int)]:
-        said = f"{strange[0]} is among the codes: a code is the exponent plus 127, an int"
-        return said + SAYS["a-logarithm-of-zero"] * (strange[0] in ("-inf", "nan"))
+    if strange := [code for code in facts["codes"] if not isinstance(code, int)]:
+        response = f"{strange[0]} is among the codes: a code is the exponent plus 127, an int"
+        return response + SAYS["a-logarithm-of-zero"] * (strange[0] in ("-inf", "nan"))
     if min(facts["codes"]) < 0 or max(facts["codes"]) > 254:
         return SAYS["no-bias"]
     return ""

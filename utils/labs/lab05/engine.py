@@ -30,10 +30,12 @@ class Partial(np.ndarray):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **named: Any
     ) -> Any:
-        plain = [each.view(np.ndarray) if isinstance(each, Partial) else each for each in inputs]
+        plain = [
+            input_.view(np.ndarray) if isinstance(input_, Partial) else input_ for input_ in inputs
+        ]
         if out:
             named["out"] = tuple(
-                each.view(np.ndarray) if isinstance(each, Partial) else each for each in out
+                item.view(np.ndarray) if isinstance(item, Partial) else item for item in out
             )
         result = getattr(ufunc, method)(*plain, **named)
         if ufunc in (np.add, np.subtract) and self.noted is not None:
@@ -62,8 +64,8 @@ class TensorEngine:
 
         Raises TypeError for other dtypes, ValueError for other shapes.
         """
-        for name, each in (("a", a), ("b", b)):
-            dtype = getattr(each, "dtype", type(each).__name__)
+        for name, item in (("a", a), ("b", b)):
+            dtype = getattr(item, "dtype", type(item).__name__)
             if dtype != ml_dtypes.bfloat16:
                 raise TypeError(f"{name} is {dtype}: the engine multiplies bfloat16 only here")
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:

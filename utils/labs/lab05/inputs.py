@@ -40,16 +40,16 @@ def tensors(case: Case) -> list[np.ndarray]:
     smaller by 4 or more.
     """
     rng = np.random.default_rng(case["seed"])
-    found = []
-    for each in case["tensors"]:
-        count = each["count"]
-        x = abs(each["largest"]) * 2.0 ** -rng.uniform(0, each["octaves"], count)
+    results = []
+    for tensor in case["tensors"]:
+        count = tensor["count"]
+        x = abs(tensor["largest"]) * 2.0 ** -rng.uniform(0, tensor["octaves"], count)
         x *= rng.choice((-1.0, 1.0), count)
-        if each["largest"] < 0:
+        if tensor["largest"] < 0:
             x[x > 0] /= 4
-        x[rng.integers(count)] = each["largest"]
-        found.append(x.astype(np.float32))
-    return found
+        x[rng.integers(count)] = tensor["largest"]
+        results.append(x.astype(np.float32))
+    return results
 
 
 def blocks(case: Case) -> np.ndarray:
@@ -75,7 +75,7 @@ def _block(rng: np.random.Generator, kind: str, element: str) -> np.ndarray:
     x = rng.uniform(-0.9, 0.9, 32) * 2.0 ** -rng.integers(0, 5, 32)
     # Exactly between two elements, once the right scale is taken off.
     ties = (0.53125, 0.59375, 0.65625) if element == "e4m3fn" else (0.0625, 0.3125, 0.625, 0.875)
-    x[: 2 * len(ties)] = (*ties, *(-each for each in ties))
+    x[: 2 * len(ties)] = (*ties, *(-tie for tie in ties))
     x[31] = -1.45 if kind == "plain" else -1.25
     if kind == "cut off":  # above the largest element, with the scale of the specification
         x[7], x[31] = 1.96, -1.9
@@ -104,10 +104,13 @@ def training(case: Case) -> tuple[list[np.ndarray], list[tuple[np.ndarray, np.nd
     rng = np.random.default_rng(case["seed"])
     shapes = ((FEATURES, OUTPUTS), (OUTPUTS,))
     targets = [rng.uniform(0.5, 1.5, shapes[0]), rng.uniform(1.5, 3, shapes[1])]
-    off = [rng.choice((-1, 1), each.shape) * rng.uniform(0.1, 0.2, each.shape) for each in targets]
+    off = [
+        rng.choice((-1, 1), target.shape) * rng.uniform(0.1, 0.2, target.shape)
+        for target in targets
+    ]
     weights = [
-        (each * (1 + some)).astype(ml_dtypes.bfloat16)
-        for each, some in zip(targets, off, strict=True)
+        (item * (1 + some)).astype(ml_dtypes.bfloat16)
+        for item, some in zip(targets, off, strict=True)
     ]
     batches = []
     for _ in range(case["steps"]):

@@ -44,7 +44,7 @@ def _values(array: np.ndarray | None) -> list[Any] | None:
     if array is None or array.size > _MOST_VALUES:
         return None
     try:
-        return [number(float(each)) for each in array.ravel()]
+        return [number(float(item)) for item in array.ravel()]
     except (TypeError, ValueError):  # bytes without a meaning
         return None
 
@@ -58,10 +58,10 @@ def _numbers(value: Any) -> Facts:
 
 
 def observe_rounding(answer: Answer, case: Facts) -> Facts:
-    said, _ = _call(
+    response, _ = _call(
         "ex1", answer, list(case["numbers"]), case["exponent_bits"], case["mantissa_bits"]
     )
-    return {"returned": _numbers(said)}
+    return {"returned": _numbers(response)}
 
 
 def observe_stochastic(answer: Answer, case: Facts) -> Facts:
@@ -71,8 +71,8 @@ def observe_stochastic(answer: Answer, case: Facts) -> Facts:
     before = x.copy()
     results, stopped = [], False
     for seed in (case["seed"], case["seed"], case["seed"] + 1):
-        said, ended = _call("ex2", answer, x, np.random.default_rng(seed))
-        results.append(said)
+        response, ended = _call("ex2", answer, x, np.random.default_rng(seed))
+        results.append(response)
         stopped |= ended
         if ended:
             break
@@ -89,7 +89,7 @@ def observe_stochastic(answer: Answer, case: Facts) -> Facts:
     }
     if stopped or not facts["same_shape"] or facts["dtype"] != "float32":
         return facts
-    others = [_array(each) for each in results[1:]]
+    others = [_array(result) for result in results[1:]]
     facts["repeats"] = others[0] is not None and np.array_equal(first, others[0], equal_nan=True)
     facts["differs"] = others[1] is not None and not np.array_equal(
         first, others[1], equal_nan=True
@@ -110,14 +110,14 @@ def observe_product(answer: Answer, case: Facts) -> Facts:
 
     a, b = inputs.operands(case)
     engine = TensorEngine()
-    said, stopped = _call("ex3", answer, a, b, engine)
-    result = _array(said)
+    response, stopped = _call("ex3", answer, a, b, engine)
+    result = _array(response)
     values = _values(result)
-    if values is not None and any(isinstance(each, str) for each in values):
+    if values is not None and any(isinstance(value, str) for value in values):
         values = None
     return {
         "stopped": stopped,
-        "kind": _kind(said),
+        "kind": _kind(response),
         "shape": [] if result is None else list(result.shape),
         "dtype": "" if result is None else str(result.dtype),
         "values": values,
@@ -137,9 +137,9 @@ def observe_update(answer: Answer, case: Facts) -> Facts:
     def watch(weights: list[Any]) -> None:
         nonlocal steps
         steps += 1
-        if not all(isinstance(each, torch.Tensor) for each in weights):
+        if not all(isinstance(weight, torch.Tensor) for weight in weights):
             raise TypeError("`weights` holds something that is no tensor: change them in place")
-        dtypes.update(str(each.dtype).removeprefix("torch.") for each in weights)
+        dtypes.update(str(weight.dtype).removeprefix("torch.") for weight in weights)
 
     def train() -> Any:
         # Of torch's own generators, so that an update with noise is the same at every check.
@@ -154,7 +154,7 @@ def observe_update(answer: Answer, case: Facts) -> Facts:
         watch(result[0])
         steps -= 1
         weights = [
-            [number(each) for each in w.detach().cpu().double().flatten().tolist()[:_MOST_VALUES]]
+            [number(item) for item in w.detach().cpu().double().flatten().tolist()[:_MOST_VALUES]]
             for w in result[0]
         ]
     return {
@@ -166,24 +166,24 @@ def observe_update(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_scales(answer: Answer, case: Facts) -> Facts:
-    said, stopped = _call("ex5", answer, inputs.tensors(case))
-    return {"stopped": stopped, "returned": _numbers(said)}
+    response, stopped = _call("ex5", answer, inputs.tensors(case))
+    return {"stopped": stopped, "returned": _numbers(response)}
 
 
 def _pair_kind(value: Any) -> str:
     if not isinstance(value, list | tuple) or len(value) != 2:
         return describe(value)
-    return " and ".join(_kind(each) for each in value)
+    return " and ".join(_kind(item) for item in value)
 
 
 def observe_blocks(answer: Answer, case: Facts) -> Facts:
-    said, stopped = _call("ex6", answer, inputs.blocks(case), case["element"])
-    pair = said if isinstance(said, list | tuple) and len(said) == 2 else (None, None)
+    response, stopped = _call("ex6", answer, inputs.blocks(case), case["element"])
+    pair = response if isinstance(response, list | tuple) and len(response) == 2 else (None, None)
     codes, elements = map(_array, pair)
     both = codes is not None and elements is not None
     return {
         "stopped": stopped,
-        "kind": _pair_kind(said),
+        "kind": _pair_kind(response),
         "codes": _values(codes) if both else None,
         "codes_shape": list(codes.shape) if both else [],
         "elements": _values(elements) if both else None,

@@ -39,7 +39,7 @@ def product_words(case: Facts) -> str:
 
 def exact_product(case: Facts, last: int | None = None, first: int = 0) -> np.ndarray:
     """The product in float64 of the columns `first` to `last` of a."""
-    a, b = (each.astype(np.float64) for each in operands(case))
+    a, b = (operand.astype(np.float64) for operand in operands(case))
     return a[:, first:last] @ b[first:last]
 
 

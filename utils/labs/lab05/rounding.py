@@ -105,7 +105,7 @@ def judge_rounding(case: Facts, facts: Facts) -> list[Criterion]:
     count, fault = len(case["numbers"]), ""
     if items is None or len(items) != count:
         fault = f"`round_by_hand` returned {kind}: return a list of {count} codes, one per number"
-    elif strange := [each for each in items if not isinstance(each, int)]:
+    elif strange := [item for item in items if not isinstance(item, int)]:
         fault = SAYS["values-in-place-of-codes"].format(value=strange[0])
     else:
         fault = _out_of_range(case, items)
@@ -121,26 +121,28 @@ def _out_of_range(case: Facts, items: list[int]) -> str:
     most = 2 ** (1 + case["exponent_bits"] + case["mantissa_bits"]) - 1
     for x, code in zip(case["numbers"], items, strict=True):
         if not 0 <= code <= most:
-            said = f"{x!r} became {code}: with sign, exponent and mantissa a code is 0 to {most}"
+            response = (
+                f"{x!r} became {code}: with sign, exponent and mantissa a code is 0 to {most}"
+            )
             if code >= 0:
-                return said
+                return response
             if x < 0:
-                return SAYS["negative-codes"].format(answer=said)
-            return SAYS["subnormals-one-exponent-too-low"].format(answer=said)
+                return SAYS["negative-codes"].format(answer=response)
+            return SAYS["subnormals-one-exponent-too-low"].format(answer=response)
     return ""
 
 
 def _judge_kind(kind: str, case: Facts, items: list[int]) -> Criterion:
     bits = case["exponent_bits"], case["mantissa_bits"]
     pairs = zip(case["kinds"], case["numbers"], items, strict=True)
-    own = [(x, code) for each, x, code in pairs if each == kind]
+    own = [(x, code) for item, x, code in pairs if item == kind]
     wrong = [(x, code) for x, code in own if code != code_of(x, *bits)]
     message = ""
     if wrong:
         x, code = wrong[0]
         # What explains all ten, otherwise what explains this kind and does the ordinary ones alike.
         every = list(zip(case["kinds"], case["numbers"], items, strict=True))
-        alike = [(x, code) for each, x, code in every if each in (kind, "between two values")]
+        alike = [(x, code) for item, x, code in every if item in (kind, "between two values")]
         reasons = [
             text
             for some in ([(x, code) for _, x, code in every], alike)

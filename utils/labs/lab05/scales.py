@@ -45,7 +45,7 @@ def _case(rng: random.Random, kinds: list[tuple[str, int]], zeros: int) -> Facts
 
 
 def scale_words(case: Facts) -> str:
-    largest = [float(f"{each['largest']:.4g}") for each in case["tensors"]]
+    largest = [float(f"{tensor['largest']:.4g}") for tensor in case["tensors"]]
     return f"{times(len(largest), 'tensor')}, the extremes {largest}"
 
 
@@ -126,7 +126,7 @@ def _fault(count: int, facts: Facts) -> str:
         return "the check stopped the answer after some seconds: the largest magnitude is enough"
     if items is None or len(items) != count:
         return SAYS["zeros-left-out"].format(kind=kind, count=count)
-    if strange := [each for each in items if isinstance(each, str)]:
+    if strange := [item for item in items if isinstance(item, str)]:
         zeros = " A tensor of zeros has no largest value to divide by"
         return f"{strange[0]} is among the scales: a scale is a finite float." + (
             zeros if strange[0] in ("inf", "-inf", "nan") else ""

@@ -60,7 +60,7 @@ def why_biased(shares: list[Share], random_at_all: bool) -> str:
 
     random_at_all: whether another seed gave another result.
     """
-    same_way = all(each.up in (0.0, 1.0) for each in shares)
+    same_way = all(share.up in (0.0, 1.0) for share in shares)
     if random_at_all and same_way:
         return SAYS["one-draw-for-all-numbers"]
     if not same_way and all(_near(s.up, min(1.0, s.p * abs(s.step))) for s in shares):

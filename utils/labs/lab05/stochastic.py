@@ -62,7 +62,7 @@ def _case(rng: random.Random, sixteenths: list[int], exact: int, draws: int, col
     def number(steps: float) -> float:
         return rng.choice((1, -1)) * steps * 2.0 ** rng.randint(-20, 20)
 
-    values = [number(128 + rng.randrange(128) + each / 16) for each in sixteenths]
+    values = [number(128 + rng.randrange(128) + sixteenth / 16) for sixteenth in sixteenths]
     values[0] = number(255 + sixteenths[0] / 16)  # the higher neighbour is a power of two
     values[1] = math.copysign(values[1], -values[0])
     values += [0.0, number(128), *(number(128 + rng.randrange(1, 128)) for _ in range(exact - 2))]
@@ -203,14 +203,14 @@ def _unbiased(
     draws = case["draws"]
     ups = [_ups(value, seen) for value, seen in between]
     far = [
-        (each, value.p)
-        for each, (value, _) in zip(ups, between, strict=True)
-        if too_far(each, draws, value.p)
+        (item, value.p)
+        for item, (value, _) in zip(ups, between, strict=True)
+        if too_far(item, draws, value.p)
     ]
     total = draws * len(between)
-    off = [each - draws * value.p for each, (value, _) in zip(ups, between, strict=True)]
+    off = [item - draws * value.p for item, (value, _) in zip(ups, between, strict=True)]
     signed = [
-        math.copysign(1, value.low) * each for each, (value, _) in zip(off, between, strict=True)
+        math.copysign(1, value.low) * item for item, (value, _) in zip(off, between, strict=True)
     ]
     lean = max(abs(sum(off)), abs(sum(signed))) / total
     passed = not far and lean <= lean_limit(total)
@@ -218,8 +218,8 @@ def _unbiased(
     if not passed:
         message = why_biased(
             [
-                Share(each / draws, value.p, value.high - value.low)
-                for each, (value, _) in zip(ups, between, strict=True)
+                Share(item / draws, value.p, value.high - value.low)
+                for item, (value, _) in zip(ups, between, strict=True)
             ],
             random_at_all,
         )

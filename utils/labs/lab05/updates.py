@@ -36,7 +36,7 @@ def update_cases(rng: random.Random) -> list[Facts]:
 
 def mean_loss(case: Facts, weights: list[np.ndarray]) -> float:
     """The loss over all rows of all batches, float64."""
-    w, b = (np.asarray(each, np.float64) for each in weights)
+    w, b = (np.asarray(weight, np.float64) for weight in weights)
     return float(np.mean([((x @ w + b - y) ** 2).mean() for x, y in _batches(case)]))
 
 
@@ -48,7 +48,7 @@ def trained(case: Facts, lr: float, kept_in_bf16: bool = False) -> list[np.ndarr
     """The weights after the training in float64, or with every sum rounded to BF16."""
     start, _ = training(case)
     dtype = start[0].dtype if kept_in_bf16 else np.dtype(np.float64)
-    w, b = (each.astype(np.float64) for each in start)
+    w, b = (item.astype(np.float64) for item in start)
     for x, y in _batches(case):
         d = (x @ w + b - y) * 2 / y.size
         w = (w - lr * x.T @ d).astype(dtype).astype(np.float64)
@@ -96,11 +96,11 @@ def _share(
     if facts["steps"] != case["steps"]:
         return None, f"the training ended after {facts['steps']} of {case['steps']} steps"
     values = facts["weights"]
-    if values is None or [len(each) for each in values] != [each.size for each in start]:
+    if values is None or [len(value) for value in values] != [item.size for item in start]:
         return None, "the weights have changed their number or shapes: change them in place"
-    if any(isinstance(each, str) for some in values for each in some):
+    if any(isinstance(item, str) for some in values for item in some):
         return None, "the weights are no finite numbers any more: subtract lr times the gradient"
-    shaped = [np.reshape(some, each.shape) for some, each in zip(values, start, strict=True)]
+    shaped = [np.reshape(some, item.shape) for some, item in zip(values, start, strict=True)]
     return mean_loss(case, shaped) / first, ""
 
 

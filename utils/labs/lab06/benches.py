@@ -86,12 +86,12 @@ def _returned(facts: Facts) -> str:
 
 
 def _calls(case: Facts, log: str, calls: int) -> Criterion:
-    found = log.count("f")
+    result = log.count("f")
     return criterion(
         "calls of step",
         1,
-        found == calls,
-        str(found),
+        result == calls,
+        str(result),
         f"1 + {case['warmup']} + {case['repeats']}",
         SAYS["no-first"],
     )
@@ -115,7 +115,7 @@ def _once(facts: Facts, calls: int) -> Criterion:
 
 def _first(case: Facts, facts: Facts) -> Criterion:
     right = call_ticks(case, 0)
-    said = (facts["items"] or [None, None])[0]
+    response = (facts["items"] or [None, None])[0]
     log = facts["log"]
     before = log[: log.index("f")] if "f" in log else log
     if not re.search(r"sc+$", before):
@@ -124,13 +124,13 @@ def _first(case: Facts, facts: Facts) -> Criterion:
             if "c" in before
             else "the clock is not read before the first call: it is the one that compiles"
         )
-    elif _is(said, case["record_ticks"]):
+    elif _is(response, case["record_ticks"]):
         message = _ENQUEUED
-    elif case["warmup"] and _is(said, call_ticks(case, 1)):
+    elif case["warmup"] and _is(response, call_ticks(case, 1)):
         message = "this is the second call: the first one compiles, and is what a cold start costs"
     else:
         message = "this is not the time of the first call alone, from settle to settle"
-    return _number("first_s", 2, said, right, "the first call", message)
+    return _number("first_s", 2, response, right, "the first call", message)
 
 
 _ENQUEUED = SAYS["no-wait"]
@@ -139,15 +139,15 @@ _ENQUEUED = SAYS["no-wait"]
 def _median(case: Facts, facts: Facts) -> Criterion:
     ticks = [call_ticks(case, call) for call in range(len(case["work_ticks"]))]
     samples = ticks[1 + case["warmup"] :]
-    said = (facts["items"] or [None, None])[1]
+    response = (facts["items"] or [None, None])[1]
     message = next(
-        (text for text, compute in _known(ticks, samples, case) if _is(said, compute())),
+        (text for text, compute in _known(ticks, samples, case) if _is(response, compute())),
         SAYS["one-loop-for-all"],
     )
     if facts["log"].count("f") < len(ticks):
         message = "these are other samples than those that were asked for: calls are missing"
     return _number(
-        "median_s", 2, said, statistics.median(samples), f"of {len(samples)} samples", message
+        "median_s", 2, response, statistics.median(samples), f"of {len(samples)} samples", message
     )
 
 
@@ -190,8 +190,8 @@ def _number(
     name: str, weight: int, said: Any, right: float, target: str, message: str
 ) -> Criterion:
     if not isinstance(said, int | float):
-        found = said if isinstance(said, str) else "no number"
-        return criterion(name, weight, False, found, target, f"{name} is {found}: return seconds")
+        result = said if isinstance(said, str) else "no number"
+        return criterion(name, weight, False, result, target, f"{name} is {result}: return seconds")
     return criterion(name, weight, _is(said, right), milliseconds(said), target, message)
 
 

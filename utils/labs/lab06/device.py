@@ -61,7 +61,7 @@ class LazyDevice:
         self._results[call] = weakref.ref(result)
         self.calls += 1
         self.most_alive = max(
-            self.most_alive, sum(each() is not None for each in self._results.values())
+            self.most_alive, sum(item() is not None for item in self._results.values())
         )
         self._now += self._case["record_ticks"]
         return result

@@ -51,7 +51,7 @@ def left_early(answer: Answer, case: dict[str, Any], started: Started) -> dict[s
     """Take a few batches, then drop the loader, as a loop with `break` does."""
     source = Source(case["count"], case["salt"])
     iterator = iter(answer(source.make, case["count"], case["workers"], case["ahead"]))
-    taken = [number_of(each, case["salt"]) for each in itertools.islice(iterator, case["taken"])]
+    taken = [number_of(item, case["salt"]) for item in itertools.islice(iterator, case["taken"])]
     before = source.rest(min(case["count"], case["taken"] + case["ahead"]))
     if hasattr(iterator, "close"):
         iterator.close()

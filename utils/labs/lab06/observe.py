@@ -41,8 +41,8 @@ def observe_load(answer: Answer, case: Facts) -> Facts:
         nonlocal stopped
         if stopped or not ahead:
             return otherwise
-        found, stopped = limit.within(lambda: ending(noted, case, started), _ENDING_S)
-        return otherwise if found is None else found
+        result, stopped = limit.within(lambda: ending(noted, case, started), _ENDING_S)
+        return otherwise if result is None else result
 
     with gathered() as started:
         _, stopped = limit.within(lambda: run.consume(noted), _ENDLESS_S)
@@ -94,9 +94,9 @@ def _real_share(load: Answer) -> float:
 
 def observe_waits(answer: Answer, case: Facts) -> Facts:
     names = ("load_ms", "work_ms", "workers", "prefetch")
-    calls = [tuple(each[name] for name in names) for each in case["pipelines"]]
-    said = called.each("lab06.ex2", answer, calls, ("utils.training.loading",))
-    return {"said": [numbers(listed(each, _MOST)) for each in said]}
+    calls = [tuple(pipeline[name] for name in names) for pipeline in case["pipelines"]]
+    response = called.each("lab06.ex2", answer, calls, ("utils.training.loading",))
+    return {"said": [numbers(listed(item, _MOST)) for item in response]}
 
 
 # ex3: a benchmark
@@ -126,10 +126,13 @@ def observe_bench(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_profiles(answer: Answer, case: Facts) -> Facts:
-    said = called.each(
-        "lab06.ex4", answer, [(each,) for each in case["profiles"]], ("utils.training.traces",)
+    response = called.each(
+        "lab06.ex4",
+        answer,
+        [(profile,) for profile in case["profiles"]],
+        ("utils.training.traces",),
     )
-    return {"said": [_shares(each) for each in said]}
+    return {"said": [_shares(item) for item in response]}
 
 
 def _shares(said: Any) -> Facts | str:
@@ -145,10 +148,10 @@ def _shares(said: Any) -> Facts | str:
 
 
 def observe_diagnoses(answer: Answer, case: Facts) -> Facts:
-    said = called.each(
-        "lab06.ex5", answer, [(each,) for each in case["records"]], ("utils.training.loading",)
+    response = called.each(
+        "lab06.ex5", answer, [(record,) for record in case["records"]], ("utils.training.loading",)
     )
-    return {"said": [_diagnosis(each) for each in said]}
+    return {"said": [_diagnosis(item) for item in response]}
 
 
 def _diagnosis(said: Any) -> Facts | str:

@@ -27,7 +27,7 @@ def profile_cases(rng: random.Random) -> list[Facts]:
     more of each kind.
     """
     plan = [["execute"], ["compile"], ["data"], ["trace", "execute"], ["transfer", "data"]]
-    return [{"profiles": [_profile(rng, each) for each in kinds]} for kinds in plan]
+    return [{"profiles": [_profile(rng, kind) for kind in kinds]} for kinds in plan]
 
 
 def profile_words(case: Facts) -> str:
@@ -48,13 +48,13 @@ def _profile(rng: random.Random, bottleneck: str) -> Events:
 
 
 def _spans(events: Events) -> Iterator[tuple[str, float, float, int]]:
-    for each in events:
-        if each["ph"] == "X" and each["name"] in KINDS:
-            yield KINDS[each["name"]], each["ts"], each["ts"] + each["dur"], each["tid"]
+    for event in events:
+        if event["ph"] == "X" and event["name"] in KINDS:
+            yield KINDS[event["name"]], event["ts"], event["ts"] + event["dur"], event["tid"]
 
 
 def _window(events: Events) -> tuple[float, float]:
-    steps = [each for each in events if each["ph"] == "X" and each["name"] == "step"]
+    steps = [event for event in events if event["ph"] == "X" and event["name"] == "step"]
     return min(e["ts"] for e in steps), max(e["ts"] + e["dur"] for e in steps)
 
 
@@ -67,12 +67,12 @@ def _covered(events: Events, order: Sequence[str], window: tuple[float, float]) 
         if a < end > begin < b
     ]
     edges = sorted({begin, end, *(a for _, a, _ in spans), *(b for _, _, b in spans)})
-    found = dict.fromkeys(ORDER, 0.0)
+    result = dict.fromkeys(ORDER, 0.0)
     for a, b in zip(edges, edges[1:], strict=False):
         here = {kind for kind, first, last in spans if first <= a and b <= last}
-        if kind := next((each for each in order if each in here), None):
-            found[kind] += b - a
-    return found
+        if kind := next((item for item in order if item in here), None):
+            result[kind] += b - a
+    return result
 
 
 def _over(found: dict[str, float], total: float) -> dict[str, float]:
@@ -85,16 +85,16 @@ def right_shares(events: Events) -> dict[str, float]:
 
 
 def _whole(events: Events) -> tuple[float, float]:
-    timed = [each for each in events if each["ph"] == "X"]
+    timed = [event for event in events if event["ph"] == "X"]
     return min(e["ts"] for e in timed), max(e["ts"] + e["dur"] for e in timed)
 
 
 def _summed(events: Events, clipped: bool = True) -> dict[str, float]:
     begin, end = _window(events) if clipped else _whole(events)
-    found = dict.fromkeys(ORDER, 0.0)
+    result = dict.fromkeys(ORDER, 0.0)
     for kind, a, b, _ in _spans(events):
-        found[kind] += max(0.0, min(b, end) - max(a, begin))
-    return found
+        result[kind] += max(0.0, min(b, end) - max(a, begin))
+    return result
 
 
 def _sums_over_window(events: Events) -> dict[str, float]:
@@ -108,8 +108,8 @@ def _sums_unclipped(events: Events) -> dict[str, float]:
 
 
 def _sums_over_sums(events: Events, clipped: bool = True) -> dict[str, float]:
-    found = _summed(events, clipped)
-    return _over(found, sum(found.values()))
+    result = _summed(events, clipped)
+    return _over(result, sum(result.values()))
 
 
 def _each_alone(events: Events) -> dict[str, float]:
@@ -131,26 +131,26 @@ def _whole_file(events: Events) -> dict[str, float]:
 
 
 def _of_covered(events: Events) -> dict[str, float]:
-    found = _covered(events, ORDER, _window(events))
-    return _over(found, sum(found.values()))
+    result = _covered(events, ORDER, _window(events))
+    return _over(result, sum(result.values()))
 
 
 def _one_thread(events: Events) -> dict[str, float]:
     begin, end = _window(events)
-    kept = [each for each in events if each.get("tid") != SECOND]
+    kept = [event for event in events if event.get("tid") != SECOND]
     return _over(_covered(kept, ORDER, (begin, end)), end - begin)
 
 
 def _host_only(events: Events) -> dict[str, float]:
     begin, end = _window(events)
-    kept = [each for each in events if each.get("tid") == HOST or each.get("name") == "step"]
+    kept = [event for event in events if event.get("tid") == HOST or event.get("name") == "step"]
     return _over(_covered(kept, ORDER, (begin, end)), end - begin)
 
 
 def _in_steps(events: Events) -> dict[str, float]:
-    steps = [each for each in events if each["ph"] == "X" and each["name"] == "step"]
+    steps = [event for event in events if event["ph"] == "X" and event["name"] == "step"]
     parts = [_covered(events, ORDER, (e["ts"], e["ts"] + e["dur"])) for e in steps]
-    total = sum(each["dur"] for each in steps)
+    total = sum(step["dur"] for step in steps)
     return {kind: sum(part[kind] for part in parts) / total for kind in ORDER}
 
 
@@ -158,7 +158,7 @@ def _listed_steps(last: int) -> Callable[[Events], dict[str, float]]:
     """From the first step of the list to that at place `last`: the list is in no order."""
 
     def shares(events: Events) -> dict[str, float]:
-        steps = [each for each in events if each["ph"] == "X" and each["name"] == "step"]
+        steps = [event for event in events if event["ph"] == "X" and event["name"] == "step"]
         begin, end = steps[0]["ts"], steps[last]["ts"] + steps[last]["dur"]
         return _over(_covered(events, ORDER, (begin, end)), (end - begin) or 1.0)
 
@@ -208,22 +208,22 @@ WAYS: list[tuple[str, Callable[[Events], dict[str, float]]]] = [
 
 
 def judge_profiles(case: Facts, facts: Facts) -> list[Criterion]:
-    said = list(zip(case["profiles"], facts["said"], strict=True))
-    rows = [_share(kind, weight, said) for kind, weight in WEIGHTS.items()]
-    rows.append(_bottleneck(said))
-    if missing := [each for each in facts["said"] if isinstance(each, str)]:
+    response = list(zip(case["profiles"], facts["said"], strict=True))
+    rows = [_share(kind, weight, response) for kind, weight in WEIGHTS.items()]
+    rows.append(_bottleneck(response))
+    if missing := [item for item in facts["said"] if isinstance(item, str)]:
         message = SAYS["does-nothing-4"].format(value=missing[0], ORDER=", ".join(ORDER))
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     return rows
 
 
 def _share(kind: str, weight: int, said: list[tuple[Events, Any]]) -> Criterion:
-    said = [(events, each) for events, each in said if isinstance(each, dict)]
+    said = [(events, item) for events, item in said if isinstance(item, dict)]
     off = [(e, s) for e, s in said if not _near(s["shares"][kind], right_shares(e)[kind])]
     target = "to 1 in 10^6"
     if not off:
-        found = f"{said[0][1]['shares'][kind]:.4f}" if said else ""
-        return criterion(kind, weight, True, found, target, "")
+        result = f"{said[0][1]['shares'][kind]:.4f}" if said else ""
+        return criterion(kind, weight, True, result, target, "")
     events, first = off[0]
     share = first["shares"][kind]
     if isinstance(share, str):
@@ -236,7 +236,7 @@ def _share(kind: str, weight: int, said: list[tuple[Events, Any]]) -> Criterion:
         if _near(share, way(events)[kind])
     ]
     message = (
-        max(scored, key=lambda each: each[0])[1]
+        max(scored, key=lambda item: item[0])[1]
         if scored
         else (
             "look at one moment after the other: which events of the table cover it?"
@@ -248,11 +248,11 @@ def _share(kind: str, weight: int, said: list[tuple[Events, Any]]) -> Criterion:
 
 
 def _bottleneck(said: list[tuple[Events, Any]]) -> Criterion:
-    for events, each in said:
-        if not isinstance(each, dict):
+    for events, item in said:
+        if not isinstance(item, dict):
             continue
         right = right_shares(events)
-        largest, named = max(right, key=lambda kind: right[kind]), each["bottleneck"]
+        largest, named = max(right, key=lambda kind: right[kind]), item["bottleneck"]
         if named == largest:
             continue
         if named not in ORDER:

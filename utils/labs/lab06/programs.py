@@ -88,8 +88,8 @@ def recorded(program: _Program, after: Callable[[Any, int], None], loss_of: Any 
         "steps": len(program.rows),
         "counters": counters,
         "graph_nodes": nodes,
-        "wait_ms": [each * 1e3 for each in watched.waits.waits_s],
-        "work_ms": [each * 1e3 for each in watched.waits.works_s],
+        "wait_ms": [item * 1e3 for item in watched.waits.waits_s],
+        "work_ms": [item * 1e3 for item in watched.waits.works_s],
     }
 
 

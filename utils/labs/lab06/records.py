@@ -126,7 +126,7 @@ def numbers(record: Facts) -> dict[str, float]:
     """The number that belongs to each cause."""
     after = record["steps"] - WARM_UP
     waits, works = (sum(record[name][WARM_UP:]) for name in ("wait_ms", "work_ms"))
-    graphs = [each for step in record["graph_nodes"][WARM_UP:] for each in step]
+    graphs = [item for step in record["graph_nodes"][WARM_UP:] for item in step]
     return {
         "no marker": graphs[-1] / graphs[0] if graphs else 1.0,
         "fallback": sum(_counted(record, name) for name in _operators(record)) / after,
@@ -137,11 +137,11 @@ def numbers(record: Facts) -> dict[str, float]:
 
 
 def right_diagnosis(record: Facts) -> tuple[str, float | None]:
-    found = numbers(record)
+    result = numbers(record)
     if _counted(record, "MarkStep") < record["steps"] - WARM_UP:
-        return "no marker", found["no marker"]
-    cause = next((each for each in CAUSES[1:] if found[each] > MOST), HEALTHY)
-    return cause, found.get(cause)
+        return "no marker", result["no marker"]
+    cause = next((item for item in CAUSES[1:] if result[item] > MOST), HEALTHY)
+    return cause, result.get(cause)
 
 
 def _wrong_numbers(record: Facts, cause: str) -> list[tuple[str, float]]:
@@ -149,7 +149,7 @@ def _wrong_numbers(record: Facts, cause: str) -> list[tuple[str, float]]:
     steps, after = record["steps"], record["steps"] - WARM_UP
     right = numbers(record)[cause]
     if cause == "no marker":
-        graphs = [each for step in record["graph_nodes"] for each in step]
+        graphs = [entry for step in record["graph_nodes"] for entry in step]
         return [
             (_WARM, graphs[-1] / graphs[0]),
             (SAYS["first-over-last"], 1 / right),
@@ -169,7 +169,7 @@ def _wrong_numbers(record: Facts, cause: str) -> list[tuple[str, float]]:
     last = record["counters"][-1]
     whole = sum(_counted(record, name, 0) for name in names[cause])
     ever = sum(last.get(name, 0) for name in names[cause])
-    found = [
+    results = [
         (_WARM, whole / steps),
         (_WARM, whole / after),
         (SAYS["rates-over-all-steps"], right * after / steps),
@@ -181,11 +181,11 @@ def _wrong_numbers(record: Facts, cause: str) -> list[tuple[str, float]]:
     ]
     if cause == "fallback":
         known = _counted(record, READ)
-        found.append((_NO_FALLBACK, right + known / after))
-        each = [_counted(record, name) / after for name in names[cause]]
-        found += [("all operators on the host count, together", some) for some in each]
-        found.append(("count the calls, not the names", len([e for e in each if e])))
-    return found
+        results.append((_NO_FALLBACK, right + known / after))
+        item = [_counted(record, name) / after for name in names[cause]]
+        results += [("all operators on the host count, together", some) for some in item]
+        results.append(("count the calls, not the names", len([e for e in item if e])))
+    return results
 
 
 _WARM = SAYS["since-the-start"]
@@ -194,17 +194,19 @@ _NO_FALLBACK = SAYS["reads-are-fallbacks"].format(READ=READ)
 
 
 def judge_diagnoses(case: Facts, facts: Facts) -> list[Criterion]:
-    said = list(zip(case["records"], facts["said"], strict=True))
-    rows = [_causes(name, weight, kinds, said) for name, (weight, kinds) in GROUPS.items()]
-    rows.append(_numbers(said))
-    if strange := [each for each in facts["said"] if isinstance(each, str)]:
+    response = list(zip(case["records"], facts["said"], strict=True))
+    rows = [_causes(name, weight, kinds, response) for name, (weight, kinds) in GROUPS.items()]
+    rows.append(_numbers(response))
+    if strange := [item for item in facts["said"] if isinstance(item, str)]:
         message = SAYS["does-nothing-5"].format(value=strange[0])
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
-    if len({each["cause"] for each in facts["said"]}) == 1:
+    if len({item["cause"] for item in facts["said"]}) == 1:
         # The same of all is right of some by chance.
         kinds = {right_diagnosis(record)[0] for record in case["records"]}
         if len(kinds) > 1:
-            record, answer = next((r, s) for r, s in said if s["cause"] != right_diagnosis(r)[0])
+            record, answer = next(
+                (r, s) for r, s in response if s["cause"] != right_diagnosis(r)[0]
+            )
             message = SAYS["always-recompiles"].format(reason=_reason(record, answer["cause"]))
             return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     return rows
@@ -231,7 +233,7 @@ def _causes(
 
 
 def _reason(record: Facts, cause: str) -> str:
-    right, found = right_diagnosis(record)[0], numbers(record)
+    right, result = right_diagnosis(record)[0], numbers(record)
     if cause not in (*CAUSES, HEALTHY):
         return f"{_named(cause)} was returned: give one of {', '.join((*CAUSES, HEALTHY))}"
     if cause == HEALTHY:
@@ -254,12 +256,12 @@ def _reason(record: Facts, cause: str) -> str:
         )
     if cause == "starved":
         return (
-            f"after the warm-up {found['starved']:.0%} of the time is waiting, and the limit is"
+            f"after the warm-up {result['starved']:.0%} of the time is waiting, and the limit is"
             f" {MOST:.0%}: leave out the first three steps here, too"
         )
-    if found[cause] == 0:
+    if result[cause] == 0:
         return f'"{cause}" was said, and nothing of it happens after the warm-up'
-    return SAYS["any-at-all"].format(cause=cause, value=found[cause], MOST=MOST)
+    return SAYS["any-at-all"].format(cause=cause, value=result[cause], MOST=MOST)
 
 
 def _numbers(said: list[tuple[Facts, Any]]) -> Criterion:

@@ -51,18 +51,18 @@ def gathered() -> Iterator[Started]:
     of the process, and none prints what it raises. Processes end with the block: else a DataLoader
     that is no longer needed waits for its own in the middle of a later check.
     """
-    found, before = Started(), set(multiprocessing.active_children())
+    result, before = Started(), set(multiprocessing.active_children())
     start, hook = threading.Thread.start, threading.excepthook
 
     def start_known(self: threading.Thread) -> None:
         self.daemon = True
-        found.threads.append(self)
+        result.threads.append(self)
         start(self)
 
     threading.Thread.start = start_known  # type: ignore[method-assign]
     threading.excepthook = lambda _: None
     try:
-        yield found
+        yield result
     finally:
         threading.Thread.start, threading.excepthook = start, hook  # type: ignore[method-assign]
         for process in set(multiprocessing.active_children()) - before:

@@ -54,13 +54,13 @@ def wait_words(case: Facts) -> str:
 
 def right_waits(pipeline: Facts) -> Waits:
     """Milliseconds; the rules are those of lesson 06, in one place."""
-    found = predict(
+    result = predict(
         pipeline["load_ms"],
         pipeline["work_ms"],
         workers=pipeline["workers"],
         prefetch=pipeline["prefetch"],
     )
-    return list(found.waits.waits_s)
+    return list(result.waits.waits_s)
 
 
 def another_way(
@@ -117,7 +117,7 @@ WAYS: list[tuple[str, Callable[[Facts], Any]]] = [
     ),
     (
         SAYS["always-without-workers"],
-        lambda p: [float(each) for each in p["load_ms"]],
+        lambda p: [float(item) for item in p["load_ms"]],
     ),
     (
         SAYS["workers-when-there-are-none"],
@@ -150,9 +150,9 @@ def judge_waits(case: Facts, facts: Facts) -> list[Criterion]:
         "one worker": [p for p in case["pipelines"] if p["workers"] == 1],
         "several workers": [p for p in case["pipelines"] if p["workers"] > 1],
     }
-    said = list(zip(case["pipelines"], facts["said"], strict=True))
+    response = list(zip(case["pipelines"], facts["said"], strict=True))
     shapeless = [row for row in facts["said"] if row["items"] is None]
-    if len(shapeless) == len(said):
+    if len(shapeless) == len(response):
         kind = shapeless[0]["kind"]
         message = SAYS["the-total"].format(kind=kind)
         rows = [criterion(n, w, False, kind, "", "") for n, w in GROUPS.items()]
@@ -163,7 +163,7 @@ def judge_waits(case: Facts, facts: Facts) -> list[Criterion]:
         message = SAYS["nothing-is-waited-for"]
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     return [
-        _group(name, weight, [(p, s) for p, s in said if p in asked[name]])
+        _group(name, weight, [(p, s) for p, s in response if p in asked[name]])
         for name, weight in GROUPS.items()
     ]
 
@@ -177,7 +177,7 @@ def _group(name: str, weight: int, rows: list[tuple[Facts, Facts]]) -> Criterion
     count = len(pipeline["load_ms"])
     if items is None or len(items) != count:
         message = SAYS["one-less"].format(kind=kind, count=count)
-    elif strange := [each for each in items if isinstance(each, str)]:
+    elif strange := [item for item in items if isinstance(item, str)]:
         message = SAYS["text"].format(value=strange[0])
     else:
         known = [
@@ -189,7 +189,7 @@ def _group(name: str, weight: int, rows: list[tuple[Facts, Facts]]) -> Criterion
             n for n, (a, b) in enumerate(zip(items, right_waits(pipeline), strict=True)) if a != b
         )
         message = (
-            max(known, key=lambda each: each[0])[1]
+            max(known, key=lambda item: item[0])[1]
             if known
             else f"the wait before batch {place} is the first that is wrong: when is its load"
             " ordered, when is its worker free, when does the loop ask?"

@@ -51,10 +51,10 @@ def judge_annotated(case: Facts, facts: Facts) -> list[Criterion]:
         SAYS["another-model"],
     )
     memory = _memory(case, facts)
-    found = facts["collectives"]
-    one = [len(found) == 1 and found[0][0] == "all-reduce", _listed(found), "1 all-reduce"]
+    result = facts["collectives"]
+    one = [len(result) == 1 and result[0][0] == "all-reduce", _listed(result), "1 all-reduce"]
     small = payload(case)
-    sent = sum(size for _, size, _ in found)
+    sent = sum(size for _, size, _ in result)
     fits = one[0] and sent == small
     alone = criterion("one collective", 3, *one, _why_not_one(case, facts))
     size = criterion(
@@ -62,9 +62,9 @@ def judge_annotated(case: Facts, facts: Facts) -> list[Criterion]:
     )
     if not right:
         # Of another computation it means nothing what it sends.
-        memory, alone, size = (not_judged(each) for each in (memory, alone, size))
+        memory, alone, size = (not_judged(item) for item in (memory, alone, size))
     elif not memory.passed:
-        whole = all(facts["shards"][each] == shape for each, shape in _whole(sizes).items())
+        whole = all(facts["shards"][item] == shape for item, shape in _whole(sizes).items())
         # Without a mark the output is right and nothing is sent, which is no merit.
         output = not_judged(output) if whole else output
         alone, size = not_judged(alone), not_judged(size)
@@ -114,24 +114,24 @@ _ROWS_THEN_COLUMNS = SAYS["rows-then-columns"]
 
 def _why_not_one(case: Facts, facts: Facts) -> str:
     """What in the annotation makes the compiler send something else."""
-    sizes, shards, found = case["sizes"], facts["shards"], facts["collectives"]
-    kinds = [kind for kind, _, _ in found]
+    sizes, shards, result = case["sizes"], facts["shards"], facts["collectives"]
+    kinds = [kind for kind, _, _ in result]
     by_outputs = {
         name: shards[name][0] < shape[0] for name, shape in _whole(sizes).items()
     }  # out features divided, otherwise the in features
-    if not found:
+    if not result:
         return "nothing is sent: then no device needs what another one holds"
     if by_outputs["first"] and by_outputs["second"]:
         return SAYS["both-by-outputs"]
     if not by_outputs["first"] and by_outputs["second"]:
         return _ROWS_THEN_COLUMNS
     if not by_outputs["first"]:
-        return SAYS["both-by-inputs"].format(listed=_listed(found))
+        return SAYS["both-by-inputs"].format(listed=_listed(result))
     if "collective-permute" in kinds:
         return "a tensor lies on one axis of the mesh and is needed on the other, so it is moved"
     if shards["x"][1] < sizes["inputs"]:
         return SAYS["features-of-x-divided"]
-    return SAYS["x-along-model"].format(listed=_listed(found))
+    return SAYS["x-along-model"].format(listed=_listed(result))
 
 
 def _why_not_small(case: Facts, facts: Facts) -> str:

@@ -64,15 +64,15 @@ def local_gradients(case: Facts) -> Local:
 
     weights, samples = data(case)
     dtype = getattr(torch, case["dtype"])
-    found: Local = []
+    result: Local = []
     for x, y in samples:
         if not len(y):
-            found.append(None)
+            result.append(None)
             continue
         _, gradients = loss_and_gradients(weights, x, y)
-        rounded = [each.float().to(dtype).double().flatten() for each in gradients]
-        found.append(torch.cat(rounded).tolist())
-    return found
+        rounded = [gradient.float().to(dtype).double().flatten() for gradient in gradients]
+        result.append(torch.cat(rounded).tolist())
+    return result
 
 
 def truth(case: Facts, local: Local) -> list[float]:
@@ -106,14 +106,14 @@ def ways(case: Facts, local: Local) -> list[tuple[str, list[float]]]:
         ("the largest batch is no common measure: divide by all samples",
          _weighted(local, samples, max(samples))),
         ("the weights are the wrong way round: more samples count more",
-         _weighted(local, [1 / each if each else 0 for each in samples],
-                   sum(1 / each for each in samples if each))),
+         _weighted(local, [1 / sample if sample else 0 for sample in samples],
+                   sum(1 / sample for sample in samples if sample))),
     ]  # fmt: skip
 
 
 def distance(some: list[float], others: list[float]) -> float:
     """The largest difference, relative to the largest of the others."""
-    largest = max(abs(each) for each in others)
+    largest = max(abs(other) for other in others)
     return max(abs(a - b) for a, b in zip(some, others, strict=True)) / (largest or 1.0)
 
 
@@ -188,11 +188,11 @@ def _averages(case: Facts, facts: Facts) -> tuple[Criterion, Criterion]:
                 returned.partition(" with ")[0],
                 SAYS["does-nothing-3"].format(returned=returned, asked=asked),
             )
-        if [len(each) for each in returned] != sizes:
-            found = ", ".join(str(len(each)) for each in returned)
-            text = f"tensors of {found} elements came back: {asked}, in its shape"
+        if [len(item) for item in returned] != sizes:
+            result = ", ".join(str(len(item)) for item in returned)
+            text = f"tensors of {result} elements came back: {asked}, in its shape"
             return both(times(len(returned), "item"), text)
-        flat.append([value for each in returned for value in each])
+        flat.append([value for item in returned for value in item])
         strange = [value for value in flat[-1] if isinstance(value, str)]
         if strange:
             text = f"rank {rank} returned {strange[0]}: 0 / 0 is none of its gradients"
@@ -205,7 +205,7 @@ def _averages(case: Facts, facts: Facts) -> tuple[Criterion, Criterion]:
         own = local[worst]
         if own is not None and distance(flat[worst], own) <= FINE:
             known = [SAYS["its-own-gradients"].format(worst=worst)]
-        if any(distance(each, flat[0]) > FINE for each in flat):
+        if any(distance(item, flat[0]) > FINE for item in flat):
             known += ["ranks return different averages: after a step their weights would differ"]
         text = [*known, "weight each rank's gradient by its samples, and divide by all samples"][0]
         return both(f"off by {farthest:.2g}", text)

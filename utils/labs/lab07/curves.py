@@ -40,9 +40,9 @@ def _curve(rng: random.Random, cause: str, number: int, place: int) -> Facts:
     # Chips of the first row: where nothing is wrong, one is not always the fewest.
     fewest = (2, 4) if cause == "none" and number % 2 else (1, 1, 2, 4)
     while True:
-        found = _drawn(rng, cause, ("step", "training")[(number + place) % 2], fewest)
-        if truth(found)[0] == cause and _clear(found):
-            return found
+        result = _drawn(rng, cause, ("step", "training")[(number + place) % 2], fewest)
+        if truth(result)[0] == cause and _clear(result):
+            return result
 
 
 def _drawn(rng: random.Random, cause: str, claim: str, fewest: tuple[int, ...]) -> Facts:
@@ -52,10 +52,10 @@ def _drawn(rng: random.Random, cause: str, claim: str, fewest: tuple[int, ...]) 
     first, count = rng.choice(fewest), rng.randint(4, 6)
     batch, seconds = 2 ** rng.randint(6, 10) * first, rng.uniform(2e-4, 2e-2)
     samples = rng.randint(2, 90) * 1e5
-    lost = {each: rng.uniform(0.005, 0.02) for each in ("communication", "input", "imbalance")}
+    lost = {item: rng.uniform(0.005, 0.02) for item in ("communication", "input", "imbalance")}
     if cause in lost:
         lost[cause] = rng.uniform(0.25, 1.2)
-        other = rng.choice([each for each in lost if each != cause])
+        other = rng.choice([item for item in lost if item != cause])
         lost[other] = rng.uniform(0.05, 0.5) * lost[cause]
     elif cause in MISLEADING:
         lost[rng.choice(list(lost))] = rng.uniform(0.02, 0.5)
@@ -67,7 +67,7 @@ def _drawn(rng: random.Random, cause: str, claim: str, fewest: tuple[int, ...]) 
         share = place / (count - 1)
         drift = 1 + 0.05 * share * rng.random()
         compute = seconds * size / chips * drift * (1 if place else slow)
-        times_now = {each: compute * value * share for each, value in lost.items()}
+        times_now = {item: compute * value * share for item, value in lost.items()}
         slowest = compute + times_now["imbalance"]
         target = samples * (1 + (rng.uniform(0.4, 2.5) * share if cause == "batch grown" else 0))
         rows.append(
@@ -131,7 +131,7 @@ def _seen(cause: str, curve: Facts) -> str:
         return SAYS["always-something"].format(
             value=last["chips"] / first["chips"], claimed_speedup=last["claimed_speedup"]
         )
-    lost = ", ".join(f"{each} {value:.3g} s" for each, value in losses(last).items())
+    lost = ", ".join(f"{item} {value:.3g} s" for item, value in losses(last).items())
     return SAYS["the-slowest-chip"].format(step_s=last["step_s"], lost=lost)
 
 
@@ -154,34 +154,34 @@ def _no_alarm(cause: str, curve: Facts) -> str:
 
 
 def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
-    said = facts["said"]
-    strange = next((each for each in said if isinstance(each, str)), None)
+    response = facts["said"]
+    strange = next((item for item in response if isinstance(item, str)), None)
     rows = (("misleading claims", 3), ("lost time", 2), ("numbers", 2))
     if strange is not None:
         message = SAYS["does-nothing-5"].format(strange=strange)
         first = criterion(*rows[0], False, strange.partition(" without")[0], "a dict of 2", message)
         return [first, *(not_judged(criterion(*row, False, "", "", "")) for row in rows[1:])]
-    pairs = list(zip(case["curves"], said, strict=True))
+    pairs = list(zip(case["curves"], response, strict=True))
     causes = [truth(curve)[0] for curve in case["curves"]]
-    found = []
+    results = []
     for (name, weight), group in zip(rows, (MISLEADING, LOST), strict=False):
         own = [
             (place, _about_cause(*pairs[place]))
             for place, cause in enumerate(causes)
             if cause in group
         ]
-        found.append(_criterion(name, weight, case, own))
+        results.append(_criterion(name, weight, case, own))
     numbers = [
-        (place, _about_number(curve, each))
-        for place, (curve, each) in enumerate(pairs)
-        if each["cause"] == causes[place]
+        (place, _about_number(curve, item))
+        for place, (curve, item) in enumerate(pairs)
+        if item["cause"] == causes[place]
     ]
     third = _criterion(*rows[2], case, numbers)
     # One name for all of them is right of some.
-    same = len({each["cause"] for each in said}) < 2
+    same = len({item["cause"] for item in response}) < 2
     all_named = len(numbers) == len(pairs)
     return [
-        *(not_judged(each, each.message) if same else each for each in found),
+        *(not_judged(item, item.message) if same else item for item in results),
         third if all_named or not third.passed else not_judged(third),
     ]
 

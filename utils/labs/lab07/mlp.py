@@ -44,7 +44,7 @@ def build(sizes: Sizes, shape: Shape) -> tuple[Any, Any, Any]:
 
 def reference(model: Any, x: Any) -> Any:
     """What the model makes of x, in float64 on the host; no device takes part."""
-    weights = {name: each.detach().cpu().double() for name, each in model.named_parameters()}
+    weights = {name: item.detach().cpu().double() for name, item in model.named_parameters()}
     hidden = (x.cpu().double() @ weights["0.weight"].T + weights["0.bias"]).clamp(min=0)
     return hidden @ weights["2.weight"].T + weights["2.bias"]
 
@@ -77,8 +77,8 @@ def _count(layouts: list[tuple[Layout, Shape]], sizes: Sizes) -> list[Counts]:
             f"{len(program.modules)} programs were compiled for {len(layouts)} layouts: a layout"
             " marks tensors and computes one result, without a sync or a read of its own"
         )
-    return [counts(each.collectives) for each in program.modules]
+    return [counts(module.collectives) for module in program.modules]
 
 
 def counts(found: Iterable[spmd.Collective]) -> Counts:
-    return {kind: list(each) for kind, each in spmd.totals(found).items()}
+    return {kind: list(item) for kind, item in spmd.totals(found).items()}

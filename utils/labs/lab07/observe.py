@@ -32,12 +32,12 @@ def _annotated(answer: Answer, sizes: mlp.Sizes, shape: mlp.Shape) -> Facts:
         y = model(x)
         torch_xla.sync()
     try:
-        found = program.collectives
+        result = program.collectives
     except RuntimeError:
         raise RuntimeError("model(x) computes nothing any more: annotate only marks") from None
     off = (y.detach().cpu().double() - right).abs().max() / right.abs().max()
     return {
-        "collectives": [[one.kind, one.bytes, list(one.shapes[0])] for one in found],
+        "collectives": [[one.kind, one.bytes, list(one.shapes[0])] for one in result],
         "difference": _finite(float(off)),
         "shards": {
             "x": mlp.held(x),
@@ -48,22 +48,24 @@ def _annotated(answer: Answer, sizes: mlp.Sizes, shape: mlp.Shape) -> Facts:
 
 
 def _finite(value: float) -> float | None:
-    found = number(value)
-    return None if isinstance(found, str) else found
+    result = number(value)
+    return None if isinstance(result, str) else result
 
 
 def observe_predict(answer: Answer, case: Facts) -> Facts:
     sizes = case["sizes"]
     order = ("rows", "inputs", "hidden", "outputs")
     shut = ("utils.xla.fresh", "utils.xla.spmd", "utils.labs.lab07.mlp")
-    (said,) = called.each("lab07.ex2", answer, [tuple(sizes[name] for name in order)], shut)
+    (response,) = called.each("lab07.ex2", answer, [tuple(sizes[name] for name in order)], shut)
     compiled = None
     if case["compiled"]:
         # Afterwards: what a prediction is compared with must not be there to be read.
-        found = mlp.compiled([(LAYOUTS[name], MESHES[name]) for name in LAYOUTS], sizes)
-        compiled = dict(zip(LAYOUTS, found, strict=True))
-    predicted = {name: _kinds(said.get(name)) for name in LAYOUTS} if _is_dict(said) else None
-    return {"kind": describe(said), "predicted": predicted, "compiled": compiled}
+        result = mlp.compiled([(LAYOUTS[name], MESHES[name]) for name in LAYOUTS], sizes)
+        compiled = dict(zip(LAYOUTS, result, strict=True))
+    predicted = (
+        {name: _kinds(response.get(name)) for name in LAYOUTS} if _is_dict(response) else None
+    )
+    return {"kind": describe(response), "predicted": predicted, "compiled": compiled}
 
 
 def _is_dict(value: Any) -> bool:
@@ -101,10 +103,10 @@ def _maybe(value: Any) -> Any:
 
 
 def observe_plans(answer: Answer, case: Facts) -> Facts:
-    calls = [(each["model"], each["cluster"]) for each in case["questions"]]
-    found = []
-    for said in called.each("lab07.ex4", answer, calls, ("utils.cost.planner",)):
-        entries = _entries(said, "fits", "layout", "step_s")
+    calls = [(question["model"], question["cluster"]) for question in case["questions"]]
+    results = []
+    for response in called.each("lab07.ex4", answer, calls, ("utils.cost.planner",)):
+        entries = _entries(response, "fits", "layout", "step_s")
         if isinstance(entries, dict):
             layout = entries["layout"]
             if layout is not None:
@@ -116,21 +118,21 @@ def observe_plans(answer: Answer, case: Facts) -> Facts:
                 "layout": layout,
                 "step_s": _maybe(entries["step_s"]),
             }
-        found.append(entries)
-    return {"said": found}
+        results.append(entries)
+    return {"said": results}
 
 
 def observe_curves(answer: Answer, case: Facts) -> Facts:
-    found = []
-    for said in called.each("lab07.ex5", answer, [(each,) for each in case["curves"]], ()):
-        entries = _entries(said, "cause", "number")
+    results = []
+    for response in called.each("lab07.ex5", answer, [(curve,) for curve in case["curves"]], ()):
+        entries = _entries(response, "cause", "number")
         if isinstance(entries, dict):
             entries = {
                 "cause": text(entries["cause"]),
                 "number": number(listed(entries["number"], _MOST)),
             }
-        found.append(entries)
-    return {"said": found}
+        results.append(entries)
+    return {"said": results}
 
 
 OBSERVERS = {

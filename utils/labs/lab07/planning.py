@@ -28,13 +28,13 @@ def allowed(question: Facts, **rules: Any) -> Iterator[Layout]:
 
 
 def _divisors(number: int) -> list[int]:
-    return [each for each in range(1, number + 1) if number % each == 0]
+    return [item for item in range(1, number + 1) if number % item == 0]
 
 
 def fit(question: Facts, **rules: Any) -> list[Layout]:
     room = question["cluster"]["memory_gb"]
     return [
-        each for each in allowed(question, **rules) if memory_gb(question, each, **rules) <= room
+        item for item in allowed(question, **rules) if memory_gb(question, item, **rules) <= room
     ]
 
 
@@ -98,5 +98,5 @@ def _ring(size: float, ranks: int, rate: float, **rules: Any) -> float:
 
 
 def best(question: Facts, **rules: Any) -> Layout | None:
-    found = fit(question, **rules)
-    return min(found, key=lambda each: step(question, each, **rules)) if found else None
+    result = fit(question, **rules)
+    return min(result, key=lambda item: step(question, item, **rules)) if result else None

@@ -56,9 +56,9 @@ def _question(rng: random.Random, kind: str) -> Facts:
                 "between_gb_per_s": rng.randint(4, 60),
             },
         }
-        fitting = sorted((step(question, each), each) for each in fit(question))
+        fitting = sorted((step(question, item), item) for item in fit(question))
         clear = len(fitting) < 2 or fitting[0][0] * MARGIN < fitting[1][0]
-        if clear and _kind([each for _, each in fitting]) == kind and _apart(question):
+        if clear and _kind([item for _, item in fitting]) == kind and _apart(question):
             return question
 
 
@@ -74,7 +74,7 @@ def _kind(fitting: list[Layout]) -> str:
 def _apart(question: Facts) -> bool:
     """Whether no layout fills the memory to within a percent, so that no rounding decides."""
     room = question["cluster"]["memory_gb"]
-    return all(abs(memory_gb(question, each) / room - 1) > 0.01 for each in allowed(question))
+    return all(abs(memory_gb(question, item) / room - 1) > 0.01 for item in allowed(question))
 
 
 def plan_words(case: Facts) -> str:
@@ -140,28 +140,28 @@ _STEPS: tuple[tuple[str, Facts], ...] = (
 
 
 def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
-    said = facts["said"]
-    strange = next((each for each in said if isinstance(each, str)), None)
+    response = facts["said"]
+    strange = next((item for item in response if isinstance(item, str)), None)
     rows = (("layouts that fit", 3), ("step", 2), ("choice", 3))
     if strange is not None:
         message = SAYS["does-nothing-4"].format(strange=strange)
         first = criterion(*rows[0], False, strange.partition(" without")[0], "a dict of 3", message)
         return [first, *(not_judged(criterion(*row, False, "", "", "")) for row in rows[1:])]
-    pairs = list(zip(case["questions"], said, strict=True))
+    pairs = list(zip(case["questions"], response, strict=True))
     known = _rule(pairs)
     texts = [
-        [_about_fits(*each, known) for each in pairs],
-        [_about_step(*each) for each in pairs],
-        [_about_choice(*each) for each in pairs],
+        [_about_fits(*pair, known) for pair in pairs],
+        [_about_step(*pair) for pair in pairs],
+        [_about_choice(*pair) for pair in pairs],
     ]
-    found = [
+    results = [
         _criterion(name, weight, case, text)
         for (name, weight), text in zip(rows, texts, strict=True)
     ]
     # To say of each question that nothing fits is right of some, and shows nothing.
-    if all(each["layout"] is None for each in said):
-        found[1:] = [not_judged(each) for each in found[1:]]
-    return found
+    if all(item["layout"] is None for item in response):
+        results[1:] = [not_judged(item) for item in results[1:]]
+    return results
 
 
 def _criterion(name: str, weight: int, case: Facts, texts: list[str]) -> Criterion:
@@ -177,7 +177,7 @@ def _criterion(name: str, weight: int, case: Facts, texts: list[str]) -> Criteri
 def _rule(pairs: list[tuple[Facts, Facts]]) -> str:
     """The wrong rule that gives all of these numbers of layouts, as text; "" if none does."""
     for text, rules in _FITS:
-        if all(said["fits"] == len(fit(question, **rules)) for question, said in pairs):
+        if all(response["fits"] == len(fit(question, **rules)) for question, response in pairs):
             return text
     return ""
 
@@ -197,7 +197,7 @@ def _layout(said: Facts) -> Layout | str | None:
     if not isinstance(layout, dict):
         return layout
     sizes = [layout[axis] for axis in AXES]
-    strange = [each for each in sizes if isinstance(each, str) or each != int(each) or each < 1]
+    strange = [size for size in sizes if isinstance(size, str) or size != int(size) or size < 1]
     return f"{strange[0]} as a size" if strange else tuple(map(int, sizes))  # type: ignore
 
 

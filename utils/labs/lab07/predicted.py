@@ -47,14 +47,14 @@ def expected(sizes: dict[str, int]) -> dict[str, tuple[str, int, float]]:
     """
     rows, hidden = sizes["rows"], sizes["hidden"]
     w1, _, w2, _ = parts(sizes)
-    found = {
+    results = {
         "A": ("all-reduce", 5, sum(parts(sizes)) + 1),
         "B": ("all-gather", 1, rows * hidden),
         "C": ("all-reduce", 1, rows * hidden),
         "D": ("all-gather", 2, w1 + w2),
         "E": ("all-reduce", 6, rows / 2 * sizes["outputs"] + sum(parts(sizes, 2)) + 1),
     }
-    return {name: (kind, number, size * FLOAT32) for name, (kind, number, size) in found.items()}
+    return {name: (kind, number, size * FLOAT32) for name, (kind, number, size) in results.items()}
 
 
 _KIND = {
@@ -160,8 +160,8 @@ def judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
 def _judge_layout(
     name: str, weight: int, sizes: dict[str, int], right: tuple[str, int, float], facts: Facts
 ) -> Criterion:
-    said = facts["predicted"].get(name)
-    message = _about(name, sizes, right, said)
+    response = facts["predicted"].get(name)
+    message = _about(name, sizes, right, response)
     compiled = facts["compiled"] and facts["compiled"][name]
     shown = ""
     if not message:
@@ -178,10 +178,10 @@ def _about(name: str, sizes: dict[str, int], right: tuple[str, int, float], said
     if isinstance(said, str):
         return f"found {said}: return a dict {{kind: (number, bytes)}}"
     if set(said) != {kind}:
-        found = " and ".join(sorted(said)) or "no collective"
-        return f"{found} is not what is needed: {_KIND[name]}"
+        result = " and ".join(sorted(said)) or "no collective"
+        return f"{result} is not what is needed: {_KIND[name]}"
     pair = said[kind]
-    if isinstance(pair, str) or any(isinstance(each, str) for each in pair):
+    if isinstance(pair, str) or any(isinstance(item, str) for item in pair):
         return SAYS["a-number"].format(pair=pair, kind=kind)
     if pair[0] != number:
         return f"{pair[0]:g} is not the number of them: {_NUMBER[name]}"

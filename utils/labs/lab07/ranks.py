@@ -65,7 +65,7 @@ class Group:
         if len(self._waiting) + len(self._ended) < self.count:
             return
         arrived = [self._waiting[rank] for rank in sorted(self._waiting)]
-        forms = [(list(each.shape), str(each.dtype).removeprefix("torch.")) for each in arrived]
+        forms = [(list(entry.shape), str(entry.dtype).removeprefix("torch.")) for entry in arrived]
         if self._ended:
             waiting, ended = sorted(self._waiting), sorted(self._ended)
             self.problem = {"kind": "hang", "waiting": waiting, "ended": ended}
@@ -75,8 +75,8 @@ class Group:
         else:
             # As a ring does: one after the other, rounded to the format each time.
             self._sum = arrived[0]
-            for each in arrived[1:]:
-                self._sum = self._sum + each
+            for item in arrived[1:]:
+                self._sum = self._sum + item
             self._waiting = {}
             self.rounds += 1
             self.sent_bytes += arrived[0].numel() * arrived[0].element_size()
@@ -107,15 +107,15 @@ def _parameters(weights: list[Any], x: Any, y: Any, dtype: Any) -> list[Any]:
     """
     import torch
 
-    leaves = [each.clone().requires_grad_() for each in weights]
+    leaves = [weight.clone().requires_grad_() for weight in weights]
     if len(y):
         hidden = torch.tanh(x @ leaves[0].T + leaves[1])
         torch.nn.functional.cross_entropy(hidden @ leaves[2].T + leaves[3], y).backward()
-    found = [torch.nn.Parameter(each.detach().to(dtype)) for each in leaves]
-    for parameter, leaf in zip(found, leaves, strict=True):
+    results = [torch.nn.Parameter(item.detach().to(dtype)) for item in leaves]
+    for parameter, leaf in zip(results, leaves, strict=True):
         if leaf.grad is not None:
             parameter.grad = leaf.grad.float().to(dtype)
-    return found
+    return results
 
 
 def averaged(answer: Answer, case: Facts) -> Facts:
@@ -133,8 +133,8 @@ def averaged(answer: Answer, case: Facts) -> Facts:
         x, y = samples[rank]
         try:
             parameters = _parameters(weights, x, y, dtype)
-            said = answer(parameters, len(y), lambda tensor: group.all_reduce(rank, tensor))
-            returned[rank] = _plain(said)
+            response = answer(parameters, len(y), lambda tensor: group.all_reduce(rank, tensor))
+            returned[rank] = _plain(response)
         except BaseException as error:  # raised anew below, in the thread that is listened to
             errors[rank] = error
         finally:
@@ -143,10 +143,10 @@ def averaged(answer: Answer, case: Facts) -> Facts:
     threads = [
         threading.Thread(target=work, args=(rank,), daemon=True) for rank in range(group.count)
     ]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     for error in errors:
         if error is not None and not (isinstance(error, Stuck) and group.problem):
             raise error
@@ -165,9 +165,9 @@ def _plain(said: Any) -> Any:
 
     if not isinstance(said, list | tuple):
         return describe(said)
-    found = []
-    for each in said[:20]:
-        if not isinstance(each, torch.Tensor) or each.numel() > _MOST_ITEMS:
-            return f"{describe(said)} with {describe(each)} in it"
-        found.append([number(value) for value in each.detach().double().flatten().tolist()])
-    return found
+    results = []
+    for item in said[:20]:
+        if not isinstance(item, torch.Tensor) or item.numel() > _MOST_ITEMS:
+            return f"{describe(said)} with {describe(item)} in it"
+        results.append([number(value) for value in item.detach().double().flatten().tolist()])
+    return results

@@ -53,7 +53,7 @@ def truth(curve: Facts) -> tuple[str, float]:
     if efficiency(curve) >= GOOD:
         return "none", efficiency(curve)
     lost = losses(last)
-    cause = max(lost, key=lambda each: lost[each])
+    cause = max(lost, key=lambda item: lost[item])
     return cause, lost[cause] / last["step_s"]
 
 
@@ -61,7 +61,7 @@ def ways(curve: Facts, cause: str) -> list[tuple[str, float]]:
     """What wrong ways give for the number of a cause."""
     first, last = curve["rows"][0], curve["rows"][-1]
     right = truth(curve)[1]
-    found = [(SAYS["the-inverse"], 1 / right)]
+    results = [(SAYS["the-inverse"], 1 / right)]
     if cause == "weak scaling":
         return [
             ("that is by how much the chips grew, not the work of a step: here they differ"
@@ -70,7 +70,7 @@ def ways(curve: Facts, cause: str) -> list[tuple[str, float]]:
              last["claimed_speedup"]),
             (SAYS["steps-compared"],
              first["step_s"] / last["step_s"]),
-            *found,
+            *results,
         ]  # fmt: skip
     if cause == "batch grown":
         return [
@@ -80,7 +80,7 @@ def ways(curve: Facts, cause: str) -> list[tuple[str, float]]:
              last["samples_to_target"] / first["samples_to_target"]),
             (SAYS["samples-more"],
              last["claimed_speedup"] * last["samples_to_target"] / first["samples_to_target"]),
-            *found,
+            *results,
         ]  # fmt: skip
     if cause == "baseline":
         return [
@@ -91,7 +91,7 @@ def ways(curve: Facts, cause: str) -> list[tuple[str, float]]:
             (SAYS["a-fair-claim"],
              last["claimed_speedup"] / right),
             ("that is the efficiency", efficiency(curve)),
-            *found,
+            *results,
         ]  # fmt: skip
     if cause == "none":
         return [
@@ -99,7 +99,7 @@ def ways(curve: Facts, cause: str) -> list[tuple[str, float]]:
              last["claimed_speedup"]),
             ("the first row has more than one chip: they are not as many times more as that",
              last["claimed_speedup"] / last["chips"]),
-            *found,
+            *results,
         ]  # fmt: skip
     lost = losses(last)
     return [
@@ -118,5 +118,5 @@ def ways(curve: Facts, cause: str) -> list[tuple[str, float]]:
          last["slowest_compute_s"] / last["step_s"] if cause == "imbalance" else -1.0),
         ("an imbalance is what the slowest takes more than the mean, as a share of the step",
          last["slowest_compute_s"] / last["compute_s"] if cause == "imbalance" else -1.0),
-        *found,
+        *results,
     ]  # fmt: skip

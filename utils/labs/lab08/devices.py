@@ -26,19 +26,19 @@ def shards(devices: int) -> dict[str, list[dict[str, Any]]]:
 
     xr.use_spmd()
     mesh = xs.Mesh(np.arange(devices), (devices,), ("devices",))
-    found = {}
+    results = {}
     for number, (name, shape) in enumerate(SHAPES.items()):
         values = torch.arange(float(np.prod(shape))).reshape(shape) + 100 * number
         tensor = xs.mark_sharding(values.to(torch_xla.device()), mesh, CUTS[devices][name])
         torch_xla.sync()
-        found[name] = [_plain(each, values.shape) for each in tensor.local_shards]
-    return found
+        results[name] = [_plain(local_shard, values.shape) for local_shard in tensor.local_shards]
+    return results
 
 
 def _plain(shard: Any, shape: Any) -> dict[str, Any]:
     values = shard.unpadded_data.numpy()
     whole = not isinstance(shard.indices, list)  # an Ellipsis: the device holds all of it
-    start = [0] * len(shape) if whole else [each.start for each in shard.indices]
+    start = [0] * len(shape) if whole else [index.start for index in shard.indices]
     return {"start": start, "shape": list(values.shape), "values": values}
 
 
@@ -55,8 +55,8 @@ def compare(reshard: Callable[..., Any]) -> dict[str, bool]:
             "shape": list(SHAPES[name]),
             "dtype": str(pieces[0]["values"].dtype),
             "pieces": [
-                {"file": file, "start": each["start"], "shape": each["shape"]}
-                for file, each in enumerate(pieces)
+                {"file": file, "start": item["start"], "shape": item["shape"]}
+                for file, item in enumerate(pieces)
             ],
         }
         for name, pieces in four.items()
@@ -64,8 +64,8 @@ def compare(reshard: Callable[..., Any]) -> dict[str, bool]:
     equal = dict.fromkeys(SHAPES, True)
     for rank in range(2):
         wanted = {
-            name: {"start": each[rank]["start"], "shape": each[rank]["shape"]}
-            for name, each in two.items()
+            name: {"start": item[rank]["start"], "shape": item[rank]["shape"]}
+            for name, item in two.items()
         }
         made = reshard(index, wanted, lambda file, name: four[name][file]["values"])
         for name in SHAPES:

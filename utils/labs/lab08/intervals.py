@@ -21,7 +21,7 @@ FAILING = ((0.0002, 0.0004), (0.015, 0.03), (0.06, 0.1), (0.2, 0.3), (0.4, 0.6))
 
 def fleet_cases(rng: random.Random) -> list[Facts]:
     """Five fleets, which fail ever more often."""
-    return [{"fleet": _fleet(rng, *each)} for each in FAILING]
+    return [{"fleet": _fleet(rng, *item)} for item in FAILING]
 
 
 def _fleet(rng: random.Random, low: float, high: float) -> Facts:
@@ -33,8 +33,8 @@ def _fleet(rng: random.Random, low: float, high: float) -> Facts:
     hours = [n / (rate * share / sum(shares)) for n, share in zip(servers, shares, strict=False)]
     return {
         "groups": [
-            {"name": name, "number": number, "hours_between_failures_of_one": float(f"{each:.4g}")}
-            for name, number, each in zip(("servers", "switches"), servers, hours, strict=True)
+            {"name": name, "number": number, "hours_between_failures_of_one": float(f"{item:.4g}")}
+            for name, number, item in zip(("servers", "switches"), servers, hours, strict=True)
         ],
         "interruptions_per_day": float(f"{24 * rate * shares[2] / sum(shares):.4g}"),
         "parameters": parameters,
@@ -58,7 +58,7 @@ def fleet_words(case: Facts) -> str:
 
 def failures_per_hour(fleet: Facts) -> float:
     groups = fleet["groups"]
-    alone = sum(each["number"] / each["hours_between_failures_of_one"] for each in groups)
+    alone = sum(group["number"] / group["hours_between_failures_of_one"] for group in groups)
     return alone + fleet["interruptions_per_day"] / 24
 
 
@@ -92,7 +92,7 @@ def hour_ways(fleet: Facts) -> Ways:
 
     write, rate, right = write_hours(fleet), failures_per_hour(fleet), best_hours(fleet)
     groups, spot = fleet["groups"], fleet["interruptions_per_day"] / 24
-    alone = [each["hours_between_failures_of_one"] for each in groups]
+    alone = [group["hours_between_failures_of_one"] for group in groups]
     named = {
         SAYS["young"]: [
             math.sqrt(2 * write / rate), math.sqrt(2 * write / rate) - write
@@ -106,7 +106,7 @@ def hour_ways(fleet: Facts) -> Ways:
         SAYS["servers-only"]: [
             best(write, groups[0]["number"] / alone[0]),
             best(write, groups[0]["number"] / alone[0] + spot),
-            best(write, sum(1 / each for each in alone) + spot),
+            best(write, sum(1 / item for item in alone) + spot),
             best(write, 1 / (sum(a / g["number"] for a, g in zip(alone, groups, strict=True)) / 2)),
             best(write, 1 / min(alone)),
         ],
@@ -129,8 +129,8 @@ def hour_ways(fleet: Facts) -> Ways:
         ],
         SAYS["as-long-as-a-failure-takes"]: [1 / rate],
     }  # fmt: skip
-    found = [(text, number) for text, numbers in named.items() for number in numbers]
-    return [each for each in found if not near(each[1], right, INTERVAL)]
+    results = [(text, number) for text, numbers in named.items() for number in numbers]
+    return [item for item in results if not near(item[1], right, INTERVAL)]
 
 
 def money_ways(fleet: Facts) -> Ways:
@@ -140,7 +140,7 @@ def money_ways(fleet: Facts) -> Ways:
     share = lost_share(every, write, restart, rate)
     stretched = 1 / (1 - share) - 1
     first = write / every + rate * (every / 2 + restart)
-    found = [
+    results = [
         (SAYS["no-restart"], lost_share(every, write, 0, rate) * day),
         (SAYS["a-restart-that-never-fails"],
          (1 - every * rate / (math.expm1(rate * (every + write)) * (1 + rate * restart))) * day),
@@ -159,7 +159,7 @@ def money_ways(fleet: Facts) -> Ways:
         ("the restart is given in minutes", lost_share(every, write, restart * 60, rate) * day
          if rate * (every + write + restart * 60) < 50 else math.inf),
     ]  # fmt: skip
-    return [each for each in found if not near(each[1], share * day, MONEY)]
+    return [item for item in results if not near(item[1], share * day, MONEY)]
 
 
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
@@ -169,7 +169,7 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
         message = SAYS["one-number"].format(kind=facts["kind"])
         first = criterion(*names[0], False, facts["kind"].partition(" without")[0], "a dict",
                           message)  # fmt: skip
-        return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in names[1:])]
+        return [first, *(not_judged(criterion(*name, False, "", "", "")) for name in names[1:])]
     # With another interval than the best, what that one loses is right.
     usable = isinstance(hours, int | float) and _ends(fleet, hours)
     own = lost_per_day(fleet, hours) if usable else None

@@ -26,11 +26,13 @@ SHUT = tuple(
 
 def digest(*values: Any) -> str:
     """A short text that is the same for equal values, and tensors equal to the bit."""
-    found = hashlib.sha256()
-    for each in values:
-        content = each.detach().cpu().numpy().tobytes() if hasattr(each, "detach") else repr(each)
-        found.update(content if isinstance(content, bytes) else content.encode())
-    return found.hexdigest()[:12]
+    result = hashlib.sha256()
+    for value in values:
+        content = (
+            value.detach().cpu().numpy().tobytes() if hasattr(value, "detach") else repr(value)
+        )
+        result.update(content if isinstance(content, bytes) else content.encode())
+    return result.hexdigest()[:12]
 
 
 def parts(run: Any) -> Facts:
@@ -41,8 +43,8 @@ def parts(run: Any) -> Facts:
     import torch
     import torch_xla.core.xla_model as xm
 
-    slots = [run.optimizer.state.get(each, {}) for each in run.model.parameters()]
-    groups = [each["lr"] for each in run.optimizer.param_groups]
+    slots = [run.optimizer.state.get(parameter, {}) for parameter in run.model.parameters()]
+    groups = [param_group["lr"] for param_group in run.optimizer.param_groups]
     name, keys, *rest = np.random.get_state()
     return {
         "weights": digest(*run.model.state_dict().values()),
@@ -65,7 +67,7 @@ def _arm(kill: Facts, folder: Path) -> None:
     if kill["at"] == "rename":
         sys.addaudithook(lambda event, _: die() if event in ("os.rename", "os.link") else None)
     else:
-        sizes = [each.stat().st_size for each in folder.rglob("*") if each.is_file()]
+        sizes = [item.stat().st_size for item in folder.rglob("*") if item.is_file()]
         killed_at_byte(int(kill["share"] * max(sizes, default=0)))
 
 
@@ -84,7 +86,7 @@ def _begin(run: Any, number: int) -> None:
 
 
 def _on_device(run: Any, name: str) -> None:
-    if any(each.device.type != "xla" for each in run.model.parameters()):
+    if any(parameter.device.type != "xla" for parameter in run.model.parameters()):
         raise RuntimeError(
             f"`{name}` leaves the model on the host: model.cpu() moves the model itself. Copy the"
             " tensors of its state_dict() instead, or hand it to torch.save as it is"

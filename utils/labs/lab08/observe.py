@@ -18,10 +18,10 @@ SECONDS = 10.0
 
 def partner(answer: Answer, name: str) -> Answer:
     """The function `name` of the cell that defined `answer`."""
-    found = getattr(answer, "__globals__", {}).get(name)
-    if not callable(found):
+    result = getattr(answer, "__globals__", {}).get(name)
+    if not callable(result):
         raise NameError(f"`{name}` is not defined as a function: the cell has to define both")
-    return found
+    return result
 
 
 def observe_kills(resume: Answer, case: Facts) -> Facts:
@@ -66,13 +66,13 @@ def observe_storage(latest: Answer, case: Facts) -> Facts:
 
 
 def observe_fleet(answer: Answer, case: Facts) -> Facts:
-    (said,) = called.each("lab08.ex3", answer, [(case["fleet"],)], ("utils.cost.tco",))
+    (response,) = called.each("lab08.ex3", answer, [(case["fleet"],)], ("utils.cost.tco",))
     names = ("hours", "lost_per_day")
-    if not isinstance(said, dict) or any(name not in said for name in names):
-        missing = [n for n in names if n not in said] if isinstance(said, dict) else []
-        kind = describe(said) + (f" without {missing[0]!r}" if missing else "")
+    if not isinstance(response, dict) or any(name not in response for name in names):
+        missing = [n for n in names if n not in response] if isinstance(response, dict) else []
+        kind = describe(response) + (f" without {missing[0]!r}" if missing else "")
         return {"kind": kind, **dict.fromkeys(names)}
-    return {"kind": "", **{name: number(listed(said[name], 1)) for name in names}}
+    return {"kind": "", **{name: number(listed(response[name], 1)) for name in names}}
 
 
 def observe_resharding(answer: Answer, case: Facts) -> Facts:
@@ -87,7 +87,7 @@ def observe_resharding(answer: Answer, case: Facts) -> Facts:
         )
         seen: Facts = {"raised": "", "tensors": None}
         try:
-            (said,) = called.each("lab08.ex4", answer, [asked], ("utils.training.checkpoint",))
+            (response,) = called.each("lab08.ex4", answer, [asked], ("utils.training.checkpoint",))
         except ValueError as error:
             # Asked for where something is missing; a mistake elsewhere.
             if case["lost"] is None:
@@ -95,11 +95,11 @@ def observe_resharding(answer: Answer, case: Facts) -> Facts:
             seen["raised"] = type(error).__name__
         else:
             seen["tensors"] = (
-                {text(name): _array(value) for name, value in list(said.items())[:_MOST]}
-                if isinstance(said, dict)
-                else describe(said)
+                {text(name): _array(value) for name, value in list(response.items())[:_MOST]}
+                if isinstance(response, dict)
+                else describe(response)
             )
-        ranks.append({**seen, "reads": [list(each) for each in reads[:_MOST_READS]]})
+        ranks.append({**seen, "reads": [list(read) for read in reads[:_MOST_READS]]})
     return {"ranks": ranks}
 
 
@@ -108,14 +108,14 @@ _MOST, _MOST_READS = 40, 400
 
 def _reader(case: Facts, reads: list[tuple[str, int]]) -> Callable[[int, str], Any]:
     """The function that reads one tensor of one file, and remembers what it read."""
-    known = {each["name"]: each for each in case["tensors"]}
+    known = {tensor["name"]: tensor for tensor in case["tensors"]}
 
     def read(file: int, name: str) -> Any:
         for piece in known[name]["pieces"] if name in known else []:
             if piece["file"] == file != case["lost"]:
                 reads.append((name, file))
-                each = known[name]
-                full = whole(case["seed"], name, each["shape"], each["dtype"])
+                item = known[name]
+                full = whole(case["seed"], name, item["shape"], item["dtype"])
                 return full[region(piece["start"], piece["shape"])].copy()
         raise FileNotFoundError(f"file {file!r} holds no piece of {name!r}: read(file, name)")
 
@@ -131,7 +131,7 @@ def _array(value: Any) -> Facts | str:
     if value.size > 400:
         return f"an array of {value.size} elements"
     kind = {"dtype": text(str(value.dtype)), "shape": list(value.shape)}
-    return {**kind, "values": [number(each) for each in value.ravel().tolist()]}
+    return {**kind, "values": [number(item) for item in value.ravel().tolist()]}
 
 
 OBSERVERS = {

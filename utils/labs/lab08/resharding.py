@@ -64,8 +64,8 @@ def _bounds(rng: random.Random, length: int, parts: int, even: bool) -> list[int
     the last part may be empty.
     """
     if even or rng.random() < 0.5:
-        each = -(-length // parts)
-        return [min(length, each * k) for k in range(parts + 1)]
+        item = -(-length // parts)
+        return [min(length, item * k) for k in range(parts + 1)]
     return [0, *sorted(rng.sample(range(1, length), parts - 1)), length]
 
 
@@ -96,7 +96,7 @@ def _pieces(rng: random.Random, how: str, shape: list[int], parts: int = FILES) 
 def reshard_words(case: Facts) -> str:
     names = len(case["tensors"])
     lost = "" if case["lost"] is None else f", file {case['lost']} is lost"
-    shapes = [each["shape"] for each in case["tensors"] if "." not in each["name"]]
+    shapes = [tensor["shape"] for tensor in case["tensors"] if "." not in tensor["name"]]
     return f"{names} tensors in {FILES} files, weights {shapes[:-1]}, for {RANKS} ranks{lost}"
 
 
@@ -134,15 +134,15 @@ def covered(tensor: Facts, rank: int, lost: int | None) -> bool:
 def judge_resharding(case: Facts, facts: Facts) -> list[Criterion]:
     ranks, lost = facts["ranks"], case["lost"]
     gaps = [
-        [each["name"] for each in case["tensors"] if not covered(each, rank, lost)]
+        [tensor["name"] for tensor in case["tensors"] if not covered(tensor, rank, lost)]
         for rank in range(RANKS)
     ]
     values = _judge_values(case, ranks, gaps)
     judged = [_judge_reads(case, ranks, gaps), _judge_gaps(case, ranks, gaps)]
     if lost is None and not any(
-        isinstance(each["tensors"], dict) and each["tensors"] for each in ranks
+        isinstance(rank["tensors"], dict) and rank["tensors"] for rank in ranks
     ):
-        judged = [not_judged(each) for each in judged]
+        judged = [not_judged(item) for item in judged]
     return [values, *judged]
 
 
@@ -172,25 +172,27 @@ def _fault(case: Facts, tensor: Facts, rank: int, seen: Facts) -> str:
     if not isinstance(seen["tensors"], dict):
         return SAYS["does-nothing-2"].format(tensors=seen["tensors"])
     here = f"rank {rank}, {name} {tensor['shape']}"
-    found = seen["tensors"].get(name)
-    if found is None or isinstance(found, str):
-        return f"{here}: {f'found {found}' if found else 'it is missing'}, return an array"
-    if found["shape"] != wanted["shape"]:
+    result = seen["tensors"].get(name)
+    if result is None or isinstance(result, str):
+        return f"{here}: {f'found {result}' if result else 'it is missing'}, return an array"
+    if result["shape"] != wanted["shape"]:
         text = SAYS["the-whole-for-each"].format(
-            given=here, shape=found["shape"], shape_2=wanted["shape"]
+            given=here, shape=result["shape"], shape_2=wanted["shape"]
         )
-        return text + (": only the region of the rank" if found["shape"] == tensor["shape"] else "")
-    if found["dtype"] != tensor["dtype"]:
-        return f"{here}: the elements are {found['dtype']}, saved were {tensor['dtype']}"
+        return text + (
+            ": only the region of the rank" if result["shape"] == tensor["shape"] else ""
+        )
+    if result["dtype"] != tensor["dtype"]:
+        return f"{here}: the elements are {result['dtype']}, saved were {tensor['dtype']}"
     full = whole(case["seed"], name, tensor["shape"], tensor["dtype"])
     right = full[region(wanted["start"], wanted["shape"])].ravel().tolist()
-    if found["values"] == right:
+    if result["values"] == right:
         return ""
-    off = sum(a != b for a, b in zip(found["values"], right, strict=True))
+    off = sum(a != b for a, b in zip(result["values"], right, strict=True))
     text = SAYS["copies-are-added"].format(given=here, off=off, right=len(right))
-    if set(found["values"]) <= set(full.ravel().tolist()):
+    if set(result["values"]) <= set(full.ravel().tolist()):
         return SAYS["joined-in-the-order-of-the-list"].format(text=text)
-    if name.count(".") and any(value == 0 for value in found["values"]):
+    if name.count(".") and any(value == 0 for value in result["values"]):
         return SAYS["moments-from-zero"].format(text=text)
     return f"{text}: copy where the piece and the region overlap, on every axis"
 

@@ -83,7 +83,7 @@ def judge_kills(case: Facts, facts: Facts) -> list[Criterion]:
     ]
     # To begin anew, or to train again, gives the same losses: that is no resuming.
     if lost:
-        return [not_judged(each, lost * (not place)) for place, each in enumerate(judged)]
+        return [not_judged(item, lost * (not place)) for place, item in enumerate(judged)]
     return judged
 
 
@@ -93,8 +93,8 @@ def _end_of(life: Facts) -> str:
 
 def saves_of(life: Facts, step: int) -> list[Facts]:
     """The state before and after the save at a step, as far as the life got."""
-    lines = [each for each in life["journal"] if "state" in each]
-    return [each["state"] for each in lines if each["state"]["step"] == step]
+    lines = [item for item in life["journal"] if "state" in item]
+    return [line["state"] for line in lines if line["state"]["step"] == step]
 
 
 def _differs(life: Facts, right: list[Facts]) -> list[str]:
@@ -102,7 +102,7 @@ def _differs(life: Facts, right: list[Facts]) -> list[str]:
     resumed = found(life, "resumed")
     if resumed is None:
         return list(PARTS)
-    return [name for name in PARTS if resumed[name] not in [each[name] for each in right]]
+    return [name for name in PARTS if resumed[name] not in [item[name] for item in right]]
 
 
 GROUPS = {
@@ -169,7 +169,7 @@ def _syncs_late(value: Any, right: Any) -> int:
 
 def _judge_losses(lives: list[Facts], losses: dict, right: Facts, last: int) -> Criterion:
     """Whether every loss after the first kill, and the weights at the end, are equal to the bit."""
-    done = [each for life in lives[1:] for each in steps_of(life)]
+    done = [item for life in lives[1:] for item in steps_of(life)]
     equal = [step for step, loss in done if losses.get(step) == loss]
     wanted = [step for step in losses if step >= last]
     lost = [step for step in wanted if step not in equal]
@@ -226,7 +226,7 @@ def _judge_within(case: Facts, lives: list[Facts], wrong: list[str]) -> Criterio
                 f" {last['step']} had been saved: {_ASIDE}; remove nothing before"
             )
         elif more := set(_differs(life, whole[resumed["step"]])) - set(wrong):
-            part = next(each for each in PARTS if each in more)
+            part = next(item for item in PARTS if item in more)
             message = f"{moment} {PARTS[part]}: not as it was at the save. {_ASIDE}"
         else:
             survived += 1

@@ -17,7 +17,7 @@ def storage_cases(rng: random.Random) -> list[Facts]:
     steps = [one, 10 ** len(str(one)), 10 ** len(str(one)) * rng.randint(2, 9)]
     cuts = [0.0, 1.0, *sorted(rng.random() for _ in range(10))]
     flips = [(place + rng.random()) / 40 for place in range(40)]
-    harms: list[Facts] = [{"kind": "cut", "share": round(each, 4)} for each in cuts]
+    harms: list[Facts] = [{"kind": "cut", "share": round(cut, 4)} for cut in cuts]
     harms += [{"kind": "flip", "share": round(e, 4), "bit": rng.randrange(8)} for e in flips]
     for kind in ("swap", "zeros"):
         harms += [{"kind": kind, "share": round(rng.uniform(0.1, 0.9), 4)} for _ in range(3)]
@@ -61,7 +61,7 @@ def judge_storage(case: Facts, facts: Facts) -> list[Criterion]:
     if facts["plain"][1]["said"].get("right"):
         return judged
     # An answer that finds nothing loses nothing either.
-    return [plain, *(not_judged(each) for each in judged[1:])]
+    return [plain, *(not_judged(item) for item in judged[1:])]
 
 
 def shown(said: Facts) -> str:
@@ -102,15 +102,15 @@ def _judge_plain(case: Facts, rows: list[Facts]) -> Criterion:
     right = {"empty": None, "one": one, "two": two, "times": two, "foreign": two, "three": three}
     good, message = 0, ""
     for row in rows:
-        what, said = row["what"], row["said"]
+        what, response = row["what"], row["said"]
         if what in _FILES:
-            passed, text = not said["files"], _FILES[what]
+            passed, text = not response["files"], _FILES[what]
         else:
-            passed = said.get("step", 0) == right[what] and said.get("right", True)
+            passed = response.get("step", 0) == right[what] and response.get("right", True)
             wanted = (
                 SAYS["does-nothing"].format(value=right[what]) if right[what] else "return None"
             )
-            text = f"{_PLAIN[what]} {shown(said)}: {_NEWEST.get(what, wanted)}"
+            text = f"{_PLAIN[what]} {shown(response)}: {_NEWEST.get(what, wanted)}"
         good += passed
         message = message or ("" if passed else text)
     return criterion(
@@ -144,14 +144,14 @@ def _judge_damage(case: Facts, rows: list[Facts]) -> Criterion:
     """Whether a whole checkpoint is found although the newest is damaged."""
     good, message, stored = 0, "", case["steps"][:2]
     for row in rows:
-        what, said = row["what"], row["said"]
+        what, response = row["what"], row["said"]
         if what["kind"] == "all":
-            passed = bool(said.get("value"))
-            text = SAYS["begins-anew"].format(shown=shown(said))
+            passed = bool(response.get("value"))
+            text = SAYS["begins-anew"].format(shown=shown(response))
         else:
-            passed = said.get("step") in stored and said.get("right", False)
-            text = f"the newest {_harm(what)}: {shown(said)}. "
-            if "raised" in said or said.get("step", 0) is None:
+            passed = response.get("step") in stored and response.get("right", False)
+            text = f"the newest {_harm(what)}: {shown(response)}. "
+            if "raised" in response or response.get("step", 0) is None:
                 text += SAYS["gives-up"].format(value=stored[0])
             else:
                 text += _DAMAGE[what["kind"]][0].upper() + _DAMAGE[what["kind"]][1:]
@@ -177,12 +177,12 @@ def _judge_killed(case: Facts, rows: list[Facts]) -> Criterion:
     """Whether a kill within `write` leaves the one before, and the next write works."""
     good, message = 0, ""
     for kill, row in zip(case["kills"], rows, strict=True):
-        said, again = row["said"], row["again"]
-        kept = said.get("step") in (kill["last"], kill["new"]) and said.get("right", False)
+        response, again = row["said"], row["again"]
+        kept = response.get("step") in (kill["last"], kill["new"]) and response.get("right", False)
         after = again.get("step") == kill["new"] + 1 and again.get("right", False)
         if not kept:
             text = SAYS["room-first"].format(
-                new=kill["new"], moment=_moment(kill), shown=shown(said), last=kill["last"]
+                new=kill["new"], moment=_moment(kill), shown=shown(response), last=kill["last"]
             )
         elif "raised" in again:
             text = SAYS["stumbles-over-what-is-left"].format(
@@ -203,17 +203,17 @@ _SURVIVED = {True: "survived", False: "not survived"}
 
 def _judge_full(case: Facts, seen: Facts) -> Criterion:
     one, _, three = case["steps"]
-    said, again = seen["said"], seen["again"]
+    response, again = seen["said"], seen["again"]
     if not seen["raised"]:
         message = SAYS["swallows-the-error"]
-    elif said.get("step") != one or not said.get("right"):
-        message = f"{shown(said)}, and step {one} had been written: remove older ones last"
+    elif response.get("step") != one or not response.get("right"):
+        message = f"{shown(response)}, and step {one} had been written: remove older ones last"
     else:
         message = f"with room again, after one more write: {shown(again)}"
     passed = bool(
         seen["raised"]
-        and said.get("step") == one
-        and said.get("right")
+        and response.get("step") == one
+        and response.get("right")
         and again.get("step") == three
         and again.get("right")
     )
@@ -221,9 +221,9 @@ def _judge_full(case: Facts, seen: Facts) -> Criterion:
 
 
 def _judge_power(case: Facts, seen: Facts) -> Criterion:
-    said, two = seen["said"], case["steps"][1]
-    passed = said.get("step") == two and said.get("right", False)
-    message = SAYS["never-forced-to-the-disk"].format(two=two, shown=shown(said))
+    response, two = seen["said"], case["steps"][1]
+    passed = response.get("step") == two and response.get("right", False)
+    message = SAYS["never-forced-to-the-disk"].format(two=two, shown=shown(response))
     return criterion("power cut", 1, passed, _SURVIVED[passed], _SURVIVED[True], message)
 
 
@@ -232,8 +232,8 @@ def _judge_kept(kept: list[int]) -> Criterion:
     name, weight = "room", 1
     if not kept:
         return not_judged(criterion(name, weight, False, "", "", ""))
-    found, wanted = kept
+    result, wanted = kept
     message = SAYS["keeps-all"]
-    passed = found <= 1.25 * wanted + 1024
-    measured = f"{found / wanted:.2g} times the bytes"
+    passed = result <= 1.25 * wanted + 1024
+    measured = f"{result / wanted:.2g} times the bytes"
     return criterion(name, weight, passed, measured, "about 1", message)

@@ -66,14 +66,14 @@ def made(scratch: Path, name: str) -> Path:
 
 
 def files(folder: Path) -> Snapshot:
-    return {each: each.read_bytes() for each in sorted(folder.rglob("*")) if each.is_file()}
+    return {item: item.read_bytes() for item in sorted(folder.rglob("*")) if item.is_file()}
 
 
 def _put_back(folder: Path, before: Snapshot) -> None:
-    for each in [each for each in files(folder) if each not in before]:
-        each.unlink()
-    for each, content in before.items():
-        each.write_bytes(content)
+    for file in [item for item in files(folder) if item not in before]:
+        file.unlink()
+    for file, content in before.items():
+        file.write_bytes(content)
 
 
 class _Trials:
@@ -87,14 +87,14 @@ class _Trials:
     def said(self, folder: Path, *stored: int) -> Facts:
         """What `latest` says: {"step": one of those stored or None}, or what it is instead."""
         try:
-            found = self.latest(folder)
+            result = self.latest(folder)
         except Exception as error:
             return {"raised": type(error).__name__, "value": isinstance(error, ValueError)}
-        if found is None:
+        if result is None:
             return {"step": None}
-        if not isinstance(found, tuple | list) or len(found) != 2:
-            return {"other": describe(found)}
-        step, content = found
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            return {"other": describe(result)}
+        step, content = result
         if type(step) is not int or not isinstance(content, bytes | bytearray | memoryview):
             return {"other": f"({describe(step)}, {describe(content)})"}
         right = step in stored and bytes(content) == state(self.case, step)
@@ -112,8 +112,8 @@ class _Trials:
         self.put(folder, two)
         yield {"what": "two", "said": self.said(folder, one, two)}
         written = files(folder)
-        for age, each in enumerate(sorted(written, key=lambda each: each.stat().st_mtime_ns)):
-            os.utime(each, (1e9 - age, 1e9 - age))
+        for age, item in enumerate(sorted(written, key=lambda entry: entry.stat().st_mtime_ns)):
+            os.utime(item, (1e9 - age, 1e9 - age))
         yield {"what": "times", "said": self.said(folder, one, two)}
         for name in FOREIGN:
             (folder / name).write_bytes(b"\x80not a checkpoint")
@@ -125,7 +125,7 @@ class _Trials:
         yield {"what": "spared", "said": {"files": len(gone)}}
         for step in range(three + 1, three + 4):
             self.put(folder, step)
-        sizes = [len(c) for each, c in files(folder).items() if each.name not in FOREIGN]
+        sizes = [len(c) for entry, c in files(folder).items() if entry.name not in FOREIGN]
         self.kept_bytes = [sum(sizes), 2 * len(state(self.case, three))]
 
     def damage(self, folder: Path, before: Path) -> Iterator[Facts]:
@@ -134,31 +134,31 @@ class _Trials:
         before: the folder as it was when only the older one was there.
         """
         one, two, _ = self.case["steps"]
-        older = {folder / each.relative_to(before): c for each, c in files(before).items()}
+        older = {folder / entry.relative_to(before): c for entry, c in files(before).items()}
         whole = files(folder)
-        newer = {each: c for each, c in whole.items() if c and older.get(each) != c}
-        largest = max(newer, key=lambda each: len(newer[each]), default=None)
+        newer = {entry: c for entry, c in whole.items() if c and older.get(entry) != c}
+        largest = max(newer, key=lambda entry: len(newer[entry]), default=None)
         for harm in self.case["harms"] if largest else []:
             for place, content in _harmed(newer, largest, harm):
                 place.write_bytes(content)
             yield {"what": harm, "said": self.said(folder, one, two)}
             _put_back(folder, whole)
         # Names, lengths and sums stand at the beginning or the end of a file.
-        for each, content in newer.items():
+        for item, content in newer.items():
             for at in sorted({*range(len(content))[:EDGE], *range(len(content))[-EDGE:]}):
                 harm = {"kind": "flip", "share": round(at / len(content), 4)}
                 changed = bytearray(content)
                 changed[at] ^= 1 << (at + self.case["seed"]) % 8
-                each.write_bytes(changed)
+                item.write_bytes(changed)
                 yield {"what": harm, "said": self.said(folder, one, two)}
-                each.write_bytes(content)
-        for each in whole:
-            each.write_bytes(whole[each][: len(whole[each]) // 2])
+                item.write_bytes(content)
+        for item in whole:
+            item.write_bytes(whole[item][: len(whole[item]) // 2])
         yield {"what": {"kind": "all"}, "said": self.said(folder, one, two)}
 
     def after_kill(self, folder: Path, kill: Facts) -> Facts:
-        said = self.said(folder, kill["last"], kill["new"])
-        return {"said": said, "again": self.again(folder, kill["new"] + 1)}
+        response = self.said(folder, kill["last"], kill["new"])
+        return {"said": response, "again": self.again(folder, kill["new"] + 1)}
 
     def again(self, folder: Path, step: int) -> Facts:
         """What `latest` says after one more write."""
@@ -181,8 +181,8 @@ def _harmed(newer: Snapshot, largest: Path, harm: Facts) -> Iterator[tuple[Path,
     else:
         # In any of the files that were written, at this share of all bytes.
         at = int(share * sum(map(len, newer.values())))
-        for each in newer:
-            place, content = each, newer[each]
+        for item in newer:
+            place, content = item, newer[item]
             if at < len(content):
                 break
             at -= len(content)

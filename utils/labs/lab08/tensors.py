@@ -31,15 +31,15 @@ def index_of(tensors: list[Facts], lost: int | None = None) -> Facts:
     lost: a file that is not there.
     """
     return {
-        each["name"]: {
-            "shape": each["shape"],
-            "dtype": each["dtype"],
-            "pieces": [piece for piece in each["pieces"] if piece["file"] != lost],
+        tensor["name"]: {
+            "shape": tensor["shape"],
+            "dtype": tensor["dtype"],
+            "pieces": [piece for piece in tensor["pieces"] if piece["file"] != lost],
         }
-        for each in tensors
+        for tensor in tensors
     }
 
 
 def wanted_by(tensors: list[Facts], rank: int) -> Facts:
     """The region of each tensor that a rank is to hold."""
-    return {each["name"]: each["wanted"][rank] for each in tensors}
+    return {tensor["name"]: tensor["wanted"][rank] for tensor in tensors}

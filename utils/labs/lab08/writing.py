@@ -71,10 +71,10 @@ def _power(write: Answer, case: Facts, folder: Path) -> None:
     before, forced = files(folder), {}
     with _watching(("fsync", "fdatasync", "sync"), lambda: forced.update(_open_files())):
         write(folder, two, state(case, two), 2)
-    for each, content in files(folder).items():
-        known = forced.get((each.stat().st_dev, each.stat().st_ino))
-        if before.get(each) != content and known != len(content):
-            os.truncate(each, 0)
+    for item, content in files(folder).items():
+        known = forced.get((item.stat().st_dev, item.stat().st_ino))
+        if before.get(item) != content and known != len(content):
+            os.truncate(item, 0)
 
 
 @contextlib.contextmanager
@@ -96,9 +96,9 @@ def _watching(names: tuple[str, ...], seen: Callable[[], Any]) -> Iterator[None]
 
 def _open_files() -> dict[tuple[int, int], int]:
     """The size of each file that this process has open, by device and inode."""
-    found = {}
+    results = {}
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             stat = os.fstat(int(name))
-            found[stat.st_dev, stat.st_ino] = stat.st_size
-    return found
+            results[stat.st_dev, stat.st_ino] = stat.st_size
+    return results

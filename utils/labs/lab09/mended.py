@@ -53,20 +53,25 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
         ]
     made = []
     for name in ARGUMENTS:
-        found = facts["kernels"].get(name, {"pair": "None"})
-        made += [_named(name, found), _mended(name, case, found)]
+        result = facts["kernels"].get(name, {"pair": "None"})
+        made += [_named(name, result), _mended(name, case, result)]
     return made
 
 
 def _named(name: str, found: Facts) -> Criterion:
-    said = found.get("rule", "")
+    response = found.get("rule", "")
     message = SAYS["a-wrong-rule"].format(name=name)
     if found["pair"] != PAIR:
         message = SAYS["a-rule-without-a-kernel"].format(name=name, pair=found["pair"])
-    elif said not in RULES:
+    elif response not in RULES:
         message = SAYS["no-rule-of-the-list"].format(name=name)
     return criterion(
-        f"rule {name}", 1, said in BROKEN_RULE[name], "named" if said in RULES else "", "", message
+        f"rule {name}",
+        1,
+        response in BROKEN_RULE[name],
+        "named" if response in RULES else "",
+        "",
+        message,
     )
 
 
@@ -86,7 +91,7 @@ def _mended(name: str, case: Facts, found: Facts) -> Criterion:
     run = replayed(found, inputs, f"kernel {name}")
     if run.fault:
         return criterion(label, 1, False, run.detail, "", run.fault)
-    right = RIGHT[name](*(each.astype(np.float64) for each in inputs))
+    right = RIGHT[name](*(input_.astype(np.float64) for input_ in inputs))
     output = run.outputs[0]
     off = farthest(output, right) if output.shape == right.shape else float("inf")
     message = f"kernel {name} runs, but its result is not what its docstring says"

@@ -68,17 +68,17 @@ def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _norm_advice(run: Replayed, x: np.ndarray, weight: np.ndarray, epsilon: float) -> str:
-    found = run.outputs[0].astype(np.float64)
+    result = run.outputs[0].astype(np.float64)
     general = "x / sqrt(mean of the row's squares + epsilon) * weight"
-    if found.shape != x.shape or not np.isfinite(found).all():
+    if result.shape != x.shape or not np.isfinite(result).all():
         return general
     right = rms_norm(x, weight, epsilon)
     short = run.outputs[0].dtype != np.float32
-    off = {what: farthest(found, one, short) for what, one in _known(x, weight, epsilon)}
+    off = {what: farthest(result, one, short) for what, one in _known(x, weight, epsilon)}
     nearest = min(off, key=lambda what: off[what])
-    if off[nearest] <= 0.3 * farthest(found, right, short) and off[nearest] <= 0.02:
+    if off[nearest] <= 0.3 * farthest(result, right, short) and off[nearest] <= 0.02:
         return nearest
-    return CLOSE if close_to(found, right) else general
+    return CLOSE if close_to(result, right) else general
 
 
 def _known(x: np.ndarray, weight: np.ndarray, epsilon: float) -> Iterator[tuple[str, np.ndarray]]:

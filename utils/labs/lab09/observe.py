@@ -36,23 +36,23 @@ def observe_sums(answer: Answer, case: Facts) -> Facts:
 
 def observe_mended(answer: Answer, case: Facts) -> Facts:
     """What was said of each broken kernel, and what its mended form does."""
-    said = answer()
-    seen: dict[str, Any] = {"kind": describe(said), "kernels": {}}
-    if not isinstance(said, dict):
+    response = answer()
+    seen: dict[str, Any] = {"kind": describe(response), "kernels": {}}
+    if not isinstance(response, dict):
         return seen
     for name in case["arguments"]:
-        pair = said.get(name)
+        pair = response.get(name)
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             seen["kernels"][name] = {"pair": describe(pair)}
             continue
         rule, kernel = pair
-        found: Facts = {"pair": "a pair", "rule": rule if isinstance(rule, str) else ""}
+        result: Facts = {"pair": "a pair", "rule": rule if isinstance(rule, str) else ""}
         try:
             arguments = [(tuple(shape), dtype) for shape, dtype in case["arguments"][name]]
-            found |= recorded("lab09.ex6", kernel, *arguments)
+            result |= recorded("lab09.ex6", kernel, *arguments)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (judged like any other answer)
-            found["error"] = f"{type(error).__name__}: {error}"[:300]
-        seen["kernels"][name] = found
+            result["error"] = f"{type(error).__name__}: {error}"[:300]
+        seen["kernels"][name] = result
     return seen
 
 

@@ -83,19 +83,19 @@ def judge_add(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _add_advice(run: Replayed, a: np.ndarray, b: np.ndarray) -> str:
-    found, right = run.outputs[0], a.astype(np.float64) + b.astype(np.float64)
-    if found.shape != right.shape:
+    result, right = run.outputs[0], a.astype(np.float64) + b.astype(np.float64)
+    if result.shape != right.shape:
         return ""
-    if close_to(found, right):
+    if close_to(result, right):
         return CLOSE
     rows = len(right) // TILE * TILE
-    near = abs(found.astype(np.float64) - right).max(axis=1) <= 2**-6 * abs(right).max()
+    near = abs(result.astype(np.float64) - right).max(axis=1) <= 2**-6 * abs(right).max()
     if near[:TILE].all() and not near[TILE:].any() and len(right) > TILE:
         return SAYS["one-tile-only"].format(TILE=TILE)
     if near[:rows].all() and rows < len(right) and not near[rows:].any():
         return SAYS["whole-tiles-only"].format(value=len(right) - rows)
     for name, one in (("a", a), ("b", b)):
-        if np.allclose(found.astype(np.float64), one.astype(np.float64), atol=1e-3):
+        if np.allclose(result.astype(np.float64), one.astype(np.float64), atol=1e-3):
             return SAYS["stored-before-it-is-added"].format(name=name)
     return (
         "is it the sum of a and b, stored after it was computed, and which rows of a, b and the "
@@ -130,11 +130,11 @@ def judge_transpose(case: Facts, facts: Facts) -> list[Criterion]:
         return nothing(TRANSPOSE_WEIGHTS, run.fault, run.detail)
     right = x.T.astype(np.float64)
     advice = SAYS["blocks-stay-in-place"]
-    found = run.outputs[0]
-    if found.shape == right.shape:
-        if close_to(found, right):
+    result = run.outputs[0]
+    if result.shape == right.shape:
+        if close_to(result, right):
             advice = CLOSE
-        elif case["rows"] > TILE and _blocks_in_place(found, x):
+        elif case["rows"] > TILE and _blocks_in_place(result, x):
             advice = "each block is transposed where it was: block (i, j) goes to place (j, i)"
     values = right_values(run, right, case["dtype"], 0.0, 4, advice)
     shortest = run.shortest_run
@@ -175,13 +175,13 @@ def judge_softmax(case: Facts, facts: Facts) -> list[Criterion]:
     values = right_values(run, right, case["dtype"], limit, 4, _softmax_advice(run, x))
     high = large_inputs(x)
     moved = replayed(facts, (high,), "softmax")
-    found = right_values(moved, softmax(high), case["dtype"], limit, 2, "")
+    result = right_values(moved, softmax(high), case["dtype"], limit, 2, "")
     large = criterion(
         "large inputs",
         2,
-        found.passed,
-        found.measured,
-        found.target,
+        result.passed,
+        result.measured,
+        result.target,
         SAYS["the-logarithm-of-the-sum-in-the-exponent"]
         if np.isfinite(moved.outputs[0].astype(np.float64)).all()
         else SAYS["no-maximum"],
@@ -223,21 +223,23 @@ def engine_passes(run: Replayed, case: Facts) -> float:
     from utils.nki.simulator.tensor import Tensor
 
     work = 0
-    for each in run.program.instructions:
-        if each.engine is not engine.dma:
-            work += max((t.size for t in each.args.values() if isinstance(t, Tensor)), default=0)
+    for instruction in run.program.instructions:
+        if instruction.engine is not engine.dma:
+            work += max(
+                (t.size for t in instruction.args.values() if isinstance(t, Tensor)), default=0
+            )
     return work / (case["rows"] * case["columns"])
 
 
 def _softmax_advice(run: Replayed, x: np.ndarray) -> str:
-    found, wide = run.outputs[0].astype(np.float64), x.astype(np.float64)
-    if found.shape != wide.shape or not np.isfinite(found).all():
+    result, wide = run.outputs[0].astype(np.float64), x.astype(np.float64)
+    if result.shape != wide.shape or not np.isfinite(result).all():
         return "exp of x minus the row's maximum, over the sum of the row"
     right = softmax(x)
-    if close_to(found, right):
+    if close_to(result, right):
         return SAYS["exponentials-in-the-type-of-x"]
-    if np.allclose(found / found.sum(axis=1, keepdims=True), right, atol=0.01):
+    if np.allclose(result / result.sum(axis=1, keepdims=True), right, atol=0.01):
         return SAYS["not-divided"]
-    if np.allclose(found, np.exp(wide) / np.exp(wide).sum(), atol=1e-4):
+    if np.allclose(result, np.exp(wide) / np.exp(wide).sum(), atol=1e-4):
         return "the whole array sums to 1, each row has to"
     return "exp of x minus the row's maximum, over the sum of the row"

@@ -76,9 +76,9 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
 def _multiplied(run: Replayed) -> int:
     """Elements that the products took from the operand that is not the ones."""
     sizes = 0
-    for each in run.program.instructions:
-        if each.checked.spec.name == "nc_matmul":
-            sizes += max(each.args["stationary"].size, each.args["moving"].size)
+    for instruction in run.program.instructions:
+        if instruction.checked.spec.name == "nc_matmul":
+            sizes += max(instruction.args["stationary"].size, instruction.args["moving"].size)
     return sizes
 
 
@@ -88,11 +88,11 @@ def _evicted(run: Replayed) -> int:
     from utils.nki.simulator.uses import tensors_of
 
     columns = 0
-    for each in run.program.instructions:
-        if each.engine is not engine.tensor:
+    for instruction in run.program.instructions:
+        if instruction.engine is not engine.tensor:
             columns += max(
                 (max(v.shape[0], v.size // v.shape[0])
-                 for v in tensors_of(each, reads=True) if v.buffer is MemoryRegion.psum),
+                 for v in tensors_of(instruction, reads=True) if v.buffer is MemoryRegion.psum),
                 default=0,
             )  # fmt: skip
     return columns
@@ -105,26 +105,26 @@ def _other_engines(run: Replayed) -> int:
 
 
 def _advice(run: Replayed, x: np.ndarray) -> str:
-    found, wide = run.outputs[0].astype(np.float64), x.astype(np.float64)
+    result, wide = run.outputs[0].astype(np.float64), x.astype(np.float64)
     general = "one number for each column: the sum of all its rows"
     right = wide.sum(axis=0, keepdims=True)
-    if found.shape != right.shape or not np.isfinite(found).all():
+    if result.shape != right.shape or not np.isfinite(result).all():
         return general
     close = {"atol": 1e-3 * float(abs(wide).sum(axis=0).max())}
     starts = range(0, len(x), TILE)
     tiles = [wide[start : start + TILE].sum(axis=0) for start in starts]
-    if len(tiles) > 1 and np.allclose(found[0], tiles[-1], **close):
+    if len(tiles) > 1 and np.allclose(result[0], tiles[-1], **close):
         return SAYS["a-new-psum-tile-for-each-tile-of-rows"]
-    if len(tiles) > 1 and np.allclose(found[0], sum(tiles[:-1]), **close):
+    if len(tiles) > 1 and np.allclose(result[0], sum(tiles[:-1]), **close):
         return SAYS["whole-tiles-only-2"]
-    if len(tiles) > 1 and np.allclose(found[0], tiles[0], **close):
+    if len(tiles) > 1 and np.allclose(result[0], tiles[0], **close):
         return "only the first tile of rows is in the result: accumulate over the tiles"
-    if np.allclose(found[0], wide.mean(axis=0), **close):
+    if np.allclose(result[0], wide.mean(axis=0), **close):
         return "this is the mean of each column"
     second = right[:, COLUMNS : 2 * COLUMNS]
     both = second + right[:, : second.shape[1]]
-    if second.size and np.allclose(found[:, COLUMNS : 2 * COLUMNS], both, **close):
+    if second.size and np.allclose(result[:, COLUMNS : 2 * COLUMNS], both, **close):
         return SAYS["one-psum-tile-for-all-blocks"]
-    if close_to(found, right):
+    if close_to(result, right):
         return "close, but a step on the way has fewer bits: keep x, the ones and the sums in FP32"
     return general

@@ -34,10 +34,10 @@ def profiles() -> tuple[tuple[str, dict[str, float]], ...]:
 
     return tuple(
         (
-            each.action,
-            summary(profile(each.kernel, target="trn2")(*(Shape(*s) for s in each.shapes))),
+            variant.action,
+            summary(profile(variant.kernel, target="trn2")(*(Shape(*s) for s in variant.shapes))),
         )
-        for each in variants()
+        for variant in variants()
     )
 
 
@@ -47,7 +47,7 @@ def cases(rng: random.Random) -> list[Facts]:
     for action in ACTIONS:
         chosen += rng.sample([numbers for name, numbers in profiles() if name == action], EACH)
     rng.shuffle(chosen)
-    return [{"profiles": [_off(rng, each) for each in chosen]}]
+    return [{"profiles": [_off(rng, item) for item in chosen]}]
 
 
 def _off(rng: random.Random, numbers: dict[str, float]) -> dict[str, float]:
@@ -65,31 +65,32 @@ def truths(case: Facts) -> list[str]:
         return sum(abs(some[name] - other[name]) / (abs(other[name]) + 0.1) for name in other)
 
     return [
-        min(profiles(), key=lambda known: apart(each, known[1]))[0] for each in case["profiles"]
+        min(profiles(), key=lambda known: apart(profile, known[1]))[0]
+        for profile in case["profiles"]
     ]
 
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
-    right, said = truths(case), facts["said"]
-    if said is None or len(said) != len(right):
+    right, text = truths(case), facts["said"]
+    if text is None or len(text) != len(right):
         fault = SAYS["one-word"].format(kind=facts["kind"], right=len(right))
         return [
             criterion(f"{name}", 1, False, "", "", "" if place else fault)
             for place, name in enumerate(ACTIONS)
         ]
-    strange = [each for each in said if each not in ACTIONS]
+    strange = [item for item in text if item not in ACTIONS]
     made = []
     for name in ACTIONS:
-        missed = [n for n, (a, b) in enumerate(zip(right, said, strict=True)) if a == name != b]
-        wrongly = [n for n, (a, b) in enumerate(zip(right, said, strict=True)) if b == name != a]
+        missed = [n for n, (a, b) in enumerate(zip(right, text, strict=True)) if a == name != b]
+        wrongly = [n for n, (a, b) in enumerate(zip(right, text, strict=True)) if b == name != a]
         hit = right.count(name) - len(missed)
         message = ""
         if strange:
             message = SAYS["sentences"].format(value=strange[0], ACTIONS=", ".join(ACTIONS))
-            message *= all(each.passed for each in made)
+            message *= all(item.passed for item in made)
         elif missed:
             message = SAYS["by-the-busiest-engine"].format(
-                value=missed[0], value_2=said[missed[0]], value_3=LOOK[name]
+                value=missed[0], value_2=text[missed[0]], value_3=LOOK[name]
             )
         elif wrongly:
             message = (

@@ -44,7 +44,7 @@ def sizes(rng: random.Random) -> list[Facts]:
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
     rng = generator(facts)
-    q, k, v = (drawn(rng, each) for each in case["arguments"])
+    q, k, v = (drawn(rng, argument) for argument in case["arguments"])
     run = on_one_core(facts, (q, k, v), "attention")
     if run.fault:
         return nothing(WEIGHTS, run.fault, run.detail)
@@ -71,7 +71,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
         )
         # One reason for the first step that is not reached is enough.
         reason = reason * (ratio <= limit)
-    return [values, large, *(each if good else not_judged(each) for each in rest)]
+    return [values, large, *(item if good else not_judged(item) for item in rest)]
 
 
 def softmax_v(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -110,27 +110,27 @@ def _large(
     q, k, v = inputs
     q, k = uneven(q, k, generator(facts))
     run = on_one_core(facts, (q, k, v), "attention")
-    found = right_values(run, softmax_v(q, k, v), "bfloat16", TOLERANCE, 1, "")
+    result = right_values(run, softmax_v(q, k, v), "bfloat16", TOLERANCE, 1, "")
     message = SAYS["no-maximum"]
     return criterion(
         "large inputs",
         1,
-        found.passed and values.passed,
-        found.measured,
-        found.target,
+        result.passed and values.passed,
+        result.measured,
+        result.target,
         message if values.passed else "",
     )
 
 
 def _advice(run: Replayed, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> str:
     general = SAYS["three-loops-2"]
-    found = run.outputs[0].astype(np.float64)
-    if found.shape != v.shape or not np.isfinite(found).all():
+    result = run.outputs[0].astype(np.float64)
+    if result.shape != v.shape or not np.isfinite(result).all():
         return general
     right = softmax_v(q, k, v)
 
     def near(other: np.ndarray) -> bool:
-        return bool(abs(found - other).max() <= 0.05 * abs(other).max())
+        return bool(abs(result - other).max() <= 0.05 * abs(other).max())
 
     root = np.float32(DEPTH**0.5)
     scores = (q.astype(np.float32).T @ k.astype(np.float32)) / root

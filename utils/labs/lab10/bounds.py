@@ -57,19 +57,19 @@ def leaderboard(**kernels: Callable[..., Any]) -> Shown:
     from utils.nki.simulator.arrays import Shape
     from utils.nki.simulator.profile import profile
 
-    sizes = [Shape(*each) for each in attention_sizes()]
+    sizes = [Shape(*attention_size) for attention_size in attention_sizes()]
     bound = max(attention_bound().values())
-    found = []
+    results = []
     for name, kernel in {**kernels, "the course's flash attention": flash_attention}.items():
         try:
-            each = profile(kernel, target="trn2")(*sizes)
-            found.append((each.seconds, name, each.busiest))
+            item = profile(kernel, target="trn2")(*sizes)
+            results.append((item.seconds, name, item.busiest))
         except NotImplementedError:
-            found.append((float("inf"), f"{name}: not attempted", ""))
+            results.append((float("inf"), f"{name}: not attempted", ""))
         except Exception as error:  # noqa: BLE001  a kernel that fails is a row of the table
-            found.append((float("inf"), f"{name}: {type(error).__name__}", ""))
+            results.append((float("inf"), f"{name}: {type(error).__name__}", ""))
     rows = [("the bound", f"{bound * 1e6:.1f} µs", "1", "tensor, scalar")]
-    for seconds, name, busiest in sorted(found):
+    for seconds, name, busiest in sorted(results):
         known = seconds < float("inf")
         rows.append((
             name,

@@ -46,7 +46,7 @@ def sizes(rng: random.Random) -> list[Facts]:
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
     rng = generator(facts)
-    x, w, bias = (drawn(rng, each) for each in case["arguments"])
+    x, w, bias = (drawn(rng, argument) for argument in case["arguments"])
     run = on_one_core(facts, (x, w, bias), "conv_pool")
     if run.fault:
         return nothing(WEIGHTS, run.fault, run.detail)
@@ -67,14 +67,14 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
         ),
         timed.at_most("over the bound", case, slower, SLOWER, 2, "{:.2f} times the bound", reason),
     ]
-    return [values, *(each if values.passed else not_judged(each) for each in rest)]
+    return [values, *(item if values.passed else not_judged(item) for item in rest)]
 
 
 def bound(case: Facts) -> float:
     """Seconds of the convolution's FLOP at the Tensor Engine's peak."""
     from utils.chip.hardware import machine
 
-    (_, high, wide), (_, _, inputs, outputs), _ = (each[0] for each in case["arguments"])
+    (_, high, wide), (_, _, inputs, outputs), _ = (argument[0] for argument in case["arguments"])
     flop = 2.0 * 9 * inputs * outputs * (high - 2) * (wide - 2)
     return flop / machine("trainium2", "core").rate("bf16")
 
@@ -102,18 +102,18 @@ def _advice(run: Replayed, x: np.ndarray, w: np.ndarray, bias: np.ndarray, sums:
         "sum over i, j and channels of x[c, y + i, z + j] * w[i, j, c, o], plus bias[o]; then the "
         "largest of each 2 x 2"
     )
-    found = run.outputs[0].astype(np.float64)
+    result = run.outputs[0].astype(np.float64)
     column, best = bias[:, None, None], pooled(sums)
-    if found.shape != best.shape:
-        if found.shape == sums.shape:
+    if result.shape != best.shape:
+        if result.shape == sums.shape:
             return "the result is not pooled: each square of 2 x 2 becomes its largest value"
         return general
-    if not np.isfinite(found).all():
+    if not np.isfinite(result).all():
         return general
     much = float(abs(best + column).max())
 
     def near(other: np.ndarray) -> bool:
-        return bool(abs(found - other).max() <= 0.02 * much)
+        return bool(abs(result - other).max() <= 0.02 * much)
 
     outputs, high, wide = sums.shape
     squares = sums.reshape(outputs, high // 2, 2, wide // 2, 2)

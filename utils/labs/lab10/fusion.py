@@ -74,7 +74,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
             reason * (faster >= FUSED),
         ),
     ]
-    return [values, *(each if values.passed else not_judged(each) for each in rest)]
+    return [values, *(item if values.passed else not_judged(item) for item in rest)]
 
 
 def gated_norm(x: np.ndarray, gate: np.ndarray, weight: np.ndarray, epsilon: float) -> np.ndarray:
@@ -103,13 +103,13 @@ def _advice(
     run: Replayed, x: np.ndarray, gate: np.ndarray, weight: np.ndarray, epsilon: float
 ) -> str:
     general = "h = x * silu(gate), then h / sqrt(mean of h squared + epsilon) * weight"
-    found = run.outputs[0].astype(np.float64)
-    if found.shape != x.shape or not np.isfinite(found).all():
+    result = run.outputs[0].astype(np.float64)
+    if result.shape != x.shape or not np.isfinite(result).all():
         return general
-    much = float(abs(found).max()) or 1.0
+    much = float(abs(result).max()) or 1.0
 
     def near(other: np.ndarray, limit: float = 0.02) -> bool:
-        return bool(abs(found - other).max() <= limit * much)
+        return bool(abs(result - other).max() <= limit * much)
 
     wide = gate.astype(np.float64)
     sigmoid = 1 / (1 + np.exp(-wide))
@@ -122,7 +122,7 @@ def _advice(
         return "the weight is not in the result"
     if near(h / np.sqrt((h * h).sum(axis=1, keepdims=True) + epsilon) * weight):
         return SAYS["the-sum-of-squares"]
-    factor = float(np.vdot(found, right) / np.vdot(right, right))
+    factor = float(np.vdot(result, right) / np.vdot(right, right))
     if abs(factor) > 0.01 and near(factor * right):
         return SAYS["the-mean-over-as-many-columns-as-in-the-timed-case"].format(factor=factor)
     root = np.sqrt((h * h).mean(axis=1, keepdims=True) + epsilon)

@@ -20,8 +20,8 @@ LONGEST = 20
 def sizes_of(case: Facts) -> list[tuple[tuple[int, ...], str] | float]:
     """The arguments of a case: shape and type of arrays, or a number."""
     return [
-        each if isinstance(each, int | float) else (tuple(each[0]), each[1])
-        for each in case["arguments"]
+        argument if isinstance(argument, int | float) else (tuple(argument[0]), argument[1])
+        for argument in case["arguments"]
     ]
 
 
@@ -44,14 +44,14 @@ def observe_convolution(answer: Answer, case: Facts) -> Facts:
 def observe_advice(answer: Answer, case: Facts) -> Facts:
     """What an answer says to profiles; it sees the numbers only."""
     with closed("lab10.ex5", *TRUTHS):
-        said: Any = answer([dict(each) for each in case["profiles"]])
-    if not isinstance(said, list | tuple):
-        return {"kind": describe(said), "said": None}
+        text: Any = answer([dict(profile) for profile in case["profiles"]])
+    if not isinstance(text, list | tuple):
+        return {"kind": describe(text), "said": None}
     words = [
-        each[:LONGEST] if isinstance(each, str) else describe(each)
-        for each in said[: len(case["profiles"]) + 1]
+        item[:LONGEST] if isinstance(item, str) else describe(item)
+        for item in text[: len(case["profiles"]) + 1]
     ]
-    return {"kind": describe(said), "said": words}
+    return {"kind": describe(text), "said": words}
 
 
 def observe_attention(answer: Answer, case: Facts) -> Facts:

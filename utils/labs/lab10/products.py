@@ -55,8 +55,8 @@ def judge_traffic(case: Facts, facts: Facts) -> list[Criterion]:
     run, values = _run(case, facts, "matmul")
     if run.fault:
         return nothing(WEIGHTS, run.fault, run.detail)
-    found = timed.traffic(run, case, TRAFFIC, 2, _traffic_advice(run, case))
-    return [values, found if values.passed else not_judged(found)]
+    result = timed.traffic(run, case, TRAFFIC, 2, _traffic_advice(run, case))
+    return [values, result if values.passed else not_judged(result)]
 
 
 def judge_fast(case: Facts, facts: Facts) -> list[Criterion]:
@@ -74,21 +74,21 @@ def judge_fast(case: Facts, facts: Facts) -> list[Criterion]:
             "MFU, good", case, reached, GOOD_MFU, 2, "{:.2f}", reason * (reached >= SOME_MFU)
         ),
     ]
-    return [values, *(each if values.passed else not_judged(each) for each in rest)]
+    return [values, *(item if values.passed else not_judged(item) for item in rest)]
 
 
 def mfu(case: Facts, run: Replayed) -> float:
     """Share of the Tensor Engine's peak, by the FLOP that the product needs."""
     from utils.chip.hardware import machine
 
-    (depth, rows), (_, columns) = (each[0] for each in case["arguments"])
+    (depth, rows), (_, columns) = (argument[0] for argument in case["arguments"])
     flop = 2.0 * depth * rows * columns
     return flop / machine("trainium2", "core").rate("bf16") / run.profile.seconds
 
 
 def _run(case: Facts, facts: Facts, answer: str) -> tuple[Replayed, Criterion | None]:
     rng = generator(facts)
-    a, b = (drawn(rng, each) for each in case["arguments"])
+    a, b = (drawn(rng, argument) for argument in case["arguments"])
     run = on_one_core(facts, (a, b), answer)
     if run.fault:
         return run, None
@@ -100,23 +100,23 @@ def _traffic_advice(run: Replayed, case: Facts) -> str:
     """Which matrix comes how often."""
     if not case["timed"]:
         return ""
-    found = [
+    results = [
         run.bytes_read_of(place) / run.inputs[place].nbytes for place in range(len(run.inputs))
     ]
-    said = f"lhs_t is loaded {found[0]:.3g} times and rhs {found[1]:.3g} times"
-    if max(found) < 1.01 < over_least(run.program):
-        return f"{said}: what is too much goes out of SBUF and back, partial sums for example"
-    if min(found) > 1.01:
-        return SAYS["three-loops"].format(answer=said)
-    return SAYS["two-rows-of-tiles-at-a-time"].format(answer=said)
+    text = f"lhs_t is loaded {results[0]:.3g} times and rhs {results[1]:.3g} times"
+    if max(results) < 1.01 < over_least(run.program):
+        return f"{text}: what is too much goes out of SBUF and back, partial sums for example"
+    if min(results) > 1.01:
+        return SAYS["three-loops"].format(answer=text)
+    return SAYS["two-rows-of-tiles-at-a-time"].format(answer=text)
 
 
 def _advice(run: Replayed, a: np.ndarray, b: np.ndarray, right: np.ndarray) -> str:
     general = SAYS["tiles-in-the-wrong-place"]
-    found = run.outputs[0]
-    if found.shape != right.shape:
+    result = run.outputs[0]
+    if result.shape != right.shape:
         return general
-    wide, much = found.astype(np.float32), float(abs(right).max())
+    wide, much = result.astype(np.float32), float(abs(right).max())
 
     def near(other: np.ndarray, limit: float = 0.02) -> bool:
         return bool(abs(wide - other).max() <= limit * much)

@@ -27,24 +27,24 @@ def moved(program: "Program") -> dict[str, int]:
     from utils.nki.simulator.tensor import Tensor
     from utils.nki.simulator.uses import returned_tensors
 
-    arguments = {id(each) for each in program.inputs}
-    results = {id(each.storage) for each in returned_tensors(program)}
-    found = dict.fromkeys(("arguments", "results", "between"), 0)
-    for each in (one for core in program.cores for one in core.instructions):
-        if each.engine is not engine.dma:
+    arguments = {id(input_) for input_ in program.inputs}
+    results = {id(returned_tensor.storage) for returned_tensor in returned_tensors(program)}
+    result = dict.fromkeys(("arguments", "results", "between"), 0)
+    for item in (one for core in program.cores for one in core.instructions):
+        if item.engine is not engine.dma:
             continue
-        spec = each.checked.spec
+        spec = item.checked.spec
         for names, kind, own in (
             (spec.inputs, "arguments", arguments),
             (spec.outputs, "results", results),
         ):
-            values = [each.args[name] for name in names]
+            values = [item.args[name] for name in names]
             lists = [v if isinstance(v, list | tuple) else (v,) for v in values]
             for view in (v for some in lists for v in some):
                 if isinstance(view, Tensor) and view.buffer in HBM:
                     size = view.size * view.itemsize
-                    found[kind if id(view.storage) in own else "between"] += size
-    return found
+                    result[kind if id(view.storage) in own else "between"] += size
+    return result
 
 
 def over_least(program: "Program") -> float:
@@ -53,8 +53,11 @@ def over_least(program: "Program") -> float:
     """
     from utils.nki.simulator.uses import returned_tensors
 
-    least = sum(each.size_bytes for each in program.inputs)
-    least += sum(each.size * each.itemsize for each in returned_tensors(program))
+    least = sum(input_.size_bytes for input_ in program.inputs)
+    least += sum(
+        returned_tensor.size * returned_tensor.itemsize
+        for returned_tensor in returned_tensors(program)
+    )
     return sum(moved(program).values()) / least
 
 
@@ -78,14 +81,14 @@ def summary(profile: "Profile") -> dict[str, float]:
     the time for which the critical path waits for a place in use, for the result of another
     instruction, for its turn on the engine.
     """
-    program, found = profile.program, moved(profile.program)
+    program, result = profile.program, moved(profile.program)
     transfers = sum(count for (_, name), count in profile.counts.items() if name.startswith("dma_"))
-    total = sum(found.values())
+    total = sum(result.values())
     numbers = dict(profile.utilisation) | {
         "moving": profile.moving,
         "mfu": profile.mfu,
-        "argument_loads": found["arguments"] / sum(each.size_bytes for each in program.inputs),
-        "between": found["between"] / total,
+        "argument_loads": result["arguments"] / sum(input_.size_bytes for input_ in program.inputs),
+        "between": result["between"] / total,
         "bytes_per_transfer": total / transfers,
         **waited(profile),
     }

@@ -23,11 +23,11 @@ FULL, MUCH = 0.8, 0.15
 def why(run: Replayed) -> str:
     """What bounds the kernel and what to try, in the order in which a profile is read."""
     profile = run.profile
-    found, busy = moved(run.program), profile.utilisation
-    total = sum(found.values())
-    if found["between"] > total / 10:
+    result, busy = moved(run.program), profile.utilisation
+    total = sum(result.values())
+    if result["between"] > total / 10:
         return (
-            f"{found['between'] / total:.0%} of the bytes go to HBM between two parts of the "
+            f"{result['between'] / total:.0%} of the bytes go to HBM between two parts of the "
             "kernel and back: keep them in SBUF, in one loop"
         )
     extra = over_least(run.program)
@@ -53,33 +53,33 @@ def why(run: Replayed) -> str:
 
 def _waits(profile: Any, busy: dict[str, float], run: Replayed) -> str:
     busiest = profile.busiest
-    said = f"no engine is full, the {NAMES[busiest]} with {busy[busiest]:.0%} is the busiest: "
+    text = f"no engine is full, the {NAMES[busiest]} with {busy[busiest]:.0%} is the busiest: "
     if busy[busiest] >= FULL:
-        said = f"the {NAMES[busiest]} is busy {busy[busiest]:.0%} of the time: "
-    products = [each.start for each in profile.intervals if each.engine == "tensor"]
+        text = f"the {NAMES[busiest]} is busy {busy[busiest]:.0%} of the time: "
+    products = [interval.start for interval in profile.intervals if interval.engine == "tensor"]
     before = min(products, default=0.0) / profile.seconds
     if before > MUCH:
-        return SAYS["all-of-the-left-matrix-before"].format(answer=said, before=before)
+        return SAYS["all-of-the-left-matrix-before"].format(answer=text, before=before)
     spent = waited(profile)
     if spent["place"] > MUCH:
         return (
-            f"{said}{spent['place']:.0%} of the critical path waits for a place in use: allocate "
+            f"{text}{spent['place']:.0%} of the critical path waits for a place in use: allocate "
             "tiles inside the loop, so that each turn has its own"
         )
     engine, name, line, share = _off_the_busiest(profile)
     if share < MUCH:
         return (
-            f"{said}little waits; what is left is less work for it: fewer instructions, each with "
+            f"{text}little waits; what is left is less work for it: fewer instructions, each with "
             "as many columns as it takes"
         )
     where = f"{share:.0%} of the critical path is {name} in line {line}"
     if engine == "dma":
         return (
-            f"{said}{where}, {_bytes(run)} bytes each: products wait for loads. Let each bring "
+            f"{text}{where}, {_bytes(run)} bytes each: products wait for loads. Let each bring "
             "longer rows, and more rows at a time"
         )
     return (
-        f"{said}{where}: engines take turns where they could work at one time. Work in pieces of "
+        f"{text}{where}: engines take turns where they could work at one time. Work in pieces of "
         "a PSUM bank, so that one piece is computed while another is reduced"
     )
 
@@ -105,10 +105,10 @@ def _bytes(run: Replayed) -> int:
     from utils.nki.simulator.enums import engine
 
     sizes = [
-        each.args[name].size * each.args[name].itemsize
-        for each in run.program.instructions
-        if each.engine is engine.dma
-        for name in each.checked.spec.outputs
+        instruction.args[name].size * instruction.args[name].itemsize
+        for instruction in run.program.instructions
+        if instruction.engine is engine.dma
+        for name in instruction.checked.spec.outputs
     ]
     return int(median(sizes or [0]))
 
@@ -116,9 +116,9 @@ def _bytes(run: Replayed) -> int:
 def _most(profile: Any, engine: str) -> str:
     """The instruction that an engine spends most time on."""
     spent: dict[str, float] = {}
-    for each in profile.intervals:
-        if each.engine.partition(" ")[0] == engine:
-            spent[each.name] = spent.get(each.name, 0.0) + each.end - each.start
+    for interval in profile.intervals:
+        if interval.engine.partition(" ")[0] == engine:
+            spent[interval.name] = spent.get(interval.name, 0.0) + interval.end - interval.start
     return max(spent, key=spent.__getitem__, default="nothing")
 
 

@@ -17,7 +17,10 @@ Argument = tuple[tuple[int, ...], str]
 
 def case_of(*arguments: Argument | float, timed: bool = False) -> Facts:
     """A case: sizes of the arguments as plain data, and whether traffic and time count."""
-    plain = [each if isinstance(each, float) else [list(each[0]), each[1]] for each in arguments]
+    plain = [
+        argument if isinstance(argument, float) else [list(argument[0]), argument[1]]
+        for argument in arguments
+    ]
     return {"arguments": plain, "timed": timed}
 
 
@@ -27,8 +30,11 @@ def words(case: Facts) -> str:
     >>> words(case_of(((4, 8), "bfloat16"), 0.5))
     'arguments of [4, 8], 0.5'
     """
-    said = [str(each if isinstance(each, float) else each[0]) for each in case["arguments"]]
-    return f"arguments of {', '.join(said)}"
+    text = [
+        str(argument if isinstance(argument, float) else argument[0])
+        for argument in case["arguments"]
+    ]
+    return f"arguments of {', '.join(text)}"
 
 
 def drawn(rng: np.random.Generator, argument: list, scale: float = 1.0) -> np.ndarray:
@@ -51,9 +57,9 @@ def traffic(run: Replayed, case: Facts, limit: float, weight: int, message: str)
     target = f"at most {limit:g} times the least"
     if not case["timed"]:
         return criterion("HBM traffic", weight, True, LATER, target, "")
-    found = over_least(run.program)
-    measured = f"{found:.3g} times the least"
-    return criterion("HBM traffic", weight, found <= limit, measured, target, message)
+    result = over_least(run.program)
+    measured = f"{result:.3g} times the least"
+    return criterion("HBM traffic", weight, result <= limit, measured, target, message)
 
 
 def at_least(

@@ -148,14 +148,14 @@ def two_operators(x: Any, fused: bool) -> Any:
 def variants() -> list[Variant]:
     """All of them, in groups by action."""
     vector, gpsimd = nisa.engine.vector, nisa.engine.gpsimd
-    found = []
+    results = []
     for rows, columns, depth in ((1024, 1024, 512), (768, 2048, 512), (1536, 1024, 768)):
         shapes = ((depth, rows), BF16), ((depth, columns), BF16)
-        found.append(
+        results.append(
             Variant("block", lambda a, b: product(a, b, keep=False), product, shapes),
         )
     for rows, columns, width in ((128, 1024, 8), (256, 1536, 16), (256, 2048, 16)):
-        found.append(
+        results.append(
             Variant(
                 "lengthen",
                 lambda x, width=width: strips(x, width),
@@ -164,7 +164,7 @@ def variants() -> list[Variant]:
             )
         )
     for rows, columns, width in ((1024, 1024, 1024), (1280, 768, 768), (640, 2048, 1024)):
-        found.append(
+        results.append(
             Variant(
                 "rotate",
                 lambda x, width=width: in_turns(x, width, turns=False),
@@ -173,7 +173,7 @@ def variants() -> list[Variant]:
             )
         )
     for rows, columns, count in ((1536, 1024, 5), (2048, 768, 6)):
-        found.append(
+        results.append(
             Variant(
                 "rebalance",
                 lambda x, count=count: powers(x, count, (vector,)),
@@ -181,7 +181,7 @@ def variants() -> list[Variant]:
                 (((rows, columns), FP32),),
             )
         )
-    found.append(
+    results.append(
         Variant(
             "rebalance",
             lambda x: functions(x, vector=False),
@@ -190,7 +190,7 @@ def variants() -> list[Variant]:
         )
     )
     for rows, columns in ((2048, 2048), (3072, 1024), (1536, 3072)):
-        found.append(
+        results.append(
             Variant(
                 "fuse",
                 lambda x: two_operators(x, fused=False),
@@ -199,11 +199,11 @@ def variants() -> list[Variant]:
             )
         )
     large = ((1536, 1536), BF16), ((1536, 2048), BF16)
-    found.append(Variant("stop", product, product, large))
+    results.append(Variant("stop", product, product, large))
     for rows, columns in ((4096, 2048), (6144, 1024)):
 
         def fused(x: Any) -> Any:
             return two_operators(x, fused=True)
 
-        found.append(Variant("stop", fused, fused, (((rows, columns), FP32),)))
-    return found
+        results.append(Variant("stop", fused, fused, (((rows, columns), FP32),)))
+    return results

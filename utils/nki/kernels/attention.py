@@ -59,12 +59,12 @@ def with_ones(v):
 def pieces(row, size, block, causal):
     """First key and number of keys of every block that the 128 queries from `row` on see."""
     end = row // WIDE * WIDE if causal else size
-    found = []
+    results = []
     for first in range(0, end, block):
-        found.append((first, min(block, end - first)))
+        results.append((first, min(block, end - first)))
     if causal:
-        found.append((end, WIDE))
-    return found
+        results.append((end, WIDE))
+    return results
 
 
 def scores_of(queries, keys, first, width):

@@ -163,11 +163,11 @@ def three_passes(q, k, v, spilled=False, narrow=True, fused_sum=True, narrow_val
     for row in range(0, size, ROWS):
         shift = tile((ROWS, 1))
         for block in blocks:
-            found = reduced(scores_at(row, block), nl.maximum)
+            result = reduced(scores_at(row, block), nl.maximum)
             if block == 0:
-                nisa.tensor_copy(dst=shift, src=found)
+                nisa.tensor_copy(dst=shift, src=result)
             else:
-                nisa.tensor_tensor(dst=shift, data1=shift, data2=found, op=nl.maximum)
+                nisa.tensor_tensor(dst=shift, data1=shift, data2=result, op=nl.maximum)
         nisa.tensor_scalar(
             dst=shifts[:, nl.ds(row // ROWS, 1)], data=shift, op0=nl.multiply, operand0=-1.0
         )

@@ -60,13 +60,13 @@ def use() -> str:
         return _found(sys.modules["nki"].__file__ or "")
     here = str(PACKAGE)
     elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() != PACKAGE]
-    found = importlib.machinery.PathFinder.find_spec("nki", elsewhere)
-    if found is not None and _is_official(found) and os.environ.get(CHOICE) != "course":
-        return _found(found.origin or "")
+    result = importlib.machinery.PathFinder.find_spec("nki", elsewhere)
+    if result is not None and _is_official(result) and os.environ.get(CHOICE) != "course":
+        return _found(result.origin or "")
     sys.modules.pop("nki", None)
     if here not in sys.path:
         sys.path.insert(0, here)
-    placeholder = found is not None and not _is_official(found)
+    placeholder = result is not None and not _is_official(result)
     return (PLACEHOLDER + "\n" if placeholder else "") + _found(here)
 
 

@@ -166,8 +166,8 @@ def _product(program: Program, tile: _Tile, dst: Tensor, instruction: Instructio
     accumulate = instruction.args["accumulate"]
     known = tile.products.get(place)
     box = known[0] if known is not None else dst.box()
-    begun = known is not None or any(meet(box, each[0]) for each in tile.products.values())
-    refilled = any(meet(box, each) for each in tile.filled)
+    begun = known is not None or any(meet(box, product[0]) for product in tile.products.values())
+    refilled = any(meet(box, item) for item in tile.filled)
     name = instruction.checked.spec.name
     if accumulate is None and known is not None and known[1] and not refilled:
         _say(
@@ -202,7 +202,7 @@ def _product(program: Program, tile: _Tile, dst: Tensor, instruction: Instructio
             "pass accumulate=(k > 0), or leave accumulate out.",
         )
     if refilled:
-        tile.filled = [each for each in tile.filled if not meet(box, each)]
+        tile.filled = [item for item in tile.filled if not meet(box, item)]
     tile.products[place] = [box, False]
 
 

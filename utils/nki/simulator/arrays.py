@@ -54,10 +54,10 @@ def _mapped(value: Any, change: Any, wanted: Any, depth: int) -> Any:
     if depth > DEEPEST:
         return value
     if isinstance(value, (tuple, list)):
-        made = [_mapped(each, change, wanted, depth + 1) for each in value]
+        made = [_mapped(item, change, wanted, depth + 1) for item in value]
         return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
     if isinstance(value, dict):
-        return {name: _mapped(each, change, wanted, depth + 1) for name, each in value.items()}
+        return {name: _mapped(item, change, wanted, depth + 1) for name, item in value.items()}
     if not isinstance(value, type) and _has_fields(value):
         changed = {
             name: new
@@ -73,32 +73,32 @@ def _mapped(value: Any, change: Any, wanted: Any, depth: int) -> Any:
 
 def _has_fields(value: Any) -> bool:
     kind = type(value)
-    is_object = any(each.__name__ == "NKIObject" for each in kind.__mro__)
+    is_object = any(item.__name__ == "NKIObject" for item in kind.__mro__)
     return hasattr(value, "__dict__") and (dataclasses.is_dataclass(kind) or is_object)
 
 
 def any_shape(value: Any) -> bool:
     """Whether a `Shape` is anywhere among the arguments: then there are no numbers."""
-    return bool(collect(value, lambda each: isinstance(each, Shape)))
+    return bool(collect(value, lambda item: isinstance(item, Shape)))
 
 
 def collect(value: Any, wanted: Callable[[Any], bool]) -> list[Any]:
     """Every `wanted` thing in `value`, in order, however it is packed."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     def keep(thing: Any) -> Any:
-        found.append(thing)
+        results.append(thing)
         return thing
 
     map_values(value, keep, wanted)
-    return found
+    return results
 
 
 def separate_shapes(value: Any) -> Any:
     """Every `Shape` an object of its own: the same array twice is one tensor, but a shape that is
     written twice stands for two arrays."""
     return map_values(
-        value, lambda each: Shape(each.shape, each.dtype), lambda each: isinstance(each, Shape)
+        value, lambda item: Shape(item.shape, item.dtype), lambda item: isinstance(item, Shape)
     )
 
 

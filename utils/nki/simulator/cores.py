@@ -129,12 +129,12 @@ class _Turns:
 
     def _deadlock(self, core: Core, what: str) -> Exception:
         states = []
-        for each in self.program.cores:
+        for item in self.program.cores:
             state = "has ended"
-            if each.index in self.waiting:
-                doing, line, _ = self.waiting[each.index]
+            if item.index in self.waiting:
+                doing, line, _ = self.waiting[item.index]
                 state = f"waits at {doing}" + (f" ({show_line(line)})" if line else "")
-            states.append(f"program {each.index} {state}")
+            states.append(f"program {item.index} {state}")
         return refuse(
             f"{what}: no core can go on; {', '.join(states)}.",
             "both cores of a grid must reach the same synchronisation: on the device they would "

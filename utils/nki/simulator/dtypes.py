@@ -73,15 +73,15 @@ float8_e4m3fn_x4 = DType("float8_e4m3fn_x4", np.uint32, "packed", 4)
 float4_e2m1fn_x4 = DType("float4_e2m1fn_x4", np.uint16, "packed", 4)
 
 ALL = {
-    str(each): each
-    for each in (
+    str(item): item
+    for item in (
         bool_, uint8, int8, uint16, int16, uint32, int32,
         float8_e4m3, float8_e4m3fn, float8_e5m2, float8_e8m0fnu,
         float16, bfloat16, tfloat32, float32,
         float8_e5m2_x4, float8_e4m3fn_x4, float4_e2m1fn_x4,
     )
 }  # fmt: skip
-_BY_NUMPY = {each.numpy: each for each in ALL.values() if each.packed == 1 and each != "tfloat32"}
+_BY_NUMPY = {item.numpy: item for item in ALL.values() if item.packed == 1 and item != "tfloat32"}
 _BY_NUMPY[np.dtype(np.uint8)] = uint8
 _BY_NUMPY[np.dtype(bool)] = bool_
 

@@ -33,11 +33,11 @@ class Indexing(View):
         new_shape: list[int] = []
         new_strides: list[int] = []
         last = None
-        for dimension, each in enumerate(keys):
+        for dimension, item in enumerate(keys):
             size, stride = shape[dimension], strides[dimension]
-            kind = type(each)
+            kind = type(item)
             if kind is slice or kind is range:
-                start, stop, step = each.start, each.stop, each.step
+                start, stop, step = item.start, item.stop, item.step
                 if start is None:
                     start = 0
                 if stop is None:
@@ -49,13 +49,13 @@ class Indexing(View):
                     new_shape.append(stop - start)
                     new_strides.append(stride)
                 else:
-                    step = self._step(dimension, each)
+                    step = self._step(dimension, item)
                     new_shape.append((stop - start + step - 1) // step)
                     new_strides.append(stride * step)
                 continue
-            if each is Ellipsis:
+            if item is Ellipsis:
                 return self[self._spread(keys)]
-            index = self._integer(dimension, each)
+            index = self._integer(dimension, item)
             offset += index * stride
             if on_chip and dimension == 0:
                 new_shape.append(1)
@@ -72,7 +72,7 @@ class Indexing(View):
 
     def _spread(self, keys: tuple[Any, ...]) -> tuple[Any, ...]:
         """One key for each dimension: `...` and missing keys become full slices."""
-        dots = [i for i, each in enumerate(keys) if each is Ellipsis]
+        dots = [i for i, item in enumerate(keys) if item is Ellipsis]
         given = len(keys) - len(dots)
         if len(dots) > 1 or given > self.ndim:
             raise refuse(
@@ -110,9 +110,9 @@ class Indexing(View):
     def _bounds(self, dimension: int, start: Any, stop: Any) -> tuple[int, int]:
         """Start and stop of a slice, checked; NumPy would cut them off without a word."""
         size = self.shape[dimension]
-        for each in (start, stop):
-            if isinstance(each, bool) or not isinstance(each, (int, np.integer)):
-                self._integer(dimension, each)
+        for item in (start, stop):
+            if isinstance(item, bool) or not isinstance(item, (int, np.integer)):
+                self._integer(dimension, item)
         first = int(start) + size if start < 0 else int(start)
         last = int(stop) + size if stop < 0 else int(stop)
         if not 0 <= first < last <= size:
@@ -165,8 +165,8 @@ class Indexing(View):
         _once(self, "vector_select")
         _in_hbm(self, dim, "vector_select")
         rows = _index_of_each_row(vector_offset, "vector_select", None)
-        found = Indirect(vector_offset, self.strides[0], self.shape[0], by_row=True)
-        return self.again((rows, *self.shape[1:]), self.strides, indirect=found)
+        result = Indirect(vector_offset, self.strides[0], self.shape[0], by_row=True)
+        return self.again((rows, *self.shape[1:]), self.strides, indirect=result)
 
     def _dimension(self, dim: int) -> int:
         if not isinstance(dim, (int, np.integer)) or not -self.ndim <= dim < self.ndim:

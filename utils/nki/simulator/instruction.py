@@ -38,8 +38,8 @@ def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruct
     if spec.resolve is not None:
         spec.resolve(core, bound)
     checked = verdict(spec, bound, call.target)
-    for each in checked.doubts:
-        doubt(*each)
+    for item in checked.doubts:
+        doubt(*item)
     frame = sys._getframe(2)
     while ours(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back

@@ -46,9 +46,9 @@ def _order(program: Program, edges: Edges) -> None:
     """Make the named instructions of each core wait for each other."""
     for core in program.cores if edges else ():
         named: dict[str, list[Instruction]] = {}
-        for each in core.instructions:
-            if each.name:
-                named.setdefault(each.name, []).append(each)
+        for instruction in core.instructions:
+            if instruction.name:
+                named.setdefault(instruction.name, []).append(instruction)
         with activated(core):
             for name, producers in edges:
                 for later in _those(named, name):
@@ -69,16 +69,16 @@ def _those(named: dict[str, list[Instruction]], name: str) -> list[Instruction]:
 def _earlier(
     later: Instruction, named: dict[str, list[Instruction]], producers: Iterable[str]
 ) -> list[Instruction]:
-    found = [each for name in producers for each in _those(named, name)]
-    for each in found:
-        if each.index >= later.index:
+    results = [entry for name in producers for entry in _those(named, name)]
+    for item in results:
+        if item.index >= later.index:
             raise refuse(
-                f"with_schedule: {later.name!r} waits for {each.name!r}, which comes after it in "
+                f"with_schedule: {later.name!r} waits for {item.name!r}, which comes after it in "
                 "the kernel.",
                 "the simulator issues instructions in the order of the source.",
-                f"write {each.name!r} before {later.name!r}.",
+                f"write {item.name!r} before {later.name!r}.",
             )
-    return found
+    return results
 
 
 # ---- how far a long simulation is ----------------------------------------------------------------

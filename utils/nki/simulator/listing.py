@@ -57,8 +57,8 @@ class Listing:
     def head(self, lines: int) -> str:
         """The text up to so many lines of instructions."""
         rows: list[tuple[str, ...]] = [("engine", "instruction", "writes", "reads")]
-        found = itertools.groupby(map(_row, self.program.instructions))
-        for (engine, name, *rest), same in found:
+        result = itertools.groupby(map(_row, self.program.instructions))
+        for (engine, name, *rest), same in result:
             times = len(list(same))
             rows.append((engine, name + (f" x {times}" if times > 1 else ""), *rest))
         left = len(rows) - 1 - lines

@@ -74,8 +74,8 @@ class Operand:
         if isinstance(value, Tensor):
             self._check_tensor(use, name, value)
         elif self.many and isinstance(value, (list, tuple)):
-            for i, each in enumerate(value):
-                self._check_one(use, f"{name}[{i}]", each)
+            for i, item in enumerate(value):
+                self._check_one(use, f"{name}[{i}]", item)
         else:
             self._check_one(use, name, value)
 
@@ -90,10 +90,10 @@ class Operand:
             self._refuse_value(use, name, value)
 
     def _refuse_value(self, use: "Use", name: str, value: Any) -> None:
-        found = "a NumPy array" if isinstance(value, np.ndarray) else repr(value)
+        match_ = "a NumPy array" if isinstance(value, np.ndarray) else repr(value)
         wanted = "a tensor" + (" or a number" if self.number else "")
         raise refuse(
-            f"{use.instruction}: {name} is {found}, it takes {wanted}"
+            f"{use.instruction}: {name} is {match_}, it takes {wanted}"
             f"{' or None' if self.optional else ''}.",
             "an engine works on tensors in the memories of the core; host arrays come in as the "
             "kernel's arguments.",

@@ -164,7 +164,7 @@ def in_fp64(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 
     def meaning(x: np.ndarray, *more: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            wide = [np.asarray(each, np.float64) for each in (x, *more)]
+            wide = [np.asarray(item, np.float64) for item in (x, *more)]
             return function(*wide).astype(np.float32)
 
     return meaning

@@ -65,7 +65,7 @@ def _type(tensor: Views, dtype: Any) -> DType:
 
 
 def _pairs(tensor: Views, pattern: Any) -> Pairs:
-    pairs = [tuple(each) if isinstance(each, (list, tuple)) else (each,) for each in pattern]
+    pairs = [tuple(item) if isinstance(item, (list, tuple)) else (item,) for item in pattern]
     whole = all(
         len(pair) == 2
         and all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in pair)

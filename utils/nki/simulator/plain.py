@@ -86,11 +86,11 @@ class _Numbers:
         self.rows: list[Any] = []
 
     def add(self, key: Any, row: Any) -> int:
-        found = self.of.get(key)
-        if found is None:
-            found = self.of[key] = len(self.rows)
+        result = self.of.get(key)
+        if result is None:
+            result = self.of[key] = len(self.rows)
             self.rows.append(row)
-        return found
+        return result
 
 
 class _Writer:
@@ -105,13 +105,13 @@ class _Writer:
         known = self.met.get(id(tensor))
         if known is not None:
             return known
-        found = tensor.indirect
-        if found is None:
+        result = tensor.indirect
+        if result is None:
             moved = None
-        elif isinstance(found.index, VirtualRegister):
-            moved = ["register", self.register(found.index), found.scale, found.size, False]
+        elif isinstance(result.index, VirtualRegister):
+            moved = ["register", self.register(result.index), result.scale, result.size, False]
         else:
-            moved = ["tile", self.view(found.index), found.scale, found.size, found.by_row]
+            moved = ["tile", self.view(result.index), result.scale, result.size, result.by_row]
         row = [
             tensor.storage.index, str(tensor.dtype), list(tensor.shape), list(tensor.strides),
             tensor.offset, moved,
@@ -151,7 +151,7 @@ class _Writer:
             value = value.tolist()
         if isinstance(value, (list, tuple)):
             kind = "list" if isinstance(value, list) else "tuple"
-            return {kind: [self.value(each, slots) for each in value]}
+            return {kind: [self.value(item, slots) for item in value]}
         raise BadProgram(f"an argument is a {type(value).__name__}: {value!r:.80}")
 
 
@@ -170,22 +170,22 @@ def to_plain(program: Program) -> dict[str, Any]:
         lines.append([instruction.line[1] for instruction in core.instructions])
     returned = _results(program.returned, writer)
     after = [
-        [core.index, each.index, [producer.index for producer in each.after]]
+        [core.index, item.index, [producer.index for producer in item.after]]
         for core in program.cores
-        for each in core.instructions
-        if each.after
+        for item in core.instructions
+        if item.after
     ]
     return {
         "format": FORMAT,
         "target": program.target.name,
         "kernel": program.kernel,
         "precise": program.precise,
-        "storages": [_storage(each) for each in program.storages],
+        "storages": [_storage(storage) for storage in program.storages],
         "constants": [
-            [each.index, base64.b64encode(zlib.compress(_bytes(each, array))).decode()]
-            for each, array in program.constants.items()
+            [item.index, base64.b64encode(zlib.compress(_bytes(item, array))).decode()]
+            for item, array in program.constants.items()
         ],
-        "inputs": [each.index for each in program.inputs],
+        "inputs": [input_.index for input_ in program.inputs],
         "registers": writer.registers.rows,
         "views": writer.views.rows,
         "forms": writer.forms.rows,
@@ -214,9 +214,9 @@ def _results(value: Any, writer: _Writer) -> Any:
         return {"view": writer.view(value)}
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_results(each, writer) for each in value]}
+        return {kind: [_results(item, writer) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[str(key), _results(each, writer)] for key, each in value.items()]}
+        return {"dict": [[str(key), _results(item, writer)] for key, item in value.items()]}
     return (
         writer.value(value, [])
         if value is None or isinstance(value, (int, float, str))
@@ -278,16 +278,16 @@ class _Reader:
             raise BadProgram("a program has one core or two")
         self._storages(items(data["storages"]), items(data["inputs"]))
         self._constants(items(data["constants"]))
-        self.registers = [self._register(each) for each in items(data["registers"])]
+        self.registers = [self._register(entry) for entry in items(data["registers"])]
         self.views: list[Tensor] = []
-        for each in items(data["views"]):
-            self.views.append(self._view(each))
-        self.forms = [self._form(each) for each in items(data["forms"])]
+        for item in items(data["views"]):
+            self.views.append(self._view(item))
+        self.forms = [self._form(entry) for entry in items(data["forms"])]
         self._code(code, items(data["lines"], len(code)), items(data["turns"]))
         for core, index, producers in items(data["after"]):
             own = self.program.cores[integer(core)].instructions
             own[integer(index)].after = tuple(
-                own[integer(each, 0, index - 1)] for each in items(producers)
+                own[integer(entry, 0, index - 1)] for entry in items(producers)
             )
         self.program.returned = self._result(data["results"])
         self.program.results = shapes_of(self.program.returned)
@@ -296,7 +296,7 @@ class _Reader:
     # ---- memory ----------------------------------------------------------------------------------
 
     def _storages(self, rows: list[Any], inputs: list[Any]) -> None:
-        arguments = {integer(each, 0, len(rows) - 1) for each in inputs}
+        arguments = {integer(input_, 0, len(rows) - 1) for input_ in inputs}
         grid = len(self.program.cores)
         for number, (shape, dtype, buffer, owner, name, address) in enumerate(rows):
             sizes = tuple(integer(n, 1) for n in items(shape, DIMENSIONS))
@@ -318,7 +318,7 @@ class _Reader:
                 storage = allocate(core, sizes, _dtype(dtype), region, text(name), place)
             if storage.index != number:
                 raise BadProgram(f"allocation {number} is one that exists already")
-        self.program.inputs = [self.program.storages[each] for each in inputs]
+        self.program.inputs = [self.program.storages[input_] for input_ in inputs]
 
     def _constants(self, rows: list[Any]) -> None:
         left = CONSTANT_BYTES
@@ -329,10 +329,10 @@ class _Reader:
             if left < 0:
                 raise BadProgram(f"constants of more than {CONSTANT_BYTES} bytes")
             unpacker = zlib.decompressobj()
-            found = unpacker.decompress(base64.b64decode(packed, validate=True), wanted + 1)
-            if len(found) != wanted:
-                raise BadProgram(f"constant {number} has {len(found)} bytes, not {wanted}")
-            self.program.constants[storage] = np.frombuffer(found, storage.dtype.numpy)
+            result = unpacker.decompress(base64.b64decode(packed, validate=True), wanted + 1)
+            if len(result) != wanted:
+                raise BadProgram(f"constant {number} has {len(result)} bytes, not {wanted}")
+            self.program.constants[storage] = np.frombuffer(result, storage.dtype.numpy)
 
     def _register(self, row: Any) -> VirtualRegister:
         initial, loop = row
@@ -382,8 +382,8 @@ class _Reader:
             raise BadProgram(f"{count} indices for {view!r}")
         if by_row is True and view.storage.on_chip:
             raise BadProgram("rows of a tile are not found at run time")
-        found = Indirect(index, integer(scale), integer(size, 1), by_row is True)
-        return view.again(view.shape, view.strides, indirect=found)
+        result = Indirect(index, integer(scale), integer(size, 1), by_row is True)
+        return view.again(view.shape, view.strides, indirect=result)
 
     # ---- instructions ----------------------------------------------------------------------------
 
@@ -414,7 +414,7 @@ class _Reader:
         if kind == "choice":
             return CHOICES[text(what[0])][text(what[1])]
         if kind in ("list", "tuple") and depth < 4:
-            made = [self._value(each, slots, depth + 1) for each in items(what, 4096)]
+            made = [self._value(item, slots, depth + 1) for item in items(what, 4096)]
             return made if kind == "list" else tuple(made)
         raise BadProgram(f"an argument of the kind {kind!r:.40}")
 
@@ -453,9 +453,9 @@ class _Reader:
         if spec.resolve is not None:
             spec.resolve(core, bound)
         for value in bound.values():
-            for each in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(each, Tensor) and each.storage.core not in (None, core.index):
-                    raise BadProgram(f"core {core.index} uses {each!r} of the other core")
+            for item in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(item, Tensor) and item.storage.core not in (None, core.index):
+                    raise BadProgram(f"core {core.index} uses {item!r} of the other core")
         try:
             checked = verdict(spec, bound, self.program.target)
         except NkiValidationError as error:
@@ -471,7 +471,7 @@ class _Reader:
             check_returnable(tensor)
             return tensor
         if kind in ("list", "tuple") and depth < 8:
-            made = [self._result(each, depth + 1) for each in items(what, 4096)]
+            made = [self._result(item, depth + 1) for item in items(what, 4096)]
             return made if kind == "list" else tuple(made)
         if kind == "dict" and depth < 8:
             return {text(k): self._result(v, depth + 1) for k, v in items(what, 4096)}

@@ -226,16 +226,16 @@ class Profile:
                 f"No engine is busy half of the time: they wait for each other. The busiest is the "
                 f"{NAMES[name]} with {share:.0%} ({work})."
             )
-        said = f"The {NAMES[name]} is busy for {share:.0%} of the time, with {work} among others."
+        text = f"The {NAMES[name]} is busy for {share:.0%} of the time, with {work} among others."
         if name != "dma":
-            return said
+            return text
         moved = self.moving
         if moved < share / 2:
             return (
-                f"{said} Most of it goes into starting transfers, not into moving bytes: there are "
+                f"{text} Most of it goes into starting transfers, not into moving bytes: there are "
                 "many, and they are small."
             )
-        return f"{said} It moves {self.hbm_ratio:.3g} times the bytes of the arguments and results."
+        return f"{text} It moves {self.hbm_ratio:.3g} times the bytes of the arguments and results."
 
     @functools.cached_property
     def occupancy(self) -> dict[str, list[tuple[float, int]]]:
@@ -283,16 +283,16 @@ class Profile:
     def _rows(self) -> list[tuple[str, str]]:
         """What is worth knowing, as pairs."""
         low, high = time_text(self.low), time_text(self.high)
-        found = [
+        results = [
             ("time", f"{time_text(self.seconds)} (estimate; {low} to {high})"),
             ("on", f"{self.target}, schedule {self.schedule.kind}"),
             ("why", self.why),
         ]
-        found += [
+        results += [
             (NAMES[engine], f"{share:.1%} busy") for engine, share in self.utilisation.items()
         ]
         if self.measures.hbm:
-            found.append(
+            results.append(
                 (
                     "HBM",
                     f"{bytes_text(self.hbm_read)} read, {bytes_text(self.hbm_written)} written: "
@@ -301,30 +301,30 @@ class Profile:
             )
         bound = self.bound
         if self.flop:
-            found.append(("arithmetic intensity", f"{self.intensity:.4g} FLOP/B"))
-            found.append(("MFU", f"{self.mfu:.1%}"))
+            results.append(("arithmetic intensity", f"{self.intensity:.4g} FLOP/B"))
+            results.append(("MFU", f"{self.mfu:.1%}"))
         if bound is not None:
-            found.append(
+            results.append(
                 ("roofline", f"{time_text(bound.seconds)} at least, bound by {bound.bound}")
             )
         target = self.program.target
-        found.append(
+        results.append(
             ("SBUF", f"at most {self.sbuf_peak:,} of {target.sbuf_bytes:,} bytes per partition")
         )
         banks = self.psum_peak // target.psum_bank_bytes
-        found.append(("PSUM", f"at most {banks} of {target.psum_banks} banks"))
-        return found
+        results.append(("PSUM", f"at most {banks} of {target.psum_banks} banks"))
+        return results
 
     def _steps(self) -> list[tuple[str, str, str, str]]:
         """The parts of the critical path that take longest: seconds, what, where, waited for."""
-        total = sum(each.seconds for each in self.critical_path) or 1.0
+        total = sum(item.seconds for item in self.critical_path) or 1.0
         merged: dict[tuple[str, str, str, str], list[float]] = {}
-        for each in self.critical_path:
-            where = f"{Path(each.file).name}:{each.line}"
-            key = (f"{each.name} on {each.engine}", where, each.text, each.waited_for)
+        for entry in self.critical_path:
+            where = f"{Path(entry.file).name}:{entry.line}"
+            key = (f"{entry.name} on {entry.engine}", where, entry.text, entry.waited_for)
             merged.setdefault(key, [0, 0.0])
             merged[key][0] += 1
-            merged[key][1] += each.seconds
+            merged[key][1] += entry.seconds
         longest = sorted(merged.items(), key=lambda item: -item[1][1])[:MOST_STEPS]
         return [
             (

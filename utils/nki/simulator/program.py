@@ -55,13 +55,13 @@ class Instruction:
     def depends_on(self, *producers: "Instruction") -> "Instruction":
         """Run after `producers`. They come earlier in the program, so values do not change."""
         own = running("depends_on").instructions
-        for each in producers:
-            if not isinstance(each, Instruction) or each.index >= self.index:
-                raise self._no_order(f"it is told to run after {each!r}")
-            if own[each.index] is not each or own[self.index] is not self:
-                raise self._no_order(f"it is told to run after {each!r} of another core")
-            if each.loop is not self.loop and not _encloses(each.loop, self.loop):
-                raise self._no_order(f"it is told to run after {each!r} across a loop's border")
+        for producer in producers:
+            if not isinstance(producer, Instruction) or producer.index >= self.index:
+                raise self._no_order(f"it is told to run after {producer!r}")
+            if own[producer.index] is not producer or own[self.index] is not self:
+                raise self._no_order(f"it is told to run after {producer!r} of another core")
+            if producer.loop is not self.loop and not _encloses(producer.loop, self.loop):
+                raise self._no_order(f"it is told to run after {producer!r} across a loop's border")
         self.after += producers
         return self
 

@@ -55,8 +55,10 @@ def replay_all(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DoubtfulKernel)
         again.run()
-    results = tuple(array_of(again.tensor(each)) for each in returned_tensors(program))
-    return results, tuple(array_of(again.whole_of(each)) for each in program.inputs)
+    results = tuple(
+        array_of(again.tensor(returned_tensor)) for returned_tensor in returned_tensors(program)
+    )
+    return results, tuple(array_of(again.whole_of(input_)) for input_ in program.inputs)
 
 
 class _Meeting:
@@ -93,10 +95,10 @@ class _Again:
         if len(inputs) != len(program.inputs):
             raise BadProgram(f"{len(inputs)} arrays; the program takes {len(program.inputs)}")
         for storage, array in zip(program.inputs, inputs, strict=True):
-            found = (tuple(array.shape), dtype_of(array.dtype))
-            if found != (storage.shape, storage.dtype):
+            result = (tuple(array.shape), dtype_of(array.dtype))
+            if result != (storage.shape, storage.dtype):
                 raise BadProgram(
-                    f"an argument is {found[0]} {found[1]}; the program takes {storage.shape} "
+                    f"an argument is {result[0]} {result[1]}; the program takes {storage.shape} "
                     f"{storage.dtype}"
                 )
             fill(self.storage(storage), array)
@@ -129,7 +131,7 @@ class _Again:
         views = self.tensors.setdefault(recorded.storage.index, {})
         made = views.get(id(recorded))
         if made is None:
-            found = recorded.indirect
+            result = recorded.indirect
             made = views[id(recorded)] = Tensor(
                 self.storage(recorded.storage),
                 recorded.dtype,
@@ -137,8 +139,8 @@ class _Again:
                 recorded.strides,
                 recorded.offset,
                 None
-                if found is None
-                else Indirect(self.value(found.index), found.scale, found.size, found.by_row),
+                if result is None
+                else Indirect(self.value(result.index), result.scale, result.size, result.by_row),
             )
         return made
 
@@ -154,7 +156,7 @@ class _Again:
                 self.registers[id(recorded)] = made
             return made
         if kind is list or kind is tuple:
-            return kind(self.value(each) for each in recorded)
+            return kind(self.value(item) for item in recorded)
         return recorded
 
     def run(self) -> None:
@@ -167,7 +169,7 @@ class _Again:
                 activate(now)
                 if self.meeting.waiting:
                     self.meeting.check(core.index)
-                args = {name: self.value(each) for name, each in instruction.args.items()}
+                args = {name: self.value(item) for name, item in instruction.args.items()}
                 self._execute(instruction, args)
                 if place in last:
                     self._give_back(last[place])

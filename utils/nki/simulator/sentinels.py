@@ -22,7 +22,7 @@ FULL = frozenset(("nc_matmul", "nc_matmul_mx", "nc_transpose", "dma_transpose"))
 
 def warn(program: Program) -> None:
     """Say which allocations were read before they were written, where that shows in a result."""
-    suspects = [each for each in outputs(program) if holds_sentinel(each)]
+    suspects = [output for output in outputs(program) if holds_sentinel(output)]
     if not suspects:
         return
     origins = _Origins(program)
@@ -39,10 +39,10 @@ def warn(program: Program) -> None:
 
 def outputs(program: Program) -> list[Tensor]:
     """What the kernel returned, and the arguments that it wrote."""
-    found = returned_tensors(program)
-    returned = {each.storage for each in found}
+    result = returned_tensors(program)
+    returned = {item.storage for item in result}
     written = [whole(s) for s in program.inputs if s.written and s not in returned]
-    return found + written
+    return result + written
 
 
 def marks(tensor: Tensor) -> np.ndarray:
@@ -71,13 +71,13 @@ class _Origins:
 
     def map_of(self, storage: Storage) -> np.ndarray:
         """(elements,) int32: the number of an allocation, or -1."""
-        found = self.maps.get(storage.index)
-        if found is None:
+        result = self.maps.get(storage.index)
+        if result is None:
             written_before = storage.argument or storage in self.program.constants
             start = CLEAN if written_before else storage.index
-            found = np.full(storage.partitions * storage.row, start, np.int32)
-            self.maps[storage.index] = found
-        return found
+            result = np.full(storage.partitions * storage.row, start, np.int32)
+            self.maps[storage.index] = result
+        return result
 
     def view(self, tensor: Tensor) -> np.ndarray:
         """The entries of a view's elements; of the whole allocation where they are not known."""
@@ -91,11 +91,11 @@ class _Origins:
 
     def follow(self, instruction: Instruction) -> None:
         spec, args = instruction.checked.spec, instruction.args
-        sources = [each for name in spec.inputs for each in _tensors(args[name])]
+        sources = [tensor for name in spec.inputs for tensor in _tensors(args[name])]
         if _adds_to_products(instruction):
-            sources = [each for each in sources if each is not args["dst"]]
-        found = [self.view(each) for each in sources]
-        tainted = [each for each in found if (each != CLEAN).any()]
+            sources = [source for source in sources if source is not args["dst"]]
+        results = [self.view(source) for source in sources]
+        tainted = [item for item in results if (item != CLEAN).any()]
         whole = spec.name in FULL
         for name in spec.outputs:
             for dst in _tensors(args[name]):
@@ -104,24 +104,24 @@ class _Origins:
     def _mark(self, dst: Tensor, tainted: list[np.ndarray], whole: bool) -> None:
         target = self.view(dst)
         if target.shape != dst.shape:
-            target[...] = max((int(each.max()) for each in tainted), default=CLEAN)
+            target[...] = max((int(entry.max()) for entry in tainted), default=CLEAN)
             return
         made = np.full(dst.shape, CLEAN, np.int32)
-        for each in tainted:
-            if each.size == made.size and not whole:
-                np.maximum(made, each.reshape(made.shape), out=made)
-            elif each.shape[0] == made.shape[0] and not whole:
-                rows = each.reshape(each.shape[0], -1).max(axis=1)
+        for item in tainted:
+            if item.size == made.size and not whole:
+                np.maximum(made, item.reshape(made.shape), out=made)
+            elif item.shape[0] == made.shape[0] and not whole:
+                rows = item.reshape(item.shape[0], -1).max(axis=1)
                 np.maximum(made, rows.reshape(-1, *(1,) * (made.ndim - 1)), out=made)
             else:
-                np.maximum(made, int(each.max()), out=made)
+                np.maximum(made, int(item.max()), out=made)
         target[...] = made
 
     def of_sentinels(self, tensor: Tensor) -> list[int]:
         """The allocations whose unwritten bytes reach elements of `tensor` that show it."""
         entries = self.view(tensor)
-        found = np.unique(entries[marks(tensor)] if entries.shape == tensor.shape else entries)
-        return [int(each) for each in found if each != CLEAN]
+        result = np.unique(entries[marks(tensor)] if entries.shape == tensor.shape else entries)
+        return [int(item) for item in result if item != CLEAN]
 
 
 def _adds_to_products(instruction: Instruction) -> bool:
@@ -131,7 +131,7 @@ def _adds_to_products(instruction: Instruction) -> bool:
 def _tensors(value: Any) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
-    return [each for each in value if isinstance(each, Tensor)] if type(value) is list else []
+    return [item for item in value if isinstance(item, Tensor)] if type(value) is list else []
 
 
 def _say(program: Program, storage: Storage, tensor: Tensor) -> None:

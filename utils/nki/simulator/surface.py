@@ -135,7 +135,11 @@ def outside(module: str, name: str) -> "Outside":
         return Outside(qualified, lambda: leftovers()[qualified].error(qualified))
     if name in versions(module):
         return Outside(qualified, lambda: _missing(module, name))
-    old = {each.rpartition(".")[2] for each in leftovers() if each.rpartition(".")[0] == module}
+    old = {
+        leftover.rpartition(".")[2]
+        for leftover in leftovers()
+        if leftover.rpartition(".")[0] == module
+    }
     raise AttributeError(f"{module} has no {name!r}{_near(name, {*versions(module), *old})}")
 
 
@@ -154,8 +158,8 @@ def _missing(module: str, name: str) -> NotInSubset:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name, sorted(known), n=3)
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+    result = difflib.get_close_matches(name, sorted(known), n=3)
+    return f"; did you mean {' or '.join(result)}?" if result else ""
 
 
 def unknown_argument(function: str, argument: str, allowed: Iterable[str]) -> NkiValidationError:
@@ -183,7 +187,7 @@ def explain_keywords(module: str, name: str, function: Callable[..., Any]) -> Ca
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not kwargs.keys() <= known:
-            argument = next(each for each in kwargs if each not in known)
+            argument = next(item for item in kwargs if item not in known)
             raise unknown_argument(f"{module}.{name}", argument, names)
         return function(*args, **kwargs)
 
@@ -223,8 +227,8 @@ class OldNamespace(MetaPathFinder):
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
         """Finds nothing; raises ModuleNotFoundError for the old namespace."""
         if fullname.partition(".")[0] == OLD_NAMESPACE:
-            said = leftovers()["neuronxcc.nki"].error("the namespace neuronxcc.nki")
-            raise ModuleNotFoundError(str(said), name=fullname)
+            text = leftovers()["neuronxcc.nki"].error("the namespace neuronxcc.nki")
+            raise ModuleNotFoundError(str(text), name=fullname)
 
 
 def explain_old_imports() -> None:

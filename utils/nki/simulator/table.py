@@ -211,7 +211,7 @@ class Spec:
 
 def _key(value: Any) -> Any:
     if type(value) in (list, tuple):
-        return tuple(_key(each) for each in value)
+        return tuple(_key(item) for item in value)
     return type(value), (value.key if hasattr(value, "key") else value)
 
 
@@ -232,7 +232,7 @@ def verdict(spec: Spec, bound: dict[str, Any], target: Target) -> Checked:
     try:
         checked = spec.checked.get(key)
     except TypeError:  # lists and arrays have no hash
-        key = (target.name, *[_key(each) for each in values])
+        key = (target.name, *[_key(value) for value in values])
         try:
             checked = spec.checked.get(key)
         except TypeError:

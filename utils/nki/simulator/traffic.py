@@ -42,8 +42,8 @@ def moved(program: Program, storage: Storage, reads: bool = True) -> Moved:
     """
     boxes: Counter[tuple[int, int, int, int]] = Counter()
     for core in program.cores:
-        for each in core.instructions:
-            for view in tensors_of(each, reads):
+        for instruction in core.instructions:
+            for view in tensors_of(instruction, reads):
                 if view.storage is storage:
                     boxes[_box(view)] += 1
     width = storage.shape[-1]

@@ -12,23 +12,23 @@ from utils.nki.simulator.tensor import Tensor
 def storages_of(value: Any) -> list[Storage]:
     """The allocations that an argument of an instruction touches, those of its indices included."""
     if type(value) is Tensor:
-        found = value.indirect
-        if found is not None and isinstance(found.index, Tensor):
-            return [value.storage, found.index.storage]
+        result = value.indirect
+        if result is not None and isinstance(result.index, Tensor):
+            return [value.storage, result.index.storage]
         return [value.storage]
     if type(value) in (list, tuple):
-        return [each for part in value for each in storages_of(part)]
+        return [item for part in value for item in storages_of(part)]
     return []
 
 
 def tensors_of(instruction: Instruction, reads: bool) -> list[Tensor]:
     """The tensors that an instruction reads, or those that it writes; some take lists of them."""
-    spec, found = instruction.checked.spec, []
+    spec, result = instruction.checked.spec, []
     for name in spec.inputs if reads else spec.outputs:
         value = instruction.args[name]
-        each = value if isinstance(value, (list, tuple)) else (value,)
-        found += [part for part in each if isinstance(part, Tensor)]
-    return found
+        item = value if isinstance(value, (list, tuple)) else (value,)
+        result += [part for part in item if isinstance(part, Tensor)]
+    return result
 
 
 def uses(instructions: list[Instruction]) -> list[tuple[Storage, int]]:
@@ -37,18 +37,18 @@ def uses(instructions: list[Instruction]) -> list[tuple[Storage, int]]:
     Which operands are tensors is the same for all instructions of one layout.
     """
     tensors: dict[Checked, tuple[str, ...] | None] = {}
-    found: list[tuple[Storage, int]] = []
+    results: list[tuple[Storage, int]] = []
     for place, instruction in enumerate(instructions):
         checked, args = instruction.checked, instruction.args
         if checked not in tensors:
             tensors[checked] = _direct(args)
         names = tensors[checked]
         if names is None:
-            found += [(each, place) for value in args.values() for each in storages_of(value)]
+            results += [(item, place) for value in args.values() for item in storages_of(value)]
         else:
             for name in names:
-                found.append((args[name].storage, place))
-    return found
+                results.append((args[name].storage, place))
+    return results
 
 
 def _direct(args: dict[str, Any]) -> tuple[str, ...] | None:
@@ -68,7 +68,10 @@ def last_uses(program: Program, order: list[tuple[Core, Instruction]]) -> dict[i
 
     Arguments and results of the kernel are not among them.
     """
-    kept = {*program.inputs, *(each.storage for each in returned_tensors(program))}
+    kept = {
+        *program.inputs,
+        *(returned_tensor.storage for returned_tensor in returned_tensors(program)),
+    }
     ends: dict[int, list[Storage]] = {}
     for storage, place in dict(uses([instruction for _, instruction in order])).items():
         if storage not in kept:

@@ -289,8 +289,8 @@ class Indirect:
     def indices(self, view: View) -> np.ndarray:
         """The values now: one, or one for each row."""
         if isinstance(self.index, View):
-            found = self.index.raw().astype(np.int64)
-            return found.reshape(found.shape[0], -1).T.reshape(-1)
+            result = self.index.raw().astype(np.int64)
+            return result.reshape(result.shape[0], -1).T.reshape(-1)
         return np.array([self.index.read(f"{view!r}")], np.int64)
 
     def _rows(self, view: View) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -317,13 +317,13 @@ class Indirect:
         table, indices, good = self._rows(view)
         if not good.all() and not skip:
             raise self._outside(view, table.shape[0], indices, good)
-        found = (
+        result = (
             table[np.where(good, indices, 0)]
             if table.shape[0]
             else np.zeros((len(indices), *table.shape[1:]), table.dtype)
         )
-        exists = np.broadcast_to(good.reshape(-1, *(1,) * (found.ndim - 1)), found.shape)
-        return found.reshape(view.shape), exists.reshape(view.shape)
+        exists = np.broadcast_to(good.reshape(-1, *(1,) * (result.ndim - 1)), result.shape)
+        return result.reshape(view.shape), exists.reshape(view.shape)
 
     def scatter(self, view: View, stored: np.ndarray, given: np.ndarray, skip: bool) -> None:
         """Write the elements that are `given`, except to rows that do not exist."""

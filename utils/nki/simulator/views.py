@@ -120,7 +120,7 @@ class Views(Indexing):
     ) -> Self:
         """Split, reorder and merge: t.rearrange(("b", ("h", "w")), ("b", "w", "h"), {"h": 4})."""
         sizes = dict(fixed_sizes or {})
-        groups = [(each,) if isinstance(each, str) else tuple(each) for each in src_pattern]
+        groups = [(item,) if isinstance(item, str) else tuple(item) for item in src_pattern]
         if len(groups) != self.ndim:
             raise refuse(
                 f"rearrange: {src_pattern} names {len(groups)} dimensions of {self!r}.",
@@ -135,7 +135,7 @@ class Views(Indexing):
             split = split.reshape_dim(len(names), parts) if len(group) > 1 else split
             names += group
             sizes.update(zip(group, parts, strict=True))
-        wanted = [(each,) if isinstance(each, str) else tuple(each) for each in dst_pattern]
+        wanted = [(item,) if isinstance(item, str) else tuple(item) for item in dst_pattern]
         order = [name for group in wanted for name in group]
         if sorted(order) != sorted(names):
             raise refuse(

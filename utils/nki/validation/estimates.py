@@ -37,10 +37,10 @@ class Figures:
 
 def estimate(it: Measurement) -> Estimate:
     """What the timing model gives for the quantity that was measured."""
-    found = figures_of(it)
+    result = figures_of(it)
     value = QUANTITIES[it.quantity](it)
-    active = {name: 100 * share for name, share in found.active.items()}
-    return Estimate(value, found.busiest, active)
+    active = {name: 100 * share for name, share in result.active.items()}
+    return Estimate(value, result.busiest, active)
 
 
 def figures_of(it: Measurement, **more: Any) -> Figures:
@@ -51,18 +51,18 @@ def figures_of(it: Measurement, **more: Any) -> Figures:
 
 @functools.cache
 def _figures(name: str, arguments: tuple, shapes: tuple, target: str, schedule: str) -> Figures:
-    inputs = [Shape(*each) for each in shapes]
+    inputs = [Shape(*shape) for shape in shapes]
     kernel = profile(kernel_of(name), target=target, schedule=schedule)
-    found = kernel(*inputs, **dict(arguments))
+    result = kernel(*inputs, **dict(arguments))
     return Figures(
-        seconds=found.seconds,
-        mfu=found.mfu,
-        activation=found.longest("activation"),
-        dma=found.longest("dma_copy"),
-        busiest=found.busiest,
-        active=found.utilisation,
-        read=found.hbm_read,
-        written=found.hbm_written,
+        seconds=result.seconds,
+        mfu=result.mfu,
+        activation=result.longest("activation"),
+        dma=result.longest("dma_copy"),
+        busiest=result.busiest,
+        active=result.utilisation,
+        read=result.hbm_read,
+        written=result.hbm_written,
     )
 
 
@@ -88,7 +88,7 @@ def _repeat(it: Measurement) -> float:
 
 
 def _rate(it: Measurement) -> float:
-    best = max(_bytes_per_second(each) for each in chosen(it.ladder))
+    best = max(_bytes_per_second(item) for item in chosen(it.ladder))
     return 100 * _bytes_per_second(it) / best
 
 

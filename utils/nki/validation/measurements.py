@@ -70,23 +70,24 @@ def url(source: str) -> str:
 @functools.cache
 def measurements() -> dict[str, Measurement]:
     """All published measurements by id."""
-    found = {}
+    results = {}
     for entry in _content()["measurements"]:
         fields = dict(entry)
         made = Measurement(kind=fields.pop("class"), inputs=tuple(fields.pop("inputs")), **fields)
-        found[made.id] = made
-    return found
+        results[made.id] = made
+    return results
 
 
 def chosen(row: str | None = None, target: str | None = None) -> list[Measurement]:
     """Measurements by id, row number, ladder or kernel, and by chip. LookupError: there is none."""
-    found = [
-        each
-        for each in measurements().values()
-        if target in (None, each.target)
-        and row in (None, each.id, str(each.row), each.ladder, each.kernel)
+    results = [
+        measurement
+        for measurement in measurements().values()
+        if target in (None, measurement.target)
+        and row
+        in (None, measurement.id, str(measurement.row), measurement.ladder, measurement.kernel)
     ]
-    if not found:
+    if not results:
         known = ", ".join(measurements())
         raise LookupError(f"no measurement is {row!r} on {target or 'any chip'}; there are {known}")
-    return found
+    return results

@@ -76,9 +76,12 @@ class Report:
     def ladders(self) -> dict[str, float]:
         """Spearman's correlation for each ladder of three steps or more."""
         steps: dict[str, list[Comparison]] = {}
-        for each in self.comparisons:
-            if each.measured.ladder and each.measured.kind not in ("generalise", "kept out"):
-                steps.setdefault(each.measured.ladder, []).append(each)
+        for comparison in self.comparisons:
+            if comparison.measured.ladder and comparison.measured.kind not in (
+                "generalise",
+                "kept out",
+            ):
+                steps.setdefault(comparison.measured.ladder, []).append(comparison)
         return {
             name: spearman([s.measured.value for s in of], [s.estimate.value for s in of])
             for name, of in steps.items()
@@ -88,19 +91,22 @@ class Report:
     @property
     def failures(self) -> list[str]:
         """What does not hold, one sentence each; empty if the model is as good as it claims."""
-        said = []
-        for each in self.comparisons:
-            if each.holds is False:
-                said.append(f"{each.measured.id}: {each.error:+.1%}, {each.verdict}")
-            if each.names_the_busiest is False:
-                published = " or ".join(sorted(each.measured.busy))
-                said.append(
-                    f"{each.measured.id}: busiest is {each.estimate.busiest}, published {published}"
+        text = []
+        for comparison in self.comparisons:
+            if comparison.holds is False:
+                text.append(
+                    f"{comparison.measured.id}: {comparison.error:+.1%}, {comparison.verdict}"
+                )
+            if comparison.names_the_busiest is False:
+                published = " or ".join(sorted(comparison.measured.busy))
+                text.append(
+                    f"{comparison.measured.id}: busiest is {comparison.estimate.busiest},"
+                    f" published {published}"
                 )
         for name, correlation in self.ladders.items():
             if correlation < LEAST_CORRELATION:
-                said.append(f"ladder {name}: correlation of ranks {correlation:.2f}")
-        return said
+                text.append(f"ladder {name}: correlation of ranks {correlation:.2f}")
+        return text
 
     @property
     def summary(self) -> list[str]:
@@ -111,22 +117,32 @@ class Report:
             ("soft", f"soft, within {LIMITS['soft']:.0%}"),
             ("bound", "upper limits"),
         ):
-            found = [each for each in self.comparisons if each.measured.kind == kind]
-            if found:
-                met = sum(bool(each.holds) for each in found)
-                lines.append(f"{title}: {met} of {len(found)}{_typical(found)}")
+            results = [
+                comparison for comparison in self.comparisons if comparison.measured.kind == kind
+            ]
+            if results:
+                met = sum(bool(item.holds) for item in results)
+                lines.append(f"{title}: {met} of {len(results)}{_typical(results)}")
         lines += [f"ladder {name}: {rho:.2f}" for name, rho in self.ladders.items()]
-        asked = [each for each in self.comparisons if each.names_the_busiest is not None]
+        asked = [
+            comparison
+            for comparison in self.comparisons
+            if comparison.names_the_busiest is not None
+        ]
         if asked:
-            right = sum(bool(each.names_the_busiest) for each in asked)
+            right = sum(bool(item.names_the_busiest) for item in asked)
             lines.append(f"busiest engine: {right} of {len(asked)}")
-        fresh = [each for each in self.comparisons if each.measured.kind == "generalise"]
+        fresh = [
+            comparison
+            for comparison in self.comparisons
+            if comparison.measured.kind == "generalise"
+        ]
         if fresh:
             lines.append(f"never looked at when fitting: {len(fresh)}{_typical(fresh)}")
         return lines
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [_row(each) for each in self.comparisons]
+        return [_row(comparison) for comparison in self.comparisons]
 
     def __repr__(self) -> str:
         rows = [HEAD, *self._rows()]
@@ -136,23 +152,23 @@ class Report:
 
     def _repr_markdown_(self) -> str:
         rows = [
-            (f"[{row[0]}]({url(each.measured.source)})", *row[1:])
-            for each, row in zip(self.comparisons, self._rows(), strict=True)
+            (f"[{row[0]}]({url(item.measured.source)})", *row[1:])
+            for item, row in zip(self.comparisons, self._rows(), strict=True)
         ]
         lines = "\n".join(f"- {line}" for line in self.summary)
         return f"{markdown(HEAD, rows, right=(2, 3, 4))}\n\n{lines}"
 
 
 def _row(each: Comparison) -> tuple[str, ...]:
-    it, found = each.measured, each.estimate
+    it, result = each.measured, each.estimate
     published = " or ".join(sorted(it.busy))
-    agree = each.names_the_busiest is not False or found.busiest in it.busy
-    busiest = found.busiest if agree else f"{found.busiest}, published {published}"
+    agree = each.names_the_busiest is not False or result.busiest in it.busy
+    busiest = result.busiest if agree else f"{result.busiest}, published {published}"
     return (
         it.id,
         it.target,
         f"{it.value:g} {it.unit}",
-        f"{found.value:.4g} {it.unit}",
+        f"{result.value:.4g} {it.unit}",
         f"{each.error:+.1%}",
         it.kind,
         each.verdict,
@@ -163,7 +179,7 @@ def _row(each: Comparison) -> tuple[str, ...]:
 def _typical(found: Sequence[Comparison]) -> str:
     if found[0].measured.kind == "bound":
         return ""
-    errors = [abs(each.error) for each in found]
+    errors = [abs(item.error) for item in found]
     return f"; error {statistics.median(errors):.1%} in the middle, {max(errors):.1%} at most"
 
 
@@ -173,7 +189,7 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float:
     >>> spearman([1, 2, 3, 4], [10, 20, 40, 30])
     0.8
     """
-    ranks = [[_rank(each, row) for each in row] for row in (one, other)]
+    ranks = [[_rank(item, row) for item in row] for row in (one, other)]
     return round(statistics.correlation(*ranks), 12)
 
 
@@ -211,10 +227,14 @@ def recorded(rows: Iterable[Measurement] | None = None) -> Report:
 
 def record(report: Report) -> None:
     """Keep the estimates of a report; those of other measurements stay as they are."""
-    found = _read() | {each.measured.id: _kept(each.estimate) for each in report.comparisons}
+    result = _read() | {
+        comparison.measured.id: _kept(comparison.estimate) for comparison in report.comparisons
+    }
     # In the order of the measurements, so that a change shows as a change of numbers alone.
     lines = [
-        f"{json.dumps(name)}: {json.dumps(found[name])}" for name in measurements() if name in found
+        f"{json.dumps(name)}: {json.dumps(result[name])}"
+        for name in measurements()
+        if name in result
     ]
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 

@@ -66,7 +66,7 @@ def fidelity(reference: Any, candidate: Any) -> Fidelity:
         raise ValueError("there are no logits: give [..., classes] with at least one row")
     if np.isnan(wide).any() or np.isposinf(wide).any() or np.isneginf(wide).all(-1).any():
         raise ValueError("the reference has a row that is no number: it cannot be compared with")
-    wide, other = (each.reshape(-1, each.shape[-1]) for each in (wide, other))
+    wide, other = (item.reshape(-1, item.shape[-1]) for item in (wide, other))
     lost = np.isnan(other).any(-1) | np.isposinf(other).any(-1) | np.isneginf(other).all(-1)
     with np.errstate(invalid="ignore"):
         apart = np.where(wide == other, 0.0, np.abs(wide - other))  # masked in both: no difference
@@ -88,7 +88,7 @@ def _kl(reference: np.ndarray, candidate: np.ndarray) -> np.ndarray:
     from scipy.special import log_softmax, softmax
 
     share = softmax(reference, axis=-1)
-    logs = (log_softmax(each, axis=-1) for each in (reference, candidate))
+    logs = (log_softmax(item, axis=-1) for item in (reference, candidate))
     with np.errstate(invalid="ignore"):
         terms = np.where(share > 0, share * np.subtract(*logs), 0.0)
     return np.maximum(terms.sum(-1), 0.0)

@@ -188,12 +188,12 @@ def blocks(rounds: Rounds, length: int) -> np.ndarray:
     >>> blocks([[9, 1, 2, 3, 4]], 2)
     array([1.5, 3.5])
     """
-    found = [
-        np.median(np.reshape(each[len(each) % length :], (-1, length)), axis=1)
-        for each in map(np.asarray, rounds)
-        if len(each) >= length
+    results = [
+        np.median(np.reshape(item[len(item) % length :], (-1, length)), axis=1)
+        for item in map(np.asarray, rounds)
+        if len(item) >= length
     ]
-    return np.concatenate(found) if found else np.array([])
+    return np.concatenate(results) if results else np.array([])
 
 
 def ratio_interval(
@@ -266,24 +266,24 @@ def _doubts(units: Sequence[np.ndarray], series: tuple[Rounds, Rounds]) -> tuple
     """What forbids a verdict where the unit is a block."""
     from scipy.stats import spearmanr
 
-    found = []
+    results = []
     if (least := min(map(len, units))) < BLOCKS:
-        found.append(
+        results.append(
             f"only {least} independent blocks in one record, {BLOCKS} are needed: measure more"
             " calls"
         )
     for name, rounds in zip(("before", "after"), series, strict=True):
         drifts = [
-            spearmanr(range(len(each)), each).pvalue < _DRIFT and memory(each) > 1
-            for each in rounds
-            if len(set(each)) > 1
+            spearmanr(range(len(item)), item).pvalue < _DRIFT and memory(item) > 1
+            for item in rounds
+            if len(set(item)) > 1
         ]
         if any(drifts):
-            found.append(
+            results.append(
                 f"the times {name} drift from the first call to the last: warm up longer, or"
                 f" measure {ROUNDS} rounds"
             )
-    return tuple(found)
+    return tuple(results)
 
 
 def _changed(before: Record, after: Record) -> dict[str, tuple[str, str]]:

@@ -99,8 +99,8 @@ def cpu_model(text: str | None = None) -> str:
     'A CPU @ 1 GHz'
     """
     lines = text if text is not None else _read(Path("/proc/cpuinfo")) or ""
-    found = re.search(r"^model name\s*:\s*(.+)$", lines, re.MULTILINE)
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    result = re.search(r"^model name\s*:\s*(.+)$", lines, re.MULTILINE)
+    return result[1].strip() if result else platform.processor() or platform.machine()
 
 
 def _device(kind: str) -> str:
@@ -114,11 +114,11 @@ def _device(kind: str) -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    results = {"python": platform.python_version()}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            results[name] = importlib.metadata.version(name)
+    return results
 
 
 def _revision() -> str | None:

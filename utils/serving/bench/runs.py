@@ -121,16 +121,16 @@ def run(
     for number in range(plan.rounds):
         say(f"warm times, round {number + 1} of {plan.rounds}")
         rounds.append(_apart(_round, plan))
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     missing: dict[str, str] = {}
     for part in chosen:
         say(PARTS[part])
         try:
-            found[part] = _MEASURED[part](plan)
+            results[part] = _MEASURED[part](plan)
         except (RuntimeError, TimeoutError, ValueError, OSError) as error:
             missing[part] = str(error)
             say(f"this failed: {error}")
-    rates = found.get("rates", ())
+    rates = results.get("rates", ())
     best = max((rate.items_per_second for rate in rates), default=None)
     return Record(
         what=plan.model,
@@ -138,13 +138,13 @@ def run(
         environment=environment,
         rounds=tuple(samples.seconds for samples in rounds),
         first_s=tuple(samples.first_s for samples in rounds),
-        arrivals=found.get("arrivals", ()),
-        cold=found.get("cold"),
+        arrivals=results.get("arrivals", ()),
+        cold=results.get("cold"),
         rates=rates,
-        tokens=found.get("tokens"),
+        tokens=results.get("tokens"),
         fidelity=agreed,
         repeatable=repeatable,
-        recovery=found.get("recovery"),
+        recovery=results.get("recovery"),
         usd_per_million=usd_per_million(best, price) if best and price else None,
         joules_per_query=joules_per_query(best, power) if best and power else None,
         missing=missing,

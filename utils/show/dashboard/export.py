@@ -18,7 +18,7 @@ def table(compared: Comparison, warnings: Sequence[Warned]) -> bytes:
     scenario = compared.scenario
     money = f"{scenario.currency}/{PER[scenario.kind]}"
     rows: list[Row] = [("scenario", "", scenario.name, *[""] * 7, scenario.title)]
-    rows += [input_row(path, each) for path, each in scenario.inputs.items()]
+    rows += [input_row(path, item) for path, item in scenario.inputs.items()]
     for option, cost in compared.best.items():
         rows += [
             cost_row(option, name, float(value), money, LINES[name])
@@ -29,7 +29,7 @@ def table(compared: Comparison, warnings: Sequence[Warned]) -> bytes:
         rows.append(_result(option, "per million", float(cost.per_million), per_million))
     rows.append(_result(compared.a, "saving", compared.saving, "share", *compared.interval()))
     rows.append(_result(compared.a, "probability cheaper", compared.probability, "share"))
-    rows += [("warning", "", each.kind, *[""] * 7, each.text) for each in warnings]
+    rows += [("warning", "", warning.kind, *[""] * 7, warning.text) for warning in warnings]
     return written(rows).encode("utf-8-sig")
 
 

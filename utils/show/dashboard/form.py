@@ -24,15 +24,15 @@ _TYPED = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)(%|[a-z]+(?:/[a-z]+)*)?", re.IG
 
 def sections(shown: Scenario) -> dict[str, dict[Field, list[str]]]:
     """Title of a group to its fields to the paths that they have in this scenario."""
-    found: dict[str, dict[Field, list[str]]] = {}
+    results: dict[str, dict[Field, list[str]]] = {}
     for group in GROUPS:
         fields: dict[Field, list[str]] = {}
         for path in shown.inputs:
             if (field := FIELDS[field_name(path)]).group == group:
                 fields.setdefault(field, []).append(path)
         if fields:
-            found[TITLES.get(group, group.capitalize())] = fields
-    return found
+            results[TITLES.get(group, group.capitalize())] = fields
+    return results
 
 
 def title(field: Field) -> str:
@@ -50,20 +50,20 @@ def label(shown: Scenario, path: str) -> str:
 
 def detail(shown: Scenario, path: str) -> str:
     """HTML under the box: what is allowed, the range, and the source or the word assumption."""
-    each, field = shown.inputs[path], shown.field(path)
-    parts = [large(each.value, 4)] if abs(each.value) >= 1e6 else []
-    if each.low < each.high:
-        parts.append(f"range {large(each.low, 4)} to {large(each.high, 4)}")
+    item, field = shown.inputs[path], shown.field(path)
+    parts = [large(item.value, 4)] if abs(item.value) >= 1e6 else []
+    if item.low < item.high:
+        parts.append(f"range {large(item.low, 4)} to {large(item.high, 4)}")
     parts.append("allowed " + field.allowed.rpartition(" (")[0])
-    changed = each.value != scenario(shown.name).inputs[path].value
-    page = address = each.source
-    if each.source in figures():
-        known = figure(each.source)
+    changed = item.value != scenario(shown.name).inputs[path].value
+    page = address = item.source
+    if item.source in figures():
+        known = figure(item.source)
         page, address = known.page, known.source
     # Nothing but a page becomes a link: a visitor may have written the rest.
     address = address if address.startswith("https://") else ""
-    text, note = " \N{MIDDLE DOT} ".join(parts), each.source or each.note
-    return part("detail", text, changed, each.status, page, address, note, each.date)
+    text, note = " \N{MIDDLE DOT} ".join(parts), item.source or item.note
+    return part("detail", text, changed, item.status, page, address, note, item.date)
 
 
 def typed(shown: Scenario, path: str, text: str) -> float:
@@ -72,15 +72,15 @@ def typed(shown: Scenario, path: str, text: str) -> float:
     Separators are allowed, and another unit of the same kind: "1,000", "35 %", "2 days". Raises
     InputError that names the input, what was typed and what is allowed.
     """
-    field, each = shown.field(path), shown.inputs[path]
-    found = _TYPED.fullmatch(re.sub(r"[,_\s\u202f]", "", text.strip()))
+    field, item = shown.field(path), shown.inputs[path]
+    result = _TYPED.fullmatch(re.sub(r"[,_\s\u202f]", "", text.strip()))
     try:
-        if not found:
+        if not result:
             raise ValueError
-        value, unit = float(found[1]), found[2] or ""
+        value, unit = float(result[1]), result[2] or ""
     except ValueError:
         raise InputError(path, repr(text), field.allowed, "Give a number") from None
-    if unit == "%" and each.unit == "ratio":
+    if unit == "%" and item.unit == "ratio":
         value /= 100
     elif unit:
         try:
@@ -103,7 +103,7 @@ def _sane(shown: Scenario, path: str, value: float) -> float:
 def changes_of(shown: Scenario) -> dict[str, float]:
     """The values that differ from the worked scenario of the same name."""
     base = scenario(shown.name).inputs
-    return {p: each.value for p, each in shown.inputs.items() if each.value != base[p].value}
+    return {p: item.value for p, item in shown.inputs.items() if item.value != base[p].value}
 
 
 def opened(query: str) -> tuple[Scenario, str]:
@@ -120,8 +120,8 @@ def opened(query: str) -> tuple[Scenario, str]:
             _sane(shown, path, value)
         return shown, ""
     except InputError as error:
-        found = re.search(r"(?:^|[?&])scenario=([\w-]+)", query)
-        name = found[1] if found and found[1] in scenarios() else next(iter(scenarios()))
+        result = re.search(r"(?:^|[?&])scenario=([\w-]+)", query)
+        name = result[1] if result and result[1] in scenarios() else next(iter(scenarios()))
         return scenario(name), refused(error)
 
 

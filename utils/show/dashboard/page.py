@@ -41,7 +41,7 @@ class Page:
         styles = ipywidgets.widgets.widget_string
         self._style = {"text": styles.TextStyle(), "html": styles.HTMLStyle()}
 
-        options = [(each.title, name) for name, each in scenarios().items()]
+        options = [(item.title, name) for name, item in scenarios().items()]
         self.choice = ipywidgets.Dropdown(options=options, value=shown.name, description="Scenario")
         self.about, self.notice = self._html("about"), self._html("notice")
         self.reset = self._button("Back to the scenario's own values", "quiet")
@@ -114,8 +114,8 @@ class Page:
         self.inputs.children = [
             self._group(title, fields) for title, fields in form.sections(shown).items()
         ]
-        for each in old:
-            _close(each)
+        for item in old:
+            _close(item)
 
     def _group(self, title: str, fields: dict[Any, list[str]]) -> Any:
         cells = [self._html("group-title", f"<h2><button type='button'>{title}</button></h2>")]
@@ -156,12 +156,12 @@ class Page:
         """Compute, then show; if it cannot be computed, nothing changes. Raises InputError."""
         compared = compare(shown)
         swings = tornado(shown)
-        found = warned(shown, compared.a, compared.b)
-        self.shown, self.compared, self.warned = shown, compared, found
+        result = warned(shown, compared.a, compared.b)
+        self.shown, self.compared, self.warned = shown, compared, result
         self.headline.value = results.headline(compared)
         self.link.value = part("link", form.link(shown))
         self.to_find_out.value = results.to_find_out(compared)
-        self.warnings.value = results.warnings(found, compared)
+        self.warnings.value = results.warnings(result, compared)
         self._draw("waterfall", results.waterfall(compared))
         self._draw("tornado", results.tornado(compared, swings))
         self._offer(results.choices(shown, swings))
@@ -217,8 +217,8 @@ class Page:
         return self._classed(self._widgets.Button(description=words), name)
 
     def _classed(self, widget: Any, names: str) -> Any:
-        for each in names.split():
-            widget.add_class(each if each.startswith("tco-") else f"tco-{each}")
+        for name in names.split():
+            widget.add_class(name if name.startswith("tco-") else f"tco-{name}")
         return widget
 
 

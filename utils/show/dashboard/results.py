@@ -90,9 +90,9 @@ def to_find_out(compared: Comparison) -> str:
 
 def warnings(found: Sequence[Warned], compared: Comparison) -> str:
     """What is wrong with the comparison, in the words of the report."""
-    said = cautions(found, compared.a, compared.b)
-    said = said or ("Nothing speaks against comparing these two.",)
-    return part("sentences", "Before you rely on it", said)
+    text = cautions(found, compared.a, compared.b)
+    text = text or ("Nothing speaks against comparing these two.",)
+    return part("sentences", "Before you rely on it", text)
 
 
 def figure(picture: Picture) -> str:
@@ -122,23 +122,23 @@ def waterfall(compared: Comparison) -> Picture:
 def tornado(compared: Comparison, swings: Sequence[Swing]) -> Picture:
     """The inputs that move the saving most."""
     a, b = label(compared.a), label(compared.b, article=True)
-    shown = [each for each in swings if each.width > 0][:SHOWN_SWINGS]
+    shown = [swing for swing in swings if swing.width > 0][:SHOWN_SWINGS]
     caption = "No input has a range, so nothing moves the saving."
     if shown:
         first = shown[0]
         low, high = (
-            quantity(first.path, each, compared.scenario) for each in (first.low, first.high)
+            quantity(first.path, item, compared.scenario) for item in (first.low, first.high)
         )
         caption = (
             "What each input does alone, from one end of its range to the other."
             f" {named(first.path)} matters most: at {low} {a} costs {against(first.at_low)},"
             f" at {high} {against(first.at_high)}."
         )
-    names = [f"{named(each.path)}{_per_cent(each.path)}" for each in shown]
+    names = [f"{named(item.path)}{_per_cent(item.path)}" for item in shown]
     scaled = [
-        dataclasses.replace(each, low=each.low * size, high=each.high * size)
-        for each in shown
-        for size in (_size(each.path),)
+        dataclasses.replace(item, low=item.low * size, high=item.high * size)
+        for item in shown
+        for size in (_size(item.path),)
     ]
     what = f"saving of {a} against {b}, %"
     return draw.tornado(scaled, compared.saving, names, what, caption)
@@ -156,9 +156,9 @@ def _per_cent(path: str) -> str:
 def break_even_picture(compared: Comparison, path: str) -> Picture:
     """The cost of both options as one input changes, and where they cross. Raises InputError."""
     scenario, options = compared.scenario, (compared.a, compared.b)
-    found = break_even(scenario, path, *options)
+    result = break_even(scenario, path, *options)
     now = scenario.inputs[path].value
-    x = _around(now, found)
+    x = _around(now, result)
     curves = {
         label(option): np.broadcast_to(scenario.cost(option, {path: x}).total, x.shape)
         for option in options
@@ -167,19 +167,21 @@ def break_even_picture(compared: Comparison, path: str) -> Picture:
     def said(value: float) -> str:
         return quantity(path, value, scenario)
 
-    cheaper = [label(option, article=True) for option in found.cheaper]
-    if found.values:
-        at = " and at ".join(said(each) for each in found.values)
-        words = f"Both cost the same at {at}; below {said(found.values[0])} {cheaper[0]} is cheaper"
+    cheaper = [label(option, article=True) for option in result.cheaper]
+    if result.values:
+        at = " and at ".join(said(value) for value in result.values)
+        words = (
+            f"Both cost the same at {at}; below {said(result.values[0])} {cheaper[0]} is cheaper"
+        )
     else:
         words = (
-            f"{cheaper[0]} is cheaper at every value from {said(found.low)} to {said(found.high)}"
+            f"{cheaper[0]} is cheaper at every value from {said(result.low)} to {said(result.high)}"
         )
     caption = f"{named(path)}. {words[0].upper()}{words[1:]}. Now it is {said(now)}."
     x_label = f"{named(path)}{_per_cent(path) or ', ' + scenario.inputs[path].unit}"
     per = f"{scenario.currency} a {PER[scenario.kind]}"
     size = _size(path)
-    crossings = [each * size for each in found.values]
+    crossings = [value * size for value in result.values]
     return draw.break_even(list(x * size), curves, crossings, now * size, x_label, per, caption)
 
 
@@ -187,7 +189,7 @@ def _around(now: float, found: BreakEven) -> np.ndarray:
     """Values from a third of the present one, or of the lowest crossing, to three times it, or the
     highest, within what was searched.
     """
-    near = [each for each in (now, *found.values) if each > 0] or [found.high]
+    near = [item for item in (now, *found.values) if item > 0] or [found.high]
     low, high = max(found.low, min(near) / 3), min(found.high, max(near) * 3)
     space = np.geomspace if low > 0 else np.linspace
     return np.clip(space(low, high, CURVE_POINTS), low, high)
@@ -197,6 +199,6 @@ def choices(scenario: Scenario, swings: Sequence[Swing]) -> list[tuple[str, str]
     """(words, path) of the inputs along which a break-even can be looked for, widest swing first:
     first those that move the saving, then the others.
     """
-    moving = [each.path for each in swings if each.width > 0]
+    moving = [swing.path for swing in swings if swing.width > 0]
     others = [path for path in scenario.inputs if path not in moving]
     return [(named(path), path) for path in (*moving, *others)]

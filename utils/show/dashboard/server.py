@@ -119,7 +119,7 @@ def _serve(arguments: Sequence[str]) -> int:
 
     paths = [str(TEMPLATES), os.environ.get("JUPYTER_PATH", "")]
     os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, paths))
-    elsewhere = any(each.startswith("--Voila.ip") for each in arguments)
+    elsewhere = any(argument.startswith("--Voila.ip") for argument in arguments)
     app = Voila(config=_config(settings(free_port(), elsewhere)))
     app.initialize(list(arguments))
     if not 0 < app.port < 65536:

@@ -64,13 +64,13 @@ def memory(
     longest = max(sum(parts.values()) for parts in needs.values()) / 1e9
     left = [0.0] * len(needs)
     for i, part in enumerate(next(iter(needs.values()))):
-        widths = [each[part] / 1e9 for each in needs.values()]
+        widths = [need[part] / 1e9 for need in needs.values()]
         axes.barh(
             range(len(needs)), widths, 0.62, left, label=part, hatch=HATCHES[i % len(HATCHES)],
             color=FROZEN if part == "frozen" else COLORS[i % len(COLORS)], edgecolor="white",
         )  # fmt: skip
         left = [a + b for a, b in zip(left, widths, strict=True)]
-    shown = {name: each / 1e9 for name, each in marks.items() if each / 1e9 < 1.25 * longest}
+    shown = {name: item / 1e9 for name, item in marks.items() if item / 1e9 < 1.25 * longest}
     gap = longest / 80
     for row, total in enumerate(left):
         at = total + gap

@@ -62,7 +62,7 @@ def lines(
             axes.plot(x, values, color=COLORS[i], marker=MARKERS[i], label=name)
         scale = {"yscale": "log"} if log else {"ylim": (0, None)}
         axes.set(xlabel=xlabel, ylabel=ylabel, **scale)
-        axes.locator_params("x", integer=all(float(each).is_integer() for each in x))
+        axes.locator_params("x", integer=all(float(item).is_integer() for item in x))
         axes.spines[["top", "right"]].set_visible(False)
         if len(curves) > 1:
             # Curves on a logarithmic axis leave no corner free.

@@ -60,8 +60,8 @@ def rungs(chip: str, domain: str) -> dict[str, Rung]:
     # The page of the Trn2 UltraServer prints the network of each of its instances.
     network = there.get(f"{domain}.network_of_instances") or there[f"{domain}.network"]
     hop, packet = (
-        None if found is None else found.to("s")
-        for found in map(there.get, (f"{chip}.link.latency", f"{domain}.network_latency"))
+        None if result is None else result.to("s")
+        for result in map(there.get, (f"{chip}.link.latency", f"{domain}.network_latency"))
     )
 
     def on_chip(size: str, bandwidth: str) -> Rung:
@@ -98,10 +98,10 @@ def ladder(domains: Mapping[str, str]) -> Picture:
     Args:
         domains: chip to the instance or UltraServer that NeuronLink joins.
     """
-    each = {chip: rungs(chip, domain) for chip, domain in domains.items()}
-    names = next(iter(each.values()))
+    item = {chip: rungs(chip, domain) for chip, domain in domains.items()}
+    names = next(iter(item.values()))
     return memory_ladder(
-        {name: {chip.capitalize(): each[chip][name] for chip in domains} for name in names},
+        {name: {chip.capitalize(): item[chip][name] for chip in domains} for name in names},
         "What one NeuronCore finds at each step away from its engines, on logarithmic axes."
         " Bandwidth of PSUM and SBUF: what the Tensor Engine writes and reads per cycle, times its"
         " clock; of HBM: the lower of the core's share and what its DMA engines reach; of links and"

@@ -37,7 +37,7 @@ def waterfall(
     names, rows = shown_lines(costs, small)
     figure = new_figure(7, 0.27 * (len(names) + 1) + 0.9)
     panels = figure.subplots(1, len(costs), sharex=True, sharey=True, squeeze=False)[0]
-    top = max(float(each.total) for each in costs.values())
+    top = max(float(cost.total) for cost in costs.values())
     for axes, (option, values) in zip(panels, rows.items(), strict=True):
         end = 0.0
         for row, value in enumerate(values):
@@ -70,12 +70,12 @@ def shown_lines(
     """Names of the lines that are large enough to be seen, and their money by option; the others
     are summed in a last one.
     """
-    least = small * max(float(each.total) for each in costs.values())
-    every = list(dict.fromkeys(name for each in costs.values() for name in each.lines))
+    least = small * max(float(cost.total) for cost in costs.values())
+    every = list(dict.fromkeys(name for cost in costs.values() for name in cost.lines))
     lines = {o: {n: float(c.lines.get(n, 0)) for n in every} for o, c in costs.items()}
-    names = [n for n in every if any(abs(each[n]) >= least for each in lines.values())]
-    rest = {o: sum(v for n, v in each.items() if n not in names) for o, each in lines.items()}
-    rows = {option: [each[name] for name in names] for option, each in lines.items()}
+    names = [n for n in every if any(abs(line[n]) >= least for line in lines.values())]
+    rest = {o: sum(v for n, v in item.items() if n not in names) for o, item in lines.items()}
+    rows = {option: [item[name] for name in names] for option, item in lines.items()}
     if any(abs(value) >= 1e-9 for value in rest.values()):
         names.append(_REST)
         rows = {option: [*values, rest[option]] for option, values in rows.items()}
@@ -104,7 +104,7 @@ def tornado(
                       hatch=hatch, edgecolor="white")  # fmt: skip
         _label_ends(axes, row, swing, saving)
     axes.axvline(100 * saving, color="0.25", linewidth=1)
-    ends = [100 * end for each in swings for end in (each.at_low, each.at_high)]
+    ends = [100 * end for item in swings for end in (item.at_low, item.at_high)]
     if min(ends, default=0) < 0 < max(ends, default=0):
         axes.axvline(0, color="0.25", linewidth=1, linestyle=":")
     axes.set_yticks(range(len(swings)), labels, fontsize=9)
@@ -204,11 +204,11 @@ def break_even_surface(
     axes = figure.subplots()
     percent = 100 * savings
     axes.contourf(xs, ys, percent, levels=[-1e9, 0, 1e9], colors=[_DEARER, _CHEAPER])
-    levels = [each for each in (-100, -50, -25, 25, 50)
-              if percent.min() < each < percent.max()]  # fmt: skip
+    levels = [item for item in (-100, -50, -25, 25, 50)
+              if percent.min() < item < percent.max()]  # fmt: skip
     if levels:
         # Dashes below zero, whatever the settings: dearer, and not only by colour.
-        styles = ["--" if each < 0 else "-" for each in levels]
+        styles = ["--" if level < 0 else "-" for level in levels]
         drawn = axes.contour(xs, ys, percent, levels=levels, colors="0.45", linewidths=0.9,
                              linestyles=styles)  # fmt: skip
         axes.clabel(drawn, fmt="%+g %%", fontsize=8)
@@ -245,7 +245,7 @@ def distribution(
     """
     figure = new_figure(7, 1.3 * len(draws) + 0.7)
     panels = figure.subplots(len(draws), 1, sharex=True, squeeze=False)[:, 0]
-    ends = [np.quantile(each, [0.005, 0.995]) for each in draws.values()]
+    ends = [np.quantile(draw, [0.005, 0.995]) for draw in draws.values()]
     low, high = min(e[0] for e in ends), max(e[1] for e in ends)
     width = max(high - low, 1e-12) / 60
     # Zero is an edge, so that no bar is on both sides of it.

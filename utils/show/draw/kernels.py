@@ -85,13 +85,15 @@ def _lanes(profile: "Profile") -> list[str]:
 def _bars(profile: "Profile", lane: str, start: float, end: float) -> list[tuple[float, float]]:
     """(start, length) of what a lane does in a span, with gaps too narrow to be seen closed."""
     gap = (end - start) / MOST_BARS
-    found = sorted(
-        (max(each.start, start), min(each.end, end))
-        for each in profile.intervals
-        if each.engine.partition(" ")[0] == lane and each.end > start and each.start < end
+    results = sorted(
+        (max(interval.start, start), min(interval.end, end))
+        for interval in profile.intervals
+        if interval.engine.partition(" ")[0] == lane
+        and interval.end > start
+        and interval.start < end
     )
     joined: list[list[float]] = []
-    for left, right in found:
+    for left, right in results:
         if joined and left - joined[-1][1] < gap:
             joined[-1][1] = max(joined[-1][1], right)
         else:
@@ -126,13 +128,13 @@ def _time(seconds: float) -> str:
 
 
 def _timeline_words(profiles: "Mapping[str, Profile]") -> str:
-    said = []
+    text = []
     for name, profile in profiles.items():
         busy = ", ".join(
             f"{NAMES[lane]} {profile.utilisation[lane]:.0%}" for lane in _lanes(profile)
         )
-        said.append(f"{name}, {_time(profile.seconds)}: {busy}")
-    return "Estimated timelines, and how busy engines are: " + "; ".join(said) + "."
+        text.append(f"{name}, {_time(profile.seconds)}: {busy}")
+    return "Estimated timelines, and how busy engines are: " + "; ".join(text) + "."
 
 
 def occupancy(profile: "Profile", caption: str = "") -> Picture:
@@ -190,32 +192,32 @@ def hbm_loads(
         for place, name in enumerate(names)
         for kernel, profile in profiles.items()
     }
-    most = max(2, *(each.most for each in loads.values()))
+    most = max(2, *(load.most for load in loads.values()))
     norm = LogNorm(1, most)
-    for axes, ((kernel, name), each) in zip(panels.flat, loads.items(), strict=True):
-        rows, columns = (np.array(borders) for borders in (each.rows, each.columns))
-        shown = np.ma.masked_equal(each.times, 0)
+    for axes, ((kernel, name), item) in zip(panels.flat, loads.items(), strict=True):
+        rows, columns = (np.array(borders) for borders in (item.rows, item.columns))
+        shown = np.ma.masked_equal(item.times, 0)
         axes.pcolormesh(columns, rows, shown, norm=norm, cmap="viridis_r")
         _mesh(axes, rows, columns)
         axes.invert_yaxis()
         axes.set_aspect(_aspect(rows[-1], columns[-1]))
-        axes.set_title(f"{kernel}\n{name}: {_often(each.mean)}", fontsize=8)
+        axes.set_title(f"{kernel}\n{name}: {_often(item.mean)}", fontsize=8)
         axes.set_xticks([0, columns[-1]])
         axes.set_yticks([0, rows[-1]])
         axes.tick_params(labelsize=8, length=2)
         axes.set_facecolor("white")
     ticks = [2**power for power in range(most.bit_length())]
     bar = figure.colorbar(ScalarMappable(norm, "viridis_r"), ax=panels, shrink=0.8, ticks=ticks)
-    bar.ax.set_yticklabels([str(each) for each in ticks])
+    bar.ax.set_yticklabels([str(tick) for tick in ticks])
     bar.ax.minorticks_off()
     bar.ax.tick_params(labelsize=8)
     bar.set_label("times loaded", fontsize=9)
-    said = "; ".join(
+    text = "; ".join(
         f"{name}: "
         + ", ".join(f"{_often(loads[kernel, name].mean)} by {kernel}" for kernel in profiles)
         for name in names
     )
-    words_said = f"How often each part of an argument is loaded. {said}."
+    words_said = f"How often each part of an argument is loaded. {text}."
     return finished(figure, caption or words_said, diagram=True)
 
 
@@ -249,8 +251,8 @@ def kernel_roofline(
     """
     ridge = flop_per_s / bytes_per_s
     places = {
-        name: (each.intensity, each.flop / each.seconds / flop_per_s)
-        for name, each in profiles.items()
+        name: (item.intensity, item.flop / item.seconds / flop_per_s)
+        for name, item in profiles.items()
     }
     spread = [ridge, *(x for x, _ in places.values())]
     low, high = min(spread) / 2, max(spread) * 3
@@ -277,8 +279,8 @@ def kernel_roofline(
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower right", fontsize=8, frameon=False)
-    said = "; ".join(
+    text = "; ".join(
         f"{name} {share:.0%} of {min(1.0, x / ridge):.0%}" for name, (x, share) in places.items()
     )
-    words_said = f"Estimated rates, and what the roof allows, in shares of the peak: {said}."
+    words_said = f"Estimated rates, and what the roof allows, in shares of the peak: {text}."
     return finished(figure, caption or words_said, diagram=True)

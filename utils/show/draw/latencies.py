@@ -50,7 +50,7 @@ def _plain(axes: "Axes") -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(lambda each, _: f"{each:,g}")
+    axes.yaxis.set_major_formatter(lambda item, _: f"{item:,g}")
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
@@ -93,7 +93,7 @@ def tradeoff(
     axes = figure.subplots()
     for i, (name, points) in enumerate(curves.items()):
         rates, seconds, labels = zip(*points, strict=True)
-        axes.plot(rates, [1e3 * each for each in seconds], color=COLORS[i % len(COLORS)],
+        axes.plot(rates, [1e3 * item for item in seconds], color=COLORS[i % len(COLORS)],
                   marker=MARKERS[i % len(MARKERS)], linestyle=STYLES[i % len(STYLES)],
                   label=name)  # fmt: skip
         for rate, second, label in zip(rates, seconds, labels, strict=True):
@@ -123,10 +123,10 @@ def intervals(
     """
     figure = new_figure(7, 0.9 + 0.32 * len(rows))
     axes = figure.subplots()
-    known = [1e3 * each for row in rows.values() for each in row if each is not None]
+    known = [1e3 * item for row in rows.values() for item in row if item is not None]
     right = max([*known, 1e3 * true]) * 1.12
     for place, (low, value, high) in enumerate(rows.values()):
-        begin, end = (1e3 * (value if each is None else each) for each in (low, high))
+        begin, end = (1e3 * (value if item is None else item) for item in (low, high))
         axes.plot([begin, end], [place, place], color=COLORS[0], linewidth=2)
         if high is None:
             arrow = {"arrowstyle": "->", "color": COLORS[5], "linewidth": 2}

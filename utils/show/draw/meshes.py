@@ -128,9 +128,9 @@ def traffic(steps: Mapping[str, tuple[Totals, Totals]], caption: str) -> Picture
                           fontsize=8, bbox={"boxstyle": "round,pad=0.15", "facecolor": "white",
                                             "edgecolor": "none"})  # fmt: skip
             left += size
-        said = sum(size for _, size in says.values())
-        axes.plot([said / 1e3] * 2, [place - 0.45, place + 0.45], color="black", linewidth=2.5)
-        axes.text((max(left, said) + longest / 60) / 1e3, place, f"{left / 1e3:,.0f}",
+        text = sum(size for _, size in says.values())
+        axes.plot([text / 1e3] * 2, [place - 0.45, place + 0.45], color="black", linewidth=2.5)
+        axes.text((max(left, text) + longest / 60) / 1e3, place, f"{left / 1e3:,.0f}",
                   va="center", fontsize=8)  # fmt: skip
     axes.set_yticks(range(len(steps)), list(steps), fontsize=8)
     axes.invert_yaxis()

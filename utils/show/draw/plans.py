@@ -27,8 +27,8 @@ def plans(named: Mapping[str, "Plan"], caption: str) -> Picture:
     """
     figure = new_figure(7.4, 0.34 * len(named) + 1.5)
     left, right = figure.subplots(1, 2, sharey=True)
-    _bars(left, [each.memory for each in named.values()], MEMORY, 1 / GIB)
-    (usable,) = {each.usable_bytes for each in named.values()}
+    _bars(left, [item.memory for item in named.values()], MEMORY, 1 / GIB)
+    (usable,) = {item.usable_bytes for item in named.values()}
     left.axvline(usable / GIB, color="black", linewidth=1.3)
     left.annotate("usable", (usable / GIB, 0), (3, 3), textcoords="offset points", fontsize=8,
                   xycoords=("data", "axes fraction"))  # fmt: skip
@@ -39,10 +39,10 @@ def plans(named: Mapping[str, "Plan"], caption: str) -> Picture:
         if plan.memory_bytes > 2.5 * usable:
             left.annotate(f"{short(plan.memory_bytes / GIB)} GiB", (2.45 * usable / GIB, row),
                           ha="right", va="center", fontsize=8, backgroundcolor="white")  # fmt: skip
-    _bars(right, [each.seconds for each in named.values()], STEP, 1)
+    _bars(right, [item.seconds for item in named.values()], STEP, 1)
     for row, plan in enumerate(named.values()):
-        said = "" if plan.fits else "  does not fit"
-        right.annotate(f" {short(plan.step_seconds)}{said}", (plan.step_seconds, row), va="center",
+        text = "" if plan.fits else "  does not fit"
+        right.annotate(f" {short(plan.step_seconds)}{text}", (plan.step_seconds, row), va="center",
                        fontsize=8)  # fmt: skip
     right.margins(x=0.25)
     right.set_xlabel("step, s", fontsize=9)

@@ -123,7 +123,7 @@ def spans(runs: Mapping[str, Sequence[tuple[float, float, str]]], caption: str) 
     for row, parts in enumerate(runs.values()):
         for kind, (color, _) in LOOKS.items():
             axes.broken_barh(
-                [(start, end - start) for start, end, each in parts if each == kind],
+                [(start, end - start) for start, end, item in parts if item == kind],
                 (row - 0.32, 0.64), facecolors=color,
             )  # fmt: skip
     for kind, (color, _) in LOOKS.items():
@@ -167,12 +167,12 @@ def interval(
         axes.axvline(value, color="0.3", linewidth=1.2, linestyle=style, label=name)
     axes.set(xscale="log", yscale="log", xlabel="hours of computing between two checkpoints",
              ylabel="hours beyond the work")  # fmt: skip
-    for axis, said in (
+    for axis, text in (
         (axes.yaxis, lambda share, _: f"{100 * share:g} %"),
         (axes.xaxis, lambda hours, _: f"{hours:g}"),
     ):
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter(said)
+        axis.set_major_formatter(text)
         axis.set_minor_formatter(NullFormatter())
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))

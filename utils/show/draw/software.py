@@ -21,16 +21,16 @@ def ways(caption: str) -> Picture:
     import matplotlib.dates as dates
     from matplotlib.patches import Patch
 
-    lanes = list(dict.fromkeys(each.lane for each in spans()))
+    lanes = list(dict.fromkeys(item.lane for item in spans()))
     begin, end = min(releases().values()) - _MARGIN, looked_at()
     figure = new_figure(7.4, 0.38 * len(lanes) + 1.2)
     axes = figure.subplots()
-    for each in spans():
-        since = dates.date2num(releases().get(each.since, begin))
-        until = dates.date2num(releases().get(each.until, end))
-        row = lanes.index(each.lane)
+    for span in spans():
+        since = dates.date2num(releases().get(span.since, begin))
+        until = dates.date2num(releases().get(span.until, end))
+        row = lanes.index(span.lane)
         axes.barh(row, until - since, 0.62, left=since, edgecolor="0.25", linewidth=0.6,
-                  **_STATES[each.state])  # fmt: skip
+                  **_STATES[span.state])  # fmt: skip
     for version, date in releases().items():
         place = dates.date2num(date)
         axes.axvline(place, color="0.55", linewidth=0.8, linestyle=":", zorder=0)

@@ -154,9 +154,9 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
             What the inner half of them reads in one step of the others has one colour.
     """
     orders = {name: _offsets(pattern) for name, pattern in patterns.items()}
-    width = max(16, 1 + max(max(each) for each in orders.values()))
+    width = max(16, 1 + max(max(item) for item in orders.values()))
     # An element that is read several times holds several numbers, one below the other.
-    most = max(order.count(each) for order in orders.values() for each in set(order))
+    most = max(order.count(item) for order in orders.values() for item in set(order))
     height = 0.4 + 0.15 * most
     figure, axes = _blank(
         8, height * len(orders) + 0.55, (-3.4, width), (-len(orders) - 0.1, 0.5 / height)
@@ -169,7 +169,7 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
         together = math.prod(count for _, count in inner)
         axes.text(-0.3, -row - 0.5, name, ha="right", va="center", fontsize=8)
         for place in range(width):
-            times = [time for time, each in enumerate(order) if each == place]
+            times = [time for time, item in enumerate(order) if item == place]
             part = times[0] // together % len(ROWS) if times else 0
             color = ROWS[part] if times else "white"
             _box(axes, (place + 0.04, -row - 0.9), 0.92, 0.8, color=color)
@@ -186,10 +186,10 @@ def _offsets(pattern: Sequence[Sequence[int]]) -> list[int]:
     >>> _offsets([[4, 2], [1, 3]])
     [0, 1, 2, 4, 5, 6]
     """
-    found = [0]
+    results = [0]
     for stride, count in pattern:
-        found = [start + stride * step for start in found for step in range(count)]
-    return found
+        results = [start + stride * step for start in results for step in range(count)]
+    return results
 
 
 def _blank(

@@ -27,7 +27,7 @@ def pipelines(schedules: Mapping[str, "Schedule"], caption: str) -> Picture:
     """
     rows = [1 + (len(set(plan.workers)) if _ahead(plan) else 0) for plan in schedules.values()]
     figure = new_figure(7.4, 0.32 * sum(rows) + 0.42 * len(rows) + 0.75)
-    ratios = {"height_ratios": [each + 0.4 for each in rows]}
+    ratios = {"height_ratios": [item + 0.4 for item in rows]}
     every = figure.subplots(len(rows), 1, sharex=True, squeeze=False, gridspec_kw=ratios)[:, 0]
     longest = max(plan.done_s[-1] for plan in schedules.values())
     for axes, (title, plan), count in zip(every, schedules.items(), rows, strict=True):
@@ -130,7 +130,7 @@ def lanes(
     axes.set_xlabel("milliseconds on this CPU, from the start of the capture")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    found = [kind for kind in _STYLE if (shown["kind"] == kind).any()]
-    keys = [Patch(**{"edgecolor": "none", **_STYLE[kind], "label": kind}) for kind in found]
+    results = [kind for kind in _STYLE if (shown["kind"] == kind).any()]
+    keys = [Patch(**{"edgecolor": "none", **_STYLE[kind], "label": kind}) for kind in results]
     figure.legend(handles=keys, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
     return finished(figure, caption, diagram=True)

@@ -14,13 +14,13 @@ def zones(x: Sequence[float], names: Sequence[str]) -> list[tuple[float, float, 
     >>> zones([1, 2, 3, 4], ["gpu", "gpu", "either", "either"])
     [(1, 2.5, 'gpu'), (2.5, 4, 'either')]
     """
-    found, start, place = [], x[0], 0
+    result, start, place = [], x[0], 0
     for name, run in groupby(names):
         place += len(list(run))
         end = x[-1] if place == len(x) else (x[place - 1] + x[place]) / 2
-        found.append((start, end, name))
+        result.append((start, end, name))
         start = end
-    return found
+    return result
 
 
 def verdicts(
@@ -67,7 +67,7 @@ def verdicts(
         axes.axvline(value, color="0.15", linewidth=1.4, linestyle=line, label=name)
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(0, 1.12)
-    axes.set_yticks([0, *levels, 1], [f"{each:.0%}" for each in (0, *levels, 1)], fontsize=8)
+    axes.set_yticks([0, *levels, 1], [f"{item:.0%}" for item in (0, *levels, 1)], fontsize=8)
     axes.set_xlabel(xlabel, fontsize=9)
     axes.set_ylabel(ylabel, fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)

@@ -63,7 +63,7 @@ def report(
     if decision is not None:
         question = "On which machine should this work run?"
         verdict, headline = decision.verdict, f"{decision.headline}."
-    given = [estimates.given(scenario, *each) for each in scenario.inputs.items()]
+    given = [estimates.given(scenario, *input_) for input_ in scenario.inputs.items()]
     return Report(
         name=f"report-{slug(scenario.name)}-{today}",
         title=scenario.title,
@@ -91,7 +91,7 @@ def report(
             for option in pair
             for name, amount in compared.best[option].lines.items()
         ),
-        given=tuple(sorted(given, key=lambda each: not each.shared)),
+        given=tuple(sorted(given, key=lambda item: not item.shared)),
         method="All costs are estimates of a model: neither offers nor measurements. Each input"
         " has a best guess and a range that is believed to hold it in nearly all cases. Intervals"
         f" and probabilities come from {draws:,} draws from triangular distributions over these"
@@ -125,7 +125,7 @@ def answer(compared: Comparison) -> str:
     first, second = label(a, article=True), label(b, article=True)
     amounts = [money(float(compared.best[o].total), scenario.currency) for o in (a, b)]
     saving = against(compared.saving)
-    low, high = (against(each) for each in compared.interval())
+    low, high = (against(item) for item in compared.interval())
     p = compared.probability
     cheaper = "none" if p == 0 else "all" if p == 1 else percent(p)
     than = "as" if saving == "the same" or saving.endswith("much") else "than"
@@ -156,16 +156,16 @@ def cautions(found: Sequence[Warned], a: str, b: str) -> tuple[str, ...]:
     ...     " old"), Warned("date", "gpu is of May")], "gpu", "tpu")
     ('The price of either option is old.', 'The GPU is of May.')
     """
-    claimed = [named(path) for each in found if each.kind == CLAIM for path in each.paths]
+    claimed = [named(path) for item in found if item.kind == CLAIM for path in item.paths]
     claimed = [name if ":" in name else name[0].lower() + name[1:] for name in claimed]
-    texts = [each.text for each in found if each.kind != CLAIM]
+    texts = [item.text for item in found if item.kind != CLAIM]
     swapped = {_with(text, {a: b, b: a}) for text in texts}
     either = {a: "either option", b: "either option"}
     known = {**PURCHASES, **{option: label(option, article=True) for option in (a, b)}}
-    said = [_with(text, either if text in swapped else known) for text in texts]
+    message = [_with(text, either if text in swapped else known) for text in texts]
     if claimed:
-        said.append("Said by a vendor, not measured: " + "; ".join(claimed))
-    return tuple(dict.fromkeys(sentence(text) for text in said))
+        message.append("Said by a vendor, not measured: " + "; ".join(claimed))
+    return tuple(dict.fromkeys(sentence(text) for text in message))
 
 
 def _with(text: str, names: Mapping[str, str]) -> str:

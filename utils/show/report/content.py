@@ -59,11 +59,11 @@ class Given:
     @property
     def origin(self) -> str:
         """The source, or the word assumption, and what the value rests on."""
-        each = self.input
-        when = f", {each.date}" if each.date else ""
-        source = ", ".join(dict.fromkeys(filter(None, (self.page, each.source))))
-        known = f"{source} ({each.status}{when})" if source else "Assumption"
-        return f"{known}: {each.note}" if each.note else known
+        item = self.input
+        when = f", {item.date}" if item.date else ""
+        source = ", ".join(dict.fromkeys(filter(None, (self.page, item.source))))
+        known = f"{source} ({item.status}{when})" if source else "Assumption"
+        return f"{known}: {item.note}" if item.note else known
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Report:
     @property
     def sources(self) -> tuple[tuple[str, str], ...]:
         """Name and address of every page that an input was read from."""
-        return tuple(sorted({(each.page, each.address) for each in self.given if each.address}))
+        return tuple(sorted({(item.page, item.address) for item in self.given if item.address}))
 
     @property
     def appendix(self) -> Table:
@@ -156,5 +156,5 @@ class Report:
             "Every input of the model, with its best guess, the range believed to hold it, and"
             " where it comes from",
             ("Input", "Best guess", "Believed range", "Source or assumption"),
-            tuple((each.name, each.value, each.believed, each.origin) for each in self.given),
+            tuple((item.name, item.value, item.believed, item.origin) for item in self.given),
         )

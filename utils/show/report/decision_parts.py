@@ -29,15 +29,15 @@ def sections(decision: Decision | None) -> tuple[Section, ...]:
             "Why",
             f"Confidence: {decision.confidence} ({decision.because}). Port and pilot would take an"
             f" estimated {roughly(weeks)} weeks.",
-            points=tuple(sentence(each.text) for each in decision.decisive),
+            points=tuple(sentence(item.text) for item in decision.decisive),
             most=4,
         ),
         Section("What would change the verdict", points=_flips(decision), most=3),
         Section(
             "Risks",
             points=tuple(
-                f"{sentence(each.kind + ': ' + each.text)} What to do: {each.mitigation}."
-                for each in decision.risks
+                f"{sentence(risk.kind + ': ' + risk.text)} What to do: {risk.mitigation}."
+                for risk in decision.risks
             ),
             most=3,
         ),
@@ -47,14 +47,14 @@ def sections(decision: Decision | None) -> tuple[Section, ...]:
 def _flips(decision: Decision) -> tuple[str, ...]:
     """What is measured comes before what is chosen; answers with the same outcome are joined."""
     outcomes: dict[tuple[str, str, str], list[str]] = {}
-    for each in sorted(decision.flips, key=lambda each: isinstance(each.now, str)):
-        if each.field in QUESTIONS:
-            row = QUESTIONS[each.field]
-            about, now, to = row.asks, _amount(row, each.now), _beyond(row, each)
+    for flip in sorted(decision.flips, key=lambda item: isinstance(item.now, str)):
+        if flip.field in QUESTIONS:
+            row = QUESTIONS[flip.field]
+            about, now, to = row.asks, _amount(row, flip.now), _beyond(row, flip)
         else:
             about = "How much does Trainium save, in the middle of the draws?"
-            now, to = percent(float(each.now)), percent(float(each.to))
-        outcomes.setdefault((about, now, each.verdict), []).append(to)
+            now, to = percent(float(flip.now)), percent(float(flip.to))
+        outcomes.setdefault((about, now, flip.verdict), []).append(to)
     return tuple(
         f"{about} Now: {now}. With {' or '.join(to)}: {label(verdict)}."
         for (about, now, verdict), to in outcomes.items()
@@ -82,10 +82,10 @@ def missing(decision: Decision | None) -> tuple[str, ...]:
         return ()
     return tuple(
         sentence(
-            f"{each.what}: {each.todo.rstrip('.')}; the verdict could become"
-            f" {' or '.join(map(label, each.verdicts))}"
+            f"{item.what}: {item.todo.rstrip('.')}; the verdict could become"
+            f" {' or '.join(map(label, item.verdicts))}"
         )
-        for each in decision.missing
+        for item in decision.missing
     )
 
 
@@ -93,24 +93,24 @@ def warnings(decision: Decision | None, compared: Comparison) -> tuple[str, ...]
     """Where answers and audit disagree, and whether verdict and costs belong together."""
     if decision is None:
         return ()
-    found = [sentence(each.text) for each in decision.contradictions]
+    results = [sentence(contradiction.text) for contradiction in decision.contradictions]
     if decision.saving is None:
-        found.append("The verdict was reached without these costs.")
+        results.append("The verdict was reached without these costs.")
     elif compared.scenario.options[compared.a].context.platform != "trainium" or (
         decision.saving != Saving.of(compared)
     ):
-        found.append(
+        results.append(
             "The verdict was reached with another cost comparison, in which Trainium was cheaper in"
             f" {percent(decision.saving.probability)} of the draws."
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def pilot_sections(pilot: Pilot | None) -> tuple[Section, ...]:
     """The steps of the pilot, how far each is, and what ends it."""
     if pilot is None:
         return ()
-    states = [pilot.state(each.key) for each in pilot.steps]
+    states = [pilot.state(step.key) for step in pilot.steps]
     parts = [
         pilot.blocked,
         f"{states.count('done')} of {len(states)} steps are done; all of them take an estimated"
@@ -120,11 +120,11 @@ def pilot_sections(pilot: Pilot | None) -> tuple[Section, ...]:
     return (
         Section(
             "The pilot",
-            " ".join(sentence(each) for each in parts if each),
+            " ".join(sentence(part) for part in parts if part),
             points=tuple(
-                f"{each.title} ({state}, {pilot.weeks[each.key]:.1f} weeks). It ends with a number:"
-                f" {each.exit}. Stop if {each.stop}."
-                for each, state in zip(pilot.steps, states, strict=True)
+                f"{item.title} ({state}, {pilot.weeks[item.key]:.1f} weeks). It ends with a number:"
+                f" {item.exit}. Stop if {item.stop}."
+                for item, state in zip(pilot.steps, states, strict=True)
             ),
             most=0,
         ),

@@ -37,40 +37,43 @@ def costs(compared: Comparison) -> Table:
     """Both options side by side."""
     scenario, pair = compared.scenario, (compared.a, compared.b)
     currency, per = scenario.currency, PER[scenario.kind]
-    found = [compared.best[option] for option in pair]
+    results = [compared.best[option] for option in pair]
     intervals = [compared.interval(option) for option in pair]
 
     def amounts(values: Iterable[Number]) -> list[str]:
-        return [money(float(each), currency) for each in values]
+        return [money(float(value), currency) for value in values]
 
     rows = [
         ("Server", [scenario.options[option].context.instance for option in pair]),
         ("Region and purchase", [_bought(scenario, option) for option in pair]),
-        (f"Cost of one {per}", amounts(each.total for each in found)),
+        (f"Cost of one {per}", amounts(item.total for item in results)),
         (
             "in nine draws of ten",
             [f"{money(i, currency)} to {large(j)}" for i, j in intervals],
         ),
-        (f"Cost of a million {plural(scenario.unit)}", amounts(each.per_million for each in found)),
+        (
+            f"Cost of a million {plural(scenario.unit)}",
+            amounts(item.per_million for item in results),
+        ),
     ]
     if scenario.kind == "service":
         of_item = [_value(scenario, option, "tokens_per_item") for option in pair]
-        of_token = (each.per_million / n for each, n in zip(found, of_item, strict=True))
+        of_token = (item.per_million / n for item, n in zip(results, of_item, strict=True))
         rows.append(("Cost of a million tokens", amounts(of_token)))
-        servers = [float(each.instance_hours) / HOURS_PER_MONTH for each in found]
+        servers = [float(item.instance_hours) / HOURS_PER_MONTH for item in results]
     else:
-        rows.append(("Hours of one run", [large(float(each.hours)) for each in found]))
+        rows.append(("Hours of one run", [large(float(item.hours)) for item in results]))
         servers = [_value(scenario, option, "instances") for option in pair]
     rows += [
-        ("Servers", [large(each) for each in servers]),
-        (f"Cost over {over(compared)}", amounts(each.overall for each in found)),
+        ("Servers", [large(server) for server in servers]),
+        (f"Cost over {over(compared)}", amounts(item.overall for item in results)),
     ]
-    energy = [float(each.energy_kwh) for each in found if each.energy_kwh is not None]
-    carbon = [float(each.carbon_kg) for each in found if each.carbon_kg is not None]
-    if len(energy) == len(carbon) == len(found):
+    energy = [float(item.energy_kwh) for item in results if item.energy_kwh is not None]
+    carbon = [float(item.carbon_kg) for item in results if item.carbon_kg is not None]
+    if len(energy) == len(carbon) == len(results):
         rows += [
-            (f"Energy of one {per}", [f"{large(each)} kWh" for each in energy]),
-            (f"Carbon dioxide of one {per}", [f"{large(each)} kg" for each in carbon]),
+            (f"Energy of one {per}", [f"{large(item)} kWh" for item in energy]),
+            (f"Carbon dioxide of one {per}", [f"{large(item)} kg" for item in carbon]),
         ]
     return Table(
         "Estimates at the best guesses of all inputs",
@@ -91,12 +94,12 @@ def decides(compared: Comparison, swings: Sequence[Swing]) -> Table:
     scenario = compared.scenario
     rows = [
         (
-            named(each.path),
-            quantity(each.path, scenario.inputs[each.path].value, scenario),
-            f"{quantity(each.path, each.low, scenario)}: {against(each.at_low)}",
-            f"{quantity(each.path, each.high, scenario)}: {against(each.at_high)}",
+            named(swing.path),
+            quantity(swing.path, scenario.inputs[swing.path].value, scenario),
+            f"{quantity(swing.path, swing.low, scenario)}: {against(swing.at_low)}",
+            f"{quantity(swing.path, swing.high, scenario)}: {against(swing.at_high)}",
         )
-        for each in swings[:TOP]
+        for swing in swings[:TOP]
     ]
     return Table(
         f"Estimated cost of {label(compared.a, article=True)} against that of"
@@ -111,16 +114,16 @@ def break_evens(compared: Comparison, swings: Sequence[Swing]) -> tuple[str, ...
     """Where the cheaper option changes: within the believed ranges, or how far outside."""
     scenario, pair = compared.scenario, (compared.a, compared.b)
     inside = [
-        break_even(scenario, each.path, *pair, low=each.low, high=each.high) for each in swings
+        break_even(scenario, swing.path, *pair, low=swing.low, high=swing.high) for swing in swings
     ]
-    if found := [each for each in inside if each.values]:
+    if results := [item for item in inside if item.values]:
         # Several crossings come from billing in whole steps: they say less than a single one.
-        found.sort(key=lambda each: len(each.values) > 1)
-        return tuple(_crossing(scenario, each) for each in found)
-    outside = [break_even(scenario, each.path, *pair) for each in swings[:TOP]]
+        results.sort(key=lambda item: len(item.values) > 1)
+        return tuple(_crossing(scenario, item) for item in results)
+    outside = [break_even(scenario, swing.path, *pair) for swing in swings[:TOP]]
     return (
         "No single input, anywhere in its believed range, changes which option costs less.",
-        *(f"Outside its range: {_crossing(scenario, each)}" for each in outside if each.values),
+        *(f"Outside its range: {_crossing(scenario, item)}" for item in outside if item.values),
     )
 
 
@@ -143,7 +146,7 @@ def measure(compared: Comparison) -> tuple[str, ...]:
     worth = value_of_measuring(compared)
     most = worth.pop("everything")
     everything = money(most, currency, 2)
-    least = NEGLIGIBLE * min(abs(float(each.overall)) for each in compared.best.values())
+    least = NEGLIGIBLE * min(abs(float(item.overall)) for item in compared.best.values())
     top = [(path, value) for path, value in worth.items() if value > least][:3]
     if most <= least / 100:
         return ("Nothing, for this choice: within these ranges the same option stays the cheaper.",)
@@ -168,13 +171,13 @@ def measure(compared: Comparison) -> tuple[str, ...]:
 def lines(compared: Comparison) -> Table:
     """The cost line by line, in the order of a waterfall."""
     pair, currency = (compared.a, compared.b), compared.scenario.currency
-    found = [compared.best[option] for option in pair]
-    names = [name for name in LINES if any(each.lines.get(name, 0) for each in found)]
+    results = [compared.best[option] for option in pair]
+    names = [name for name in LINES if any(item.lines.get(name, 0) for item in results)]
     rows = [
-        (name, *(amount(float(each.lines.get(name, 0)), currency) for each in found), LINES[name])
+        (name, *(amount(float(item.lines.get(name, 0)), currency) for item in results), LINES[name])
         for name in names
     ]
-    total = ("total", *(amount(float(each.total), currency) for each in found), "the sum")
+    total = ("total", *(amount(float(item.total), currency) for item in results), "the sum")
     return Table(
         f"Estimated cost of one {PER[compared.scenario.kind]}, line by line; lines that are nothing"
         " for both are left out",

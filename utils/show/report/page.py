@@ -29,5 +29,5 @@ def _finished(value: object) -> object:
 
 def to_html(report: Report) -> str:
     """The page: all sections, both figures as data, every input with its source."""
-    pictures = [(each, base64.b64encode(each.png).decode("ascii")) for each in report.figures]
+    pictures = [(figure, base64.b64encode(figure.png).decode("ascii")) for figure in report.figures]
     return _template().render(report=report, day=day(report.date), pictures=pictures)

@@ -123,7 +123,7 @@ class Paper(FPDF):
             lines.row([self.known(cell) for cell in table.head])
             for number, row in enumerate(table.rows, 1):
                 bold = FontFace(emphasis="BOLD") if total and number == len(table.rows) else None
-                lines.row([self.known(shortened(each, CELL)) for each in row], style=bold)
+                lines.row([self.known(shortened(item, CELL)) for item in row], style=bold)
 
     def picture(self, picture: Picture, width: float) -> None:
         """A figure with its caption below, and as its alternative text."""

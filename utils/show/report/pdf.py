@@ -105,7 +105,7 @@ def _section(paper: "Paper", section: Section, most: int) -> None:
         short = [tuple(shortened(c, LONGEST["cell"]) for c in row) for row in section.table.rows]
         widths = (31, 34, 35) if len(section.table.head) == 3 else (34, 18, 24, 24)
         paper.rows(Table(section.table.caption, section.table.head, tuple(short)), widths)
-    paper.points([shortened(each, LONGEST["point"]) for each in shown])
+    paper.points([shortened(item, LONGEST["point"]) for item in shown])
 
 
 def _behind(paper: "Paper", report: Report, most: int) -> None:

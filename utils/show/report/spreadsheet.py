@@ -22,10 +22,10 @@ def to_csv(report: Report) -> str:
     return written(
         [
             ("scenario", "", report.title, *[""] * 6, report.date, report.answer),
-            *(input_row(each.path, each.input) for each in report.given),
+            *(input_row(item.path, item.input) for item in report.given),
             *(
-                cost_row(each.option, each.name, each.amount, money, each.about)
-                for each in report.amounts
+                cost_row(amount.option, amount.name, amount.amount, money, amount.about)
+                for amount in report.amounts
             ),
         ]
     )

@@ -161,7 +161,7 @@ def quantity(path: str, value: float, scenario: Scenario) -> str:
     if unit == "h":
         return _time(value)
     first, *per = unit.split("/")
-    rates = "".join(f" {_RATES.get(each, 'per ' + each)}" for each in per)
+    rates = "".join(f" {_RATES.get(item, 'per ' + item)}" for item in per)
     if re.fullmatch("[A-Z]{3}", first):
         return money(value, first, digits) + rates
     if first == "1":

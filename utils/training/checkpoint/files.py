@@ -124,8 +124,8 @@ def _diagnose(
     if kind != FORMAT:
         return Damaged(path, f"has format {kind!r}, known is {FORMAT!r}", USE_ANOTHER)
     if len(content) < expected:
-        found = f"is torn, it holds {len(content):,} of {expected:,} bytes"
-        return Torn(path, found, USE_ANOTHER)
+        result = f"is torn, it holds {len(content):,} of {expected:,} bytes"
+        return Torn(path, result, USE_ANOTHER)
     if len(content) > expected:
         return Damaged(path, f"holds {len(content):,} bytes, not {expected:,}", USE_ANOTHER)
     return Damaged(path, "does not have the SHA-256 that was written with it", USE_ANOTHER)

@@ -127,8 +127,8 @@ def load(path: Path) -> Any:
     try:
         return torch.load(io.BytesIO(content), weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        found = f"is whole, but torch cannot read it ({str(error).splitlines()[0]})"
-        raise Damaged(path, found, "save tensors, numbers, texts, lists and dicts only") from error
+        result = f"is whole, but torch cannot read it ({str(error).splitlines()[0]})"
+        raise Damaged(path, result, "save tensors, numbers, texts, lists and dicts only") from error
 
 
 def latest(folder: Path) -> Found | None:
@@ -179,9 +179,9 @@ def _alone(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
-        found = f"{folder.name} may not be written ({os.strerror(error.errno)})"
+        result = f"{folder.name} may not be written ({os.strerror(error.errno)})"
         do = "allow this user to write there, or save elsewhere"
-        raise NotSaved(error.errno, f"{found}; older checkpoints are untouched: {do}") from error
+        raise NotSaved(error.errno, f"{result}; older checkpoints are untouched: {do}") from error
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for name in os.listdir(folder):

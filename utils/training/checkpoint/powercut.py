@@ -69,10 +69,10 @@ def after_power_cut(disk: dict[str, str], calls: Sequence[Call]) -> Iterator[dic
 def worst(states: Iterator[dict[str, str]], name: str, good: Sequence[str]) -> str:
     """The worst that may be found at `name`: "kept" if it always holds one of `good`, otherwise
     "torn" or "lost"."""
-    found = {state.get(name) for state in states}
-    if None in found:
+    results = {state.get(name) for state in states}
+    if None in results:
         return "lost"
-    return "kept" if found <= set(good) else "torn"
+    return "kept" if results <= set(good) else "torn"
 
 
 def _seen(disk: dict[str, str], calls: Sequence[Call]) -> dict[str, str]:

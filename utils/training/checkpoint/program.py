@@ -209,10 +209,10 @@ def train(
     if unknown := sorted(set(without) - set(PARTS)):
         raise ValueError(f"{unknown} is no part of a checkpoint: known are {', '.join(PARTS)}")
     program = Program(plan)
-    found = folders.latest(folder)
-    if found:
-        folders.set_aside(found.refused)
-        program.put(found.state, without)
+    result = folders.latest(folder)
+    if result:
+        folders.set_aside(result.refused)
+        program.put(result.state, without)
     with Background(folder, plan.keep) as saver:
         while program.step < plan.steps:
             before_step(program.step)
@@ -225,6 +225,6 @@ def train(
         tuple(program.losses),
         tuple(map(tuple, program.order)),
         program.digest(),
-        found.step if found else 0,
-        tuple(map(str, found.refused)) if found else (),
+        result.step if result else 0,
+        tuple(map(str, result.refused)) if result else (),
     )

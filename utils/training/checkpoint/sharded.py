@@ -117,7 +117,7 @@ def layout(folder: Path) -> tuple[Chunk, ...]:
     import torch.distributed.checkpoint as dcp
 
     described = dcp.FileSystemReader(folder).read_metadata()
-    found = []
+    results = []
     for name, tensor in described.state_dict_metadata.items():
         for chunk in getattr(tensor, "chunks", ()):
             where = next(
@@ -125,13 +125,13 @@ def layout(folder: Path) -> tuple[Chunk, ...]:
                 for index, place in described.storage_data.items()
                 if index.fqn == name and index.offset == chunk.offsets
             )
-            found.append(
+            results.append(
                 Chunk(
                     name, tuple(chunk.offsets), tuple(chunk.sizes),
                     where.relative_path, where.offset, where.length,
                 )
             )  # fmt: skip
-    return tuple(sorted(found, key=lambda each: (each.name, each.offsets)))
+    return tuple(sorted(results, key=lambda item: (item.name, item.offsets)))
 
 
 @contextlib.contextmanager

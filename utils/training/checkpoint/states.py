@@ -37,7 +37,7 @@ def on_host(state: Any, where: str = "state") -> Any:
             for key, value in state.items()
         }
     if type(state) in (list, tuple):
-        return type(state)(on_host(each, f"{where}[{i}]") for i, each in enumerate(state))
+        return type(state)(on_host(item, f"{where}[{i}]") for i, item in enumerate(state))
     if type(state) in PLAIN:
         return state
     raise TypeError(

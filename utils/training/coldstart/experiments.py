@@ -169,7 +169,7 @@ def flips(lab: Lab, count: int, say: Callable[[str], None]) -> tuple[tuple[Flip,
         damaged = bytearray(content)
         damaged[position] ^= 0xFF
         (cache / name).write_bytes(damaged)
-        noticed = name in [each.file for each in manifest.check(cache)]
+        noticed = name in [item.file for item in manifest.check(cache)]
         try:
             start = lab.run(cache, timeout_seconds=FLIP_TIMEOUT_SECONDS)
             outcome, died = judge(start, reference), start.died

@@ -192,8 +192,8 @@ def _reason(err: str) -> str:
     >>> _reason("2026: W a.cc:1] Failed to deserialize executable: UNIMPLEMENTED: not here\\n")
     'UNIMPLEMENTED: not here'
     """
-    found = re.search(r"Failed to deserialize executable: (.*)", err)
-    return found[1].strip() if found else ""
+    result = re.search(r"Failed to deserialize executable: (.*)", err)
+    return result[1].strip() if result else ""
 
 
 def start(
@@ -227,7 +227,7 @@ def start(
     """
     lengths = [length] if isinstance(length, int) else list(length)
     numbers = {"steps": steps, "batch": batch, "width": width, "layers": layers}
-    for name, value in [*numbers.items(), *(("length", each) for each in lengths)]:
+    for name, value in [*numbers.items(), *(("length", item) for item in lengths)]:
         if value < 1:
             raise ValueError(f"{name} is {value}, but it must be at least 1")
     if not lengths:

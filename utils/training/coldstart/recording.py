@@ -73,11 +73,11 @@ class Recording:
 
     def group(self, name: str) -> dict[str, Start]:
         """{case: what the process did} of one question, such as "cold and warm"."""
-        found = {trial.case: trial.start for trial in self.trials if trial.group == name}
-        if not found:
+        results = {trial.case: trial.start for trial in self.trials if trial.group == name}
+        if not results:
             groups = dict.fromkeys(trial.group for trial in self.trials)
             raise KeyError(f"no group {name!r}; there are {', '.join(groups)}")
-        return found
+        return results
 
     @property
     def source(self) -> str:
@@ -98,10 +98,10 @@ def recorded(path: Path = RECORDED) -> Recording:
         if stored.pop("format") != FORMAT:
             raise ValueError
         trials = tuple(
-            Trial(each["group"], each["case"], Start(**_tuples(each["start"])))
-            for each in stored.pop("trials")
+            Trial(item["group"], item["case"], Start(**_tuples(item["start"])))
+            for item in stored.pop("trials")
         )
-        flips = tuple(Flip(**each) for each in stored.pop("flips"))
+        flips = tuple(Flip(**item) for item in stored.pop("flips"))
         date = datetime.date.fromisoformat(stored.pop("date"))
         return Recording(date=date, trials=trials, flips=flips, **stored)
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -160,7 +160,7 @@ def _tuples(stored: dict[str, Any]) -> dict[str, Any]:
 def _rounded(value: Any) -> Any:
     """Seconds to a tenth of a millisecond, and losses no further than float32 tells them apart."""
     if isinstance(value, dict):
-        return {name: _rounded(each) for name, each in value.items()}
+        return {name: _rounded(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
+        return [_rounded(item) for item in value]
     return round(value, 7) if isinstance(value, float) else value

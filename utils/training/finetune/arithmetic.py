@@ -145,12 +145,12 @@ def cores(need: Need, chip: str, reserve: float | None = None) -> int:
 
 def smallest_instance(need: Need, chip: str, reserve: float | None = None) -> str | None:
     """The instance with the fewest of these chips whose memory holds one replica, or None."""
-    found = []
-    for key, each in figures().items():
+    results = []
+    for key, item in figures().items():
         name, _, rest = key.partition(".accelerator")
-        if not rest and key.endswith(".accelerator") and each.value.lower().split()[0] == chip:
-            found.append((figures(f"{name}.")[f"{name}.accelerators"].number, name))
-    for _, name in sorted(found):
+        if not rest and key.endswith(".accelerator") and item.value.lower().split()[0] == chip:
+            results.append((figures(f"{name}.")[f"{name}.accelerators"].number, name))
+    for _, name in sorted(results):
         if usable(machine(name), reserve) >= need.total:
             return name
     return None

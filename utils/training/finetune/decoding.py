@@ -30,7 +30,7 @@ class Cache:
     def bytes(self) -> int:
         """Of all keys and values, written or not."""
         tensors = (*self.keys, *self.values)
-        return sum(each.numel() * each.element_size() for each in tensors)
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def empty(model: TinyGPT, batch: int, capacity: int) -> Cache:
@@ -103,23 +103,23 @@ def fixed(
     with torch.no_grad():
         last = torch.tensor([length - 1]).to(device)
         newest = advance(model, cache, ids, place).index_select(1, last).argmax(-1)
-        found = torch.zeros(1, capacity, dtype=torch.int64, device=device)
-        found, place = found.index_copy(1, last, newest), last
+        result = torch.zeros(1, capacity, dtype=torch.int64, device=device)
+        result, place = result.index_copy(1, last, newest), last
         _mark(device)
         for _ in range(count - 1):
             place = place + 1
             newest = advance(model, cache, newest, place).argmax(-1)
-            found = found.index_copy(1, place, newest)
+            result = result.index_copy(1, place, newest)
             _mark(device)
     # Read once, at the end: a read in the loop would make the host wait for each token.
-    return found.cpu()[0, length - 1 : length - 1 + count]
+    return result.cpu()[0, length - 1 : length - 1 + count]
 
 
 def growing(model: TinyGPT, prompt: Sequence[int], count: int) -> Tensor:
     """The same ids with a cache that is one longer after each token: a graph for each length."""
     device = model.places.device
     ids = torch.tensor([list(prompt)]).to(device)
-    cache, found = None, []
+    cache, result = None, []
     with torch.no_grad():
         for _ in range(count):
             start = cache.keys[0].shape[2] if cache else 0
@@ -138,8 +138,8 @@ def growing(model: TinyGPT, prompt: Sequence[int], count: int) -> Tensor:
             cache = Cache(keys, values)
             ids = model.head(model.norm(x))[:, -1:].argmax(-1)
             _mark(device)
-            found.append(ids)
-    return torch.cat([each.cpu() for each in found], 1)[0]
+            result.append(ids)
+    return torch.cat([item.cpu() for item in result], 1)[0]
 
 
 def repeated(model: TinyGPT, prompt: Sequence[int], count: int) -> Tensor:

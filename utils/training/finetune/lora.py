@@ -57,28 +57,28 @@ def add(model: nn.Module, targets: Collection[str], rank: int, alpha: float) -> 
     >>> parameters(model)
     Parameters(trainable=16, total=54)
     """
-    found = [
+    results = [
         (name, parent, last, layer)
         for name, parent, last, layer in _children(model)
         if isinstance(layer, nn.Linear) and last in targets
     ]
-    if missing := sorted(set(targets) - {last for _, _, last, _ in found}):
-        linear = {last for _, _, last, each in _children(model) if isinstance(each, nn.Linear)}
+    if missing := sorted(set(targets) - {last for _, _, last, _ in results}):
+        linear = {last for _, _, last, item in _children(model) if isinstance(item, nn.Linear)}
         raise ValueError(
             f"no linear layer is called {missing[0]!r}; there are {', '.join(sorted(linear))}"
         )
     model.requires_grad_(False)
-    for _, parent, last, layer in found:
+    for _, parent, last, layer in results:
         setattr(parent, last, LoRALinear(layer, rank, alpha))
-    return tuple(name for name, *_ in found)
+    return tuple(name for name, *_ in results)
 
 
 def merge(model: nn.Module) -> int:
     """Put plain linear layers with the merged weights in place of the adapted ones; how many."""
-    found = [each for each in _children(model) if isinstance(each[3], LoRALinear)]
-    for _, parent, last, layer in found:
+    results = [child for child in _children(model) if isinstance(child[3], LoRALinear)]
+    for _, parent, last, layer in results:
         setattr(parent, last, layer.merged())
-    return len(found)
+    return len(results)
 
 
 def _children(model: nn.Module) -> Iterator[tuple[str, nn.Module, str, nn.Module]]:
@@ -138,9 +138,9 @@ def load(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
 
     Raises ValueError if names or shapes differ: the graphs would differ as well.
     """
-    here = {name: each for name, each in model.named_parameters() if each.requires_grad}
-    shapes = {name: tuple(each.shape) for name, each in here.items()}
-    given = {name: tuple(each.shape) for name, each in stored.items()}
+    here = {name: item for name, item in model.named_parameters() if item.requires_grad}
+    shapes = {name: tuple(item.shape) for name, item in here.items()}
+    given = {name: tuple(item.shape) for name, item in stored.items()}
     if shapes != given:
         different = sorted(set(shapes.items()) ^ set(given.items()))[0][0]
         raise ValueError(

@@ -63,10 +63,10 @@ def with_peft(
 def from_peft(model: "PeftModel") -> "dict[str, Tensor]":
     """The adapter of a peft model under the names of `utils.training.finetune.lora`."""
     names = {".lora_A.default.weight": ".a", ".lora_B.default.weight": ".b"}
-    found = {}
+    results = {}
     for name, parameter in model.named_parameters():
         for theirs, ours in names.items():
             if name.endswith(theirs):
                 plain = name.removeprefix("base_model.model.").removesuffix(theirs)
-                found[plain + ours] = parameter.detach().cpu().clone()
-    return found
+                results[plain + ours] = parameter.detach().cpu().clone()
+    return results

@@ -156,7 +156,7 @@ def train(recipe: Recipe, steps: int = 120, rate: float = 1e-4, seed: int = 0) -
         records.append((loss.detach(), changed, zero))
     columns = zip(*records, strict=True)
     losses, changes, zeros = (tuple(torch.stack(column).tolist()) for column in columns)
-    update = Update(*(each.float().cpu().numpy() for each in (before, step, stored)))
+    update = Update(*(item.float().cpu().numpy() for item in (before, step, stored)))
     cut = [part.saturated.sum() for part in model.modules() if isinstance(part, Scaling)]
     return Curve(losses, changes, zeros, update, int(sum(cut)))
 
@@ -218,7 +218,7 @@ def _autocast(recipe: Recipe) -> "torch.autocast | nullcontext":
 def _pieces(model: nn.Module, vector: Tensor) -> dict[str, Tensor]:
     """The model's weights by name, each a view of its piece of one vector."""
     named = dict(model.named_parameters())
-    pieces = vector.split([each.numel() for each in named.values()])
+    pieces = vector.split([item.numel() for item in named.values()])
     return {
-        name: piece.view_as(each) for (name, each), piece in zip(named.items(), pieces, strict=True)
+        name: piece.view_as(item) for (name, item), piece in zip(named.items(), pieces, strict=True)
     }

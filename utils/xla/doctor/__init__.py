@@ -114,16 +114,16 @@ def _diagnosis(step: Callable[..., Any], batches: list[Any], warmup: int) -> Dia
                 reading.graph_nodes,
             )
             steps.append(counts)
-            found = _interruptions(trace)
+            result = _interruptions(trace)
             if reading.compiles and traces:
-                found += _reasons(traces, trace, counts)
+                result += _reasons(traces, trace, counts)
             causes += [
                 Cause(number, f.kind, f.what, str(f.where or ""), f.advice)
-                for f in found
+                for f in result
                 if f.kind not in _ONCE or not _said(causes, f)
             ]
         traces.append(trace)
-    if not any(each.executions for each in steps):
+    if not any(item.executions for item in steps):
         causes.append(Cause(1, "nothing ran", _nothing(traces[-1]), "", advice.NOTHING_RAN))
     return Diagnosis(tuple(steps), tuple(causes))
 
@@ -169,17 +169,17 @@ def _call_step(step: Callable[..., Any], values: tuple[Any, ...]) -> Any:
 
 def _interruptions(trace: Trace) -> list[Finding]:
     """What runs the graph before its end: values read, and operators on the host."""
-    found: list[Finding] = []
+    results: list[Finding] = []
     for call in trace.calls:
         if call.fallbacks:
             what = f"{', '.join(call.fallbacks)} runs on the host{advice.inside(call)}"
             tip = advice.data_dependent(call.name) if data_dependent(call) else advice.FALLBACK
-            found.append(Finding("fallback", what, call.where, tip))
+            results.append(Finding("fallback", what, call.where, tip))
         elif call.executions:  # a value that is computed already can be read without running
             name = _READS.get(call.name, call.name)
             what = f"{name} runs what is recorded so far, to read a value{advice.inside(call)}"
-            found.append(Finding("read", what, call.where, advice.READ))
-    return list(dict.fromkeys(found))
+            results.append(Finding("read", what, call.where, advice.READ))
+    return list(dict.fromkeys(results))
 
 
 _READS = {"local_scalar_dense": "`.item()`, `if` or `int()`", "to": "`.cpu()` or `.tolist()`"}
@@ -189,9 +189,9 @@ def _reasons(traces: list[Trace], new: Trace, counts: Step) -> list[Finding]:
     """What differs from the earlier run that is most alike."""
     best: list[Finding] | None = None
     for place in reversed(range(len(traces))):
-        found = differences(traces[place], new, from_first=place == 0)
-        if found and (best is None or len(found) < len(best)):
-            best = found
+        result = differences(traces[place], new, from_first=place == 0)
+        if result and (best is None or len(result) < len(best)):
+            best = result
     return best or [Finding("unknown", _unlike(traces[-1], new, counts), None, advice.UNKNOWN)]
 
 

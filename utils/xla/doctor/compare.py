@@ -119,7 +119,7 @@ class _Comparison:
     def _pair(self, was: Call, now: Call) -> None:
         if len(was.leaves) != len(now.leaves):
             return
-        same, found = True, False
+        same, result = True, False
         for place, (old, new) in enumerate(zip(was.leaves, now.leaves, strict=True)):
             if isinstance(old, Spec) and isinstance(new, Spec):
                 whose = f"a tensor in {now.name}"
@@ -129,12 +129,12 @@ class _Comparison:
                         self._know(old, new)
                     else:
                         self._spec(old, new, whose, now.where)
-                elif _different(old.value, new.value) and not found:
-                    found = self._number(now, place, old, old.value, new.value)
+                elif _different(old.value, new.value) and not result:
+                    result = self._number(now, place, old, old.value, new.value)
             elif type(old) is not type(new) or _different(old, new):
                 same = False
-                if not found and not self._follows(was, now, old, new):
-                    found = self._number(now, place, old, old, new)
+                if not result and not self._follows(was, now, old, new):
+                    result = self._number(now, place, old, old, new)
         changed = [p for p in zip(was.results, now.results, strict=False) if p[0] != p[1]]
         written = now.name in WRITES and data_dependent(now)
         if written or (same and changed and not now.reads):
@@ -204,7 +204,9 @@ class _Comparison:
             self._add("first step", what, where, advice.FIRST_STEP)
 
     def _branch(self, was: list[Call], now: list[Call], first: Call) -> None:
-        if not any(each.kind == "branch" and each.where == first.where for each in self.findings):
+        if not any(
+            finding.kind == "branch" and finding.where == first.where for finding in self.findings
+        ):
             what = advice.operators_changed(was, now) + advice.inside(first)
             self._add("branch", what, first.where, advice.BRANCH)
 
@@ -242,7 +244,7 @@ class _Comparison:
             where = next(iter(set(new.markers) ^ set(old.markers)), None)
             self._add("kept", what, where, advice.MARKERS)
         elif old.kept != new.kept:
-            alive = [" + ".join(str(len(each)) for each in trace.kept) for trace in (old, new)]
+            alive = [" + ".join(str(len(item)) for item in trace.kept) for trace in (old, new)]
             what = f"results alive at the step marker: {alive[0]} became {alive[1]}"
             more = Counter(sum(new.kept, ())) - Counter(sum(old.kept, ()))
             if more:
@@ -321,7 +323,7 @@ def _identity(call: Call, leaves: tuple[Any, ...]) -> bytes:
         with torch.no_grad():
             args, kwargs = tree_unflatten([_tensor(leaf) for leaf in leaves], call.tree)
             out = tree_flatten(call.target(*args, **kwargs))[0]
-        results = [each for each in out if isinstance(each, torch.Tensor)]
+        results = [item for item in out if isinstance(item, torch.Tensor)]
         return torch_xla._XLAC._get_graph_hash(results)
     finally:
         torch_xla._XLAC._xla_set_rng_seed(seed)

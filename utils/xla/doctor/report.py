@@ -55,12 +55,12 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         counts = html_table(_HEAD, self._rows(), _summary(self))
-        found = [
+        results = [
             (str(c.step), c.kind, c.what, c.where and f"`{c.where.replace('`', '')}`", c.advice)
             for c in self.causes
         ]
         head = ("step", "cause", "what", "where", "what to write")
-        return counts + (html_table(head, found, "Causes") if found else "")
+        return counts + (html_table(head, results, "Causes") if results else "")
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [

@@ -150,13 +150,13 @@ def with_defaults(overload: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, ...
     if overload is None:
         return args, kwargs
     schema = overload._schema.arguments
-    placed = [each for each in schema if not each.kwarg_only][len(args) :]
-    named = {each.name: each.default_value for each in schema if each.kwarg_only}
+    placed = [entry for entry in schema if not entry.kwarg_only][len(args) :]
+    named = {entry.name: entry.default_value for entry in schema if entry.kwarg_only}
     more = []
-    for each in placed:
-        if not each.has_default_value() or each.name in kwargs:
+    for item in placed:
+        if not item.has_default_value() or item.name in kwargs:
             break
-        more.append(each.default_value)
+        more.append(item.default_value)
     return (*args, *more), {**named, **kwargs}
 
 
@@ -168,11 +168,11 @@ def scalars(overload: Any, args: Any, kwargs: Any) -> tuple[bool, ...]:
         return tuple(isinstance(leaf, int | float) for leaf in tree_flatten((args, kwargs))[0])
     schema = {argument.name: str(argument.type) for argument in overload._schema.arguments}
     named = [*zip(schema, args, strict=False), *kwargs.items()]
-    found: list[bool] = []
+    results: list[bool] = []
     for name, value in named:
         number = "number" in schema.get(name, "") or schema.get(name) == "Tensor"
-        found += [isinstance(leaf, float) or number for leaf in tree_flatten(value)[0]]
-    return tuple(found)
+        results += [isinstance(leaf, float) or number for leaf in tree_flatten(value)[0]]
+    return tuple(results)
 
 
 @dataclass
@@ -229,17 +229,17 @@ class Recorder:
         out = target(*args, **kwargs)
         args, kwargs = with_defaults(overload, args, kwargs)
         leaves, tree = tree_flatten((args, kwargs))
-        made = [each for each in tree_flatten(out)[0] if isinstance(each, torch.Tensor)]
-        results = [spec(each) for each in made]
+        made = [entry for entry in tree_flatten(out)[0] if isinstance(entry, torch.Tensor)]
+        results = [spec(entry) for entry in made]
         leaves = tuple(spec(leaf) for leaf in leaves)
         on_xla = any(isinstance(e, Spec) and e.device == "xla" for e in (*leaves, *results))
         if not on_xla or str(target).split(".")[0] in _SILENT:
             return out
         operator = str(target) if overload is not None else "torch.tensor"
-        for each in made:
-            label = f"{_bare(operator)} {tuple(each.shape)}"
+        for item in made:
+            label = f"{_bare(operator)} {tuple(item.shape)}"
             # A weak reference of C++: one of Python's would end with the object that is seen here.
-            self._results.append((label, torch._C._WeakTensorRef(each)))
+            self._results.append((label, torch._C._WeakTensorRef(item)))
         where, library, backward = self._place()
         self.calls.append(
             Call(

@@ -163,18 +163,18 @@ def _message(process: Any, results: Connection, mark: bytes, seconds: float) -> 
     started may keep the pipe open and send nothing.
     """
     head = _MARK_BYTES + _SIZE_BYTES
-    found, end = bytearray(), time.monotonic() + seconds
+    result, end = bytearray(), time.monotonic() + seconds
     while True:
         ready = wait([results, process.sentinel], timeout=max(0.0, end - time.monotonic()))
         if not ready:
             raise TimeoutError(f"the process did not end within {seconds:g} s and was killed")
         piece = os.read(results.fileno(), 1 << 20) if results in ready else b""
-        found += piece
-        if not mark.startswith(found[:_MARK_BYTES]) or not piece:
+        result += piece
+        if not mark.startswith(result[:_MARK_BYTES]) or not piece:
             return None
-        size = head + int.from_bytes(found[_MARK_BYTES:head]) if len(found) >= head else None
-        if size is not None and len(found) >= size:
-            return bytes(found[head:size])
+        size = head + int.from_bytes(result[_MARK_BYTES:head]) if len(result) >= head else None
+        if size is not None and len(result) >= size:
+            return bytes(result[head:size])
 
 
 def _cause(exit_code: int | None) -> str:

@@ -102,18 +102,18 @@ class _Tally:
         self.operators[name] = self.operators.get(name, OperatorCost()) + one
 
     def include(self, other: "_Tally", times: int = 1, with_bytes: bool = True) -> None:
-        for name, each in other.operators.items():
-            moved = each.bytes if with_bytes else 0
-            once = OperatorCost(each.count, each.flops, each.transcendentals, moved)
+        for name, item in other.operators.items():
+            moved = item.bytes if with_bytes else 0
+            once = OperatorCost(item.count, item.flops, item.transcendentals, moved)
             self.add(name, once.repeated(times))
         self.uncounted.update(other.uncounted)
 
 
 def _computation(computation: Computation, module: Module) -> _Tally:
     tally = _Tally()
-    for each in computation.needed:
-        if each.opcode not in FREE:
-            _add(tally, each, computation, module)
+    for item in computation.needed:
+        if item.opcode not in FREE:
+            _add(tally, item, computation, module)
     return tally
 
 
@@ -149,9 +149,9 @@ TAKES_A_PART = frozenset({"bitcast", "reshape", "gather", "slice", "dynamic-slic
 def _fused(entry: Computation) -> float:
     """Bytes of the inputs that are needed, each once, and of the results."""
     users: dict[str, list[Instruction]] = {}
-    for each in entry.needed:
-        for name in each.operands:
-            users.setdefault(name, []).append(each)
+    for item in entry.needed:
+        for name in item.operands:
+            users.setdefault(name, []).append(item)
 
     def needed(one: Instruction) -> float:
         taken = {}
@@ -164,11 +164,12 @@ def _fused(entry: Computation) -> float:
         return min(sum(taken.values()), one.bytes) if one is not entry.root else one.bytes
 
     given = [
-        each
-        for each in entry.needed
-        if each.opcode == "parameter" or (each.opcode == "constant" and each.array.elements > 1)
+        element
+        for element in entry.needed
+        if element.opcode == "parameter"
+        or (element.opcode == "constant" and element.array.elements > 1)
     ]
     root = entry.root
     results = entry.operands(root) if root.opcode == "tuple" else [root]
-    written = {each.name: each.bytes for each in results if each.opcode != "parameter"}
+    written = {result.name: result.bytes for result in results if result.opcode != "parameter"}
     return sum(map(needed, given)) + sum(written.values())

@@ -89,7 +89,7 @@ def moved_bytes(one: Instruction, operands: Arrays) -> float:
 
     Those that take or replace a part of an array touch only that part, and its indices.
     """
-    sizes = [sum(array.bytes for array in each) for each in operands]
+    sizes = [sum(array.bytes for array in operand) for operand in operands]
     match one.opcode:
         case "slice":
             return 2 * one.bytes
@@ -114,8 +114,8 @@ def work(
     opcode = one.opcode
 
     def runs(times: float, attribute: str = "to_apply") -> tuple[float, float]:
-        each = inner[one.names(attribute)[0]]
-        return times * each.flops, times * each.transcendentals
+        item = inner[one.names(attribute)[0]]
+        return times * item.flops, times * item.transcendentals
 
     if opcode in ARITHMETIC or opcode in TRANSCENDENTAL or opcode in ("dot", "convolution"):
         if result.dtype.startswith("c"):
@@ -209,12 +209,12 @@ def _pairs_on_axis(
 
 def _window(one: Instruction, axes: int) -> dict:
     """Per axis size, stride, pad (low, high) and dilations of window={size=3x3 pad=1_1x1_1}."""
-    found = re.search(r"window=\{([^}]*)\}", one.attributes)
-    written = dict(part.split("=") for part in found[1].split()) if found else {}
+    result = re.search(r"window=\{([^}]*)\}", one.attributes)
+    written = dict(part.split("=") for part in result[1].split()) if result else {}
     window: dict = {
-        name: [int(each) for each in written[name].split("x")] if name in written else [1] * axes
+        name: [int(item) for item in written[name].split("x")] if name in written else [1] * axes
         for name in ("size", "stride", "lhs_dilate", "rhs_dilate")
     }
     pads = written.get("pad", "x".join(["0_0"] * axes)).split("x")
-    window["pad"] = [tuple(map(int, each.split("_"))) for each in pads]
+    window["pad"] = [tuple(map(int, pad.split("_"))) for pad in pads]
     return window

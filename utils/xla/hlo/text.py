@@ -58,13 +58,13 @@ class Instruction:
 
     def names(self, attribute: str) -> tuple[str, ...]:
         """Computations that an attribute such as to_apply or branch_computations names."""
-        found = re.search(rf"\b{attribute}=(\{{[^}}]*\}}|[^,\s]+)", self.attributes)
-        return tuple(re.findall(r"[\w.-]+", found[1])) if found else ()
+        result = re.search(rf"\b{attribute}=(\{{[^}}]*\}}|[^,\s]+)", self.attributes)
+        return tuple(re.findall(r"[\w.-]+", result[1])) if result else ()
 
     def numbers(self, attribute: str) -> tuple[int, ...]:
         """Whole numbers of an attribute such as lhs_contracting_dims={1,2}; () if missing."""
-        found = re.search(rf"\b{attribute}=\{{?([\d,]*)", self.attributes)
-        return tuple(int(each) for each in found[1].split(",") if each) if found else ()
+        result = re.search(rf"\b{attribute}=\{{?([\d,]*)", self.attributes)
+        return tuple(int(item) for item in result[1].split(",") if item) if result else ()
 
 
 @dataclass(frozen=True)
@@ -77,22 +77,22 @@ class Computation:
     @cached_property
     def by_name(self) -> Mapping[str, Instruction]:
         """Its instructions by their names."""
-        return {each.name: each for each in self.instructions}
+        return {instruction.name: instruction for instruction in self.instructions}
 
     @property
     def root(self) -> Instruction:
         """The instruction whose result is that of the computation."""
-        marked = [each for each in self.instructions if each.root]
+        marked = [instruction for instruction in self.instructions if instruction.root]
         return marked[0] if marked else self.instructions[-1]
 
     @cached_property
     def needed(self) -> tuple[Instruction, ...]:
         """Those on which the root depends: any compiler leaves out the others."""
         names = {self.root.name}
-        for each in reversed(self.instructions):
-            if each.name in names:
-                names.update(each.operands)
-        return tuple(each for each in self.instructions if each.name in names)
+        for instruction in reversed(self.instructions):
+            if instruction.name in names:
+                names.update(instruction.operands)
+        return tuple(item for item in self.instructions if item.name in names)
 
     def operands(self, instruction: Instruction) -> list[Instruction]:
         """What an instruction works on. Raises ValueError if the computation lacks one of them."""
@@ -147,7 +147,7 @@ def _instruction(line: str) -> Instruction:
         name=left.removeprefix("ROOT ").lstrip("%"),
         results=tuple(_arrays(written)),
         opcode=opcode,
-        operands=tuple(each.split()[-1].lstrip("%") for each in _split(inside)) if named else (),
+        operands=tuple(item.split()[-1].lstrip("%") for item in _split(inside)) if named else (),
         attributes=attributes,
         root=left.startswith("ROOT "),
     )

@@ -101,9 +101,9 @@ def totals(found: Iterable[Collective]) -> dict[str, tuple[int, float]]:
     {'all-reduce': (3, 96.0)}
     """
     summed: dict[str, tuple[int, float]] = {}
-    for each in sorted(found, key=lambda one: KINDS.index(one.kind)):
-        number, size = summed.get(each.kind, (0, 0.0))
-        summed[each.kind] = number + each.times, size + each.times * each.bytes
+    for item in sorted(found, key=lambda one: KINDS.index(one.kind)):
+        number, size = summed.get(item.kind, (0, 0.0))
+        summed[item.kind] = number + item.times, size + item.times * item.bytes
     return summed
 
 
@@ -122,14 +122,14 @@ def _in_computation(
 
 
 def _rounds(one: Instruction) -> int:
-    found = re.search(r'known_trip_count":\s*\{"n":\s*"(\d+)"', one.attributes)
-    return int(found[1]) if one.opcode == "while" and found else 1
+    result = re.search(r'known_trip_count":\s*\{"n":\s*"(\d+)"', one.attributes)
+    return int(result[1]) if one.opcode == "while" and result else 1
 
 
 def _collective(
     kind: str, one: Instruction, computation: Computation, everybody: int, times: int
 ) -> Collective:
-    operands = [array for each in computation.operands(one) for array in each.results]
+    operands = [array for operand in computation.operands(one) for array in operand.results]
     results = one.results
     if one.opcode.endswith("-start") and len(results) >= 2 * len(operands):
         # The type of a -start lists what goes in, what comes out, and then tokens of the runtime;
@@ -147,26 +147,28 @@ def _collective(
 def _devices(text: str) -> int:
     """How many devices the header of the text names."""
     header = text.lstrip().partition("\n")[0]
-    found = [re.search(rf"\b{name}=(\d+)", header) for name in ("num_partitions", "replica_count")]
-    return int(np.prod([int(each[1]) for each in found if each]))
+    results = [
+        re.search(rf"\b{name}=(\d+)", header) for name in ("num_partitions", "replica_count")
+    ]
+    return int(np.prod([int(item[1]) for item in results if item]))
 
 
 def _groups(attributes: str, everybody: int) -> tuple[tuple[int, ...], ...]:
     """Groups in any of the three forms that XLA writes: listed, counted, and by axes of a mesh."""
-    found = re.search(r"\b(?:replica_groups|source_target_pairs)=(.+)", attributes)
-    if found is None:
+    result = re.search(r"\b(?:replica_groups|source_target_pairs)=(.+)", attributes)
+    if result is None:
         return ()
-    listed = re.match(r"\{((?:\{[\d,]*\},?)*)\}", found[1])
+    listed = re.match(r"\{((?:\{[\d,]*\},?)*)\}", result[1])
     if listed:
         written = re.findall(r"\{([\d,]+)\}", listed[1])
         groups = tuple(tuple(map(int, group.split(","))) for group in written)
         # No group at all means one group of all.
         return groups or ((tuple(range(everybody)),) if everybody > 1 else ())
-    counted = re.match(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", found[1])
+    counted = re.match(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", result[1])
     if counted:
-        shape, counts, order = (_numbers(each) for each in counted.groups())
+        shape, counts, order = (_numbers(group) for group in counted.groups())
         return _rows(np.arange(np.prod(counts)).reshape(counts).transpose(order or None), shape)
-    meshed = re.match(r"mesh\[((?:'\w+'=\d+,?)+)\] \{((?:'\w+',?)*)\}", found[1])
+    meshed = re.match(r"mesh\[((?:'\w+'=\d+,?)+)\] \{((?:'\w+',?)*)\}", result[1])
     if meshed:
         sizes = dict(re.findall(r"'(\w+)'=(\d+)", meshed[1]))
         talking = re.findall(r"'(\w+)'", meshed[2])
@@ -176,7 +178,7 @@ def _groups(attributes: str, everybody: int) -> tuple[tuple[int, ...], ...]:
         together = int(np.prod([int(sizes[axis]) for axis in talking]))
         return _rows(np.arange(np.prod(counts)).reshape(counts).transpose(order), (-1, together))
     raise ValueError(
-        f"groups written as {found[1][:60]!r} are unknown: known are {{{{0,1}},{{2,3}}}},"
+        f"groups written as {result[1][:60]!r} are unknown: known are {{{{0,1}},{{2,3}}}},"
         " [2,2]<=[4] with or without T(1,0), and mesh['x'=2,'y'=2] {'y'}"
     )
 

@@ -51,12 +51,12 @@ def memory(report: str) -> Memory:
         sums[_part(kind)] += size
         if _part(kind) == "arguments" and "maybe-live-out" in kind:
             sums["donated"] += size
-    found = Memory(**{f"{part}_bytes": size for part, size in sums.items()})
-    if found.peak_bytes != int(stated[1]):
+    result = Memory(**{f"{part}_bytes": size for part, size in sums.items()})
+    if result.peak_bytes != int(stated[1]):
         raise ValueError(
-            f"the allocations add up to {found.peak_bytes} bytes and the report says {stated[1]}"
+            f"the allocations add up to {result.peak_bytes} bytes and the report says {stated[1]}"
         )
-    return found
+    return result
 
 
 def _part(kind: str) -> str:

@@ -63,28 +63,28 @@ def collectives(step: Step, reduce_scatter: bool = False) -> dict[str, tuple[int
     reduce_scatter: add up gradients of divided parameters in parts, as an accelerator does. XLA's
         CPU compiler adds up the whole and then takes its part.
     """
-    found: dict[str, list[float]] = {}
+    results: dict[str, list[float]] = {}
     data, model = step.axes.get("data", 1), step.axes.get("model", 1)
     for name, shape in step.shapes.items() if data > 1 else ():
         gathered = step.part(name, "data")
         if not step.over_data(name):
-            found.setdefault("all-reduce", []).append(gathered)
+            results.setdefault("all-reduce", []).append(gathered)
             continue
         if name == "positions.weight":
-            found.setdefault("all-reduce", []).append(BYTES * step.length * step.width)
+            results.setdefault("all-reduce", []).append(BYTES * step.length * step.width)
         else:
             product = len(shape) == 2 and name != "tokens.weight"
-            found.setdefault("all-gather", []).extend([gathered] * (2 if product else 1))
+            results.setdefault("all-gather", []).extend([gathered] * (2 if product else 1))
         if reduce_scatter:
-            found.setdefault("reduce-scatter", []).append(step.part(name))
+            results.setdefault("reduce-scatter", []).append(step.part(name))
         else:
-            found.setdefault("all-reduce", []).append(gathered)
+            results.setdefault("all-reduce", []).append(gathered)
     if data > 1:
-        found.setdefault("all-reduce", []).extend([BYTES] * SUMS_OF_THE_LOSS)
+        results.setdefault("all-reduce", []).extend([BYTES] * SUMS_OF_THE_LOSS)
     if model > 1 and step.pairs:
         activation = BYTES * step.batch * step.length * step.width / data
-        found.setdefault("all-reduce", []).extend([activation] * (2 * step.pairs))
-    return {kind: (len(each), float(sum(each))) for kind, each in sorted(found.items())}
+        results.setdefault("all-reduce", []).extend([activation] * (2 * step.pairs))
+    return {kind: (len(item), float(sum(item))) for kind, item in sorted(results.items())}
 
 
 def additions(width: int, length: int, batch: int, layers: int, vocabulary: int) -> int:

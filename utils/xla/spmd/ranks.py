@@ -43,10 +43,10 @@ def torchrun(script: Path, ranks: int = 2, seconds: float = SECONDS) -> tuple[di
                     " ended: does one rank wait for another? If the machine is busy, run it again"
                 ) from None
             raise
-    lines = [json.loads(each) for each in printed.splitlines() if each.startswith("{")]
+    lines = [json.loads(item) for item in printed.splitlines() if item.startswith("{")]
     if launcher.returncode or len(lines) != ranks:
         # torchrun's own report comes after the ranks' words and says nothing of the cause.
         own = re.split(r"^[EW]\d{4} .*\btorch/distributed/", errors, flags=re.M)[0]
-        said = "\n".join((printed + own).splitlines()[-12:])
-        raise RuntimeError(f"{len(lines)} of {ranks} ranks gave their line; the end of it:\n{said}")
+        text = "\n".join((printed + own).splitlines()[-12:])
+        raise RuntimeError(f"{len(lines)} of {ranks} ranks gave their line; the end of it:\n{text}")
     return tuple(sorted(lines, key=lambda line: line["rank"]))

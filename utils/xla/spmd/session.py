@@ -123,10 +123,10 @@ def _check(devices: int) -> None:
             "a device was used before, and XLA reads the number of its devices only once: restart"
             " the kernel and run this cell before any that uses a device"
         )
-    if (found := xr.global_runtime_device_count()) != devices:
+    if (result := xr.global_runtime_device_count()) != devices:
         raise RuntimeError(
-            f"this process has {found} devices and {devices} are asked for: restart the kernel, or"
-            f" ask for {found}"
+            f"this process has {result} devices and {devices} are asked for: restart the kernel, or"
+            f" ask for {result}"
         )
 
 
@@ -252,7 +252,7 @@ class Compiled:
     @property
     def largest(self) -> Program:
         """The program with the longest text: a training step, if one is in the block."""
-        return max(self.modules, key=lambda each: len(each.text))
+        return max(self.modules, key=lambda item: len(item.text))
 
     @property
     def collectives(self) -> tuple[Collective, ...]:

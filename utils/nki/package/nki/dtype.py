@@ -3,6 +3,6 @@
 from utils.nki.simulator import dtypes as _dtypes
 
 globals().update(
-    {("bool_" if name == "bool" else name): each for name, each in _dtypes.ALL.items()}
+    {("bool_" if name == "bool" else name): item for name, item in _dtypes.ALL.items()}
 )
 __all__ = sorted("bool_" if name == "bool" else name for name in _dtypes.ALL)

@@ -70,7 +70,7 @@ sbuf, psum, hbm = MemoryRegion.sbuf, MemoryRegion.psum, MemoryRegion.hbm
 private_hbm, shared_hbm = MemoryRegion.private_hbm, MemoryRegion.shared_hbm
 
 # Types, and operators, which are also functions of tiles.
-_DTYPES = {("bool_" if name == "bool" else name): each for name, each in _dtypes.ALL.items()}
+_DTYPES = {("bool_" if name == "bool" else name): item for name, item in _dtypes.ALL.items()}
 globals().update(_DTYPES)
 globals().update({**_COMPOSED, **_OPERATORS})
 for _name, _each in list(globals().items()):

@@ -174,10 +174,10 @@ def ranks(use: Use) -> None:
 def small_enough(use: Use) -> None:
     """The DMA of GpSimd moves at most 256 elements of a partition."""
     limit = 256 * use.src.dtype.itemsize
-    found = use.src.elements * use.src.dtype.itemsize
-    if use.args["dma_engine"] is dma_engine.gpsimd_dma and found > limit:
+    match_ = use.src.elements * use.src.dtype.itemsize
+    if use.args["dma_engine"] is dma_engine.gpsimd_dma and match_ > limit:
         raise use.refuse(
-            f"{found} bytes per partition with dma_engine.gpsimd_dma, at most {limit} for "
+            f"{match_} bytes per partition with dma_engine.gpsimd_dma, at most {limit} for "
             f"{use.src.dtype}.",
             "the GpSimd Engine's own DMA moves small tiles.",
             "use dma_engine=nisa.dma_engine.dma, or exchange in pieces.",

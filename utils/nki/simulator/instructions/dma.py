@@ -27,7 +27,7 @@ CHOICES = {"dge_mode": dge_mode, "oob_mode": oob_mode}
 def by_value(core: Any, args: dict[str, Any]) -> None:
     """Put the named member in the place of its number, and say how it is written."""
     for name, kind in CHOICES.items():
-        if type(value := args.get(name)) is int and value in {each.value for each in kind}:
+        if type(value := args.get(name)) is int and value in {item.value for item in kind}:
             member = args[name] = kind(value)
             doubt(
                 f"{name}={value!r}: a choice by its number.",
@@ -189,8 +189,8 @@ def transpose_generator(use: Use) -> None:
             "wider elements are transposed by the Tensor Engine instead, which then is not free.",
             "transpose a 2-byte type, or use nisa.nc_transpose and plan for it.",
         )
-    found = src.indirect
-    gathers = found is not None
+    match_ = src.indirect
+    gathers = match_ is not None
     allowed = (dge_mode.unknown, dge_mode.swdge if gathers else dge_mode.hwdge)
     if mode is dge_mode.none and not gathers:
         use.doubt(
@@ -200,7 +200,7 @@ def transpose_generator(use: Use) -> None:
         )
     elif mode not in allowed:
         raise use.refuse(
-            f"dge_mode={mode}; allowed are {' and '.join(str(each) for each in allowed)}"
+            f"dge_mode={mode}; allowed are {' and '.join(str(item) for item in allowed)}"
             f"{' for a src found at run time' if gathers else ''}.",
             "the hardware generator transposes fixed patterns, the software one gathers rows.",
             "leave out dge_mode.",
@@ -211,8 +211,8 @@ def transpose_generator(use: Use) -> None:
             "only an index known at run time can lie outside.",
             "leave out oob_mode.",
         )
-    if found is not None:
-        _gathering(use, src, found)
+    if match_ is not None:
+        _gathering(use, src, match_)
     elif mode is dge_mode.hwdge:
         needs_hardware_generator(use)
         _by_hardware(use, src)
@@ -358,15 +358,15 @@ def dma_computes(use: Use) -> None:
             "the DMA engines' multiplication is not open to kernels.",
             "leave scales out, and scale with nisa.tensor_scalar.",
         )
-    for place, each in enumerate(sources):
-        if each.size != use.dst.size:
+    for place, item in enumerate(sources):
+        if item.size != use.dst.size:
             raise use.refuse(
-                f"srcs[{place}] has {each.size} elements {each.shape}, dst has {use.dst.size} "
+                f"srcs[{place}] has {item.size} elements {item.shape}, dst has {use.dst.size} "
                 f"{use.dst.shape}.",
                 "element by element, so all have as many.",
                 "slice them to the same size.",
             )
-    indirect = [each for each in (*sources, use.dst) if each.indirect is not None]
+    indirect = [source for source in (*sources, use.dst) if source.indirect is not None]
     if indirect and (len(sources) != 2 or not use.unique_indices):
         raise use.refuse(
             f"indices at run time with {len(sources)} sources and "
@@ -391,11 +391,11 @@ def dma_compute(dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode
     """
     skip = oob_mode.name == "skip"
     total, exists = np.zeros(dst.size, np.float32), np.ones(dst.size, bool)
-    for place, each in enumerate(srcs):
-        if each.indirect is None:
-            values = each.get().reshape(-1)
+    for place, item in enumerate(srcs):
+        if item.indirect is None:
+            values = item.get().reshape(-1)
         else:
-            stored, there = each.indirect.gather(each, skip)
+            stored, there = item.indirect.gather(item, skip)
             values, exists = stored.astype(np.float32).reshape(-1), exists & there.reshape(-1)
         total = values.copy() if place == 0 else COMBINE[reduce_op.name](total, values)
     made = dst.storage.narrow(total, dst.dtype).reshape(dst.shape)

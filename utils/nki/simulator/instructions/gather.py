@@ -200,8 +200,8 @@ def nonzero_with_count(dst, src, index_offset=0, padding_val=-1):
     made = dst.raw().reshape(dst.shape[0], -1).copy()
     data = src.raw().reshape(src.shape[0], -1)
     for partition in range(0, src.shape[0], LANES):
-        found = np.flatnonzero(data[partition] != 0)
+        match_ = np.flatnonzero(data[partition] != 0)
         made[partition, :-1] = padding_val
-        made[partition, : found.size] = found + index_offset
-        made[partition, -1] = found.size
+        made[partition, : match_.size] = match_ + index_offset
+        made[partition, -1] = match_.size
     dst.put_raw(made)

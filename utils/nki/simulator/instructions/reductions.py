@@ -22,7 +22,9 @@ def reducing_operator(use: Use) -> None:
     op = use.op
     if isinstance(op, Operator) and op.reduces:
         return
-    allowed = ", ".join(f"nl.{each.name}" for each in OPERATORS.values() if each.reduces)
+    allowed = ", ".join(
+        f"nl.{operator.name}" for operator in OPERATORS.values() if operator.reduces
+    )
     raise use.refuse(
         f"op is {op!r}; a reduction takes {allowed}.",
         "the engine folds a row with an operator of two values that has a starting value.",
@@ -38,8 +40,8 @@ def axes_of(axis: Any, dimensions: int) -> tuple[int, ...]:
     """
     given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     legal = [tuple(range(first, dimensions)) for first in range(dimensions - 1, 0, -1)]
-    shown = ", ".join(str(each[0] if len(each) == 1 else each) for each in legal)
-    whole = [isinstance(each, (int, np.integer)) and not isinstance(each, bool) for each in given]
+    shown = ", ".join(str(item[0] if len(item) == 1 else item) for item in legal)
+    whole = [isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in given]
     if not given or not all(whole) or not all(-dimensions <= n < dimensions for n in given):
         raise refuse(
             f"tensor_reduce: axis is {axis!r} for data of {dimensions} dimensions; allowed: "
@@ -138,10 +140,10 @@ def at_most_512(use: Use) -> None:
 def _elements(name: str, wanted: int, holds: str) -> Any:
     @describe_as(f"{name} has {wanted} elements in each partition.")
     def rule(use: Use) -> None:
-        found, data = use.args[name], use.data
-        if (found.shape[0], found.elements) != (data.shape[0], wanted):
+        match_, data = use.args[name], use.data
+        if (match_.shape[0], match_.elements) != (data.shape[0], wanted):
             raise use.refuse(
-                f"{name} is {found.shape}, it needs {wanted} elements in each of the "
+                f"{name} is {match_.shape}, it needs {wanted} elements in each of the "
                 f"{data.shape[0]} partitions.",
                 f"it holds {holds}.",
                 f"allocate it with shape ({data.shape[0]}, {wanted}).",

@@ -19,7 +19,7 @@ def named_engine(use: Use, *allowed: engine) -> engine:
     named = use.args["engine"]
     if named is engine.unknown or named in allowed:
         return named
-    names = ", ".join(f"nisa.engine.{each.name}" for each in allowed)
+    names = ", ".join(f"nisa.engine.{item.name}" for item in allowed)
     raise use.refuse(
         f"engine is {named!r}; allowed: {names}.",
         "other engines have no such instruction.",
@@ -28,7 +28,7 @@ def named_engine(use: Use, *allowed: engine) -> engine:
 
 
 def _engines(default: engine, others: tuple[engine, ...]) -> str:
-    names = join_names(tuple(f"the {ENGINE_NAMES[each]}" for each in others), "or")
+    names = join_names(tuple(f"the {ENGINE_NAMES[other]}" for other in others), "or")
     return f"{ENGINE_NAMES[default]}, on request {names}."
 
 
@@ -115,7 +115,7 @@ def not_both_in_psum(first: str, second: str) -> Rule:
     @describe_as(f"At most one of {first} and {second} lies in PSUM.")
     def rule(use: Use) -> None:
         pair = (use.args[first], use.args[second])
-        if all(getattr(each, "buffer", None) is MemoryRegion.psum for each in pair):
+        if all(getattr(item, "buffer", None) is MemoryRegion.psum for item in pair):
             raise use.refuse(
                 f"{first} and {second} are both in PSUM; one of 2 may be.",
                 "the Vector Engine has one read path to PSUM.",
@@ -130,7 +130,7 @@ def same_types(first: str, second: str) -> Rule:
 
     @describe_as(f"{first} and {second} have the same type.")
     def rule(use: Use) -> None:
-        types = [each.dtype for name in (first, second) if hasattr(each := use.args[name], "dtype")]
+        types = [item.dtype for name in (first, second) if hasattr(item := use.args[name], "dtype")]
         if len(set(types)) > 1:
             raise use.refuse(
                 f"{first} is {types[0]}, {second} is {types[1]}.",
@@ -186,9 +186,9 @@ def operator(name: str, *kinds: str, optional: bool = False) -> Rule:
             )
         if value.kind not in kinds or (value.is_unary and not _takes_unary(use, name)):
             allowed = [
-                f"nl.{each.name}"
-                for each in OPERATORS.values()
-                if each.kind in kinds and (not each.is_unary or _takes_unary(use, name))
+                f"nl.{item.name}"
+                for item in OPERATORS.values()
+                if item.kind in kinds and (not item.is_unary or _takes_unary(use, name))
             ]
             raise use.refuse(
                 f"{name} is {value!r}; allowed: {', '.join(allowed)}.",
@@ -228,14 +228,14 @@ def generation_of(use: Use, name: str, value: Operator) -> None:
 def one_of(name: str, *names: str, optional: bool = False) -> Rule:
     """The argument `name` is one of these operators."""
 
-    @describe_as(f"{name} is {' or '.join(f'nl.{each}' for each in names)}.")
+    @describe_as(f"{name} is {' or '.join(f'nl.{item}' for item in names)}.")
     def rule(use: Use) -> None:
         value = use.args[name]
         if value is None and optional:
             return
         if not isinstance(value, Operator) or value.name not in names:
             raise use.refuse(
-                f"{name} is {value!r}; allowed: {', '.join(f'nl.{each}' for each in names)}.",
+                f"{name} is {value!r}; allowed: {', '.join(f'nl.{item}' for item in names)}.",
                 "this is what the accumulators of the engine can do.",
                 f"pass nl.{names[0]}, or reduce in a second instruction, nisa.tensor_reduce.",
             )
@@ -285,9 +285,9 @@ def _integer_operand(use: Use, op: Operator, name: str, value: Any) -> None:
         else isinstance(value, (int, np.integer))
     )
     if not is_integer:
-        found = value.dtype if isinstance(value, Tensor) else repr(value)
+        result = value.dtype if isinstance(value, Tensor) else repr(value)
         raise use.refuse(
-            f"{name} is {found} while the operator is {op!r}, which takes integers.",
+            f"{name} is {result} while the operator is {op!r}, which takes integers.",
             "operators on bits read bit patterns and convert nothing.",
             f"pass an integer, or a tile of an integer type, as {name}.",
         )
@@ -353,29 +353,29 @@ def numbers(*names: str) -> Rule:
 def command(allowed: Iterable[reduce_cmd], *, load: str = "") -> Rule:
     """`reduce_cmd` is one of these; `load` names the argument that load_reduce begins with."""
 
-    @describe_as(f"reduce_cmd is {' or '.join(each.name for each in allowed)}.")
+    @describe_as(f"reduce_cmd is {' or '.join(item.name for item in allowed)}.")
     def rule(use: Use) -> None:
-        found = use.args["reduce_cmd"]
-        if found not in allowed:
-            names = ", ".join(f"nisa.reduce_cmd.{each.name}" for each in allowed)
+        result = use.args["reduce_cmd"]
+        if result not in allowed:
+            names = ", ".join(f"nisa.reduce_cmd.{item.name}" for item in allowed)
             raise use.refuse(
-                f"reduce_cmd is {found!r}; allowed: {names}.",
+                f"reduce_cmd is {result!r}; allowed: {names}.",
                 "the accumulators of this engine have no other command here.",
                 "reset_reduce begins a new reduction, reduce goes on with the last one.",
             )
         if not load:
             return
         begin = use.args[load]
-        if (found is reduce_cmd.load_reduce) and begin is None:
+        if (result is reduce_cmd.load_reduce) and begin is None:
             raise use.refuse(
                 f"reduce_cmd is load_reduce and {load} is None.",
                 "load_reduce puts a value into the accumulators first.",
                 f"pass {load}: a number, or a float32 column.",
             )
         unset = begin is None or (not isinstance(begin, Tensor) and begin == 0)
-        if found is not reduce_cmd.load_reduce and not unset:
+        if result is not reduce_cmd.load_reduce and not unset:
             raise use.refuse(
-                f"{load} is {begin!r} while reduce_cmd is {found.name}.",
+                f"{load} is {begin!r} while reduce_cmd is {result.name}.",
                 "only load_reduce reads it.",
                 f"pass reduce_cmd=nisa.reduce_cmd.load_reduce, or leave {load} out.",
             )

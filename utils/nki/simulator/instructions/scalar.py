@@ -222,7 +222,7 @@ PAIRS = (
 
 def known_pair(use: Use) -> None:
     """op0 and op1 are one of the six settings of the stage before the function."""
-    pair = tuple(getattr(each, "name", "bypass") for each in (use.op0, use.op1))
+    pair = tuple(getattr(item, "name", "bypass") for item in (use.op0, use.op1))
     if pair not in PAIRS:
         allowed = "; ".join(f"nl.{a} and nl.{b}" for a, b in PAIRS)
         raise use.refuse(

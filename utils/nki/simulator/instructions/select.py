@@ -121,7 +121,7 @@ def range_select(
     `reduce_res` takes the maximum of each row, in FP32 as `dst` was before it was rounded.
     """
     columns = (range_start + np.arange(dst.elements)).astype(np.float32)
-    low, high = (each.get().reshape(-1, 1) for each in (bound0, bound1))
+    low, high = (item.get().reshape(-1, 1) for item in (bound0, bound1))
     kept = (comp_op0.meaning(columns, low) != 0) & (comp_op1.meaning(columns, high) != 0)
     choose(dst, kept.reshape(dst.shape), on_true_tile, FP32_MIN)
     values = np.where(kept, on_true_tile.get().reshape(kept.shape), np.float32(FP32_MIN))
@@ -141,7 +141,7 @@ def tensors_of_one_size(*names: str) -> Rule:
 def cost_predicated(use: Use) -> float:
     """Two cycles for each element of a partition, one if a tile is in PSUM."""
     tensors = (use.src, use.predicate, use.dst)
-    in_psum = any(getattr(each, "buffer", None) is MemoryRegion.psum for each in tensors)
+    in_psum = any(getattr(tensor, "buffer", None) is MemoryRegion.psum for tensor in tensors)
     return max(FEWEST_CYCLES, use.dst.elements * (1 if in_psum else 2))
 
 

@@ -61,19 +61,19 @@ def types(use: Use) -> None:
                 "the array multiplies floating point numbers.",
                 f"convert {name} with nisa.tensor_copy into a tile of dtype=nl.bfloat16.",
             )
-    found = f"stationary is {use.stationary.dtype}, moving is {use.moving.dtype}"
+    match_ = f"stationary is {use.stationary.dtype}, moving is {use.moving.dtype}"
     if len({tensor.dtype in WIDE for tensor in pair.values()}) == 2:
         wide = "stationary" if use.stationary.dtype in WIDE else "moving"
         other = "moving" if wide == "stationary" else "stationary"
         raise use.refuse(
-            f"{found}; either both or none are float32 or tfloat32.",
+            f"{match_}; either both or none are float32 or tfloat32.",
             "FP32 passes through the array in several rounds, the other types in one.",
             f"nisa.tensor_copy {wide} into a tile of dtype=nl.{pair[other].dtype} (faster), or "
             f"{other} into one of dtype=nl.{pair[wide].dtype}.",
         )
     if {use.stationary.dtype, use.moving.dtype} >= {"float8_e4m3", OCP_FP8}:
         raise use.refuse(
-            f"{found}; the two kinds of E4M3 do not meet in one product.",
+            f"{match_}; the two kinds of E4M3 do not meet in one product.",
             "float8_e4m3 has a largest value of 240, float8_e4m3fn one of 448: the array decodes "
             "one kind at a time.",
             "convert one operand to the type of the other.",
@@ -181,7 +181,7 @@ def result_type(use: Use) -> None:
 
 def double_row(use: Use) -> None:
     """perf_mode double_row: FP8 at twice the rate, two rows of K in each partition."""
-    modes = (*matmul_perf_mode, *(each.value for each in matmul_perf_mode))
+    modes = (*matmul_perf_mode, *(item.value for item in matmul_perf_mode))
     if use.perf_mode not in modes:
         raise use.refuse(
             f"perf_mode={use.perf_mode!r}; allowed are {', '.join(map(str, matmul_perf_mode))}.",
@@ -254,13 +254,13 @@ def parts(use: Use) -> None:
                 why,
                 "begin at one of these.",
             )
-    for name, found, most, what in (
+    for name, match_, most, what in (
         ("stationary", use.stationary.shape[0], size[0], "partitions"),
         ("stationary", columns(use, use.stationary), size[1], "columns"),
     ):
-        if found > most:
+        if match_ > most:
             raise use.refuse(
-                f"{name} has {found} {what}, tile_size={size} has room for {most}.",
+                f"{name} has {match_} {what}, tile_size={size} has room for {most}.",
                 why,
                 f"use a larger part, or slice {name} to {most} {what}.",
             )
@@ -356,11 +356,11 @@ def nc_matmul(
         rows *= 2
     a = stationary.get().reshape(rows, -1)
     b = moving.get().reshape(rows, -1)
-    for name, said, found in (
+    for name, text, match_ in (
         ("stationary", is_stationary_onezero, a), ("moving", is_moving_onezero, b),
     ):  # fmt: skip
-        if said and not ((found == 0) | (found == 1)).all():
-            raise _no_ones(name, found)
+        if text and not ((match_ == 0) | (match_ == 1)).all():
+            raise _no_ones(name, match_)
     with np.errstate(all="ignore"):  # NaN of memory that nobody wrote is no surprise
         add_product(dst, np.matmul(a.T, b), accumulate)
 

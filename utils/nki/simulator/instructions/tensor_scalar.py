@@ -81,9 +81,9 @@ def scalar_operand_engine(use: Use) -> engine:
                 "pass engine=nisa.engine.vector.",
             )
         if use.target.generation < 4 and names not in SCALAR_ENGINE_PAIRS:
-            found = f"op0 is {use.op0!r}" + (f", op1 is {use.op1!r}" if use.op1 else "")
+            match_ = f"op0 is {use.op0!r}" + (f", op1 is {use.op1!r}" if use.op1 else "")
             raise use.refuse(
-                f"{found} on the Scalar Engine; allowed before gen4: multiply then add, multiply, "
+                f"{match_} on the Scalar Engine; allowed before gen4: multiply then add, multiply, "
                 "add.",
                 "it has one multiplication and one addition in front of its functions.",
                 "pass engine=nisa.engine.vector.",

@@ -77,13 +77,13 @@ def find(data: np.ndarray, values: np.ndarray, order: range) -> np.ndarray:
     """
     taken = np.zeros(data.shape, bool)
     rows = np.arange(len(data))
-    found = np.full(values.shape, -1, np.int64)
+    match_ = np.full(values.shape, -1, np.int64)
     for column in order:
         equal = (data == values[:, column : column + 1]) & ~taken
         there, place = equal.any(axis=1), equal.argmax(axis=1)
-        found[there, column] = place[there]
+        match_[there, column] = place[there]
         taken[rows[there], place[there]] = True
-    return found
+    return match_
 
 
 def put_positions(dst, found: np.ndarray) -> None:
@@ -133,17 +133,17 @@ def nc_match_replace8(dst, data, vals, imm, dst_idx=None):
     `dst_idx` takes the positions, all ones where there is none.
     """
     rows, values = data.get().reshape(data.shape[0], -1), vals.get().reshape(vals.shape[0], -1)
-    found = find(rows, values, range(EIGHT - 1, -1, -1))
+    match_ = find(rows, values, range(EIGHT - 1, -1, -1))
     if data.dtype == dst.dtype:
         made = data.raw().reshape(rows.shape).copy()
     else:
         made = dst.storage.narrow(rows, dst.dtype).copy()
-    partition, column = np.nonzero(found >= 0)
+    partition, column = np.nonzero(match_ >= 0)
     number = dst.storage.narrow(np.float32([imm]), dst.dtype)[0]
-    made[partition, found[partition, column]] = number
+    made[partition, match_[partition, column]] = number
     dst.put_raw(made)
     if dst_idx is not None:
-        put_positions(dst_idx, found)
+        put_positions(dst_idx, match_)
 
 
 def snake(use: Use) -> None:

@@ -322,9 +322,9 @@ def shuffles(use: Use) -> None:
             "slice both to the same free size.",
         )
     if not isinstance(mask, (list, tuple)) or len(mask) != QUADRANT:
-        found = f"{len(mask)} entries" if isinstance(mask, (list, tuple)) else repr(mask)
+        match_ = f"{len(mask)} entries" if isinstance(mask, (list, tuple)) else repr(mask)
         raise use.refuse(
-            f"shuffle_mask has {found}; it is a list of {QUADRANT}.",
+            f"shuffle_mask has {match_}; it is a list of {QUADRANT}.",
             "one entry names the source of each partition of a quadrant.",
             "write [0] * 32 to spread one row, or 32 numbers from 0 to 31 (255 keeps a row).",
         )
@@ -389,7 +389,7 @@ def nc_stream_shuffle(dst, src, shuffle_mask):
     moves = _moves(dst.shape[0], shuffle_mask)
     if not moves:
         return
-    targets, sources = (list(each) for each in zip(*moves, strict=True))
+    targets, sources = (list(item) for item in zip(*moves, strict=True))
     kept = dst.raw().reshape(dst.shape[0], -1).copy()
     kept[targets] = src.raw().reshape(src.shape[0], -1)[sources]
     dst.put_raw(kept)

@@ -114,7 +114,7 @@ class NKIObject:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         classes = reversed(type(self).__mro__)
-        fields = [name for each in classes for name in vars(each).get("__annotations__", ())]
+        fields = [name for class_ in classes for name in vars(class_).get("__annotations__", ())]
         given = dict(zip(fields, args, strict=False)) | kwargs
         if len(args) > len(fields):
             raise TypeError(f"{type(self).__name__} has the fields {', '.join(fields) or 'none'}")

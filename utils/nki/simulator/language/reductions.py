@@ -15,7 +15,7 @@ from utils.nki.simulator.tensor import Tensor
 def _axes(doing: str, x: Tensor, axis: Any) -> tuple[int, ...]:
     """The reduced axes counted from the front; they are the last ones, without the partition."""
     given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    axes = tuple(sorted(each + x.ndim if each < 0 else each for each in given))
+    axes = tuple(sorted(item + x.ndim if item < 0 else item for item in given))
     if axes != tuple(range(x.ndim - len(axes), x.ndim)) or axes[0] < 1:
         raise refuse(
             f"{doing}: axis {axis} of a tile {x.shape}.",
@@ -68,7 +68,7 @@ def all(x: Tensor, axis: Any, dtype: Any = None) -> Tensor:  # noqa: A001
 def mean(x: Tensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """A new tile with means along the last axes, computed in FP32."""
     total = _reduced("nl.mean", "add", x, axis, "float32", keepdims)
-    count = math.prod(x.shape[each] for each in _axes("nl.mean", x, axis))
+    count = math.prod(x.shape[item] for item in _axes("nl.mean", x, axis))
     made = tile_like(total, dtype or x.dtype)
     nisa.tensor_scalar(dst=made, data=total, op0=OPERATORS["multiply"], operand0=1.0 / count)
     return made

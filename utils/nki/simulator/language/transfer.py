@@ -131,7 +131,7 @@ def expand_dims(x: Tensor, axis: int) -> Tensor:
 
 def where(condition: Tensor, x: Any, y: Any, dtype: Any = None) -> Tensor:
     """A new tile with elements of `x` where `condition` is not 0, else of `y`: tiles or numbers."""
-    like = next((each for each in (x, y) if isinstance(each, Tensor)), condition)
+    like = next((item for item in (x, y) if isinstance(item, Tensor)), condition)
     made = tile_like(like, dtype, shape=condition.shape)
     chosen = tile_like(condition, "uint8")
     nisa.tensor_scalar(dst=chosen, data=condition, op0=OPERATORS["not_equal"], operand0=0.0)

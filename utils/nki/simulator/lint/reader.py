@@ -53,11 +53,11 @@ class Expressions(ast.NodeVisitor):
 
     def check_condition(self, test: ast.expr) -> None:
         """A condition of Python; what it looks at must be known at compile time."""
-        for each, compared in conditions(test):
+        for item, compared in conditions(test):
             # `if bias:` asks of an optional parameter whether it was given.
-            given = isinstance(each, ast.Name) and each.id in self.parameters
-            if self.scope.kind(each) and (compared or not given):
-                self.report("run-time-value", each, piece(each))
+            given = isinstance(item, ast.Name) and item.id in self.parameters
+            if self.scope.kind(item) and (compared or not given):
+                self.report("run-time-value", item, piece(item))
         self.visit(test)
 
     def visit_Compare(self, node: ast.Compare) -> None:
@@ -65,7 +65,7 @@ class Expressions(ast.NodeVisitor):
         operands = [node.left, *node.comparators]
         for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
             if isinstance(operator, (ast.Is, ast.IsNot)):
-                none = any(is_none(each) for each in (left, right))
+                none = any(is_none(item) for item in (left, right))
                 self.report("identity-none" if none else "identity", node, piece(node))
         self.generic_visit(node)
 
@@ -77,8 +77,8 @@ class Expressions(ast.NodeVisitor):
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """An index that is known only at run time."""
-        for each in index_values(node.slice):
-            kind = self.scope.kind(each)
+        for index_value in index_values(node.slice):
+            kind = self.scope.kind(index_value)
             if kind in ON_DEVICE or (kind == TENSOR and self.scope.kind(node.value) == TENSOR):
                 self.report("run-time-index", node, piece(node))
                 break
@@ -110,13 +110,13 @@ class Expressions(ast.NodeVisitor):
 
     def run_time(self, nodes: Iterable[ast.expr]) -> bool:
         """Whether a value is known only at run time."""
-        return any(self.scope.kind(each) for each in nodes)
+        return any(self.scope.kind(node) for node in nodes)
 
     def arguments(self, node: ast.Call, name: str) -> None:
         """Stars, and choices and memories that are not named members."""
-        for each in node.args:
-            if isinstance(each, ast.Starred):
-                self.report("star-arguments", each, piece(each))
+        for arg in node.args:
+            if isinstance(arg, ast.Starred):
+                self.report("star-arguments", arg, piece(arg))
         for keyword in node.keywords:
             value = keyword.value
             plain = type(value.value) if isinstance(value, ast.Constant) else None
@@ -143,9 +143,9 @@ class Expressions(ast.NodeVisitor):
     def check_print(self, node: ast.Call) -> None:
         """A print of numbers."""
         values = list(node.args)
-        for each in node.args:
-            if isinstance(each, ast.JoinedStr):
-                values += [v.value for v in each.values if isinstance(v, ast.FormattedValue)]
+        for arg in node.args:
+            if isinstance(arg, ast.JoinedStr):
+                values += [v.value for v in arg.values if isinstance(v, ast.FormattedValue)]
         if self.run_time(values):
             self.report("print-value", node, piece(node))
 
@@ -169,7 +169,7 @@ class Expressions(ast.NodeVisitor):
 
     def comprehension_of(self, node: ast.AST) -> None:
         """A comprehension that issues instructions."""
-        if any(self.instructs(each) for each in ast.walk(node)):
+        if any(self.instructs(item) for item in ast.walk(node)):
             self.report("comprehension", node, piece(node))
         else:
             self.generic_visit(node)
@@ -218,7 +218,7 @@ class Reader(Expressions):
         """Read the whole function."""
         self.signature(function)
         self.scope.kinds |= parameter_kinds(function)
-        self.parameters = {each.arg for each in function.args.args}
+        self.parameters = {arg.arg for arg in function.args.args}
         self.local |= set(names_bound(function))
         self.bodies |= loop_bodies(function, self.world)
         for statement in function.body:
@@ -227,9 +227,9 @@ class Reader(Expressions):
     def signature(self, function: ast.FunctionDef) -> None:
         """Parameters, their defaults, and the options of the decorator."""
         arguments = function.args
-        for each in arguments.kwonlyargs[:1]:
+        for kwonlyarg in arguments.kwonlyargs[:1]:
             if not arguments.vararg:
-                self.report("keyword-only", each, each.arg)
+                self.report("keyword-only", kwonlyarg, kwonlyarg.arg)
         for rest in (arguments.vararg, arguments.kwarg):
             if rest is not None:
                 stars = "*" if rest is arguments.vararg else "**"
@@ -252,14 +252,14 @@ class Reader(Expressions):
         inner = Reader(self.world, self.report, entry=False)
         inner.scope.kinds = dict(self.scope.kinds)
         inner.local |= self.local
-        for each in node.args.args:
-            inner.scope.bind(ast.Name(each.arg), "")
+        for arg in node.args.args:
+            inner.scope.bind(ast.Name(arg.arg), "")
         role = self.bodies.get(node.name, "")
         if role and node.args.args:
             kind = LOOP_VARIABLE if role == "fori_loop" else REGISTER
             inner.scope.kinds[node.args.args[0].arg] = kind
         if role == "fori_loop" and any(
-            isinstance(each, ast.Return) and each.value is not None for each in own(node)
+            isinstance(item, ast.Return) and item.value is not None for item in own(node)
         ):
             self.report("loop-body", node, node.name)
         inner.read(node)
@@ -296,8 +296,8 @@ class Reader(Expressions):
     def check_store(self, target: ast.expr, statement: ast.AST) -> None:
         """An element written to something that this function has not made."""
         if isinstance(target, (ast.Tuple, ast.List)):
-            for each in target.elts:
-                self.check_store(each, statement)
+            for elt in target.elts:
+                self.check_store(elt, statement)
         elif isinstance(target, ast.Subscript):
             self.visit(target)
             base = target.value

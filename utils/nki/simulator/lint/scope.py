@@ -90,9 +90,9 @@ class Scope:
         """What `target = value` makes of the names in `target`."""
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
             if len(target.elts) == len(value.elts):
-                kinds = [self.kind(each) for each in value.elts]
-                for each, kind in zip(target.elts, kinds, strict=True):
-                    self.bind(each, kind)
+                kinds = [self.kind(elt) for elt in value.elts]
+                for item, kind in zip(target.elts, kinds, strict=True):
+                    self.bind(item, kind)
                 return
         self.bind(target, self.kind(value))
 
@@ -104,8 +104,8 @@ class Scope:
             else:
                 self.kinds.pop(target.id, None)
         elif isinstance(target, (ast.Tuple, ast.List)):
-            for each in target.elts:
-                self.bind(each, "")
+            for elt in target.elts:
+                self.bind(elt, "")
         elif isinstance(target, ast.Starred):
             self.bind(target.value, "")
 
@@ -121,9 +121,10 @@ def parameter_kinds(function: ast.FunctionDef) -> dict[str, str]:
         and isinstance(node.value, ast.Name)
     }
     return {
-        each.arg: TENSOR
-        for each in arguments
-        if each.arg in asked or (each.annotation and _last(each.annotation) in ANNOTATIONS)
+        argument.arg: TENSOR
+        for argument in arguments
+        if argument.arg in asked
+        or (argument.annotation and _last(argument.annotation) in ANNOTATIONS)
     }
 
 
@@ -165,14 +166,14 @@ def conditions(test: ast.expr) -> Iterable[tuple[ast.expr, bool]]:
     A comparison with None looks at no value.
     """
     if isinstance(test, ast.BoolOp):
-        for each in test.values:
-            yield from conditions(each)
+        for value in test.values:
+            yield from conditions(value)
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         yield from conditions(test.operand)
     elif isinstance(test, ast.Compare):
         operands = [test.left, *test.comparators]
-        if not any(is_none(each) for each in operands):
-            yield from ((each, True) for each in operands)
+        if not any(is_none(operand) for operand in operands):
+            yield from ((operand, True) for operand in operands)
     else:
         yield test, False
 
@@ -184,11 +185,11 @@ def is_none(node: ast.expr) -> bool:
 
 def index_values(index: ast.expr) -> Iterable[ast.expr]:
     """What an index consists of: each number, or the parts of each slice."""
-    for each in index.elts if isinstance(index, ast.Tuple) else [index]:
-        if isinstance(each, ast.Slice):
-            yield from filter(None, (each.lower, each.upper, each.step))
+    for item in index.elts if isinstance(index, ast.Tuple) else [index]:
+        if isinstance(item, ast.Slice):
+            yield from filter(None, (item.lower, item.upper, item.step))
         else:
-            yield each
+            yield item
 
 
 def own(function: ast.FunctionDef) -> Iterable[ast.AST]:
@@ -204,8 +205,8 @@ def own(function: ast.FunctionDef) -> Iterable[ast.AST]:
 def names_bound(function: ast.FunctionDef) -> Iterable[str]:
     """Parameters, and the names that the function itself binds."""
     arguments = function.args
-    for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-        yield each.arg
+    for posonlyarg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        yield posonlyarg.arg
     for rest in (arguments.vararg, arguments.kwarg):
         if rest is not None:
             yield rest.arg
@@ -218,7 +219,7 @@ def names_bound(function: ast.FunctionDef) -> Iterable[str]:
 
 def loop_bodies(function: ast.FunctionDef, world: World) -> dict[str, str]:
     """Functions that are passed to a device loop as its body, by name: the kind of loop."""
-    found = {}
+    results = {}
     for node in own(function):
         name = world.callee(node).rpartition(".")[2]
         if name in ("fori_loop", "while_loop") and isinstance(node, ast.Call):
@@ -226,5 +227,5 @@ def loop_bodies(function: ast.FunctionDef, world: World) -> dict[str, str]:
             given = [k.value for k in node.keywords if k.arg == "body_fun"]
             for body in (node.args[position : position + 1] or given)[:1]:
                 if isinstance(body, ast.Name):
-                    found[body.id] = name
-    return found
+                    results[body.id] = name
+    return results

@@ -106,7 +106,7 @@ def lint_source(text: str, path: str = "<source>") -> list[Finding]:
     findings: set[Finding] = set()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and _uses_nki(node, world):
-            entry = any("nki.jit" in _names(each, world) for each in node.decorator_list)
+            entry = any("nki.jit" in _names(item, world) for item in node.decorator_list)
             findings |= set(_findings(node, world, path, 0, entry))
     return sorted(findings)
 
@@ -116,8 +116,8 @@ def warn(kernel: Callable[..., Any], arguments: Mapping[str, Any] | None = None)
 
     arguments: those of a call, by name; a list among them is shown at the line of the caller.
     """
-    for each in (*lint(kernel), *_lists(arguments or {})):
-        warnings.warn_explicit(str(each), MayNotCompile, each.path, each.line)
+    for item in (*lint(kernel), *_lists(arguments or {})):
+        warnings.warn_explicit(str(item), MayNotCompile, item.path, item.line)
 
 
 def _lists(arguments: Mapping[str, Any]) -> Iterator[Finding]:
@@ -132,15 +132,15 @@ def _lists(arguments: Mapping[str, Any]) -> Iterator[Finding]:
 def _findings(
     tree: ast.FunctionDef, world: World, path: str, before: int, entry: bool
 ) -> list[Finding]:
-    found: list[Finding] = []
+    results: list[Finding] = []
 
     def report(rule: str, node: ast.AST, what: str) -> None:
-        said = RULES[rule]
+        text = RULES[rule]
         line, column = node.lineno + before, node.col_offset + 1  # type: ignore[attr-defined]
-        found.append(Finding(path, line, column, rule, said.says.format(what=what), said.fix))
+        results.append(Finding(path, line, column, rule, text.says.format(what=what), text.fix))
 
     Reader(world, report, entry).read(tree)
-    return found
+    return results
 
 
 def _parsed(function: types.FunctionType) -> tuple[ast.FunctionDef, str, int] | None:
@@ -174,9 +174,9 @@ def _functions(kernel: Any) -> Iterator[types.FunctionType]:
 
 def _names_in(code: types.CodeType) -> Iterator[str]:
     yield from (*code.co_names, *code.co_freevars)
-    for each in code.co_consts:
-        if isinstance(each, types.CodeType):
-            yield from _names_in(each)
+    for co_const in code.co_consts:
+        if isinstance(co_const, types.CodeType):
+            yield from _names_in(co_const)
 
 
 def _known(function: types.FunctionType) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _world(function: types.FunctionType) -> World:
 
 
 def _names(node: ast.AST, world: World) -> set[str]:
-    return {world.origin(each) for each in ast.walk(node) if isinstance(each, ast.expr)}
+    return {world.origin(item) for item in ast.walk(node) if isinstance(item, ast.expr)}
 
 
 def _uses_nki(node: ast.FunctionDef, world: World) -> bool:

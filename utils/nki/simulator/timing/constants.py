@@ -79,8 +79,8 @@ def constants(name: str) -> Constants:
     access = figure(f"{on.chip}.on_chip.sbuf_latency_cycles")
 
     def value(key: str) -> float:
-        found = table()[key]["value"]
-        return found[on.name] if isinstance(found, dict) else found
+        result = table()[key]["value"]
+        return result[on.name] if isinstance(result, dict) else result
 
     clock = {which: hz / GIGA for which, hz in on.clocks.items()}
     clock[engine.sync] = clock[engine.dma] = clock[engine.scalar]

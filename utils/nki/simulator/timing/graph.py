@@ -256,9 +256,9 @@ def _tensors(work: Work, args: dict[str, Any]) -> tuple[list[Tensor], list[Tenso
     """Operands that are lists, and the indices of operands found at run time, included."""
     reads: list[Tensor] = []
     writes: list[Tensor] = []
-    for names, found in ((work.reads, reads), (work.writes, writes)):
+    for names, result in ((work.reads, reads), (work.writes, writes)):
         for name in names:
             value = args[name]
-            found += [t for t in value if isinstance(t, Tensor)] if name in work.lists else [value]
+            result += [t for t in value if isinstance(t, Tensor)] if name in work.lists else [value]
     reads += [args[name].indirect.tile for name in work.indices]
     return reads, writes

@@ -61,15 +61,15 @@ def measures(graph: Graph, program: Program) -> Measures:
     read = written = 0
     sources: set[Storage] = set()
     targets: set[Storage] = set()
-    results = {each.storage for each in returned_tensors(program)}
+    results = {returned_tensor.storage for returned_tensor in returned_tensors(program)}
     for work, instruction in zip(graph.works, graph.instructions, strict=True):
         engine = "dma" if work.transfer is not None else QUEUES[work.queue]
         counts[engine, work.name] += 1
         if work.transfer is not None:
             read += work.transfer.hbm_read
             written += work.transfer.hbm_written
-            sources.update(each.storage for each in tensors_of(instruction, reads=True))
-            targets.update(each.storage for each in tensors_of(instruction, reads=False))
+            sources.update(item.storage for item in tensors_of(instruction, reads=True))
+            targets.update(item.storage for item in tensors_of(instruction, reads=False))
         elif work.name in PRODUCTS:
             checked = instruction.checked
             done = of_checked.get(id(checked))
@@ -107,9 +107,9 @@ def peak(on: Target, dtype: str) -> float:
         keys = RATES.get(dtype, BF16_RATES)
     known = figures(f"{on.chip}.core_rate.")
     for key in keys:
-        found = known.get(f"{on.chip}.core_rate.{key}")
-        if found is not None and found.value is not None:
-            return found.to("FLOPS")
+        result = known.get(f"{on.chip}.core_rate.{key}")
+        if result is not None and result.value is not None:
+            return result.to("FLOPS")
     raise LookupError(f"no peak of {dtype} is known for {on.chip}")
 
 
@@ -126,16 +126,16 @@ def occupancy(schedule: Schedule, core: int = 0) -> dict[str, list[tuple[float, 
         begin = times.start[node] if work.transfer is None else times.first[node]
         for name in (*work.reads, *work.writes):
             value = instruction.args[name]
-            for each in value if name in work.lists else (value,):
-                if not isinstance(each, Tensor) or not each.storage.on_chip:
+            for item in value if name in work.lists else (value,):
+                if not isinstance(item, Tensor) or not item.storage.on_chip:
                     continue
-                life = lives.get(each.storage)
+                life = lives.get(item.storage)
                 if life is None:
-                    lives[each.storage] = [begin, times.end[node]]
+                    lives[item.storage] = [begin, times.end[node]]
                 else:
                     life[0] = min(life[0], begin)
                     life[1] = max(life[1], times.end[node])
-    return {each.value: _steps(schedule, lives, each) for each in ON_CHIP}
+    return {entry.value: _steps(schedule, lives, entry) for entry in ON_CHIP}
 
 
 def _steps(

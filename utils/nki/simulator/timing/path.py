@@ -114,13 +114,13 @@ def _relation(schedule: Schedule, cause: int, node: int) -> str:
 
     def storages(of: int, names: tuple[str, ...]) -> set[int]:
         args = schedule.graph.instructions[of].args
-        found = set()
+        results = set()
         for name in names:
             value = args[name]
-            for each in value if isinstance(value, (list, tuple)) else [value]:
-                if hasattr(each, "storage"):
-                    found.add(each.storage.index)
-        return found
+            for item in value if isinstance(value, (list, tuple)) else [value]:
+                if hasattr(item, "storage"):
+                    results.add(item.storage.index)
+        return results
 
     works = schedule.graph.works
     made = storages(cause, works[cause].writes)
@@ -151,9 +151,9 @@ def line_times(schedule: Schedule, path: tuple[Step, ...]) -> list[LineTime]:
     busy: dict[tuple[str, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     count: dict[tuple[str, int], int] = defaultdict(int)
     texts: dict[tuple[str, int], str] = {}
-    found = functools.cache(source)
+    result = functools.cache(source)
     for node, (work, instruction) in enumerate(zip(graph.works, graph.instructions, strict=True)):
-        file, number, text = found(instruction.line)
+        file, number, text = result(instruction.line)
         where = file, number
         held = times.stop[node] - times.start[node]
         if work.transfer is not None:
@@ -168,7 +168,7 @@ def line_times(schedule: Schedule, path: tuple[Step, ...]) -> list[LineTime]:
         LineTime(*where, texts[where], count[where], dict(busy[where]), waited[where])
         for where in count
     ]
-    return sorted(made, key=lambda each: (-each.critical, each.file, each.line))
+    return sorted(made, key=lambda item: (-item.critical, item.file, item.line))
 
 
 TABLES = len(QUEUES)
@@ -220,7 +220,7 @@ def _args(instruction: Any, work: Any) -> dict[str, Any]:
     for name in (*work.writes, *work.reads):
         value = instruction.args[name]
         many = value if isinstance(value, (list, tuple)) else [value]
-        made[name] = ", ".join(repr(each) for each in many if isinstance(each, Tensor))
+        made[name] = ", ".join(repr(item) for item in many if isinstance(item, Tensor))
     if work.transfer is not None:
         made["bytes"], made["descriptors"] = work.transfer.bytes, work.transfer.descriptors
     return made

@@ -94,17 +94,17 @@ class Layout:
         if tensor.shape is tensor.storage.shape or tensor.indirect is not None:
             return WHOLE
         key = (tensor.offset, tensor.shape, tensor.strides, tensor.dtype)
-        found = self.numbers.get(key)
-        if found is None:
-            found = self.numbers[key] = self._add(self._region(tensor))
-        return found
+        result = self.numbers.get(key)
+        if result is None:
+            result = self.numbers[key] = self._add(self._region(tensor))
+        return result
 
     def _add(self, region: Region) -> int:
         """The number of a region, a new one if there is none that is the same."""
         same = (region.rows, region.low, region.high, region.grid, region.box)
-        found = self.known.get(same)
-        if found is not None:
-            return found
+        result = self.known.get(same)
+        if result is not None:
+            return result
         number = self.known[same] = len(self.regions)
         if number == len(self.lows):
             self.lows = np.concatenate([self.lows, np.empty(number + FEWEST, np.int64)])

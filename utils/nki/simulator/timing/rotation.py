@@ -47,9 +47,9 @@ class Memory:
         size = -(-storage.row_bytes // self.unit) * self.unit
         users: Users = []
         before = len(self.unused)
-        found = None if self.rotation else self._same_site(storage)
-        if found is not None:
-            users = list(found.users)
+        result = None if self.rotation else self._same_site(storage)
+        if result is not None:
+            users = list(result.users)
         else:
             while self.used + size > self.capacity and (old := self._oldest()) is not None:
                 users += old.users
@@ -59,7 +59,7 @@ class Memory:
                     self.used += spare
                     self.unused.appendleft(Place(old.storage, spare, old.users, free=True))
             self.used += size
-        fresh = found is None and before == len(self.unused)
+        fresh = result is None and before == len(self.unused)
         place = self.held[storage] = Place(storage, size, [], fresh)
         self.given.append(place)
         return users
@@ -99,4 +99,4 @@ def _site(storage: Storage) -> Any:
 def memories(on: Target, rotation: bool) -> dict[MemoryRegion, Memory]:
     """SBUF in bytes, PSUM in banks, of each partition."""
     units = {MemoryRegion.sbuf: 1, MemoryRegion.psum: on.psum_bank_bytes}
-    return {each: Memory(usable_bytes(on, each), units[each], rotation) for each in ON_CHIP}
+    return {item: Memory(usable_bytes(on, item), units[item], rotation) for item in ON_CHIP}

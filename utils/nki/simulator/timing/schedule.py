@@ -38,7 +38,7 @@ class Run:
         self.barrier = constants.barrier
         self.times = Times(count)
         self.machines = [Machine(constants, warm_up, self.times) for _ in range(graph.cores)]
-        self.semaphore = [constants.semaphore[each] for each in ENGINES] * graph.cores
+        self.semaphore = [constants.semaphore[item] for item in ENGINES] * graph.cores
         self.waits = list(graph.waits)
         self.ready = [0.0] * count
         self.order: list[list[int]] = [[] for _ in range(size)]
@@ -136,12 +136,12 @@ class Run:
             return
         end = max(times.end[node], times.end[other]) + self.barrier
         late = node if times.end[node] >= times.end[other] else other
-        for each, where in ((node, queue), (other, self.arrived[other])):
+        for item, where in ((node, queue), (other, self.arrived[other])):
             core, kind = divmod(where, len(QUEUES))
-            times.end[each] = times.stop[each] = self.machines[core].free[kind] = end
-            if each != late:
-                times.cause[each], times.why[each] = late, MEETING
-            self._release(where, each)
+            times.end[item] = times.stop[item] = self.machines[core].free[kind] = end
+            if item != late:
+                times.cause[item], times.why[item] = late, MEETING
+            self._release(where, item)
             self._plan(where)
 
 

@@ -76,8 +76,8 @@ def transfer(
         moved += target.size * size
         read += 0 if source.storage.on_chip else source.size * source.dtype.itemsize
         written = 0 if target.storage.on_chip else target.size * target.dtype.itemsize
-    even = busy[0] if all(each == busy[0] for each in busy) else 0.0
-    spread = (sum(each > 0 for each in busy) - 1) / (engines - 1)
+    even = busy[0] if all(item == busy[0] for item in busy) else 0.0
+    spread = (sum(item > 0 for item in busy) - 1) / (engines - 1)
     return Transfer(tuple(busy), even, moved, read, written, count, max(0.0, spread))
 
 
@@ -97,12 +97,12 @@ def _split(
     inside = run_length(on_chip, 1)
     both = other.storage.on_chip
     outside = min(run_length(other, 1), row) if both else run_length(other)
-    each = partitions // engines
+    item = partitions // engines
     first = on_chip.partition
     rows = [0] * engines
     step = on_chip.strides[0] // on_chip.row if on_chip.shape[0] > 1 else 1
     for i in range(on_chip.shape[0]):
-        rows[(first + i * step) // each] += 1
+        rows[(first + i * step) // item] += 1
     made = {}
     for engine, count in enumerate(rows):
         if count:

@@ -80,14 +80,14 @@ def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
     names = tuple(dict.fromkeys((*reads, *writes)))
     if spec.name == "core_barrier":
         writes = reads  # what comes after it reads what the other core wrote
-    found = {n: args[n].indirect for n in names if getattr(args[n], "indirect", None)}
+    results = {n: args[n].indirect for n in names if getattr(args[n], "indirect", None)}
     operands: dict[str, Any] = {
         "reads": reads,
         "writes": writes,
         "lists": frozenset(n for n in names if not isinstance(args[n], Tensor)),
-        "indices": tuple(n for n, how in found.items() if how.tile is not None),
+        "indices": tuple(n for n, how in results.items() if how.tile is not None),
         "registers": (
-            *(n for n, how in found.items() if how.tile is None),
+            *(n for n, how in results.items() if how.tile is None),
             *(n for n, value in args.items() if isinstance(value, VirtualRegister)),
         ),
     }
@@ -145,7 +145,7 @@ def _part(args: dict[str, Any], on: Target) -> Part | None:
 
 def _ports(which: engine, tensors: list[Tensor]) -> tuple[int, ...]:
     """Trainium1: Vector and GpSimd share a port to SBUF, Vector and Scalar one to PSUM."""
-    buffers = {each.buffer for each in tensors}
+    buffers = {tensor.buffer for tensor in tensors}
     ports = []
     if which in (engine.vector, engine.gpsimd) and MemoryRegion.sbuf in buffers:
         ports.append(SBUF_PORT)
@@ -188,11 +188,11 @@ def _dma(
 
 
 def _flat(args: dict[str, Any], names: tuple[str, ...]) -> list[Tensor]:
-    found: list[Tensor] = []
+    results: list[Tensor] = []
     for name in names:
         value = args[name]
-        found += [value] if isinstance(value, Tensor) else [t for t in value if t is not None]
-    return found
+        results += [value] if isinstance(value, Tensor) else [t for t in value if t is not None]
+    return results
 
 
 def _in_software(
