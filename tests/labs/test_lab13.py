@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from tests.labs.cells import (
     cases_of,
-    changed,
     names_of,
-    right_answers,
     verdict_of,
 )
 from utils.cost import tco
@@ -25,9 +23,6 @@ from utils.labs import decide, observe_case
 from utils.labs.lab13 import comparisons, examples, fleets, flips, ranking, runs, saving
 from utils.labs.lab13.observe import OBSERVERS
 
-RIGHT = right_answers("lab13")
-
-
 EXERCISES = [f"lab13.{name}" for name in OBSERVERS]
 SEEDS = ["public", "a private one"]
 
@@ -35,190 +30,6 @@ SEEDS = ["public", "a private one"]
 @pytest.fixture(scope="module")
 def names() -> dict:
     return names_of("lab13")
-
-
-# Right answers
-
-
-ROOTS = """
-def break_even(task, first, second, what):
-    from scipy.optimize import brentq
-
-    def gap(x):
-        if what == "runs":
-            return run_cost(task | {"runs": x}, first) - run_cost(task | {"runs": x}, second)
-        return run_cost(task, first | {what: x}) - run_cost(task, second)
-
-    low, high = (1, 1e6) if what == "runs" else (1e-6, 1)
-    ends = ["first" if gap(x) < 0 else "second" for x in (low, high)]
-    at = brentq(gap, low, high) if ends[0] != ends[1] else None
-    return {"at": at, "below": ends[0], "above": ends[1]}
-"""
-
-OTHER_WAYS = {
-    "fractions": (
-        "lab13.ex1",
-        """
-def cost_per_million(job):
-    from fractions import Fraction
-
-    j = {name: Fraction(value) for name, value in job.items()}
-    tokens = j["billion_tokens"] * 10**9
-    hours = tokens / j["servers"] / j["tokens_per_second_per_server"] / 3600
-    each = j["failed_runs_per_good_run"]
-    used = (1 + each) * j["startup_hours"] + (1 + each * j["share_of_failed_run"]) * hours
-    compute = used / j["utilisation"] * j["servers"] * j["price_per_server_hour"]
-    people = j["engineers"] * j["weeks"] * j["pay_per_week"] / j["good_runs"]
-    found = {"total": compute + people, "compute": compute, "engineering": people}
-    return {name: money * 10**6 / tokens for name, money in found.items()} | {"more": 1}
-""",
-    ),
-    "numpy, and inputs used up": (
-        "lab13.ex1",
-        changed(
-            RIGHT["ex1"],
-            (
-                'return {"compute": compute,',
-                'job.clear()\n    import numpy as np\n    return {"compute": np.array(compute),',
-            ),
-        ),
-    ),
-    "a root": ("lab13.ex2", ROOTS),
-    "a root by halving": (
-        "lab13.ex2",
-        changed(
-            ROOTS,
-            ("    from scipy.optimize import brentq\n", ""),
-            (
-                "at = brentq(gap, low, high) if ends[0] != ends[1] else None",
-                "at = None\n"
-                "    if ends[0] != ends[1]:\n"
-                "        a, b = low, high\n"
-                "        while b / a > 1 + 1e-8:\n"
-                "            at = math.sqrt(a * b)\n"
-                "            a, b = (at, b) if gap(at) * gap(a) > 0 else (a, at)",
-            ),
-        ),
-    ),
-    "a list of names, in a loop": (
-        "lab13.ex3",
-        """
-def errors(comparison):
-    import datetime
-
-    sides = list(comparison.values())
-    found = []
-    for name, key in {"region": "region", "purchase": "purchase", "currency": "currency",
-                      "work": "billion_tokens", "quality": "target_loss"}.items():
-        if len({side[key] for side in sides}) > 1:
-            found.append(name)
-    if sum(bool(side.pop("credits")) for side in json.loads(json.dumps(sides))) == 1:
-        found.append("credits")
-    for side in sides:
-        read, changed = (datetime.date.fromisoformat(side[k])
-                         for k in ("price_read", "price_last_changed"))
-        if (changed - read).days > 0:
-            found += ["old price"]
-        if (side["reached_loss"] or 99) > side["target_loss"]:
-            found += ["quality"]
-        if "vendor" in side["throughput_from"]:
-            found += ["vendor claim"]
-        mfu = side["flop_per_token"] * side["tokens_per_second"] / side["peak_flop_per_second"]
-        found += ["sparse peak"] * (mfu > 1.1) + ["peak"] * (0.99 < mfu < 1.01)
-        paid = (side["cost"] + side["credits"]) / side["hours"] / side["servers"]
-        chips = {"chip": side["chips_per_server"], "server": 1}[side["price_is_per"]]
-        found += ["price unit"] * (not 0.99 < paid / side["price_per_hour"] / chips < 1.01)
-    return found
-""",
-    ),
-    "keys": (
-        "lab13.ex3",
-        changed(RIGHT["ex3"], ("return found", "return dict.fromkeys(found).keys()")),
-    ),
-    "the closed form": (
-        "lab13.ex4",
-        """
-def price_checkpoints(run, intervals):
-    import numpy as np
-    from scipy.special import lambertw
-
-    mean = run["hours_between_failures_per_server"] / run["servers"]
-    write, restart = run["write_minutes"] / 60, run["restart_minutes"] / 60
-    tau = np.array(intervals)
-    hours = run["work_hours"] / tau * mean * np.exp(restart / mean) * np.expm1((tau + write) / mean)
-    best = mean * (1 + lambertw(-np.exp(-write / mean - 1)).real)
-    return {"costs": hours * run["servers"] * run["price_per_server_hour"], "best": best}
-""",
-    ),
-    "small steps": (
-        "lab13.ex4",
-        changed(
-            RIGHT["ex4"],
-            (
-                '"best": (low + high) / 2',
-                '"best": min((0.001 * k / rate for k in range(1, 1000)), key=cost)'
-                " if rate * write > 0.01 else math.sqrt(2 * write / rate)",
-            ),
-        ),
-    ),
-    "the steps of the hint": (
-        "lab13.ex4",
-        changed(
-            RIGHT["ex4"],
-            (
-                '"best": (low + high) / 2',
-                '"best": min([k / 20_000 / rate for k in range(1, 20_000)], key=cost)',
-            ),
-        ),
-    ),
-    "minimised": (
-        "lab13.ex4",
-        changed(
-            RIGHT["ex4"],
-            (
-                '"best": (low + high) / 2',
-                '"best": __import__("scipy.optimize").optimize.minimize_scalar('
-                'cost, bounds=(0, 1 / rate), method="bounded").x',
-            ),
-        ),
-    ),
-    "tuples, and the ranges used up": (
-        "lab13.ex5",
-        """
-def influence(cost, ranges):
-    rows = []
-    best = {name: ends[1] for name, ends in ranges.items()}
-    for name in list(ranges):
-        at = []
-        for value in sorted(set(ranges.pop(name))):
-            best_was, best[name] = best[name], value
-            at.append(cost(best))
-            best[name] = best_was
-        rows.append((-max(at) + min(at), name, len(at)))
-    return tuple([name, -swing] for swing, name, count in sorted(rows) if count > 1)
-""",
-    ),
-    "slowly": (
-        "lab13.ex6",
-        """
-def fleet(service):
-    good = [m for m in service["measured"] if not m["latency_ms"] > service["target_ms"]]
-    answer = dict.fromkeys(("servers", "cost_per_million"))
-    if good:
-        each = max(good, key=lambda m: m["items_per_second"])["items_per_second"]
-        n = 0
-        peak = service["items_per_second"] * service["peak_to_mean"]
-        while n * each * service["highest_load"] < peak:
-            n += 1
-        n += service.pop("spare_servers")
-        answer["servers"] = float(n)
-        answer["cost_per_million"] = n * service["price_per_server_hour"] / (
-            service["items_per_second"] * 0.0036
-        )
-    return answer
-""",
-    ),
-}
 
 
 CONSTANTS = {

@@ -19,6 +19,7 @@ from tests.labs.cells import (
     code_of,
     names_of,
     right_answers,
+    right_ways,
     verdict_of,
 )
 from utils import facts, launch
@@ -60,152 +61,17 @@ def names(xla_device) -> dict:
     return names_of("lab15")
 
 
-# Right answers
-
-OTHER_WAYS = {
-    "one autocast for all steps' forward passes, by a closure": (
-        "lab15.ex1",
-        """
-def train(model, batches, lr, checkpoint, device, mixed):
-    '''For cuda, xla and neuron alike.'''
-    state = torch.load(checkpoint, map_location=torch.device("cpu"), weights_only=True)
-    model = model.to(device.torch)
-    model.load_state_dict(state)
-    optimizer = torch.optim.SGD(list(model.parameters()), lr=lr, momentum=0.9)
-
-    def loss_of(x, y):
-        if not mixed:
-            return F.cross_entropy(model(x), y)
-        with device.autocast():
-            return F.cross_entropy(model(x), y)
-
-    kept = []
-    for batch in batches:
-        loss = loss_of(*(each.to(device.torch) for each in batch))
-        model.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=MAX_NORM)
-        optimizer.step()
-        device.mark_step()
-        kept += [loss.detach()]
-    losses = torch.stack(kept).cpu()
-    device.wait()
-    return [each.item() for each in losses]
-""",
-    ),
-    "other statements that say as much": (
-        "lab15.ex2",
-        changed(
-            RIGHT["ex2"],
-            ('"replace", "torchneuron-device"', '"replace", "torchneuron-accelerator"'),
-            ('"elsewhere", "torchneuron-fallback"', '"elsewhere", "torchneuron-profiler"'),
-        ),
-    ),
-    "one by one, as a list": (
-        "lab15.ex3",
-        """
-def find(plan, facts):
-    found = []
-    asked, cost = plan["request"], plan["cost"]
-    if asked["InstanceInitiatedShutdownBehavior"] == "stop":
-        found.append("shutdown")
-    lines = [x for x in asked["UserData"].split("\\n") if x.startswith("shutdown")]
-    if not lines or int(lines[0].split("+")[1].split()[0]) / 60 > plan["hours"]:
-        found.append("clock")
-    if any(not x["Ebs"]["DeleteOnTermination"] for x in asked["BlockDeviceMappings"]):
-        found.append("disk")
-    for kind in ("instance", "volume"):
-        tags = [s["Tags"] for s in asked["TagSpecifications"] if s["ResourceType"] == kind]
-        if not tags or "course" not in [t["Key"] for t in tags[0]]:
-            found.append("tags")
-    if not any(plan["instance"].startswith(f + ".") for f in plan["image"]["families"]):
-        found.append("image")
-    right = cost["hours"] * cost["usd_per_hour"] * cost["instances"] + cost["disk_usd"]
-    if round(right, 2) != round(cost["total_usd"], 2):
-        found.append("cost")
-    for statement in plan["policy"]["Statement"]:
-        for action in statement["Action"]:
-            if "*" in action or action == "ec2:RunInstances" and statement["Resource"] == "*":
-                found.append("permissions")
-    if plan["quota"]["needed"] != facts["vcpu"][plan["instance"]] * cost["instances"]:
-        found.append("quota")
-    return found
-""",
-    ),
-    "a class for the run, losses read at the end, two buckets": (
-        "lab15.ex4",
-        """
-class Run:
-    def __init__(self, mine, task):
-        self.step = 0
-        self.model = task.model().to("xla")
-        mine.add_lora(self.model, set(task.names), alpha=task.alpha, rank=task.rank)
-        trained = filter(lambda p: p.requires_grad, self.model.parameters())
-        self.optimizer = torch.optim.AdamW(trained, lr=task.lr)
-        self.scheduler = task.schedule(self.optimizer)
-        self.batches = task.batches()
-
-    def train_step(self, longest):
-        inputs, targets = (each.to("xla") for each in padded(self.batches.next(), longest))
-        each = F.cross_entropy(self.model(inputs).flatten(0, 1), targets.flatten(),
-                               reduction="none")
-        loss = each.sum() / (targets >= 0).sum()
-        loss.backward()
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        self.scheduler.step()
-        self.step += 1
-        torch_xla.sync()
-        return loss.detach()
-
-
-def fine_tune(mine, task, path):
-    run = Run(mine, task)
-    mine.resume(path, run)
-    losses = []
-    for step in range(run.step, task.steps):
-        losses.append(run.train_step(task.longest))
-        if (step + 1) % task.save_every == 0:
-            mine.save(path, run)
-    found = {"losses": [each.item() for each in losses]}
-    found["before"] = mine.bucketed_losses(run.model, task.sentences)
-    mine.merge(run.model)
-    found["after"] = mine.bucketed_losses(run.model, task.sentences)
-    ids = torch.ones(2, 32, dtype=torch.int64).to("xla")
-    found["bench"] = mine.bench(lambda: run.model(ids), settle, warmup=1, repeats=3)
-    return found
-""",
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("exercise_id", "source"),
-    [pytest.param(*answer, id=way.replace(" ", "-")) for way, answer in OTHER_WAYS.items()],
-)
-def test_other_right_ways_pass(exercise_id: str, source: str, names: dict) -> None:
-    answer = answer_from(source, exercise_id, names)
-    for seed in ("a", "b") if exercise_id[-1] in "23" else ("a",):
-        verdict = verdict_of(exercise_id, answer, seed)
-        assert verdict.state == "passed", verdict
-
-
 def test_another_save_and_resume_that_is_right_in_lab_08_fits_too(names: dict) -> None:
-    from tests.labs.test_lab08 import OTHER_WAYS as ways
-
-    source = ways["pickled arrays in a temporary file of the folder"][1]
+    ways = {way: source for _, way, source in right_ways("lab08")}
+    source = ways["pickled arrays in a temporary file of the folder"]
     wanted = next(each for each in earlier.WANTED["lab15"] if each.lab == "lab08")
-    found = earlier.functions_of(wanted, [("imports", _imports("lab08")), (wanted.cell, source)])
+    found = earlier.functions_of(
+        wanted, [("imports", code_of("lab08")["imports"]), (wanted.cell, source)]
+    )
     mine = earlier.Earlier({**names["mine"].functions, **found}, [])
     answer = answer_from(RIGHT["ex4"], "lab15.ex4", {**names, "mine": mine})
     verdict = verdict_of("lab15.ex4", answer, "a")
     assert verdict.state == "passed", verdict
-
-
-def _imports(lab: str) -> str:
-    from tests.labs.cells import code_of
-
-    return code_of(lab)["imports"]
 
 
 @pytest.mark.parametrize("exercise_id", ["lab15.ex2", "lab15.ex3"])
