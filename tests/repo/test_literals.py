@@ -1,6 +1,7 @@
 """Figures of hardware and prices are quoted from the facts, never typed again.
 
-Looked at are the sources of all notebooks, prose and code, and the modules of utils/.
+Looked at are the sources of all notebooks, prose and code, the modules of utils/, and what was
+taken out of them as data: quizzes, misconceptions, templates of plans.
 A number with a unit of rate, clock, power, capacity or price is a literal; so is, in code, a number
 that is a fact's value. Mathematics is not: bits, shapes, counts of elements.
 """
@@ -27,6 +28,12 @@ MODULES = sorted(
     path
     for path in (ROOT / "utils").rglob("*.py")
     if path.parent.name != "facts"  # which shows in examples what it holds
+)
+
+DATA = sorted(
+    path
+    for path in (ROOT / "utils").rglob("*.yaml")
+    if path.parent != ROOT / "utils" / "facts" / "data"  # where figures belong
 )
 
 NUMBER = r"(?<![\w.,^])\$?\d[\d,]*(?:\.\d+)?(?:e\d+)?(?:\s?[x×·]\s?10\^\d+)?"
@@ -140,8 +147,8 @@ def facts_in_code(source: str, known: set[float]) -> list[str]:
 
 def sources(path: Path) -> Iterator[tuple[str, str, bool]]:
     """(place, text, whether it is code) of a notebook or a module."""
-    if path.suffix == ".py":
-        yield path.name, path.read_text(encoding="utf-8"), True
+    if path.suffix != ".ipynb":
+        yield path.name, path.read_text(encoding="utf-8"), path.suffix == ".py"
         return
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = cell["source"]
@@ -165,7 +172,7 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", [*NOTEBOOKS, *MODULES], ids=relative)
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *MODULES, *DATA], ids=relative)
 def test_no_hardware_figure_or_price_is_typed(path: Path) -> None:
     assert literals(path, telling()) == [], "quote it: utils.facts.figure(key)"
 
@@ -226,5 +233,5 @@ def test_mathematics_and_counts_are_no_figures(text: str) -> None:
 
 @pytest.mark.parametrize("pattern", ALLOWED)
 def test_every_exception_is_still_needed(pattern: str) -> None:
-    every = [text for path in [*NOTEBOOKS, *MODULES] for _, text, _ in sources(path)]
+    every = [text for path in [*NOTEBOOKS, *MODULES, *DATA] for _, text, _ in sources(path)]
     assert any(re.search(pattern, text) for text in every), ALLOWED[pattern]
