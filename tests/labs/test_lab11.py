@@ -153,7 +153,7 @@ def generate(model, prompts, count):
 
 @pytest.mark.parametrize(
     ("exercise_id", "source", "most"),
-    [pytest.param(*each, id=name.replace(" ", "-")) for name, each in CHEATS.items()],
+    [pytest.param(*item, id=name.replace(" ", "-")) for name, item in CHEATS.items()],
 )
 def test_nothing_is_won_by_feigning(exercise_id, source, most, names, monkeypatch) -> None:
     """most: points out of 10 that are left; what is feigned may not pass."""
@@ -213,7 +213,7 @@ def losses_of(case: dict, exercise: str) -> list[float]:
     from torch.nn import functional
 
     model = tuned.draw(case["seed"])
-    trainable = [each for each in model.parameters() if each.requires_grad]
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if exercise == "ex2":
         steps = [[tuned.padded(rows, 20)] for rows in tuned.batches(case)]
         optimizer = torch.optim.AdamW(trainable, weight_decay=0.0)
@@ -263,7 +263,7 @@ def test_wrong_losses_are_far_from_right_ones() -> None:
             right = truth.served(case)
             others = truth.base_alone(case), truth.served(case, scaled=False)
             left = truth.served(case, left_over=True)
-            assert all(distance(each, right) > 20 * swaps.TOLERANCE for each in (*others, left))
+            assert all(distance(item, right) > 20 * swaps.TOLERANCE for item in (*others, left))
 
 
 def test_rounding_decides_no_token() -> None:
@@ -288,7 +288,7 @@ def test_cases_are_what_the_tasks_say(seed: int) -> None:
     for case in cases_of("lab11.ex1", seed):
         assert case["alpha"] / case["rank"] not in (0.0, 1.0)
     for case in cases_of("lab11.ex2", seed):
-        shapes = [(len(each), max(each)) for each in case["lengths"]]
+        shapes = [(len(length), max(length)) for length in case["lengths"]]
         assert len({length for _, length in shapes}) == len(shapes)
         rows, lengths = zip(*shapes, strict=True)
         assert rows[0] == rows[-1] < max(rows) and lengths[0] < max(lengths)
@@ -296,9 +296,9 @@ def test_cases_are_what_the_tasks_say(seed: int) -> None:
     for case in cases_of("lab11.ex3", seed):
         assert all(len(step) > 1 for step in case["lengths"])
     for case in cases_of("lab11.ex5", seed):
-        ranks = [each[1] for each in case["adapters"].values()]
+        ranks = [adapter[1] for adapter in case["adapters"].values()]
         assert max(ranks) == case["slots"] > min(ranks)
-        assert len({tuple(each[1:]) for each in case["requests"]}) == 2
+        assert len({tuple(request[1:]) for request in case["requests"]}) == 2
 
 
 def test_a_case_without_a_target_is_among_the_micro_batches() -> None:
@@ -308,7 +308,7 @@ def test_a_case_without_a_target_is_among_the_micro_batches() -> None:
 
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:
     lab = catalog.lab("lab11")
-    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    assert sum(exercise.minutes for exercise in lab.exercises) == lab.minutes
     (path,) = catalog.lab_notebooks(ROOT, "lab11")
     text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
     assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]

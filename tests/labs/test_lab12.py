@@ -77,7 +77,9 @@ def test_each_fault_that_is_mended_wins_its_points(names: dict) -> None:
     for name, repair in {"": ("", ""), **repairs}.items():
         source = changed(given, repair) if name else given
         verdict = verdict_of("lab12.ex1", answer_from(source, "lab12.ex1", names), "public")
-        assert [each.name for each in verdict.criteria if each.passed] == [name] * bool(name)
+        assert [criterion.name for criterion in verdict.criteria if criterion.passed] == [
+            name
+        ] * bool(name)
 
 
 # What an answer may return
@@ -105,9 +107,9 @@ def garbage() -> list:
         5e-324,
         1e308,
     )
-    values = [dict.fromkeys(keys, each) for each in strange]
+    values = [dict.fromkeys(keys, item) for item in strange]
     lists = ([1.0] * 100_000, [None] * 9, ["x" * 999] * 3, {1, 2}, np.zeros((3, 3)), Fraction(1, 3))
-    return [*strange, *values, *lists, *(dict.fromkeys(keys, each) for each in lists)]
+    return [*strange, *values, *lists, *(dict.fromkeys(keys, list_) for list_ in lists)]
 
 
 @pytest.mark.parametrize("exercise_id", OF_FORMULAS)
@@ -119,12 +121,12 @@ def test_no_returned_value_breaks_the_check_or_wins(exercise_id: str) -> None:
         own = {"value": value}
         exec(source + "merged = traps", own)
         seen = [observe_case(exercise_id, own["answer"], case) for case in cases]
-        assert all("facts" in each for each in seen), seen
+        assert all("facts" in item for item in seen), seen
         text = json.dumps(seen, allow_nan=False)
         assert len(text) < 250_000
         verdict = decide(exercise_id, cases, json.loads(text), 10.0)
         assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
-        assert any(each.message for each in verdict.criteria)
+        assert any(criterion.message for criterion in verdict.criteria)
 
 
 def test_no_returned_report_breaks_the_check_or_wins() -> None:
@@ -132,12 +134,12 @@ def test_no_returned_report_breaks_the_check_or_wins() -> None:
     case = cases_of("lab12.ex5", "first")[1]
     facts = observe_case("lab12.ex5", lambda *_: None, case)["facts"]
     for value in garbage():
-        said = [observe._report(value)] * len(case["models"])
-        text = json.dumps({**facts, "said": said}, allow_nan=False)
+        response = [observe._report(value)] * len(case["models"])
+        text = json.dumps({**facts, "said": response}, allow_nan=False)
         verdict = decide("lab12.ex5", [case], [{"facts": json.loads(text)}], 10.0)
         # A top-1 agreement may happen to be the number.
         assert verdict.state == "tried" and verdict.points <= 10 / 7, (value, verdict)
-        assert any(each.message for each in verdict.criteria)
+        assert any(criterion.message for criterion in verdict.criteria)
 
 
 @pytest.mark.parametrize(
@@ -184,13 +186,13 @@ def test_the_example_has_all_three_traits_and_a_replay_sees_the_same() -> None:
 def test_texts_compiling_and_the_cache_lie_as_far_apart_as_the_task_says() -> None:
     for seed in range(20):
         for case in cases_of("lab12.ex1", seed):
-            for each in case["services"]:
-                service = Service({**each, "traits": []})
+            for item in case["services"]:
+                service = Service({**item, "traits": []})
                 for length in (16, 64):
                     works = [service._work(Request(length, n)) for n in range(60)]
                     assert max(works) / min(works) <= 4.55
-                    assert each["compile"] > 10 * max(works)
-                    assert each["lookup"] + each["send"] < (min(works) + each["send"]) / 2
+                    assert item["compile"] > 10 * max(works)
+                    assert item["lookup"] + item["send"] < (min(works) + item["send"]) / 2
 
 
 # ex2: percentiles
@@ -199,10 +201,10 @@ def test_texts_compiling_and_the_cache_lie_as_far_apart_as_the_task_says() -> No
 def test_values_and_intervals_are_those_of_the_bench_library() -> None:
     for seed in range(5):
         for case in cases_of("lab12.ex2", seed):
-            for each in case["sets"]:
-                samples = intervals.samples_of(each)
-                assert math.isclose(intervals.value(each), bench.percentile(samples, each["p"]))
-                assert intervals.ends(each) == bench.interval(samples, each["p"], each["level"])
+            for set_ in case["sets"]:
+                samples = intervals.samples_of(set_)
+                assert math.isclose(intervals.value(set_), bench.percentile(samples, set_["p"]))
+                assert intervals.ends(set_) == bench.interval(samples, set_["p"], set_["level"])
 
 
 @pytest.mark.parametrize("kind", draws.KINDS)
@@ -210,8 +212,8 @@ def test_the_interval_holds_the_true_percentile_as_often_as_it_says(kind: str, n
     true = float(np.percentile(draws.latencies(kind, 200_000, 1), 90))
     held = 0
     for seed in range(400):
-        found = names["percentile"](draws.latencies(kind, 80, 1000 + seed), 90, 0.9)
-        held += found["low"] <= true and (found["high"] is None or true <= found["high"])
+        result = names["percentile"](draws.latencies(kind, 80, 1000 + seed), 90, 0.9)
+        held += result["low"] <= true and (result["high"] is None or true <= result["high"])
     assert held / 400 > 0.9 - 4 * math.sqrt(0.9 * 0.1 / 400)
 
 
@@ -219,9 +221,9 @@ def test_no_sample_of_a_case_lies_on_both_sides_of_a_rule() -> None:
     for seed in range(5):
         cases = cases_of("lab12.ex2", seed)
         for case in cases:
-            unbounded = [None in intervals.ends(each) for each in case["sets"]]
+            unbounded = [None in intervals.ends(set_) for set_ in case["sets"]]
             assert any(unbounded) and not all(unbounded)
-        for fleet in (each for case in cases for each in case["fleets"]):
+        for fleet in (item for case in cases for item in case["fleets"]):
             kept = sorted(
                 (s, Fraction(w["requests"], len(w["samples"])))
                 for w in draws.workers(fleet)
@@ -244,11 +246,11 @@ def service_of(server: dict) -> object:
 
 def test_the_open_loop_of_a_log_is_that_of_the_serving_library() -> None:
     for seed in range(5):
-        for each in (log for case in cases_of("lab12.ex3", seed) for log in case["logs"]):
-            log = draws.closed_log(each)
+        for item in (log for case in cases_of("lab12.ex3", seed) for log in case["logs"]):
+            log = draws.closed_log(item)
             took = iter(loops.filled(log))
-            found = serving.open_loop(log["due_ms"], lambda _, t=took: next(t), log["slots"])
-            assert np.allclose(found.latencies_s, loops.open_loop(log), atol=1e-6)
+            result = serving.open_loop(log["due_ms"], lambda _, t=took: next(t), log["slots"])
+            assert np.allclose(result.latencies_s, loops.open_loop(log), atol=1e-6)
 
 
 def test_a_waiting_client_reports_far_less_than_users_see() -> None:
@@ -258,16 +260,16 @@ def test_a_waiting_client_reports_far_less_than_users_see() -> None:
 
 
 def test_the_examples_are_what_the_tasks_say(names: dict) -> None:
-    found = names["percentile"](examples.SAMPLES, 50)
-    assert found == {"value": 11.5, "low": 9.5, "high": 16.0}
-    found = names["percentile"](examples.SAMPLES, 99)
-    assert (round(found["value"], 2), found["low"], found["high"]) == (28.74, 16.0, None)
+    result = names["percentile"](examples.SAMPLES, 50)
+    assert result == {"value": 11.5, "low": 9.5, "high": 16.0}
+    result = names["percentile"](examples.SAMPLES, 99)
+    assert (round(result["value"], 2), result["low"], result["high"]) == (28.74, 16.0, None)
     assert names["merged"](examples.WORKERS, 90) == 12
-    found = names["open_loop"](examples.LOG)
-    assert found["open_ms"] == [12, 70, 63, 56, 49, 39, 33]
-    assert round(found["closed_p99_ms"], 1) == 68.3
-    found = names["fleet"](examples.ARRIVALS, examples.SERVER)
-    assert (found["servers"], round(found["p99_ms"], 2), found["servers_after_loss"]) == (
+    result = names["open_loop"](examples.LOG)
+    assert result["open_ms"] == [12, 70, 63, 56, 49, 39, 33]
+    assert round(result["closed_p99_ms"], 1) == 68.3
+    result = names["fleet"](examples.ARRIVALS, examples.SERVER)
+    assert (result["servers"], round(result["p99_ms"], 2), result["servers_after_loss"]) == (
         2,
         23.93,
         3,
@@ -278,13 +280,13 @@ def test_the_examples_are_what_the_tasks_say(names: dict) -> None:
 
 def test_fleets_are_asked_for_that_a_mean_or_one_spare_server_gets_wrong() -> None:
     for seed in range(4):
-        asked = [each for case in cases_of("lab12.ex4", seed) for each in case["fleets"]]
-        found = [queues.truth(each) for each in asked]
-        assert sum(each["servers"] is None for each in found) == 1
-        for each, right in zip(asked, found, strict=True):
+        asked = [fleet for case in cases_of("lab12.ex4", seed) for fleet in case["fleets"]]
+        results = [queues.truth(entry) for entry in asked]
+        assert sum(entry["servers"] is None for entry in results) == 1
+        for item, right in zip(asked, results, strict=True):
             if right["servers"] is not None:
-                assert queues.by_mean(each) < right["servers"]
-        extra = {r["servers_after_loss"] - r["servers"] for r in found if r["servers"]}
+                assert queues.by_mean(item) < right["servers"]
+        extra = {r["servers_after_loss"] - r["servers"] for r in results if r["servers"]}
         assert {0, 1} <= extra
 
 
@@ -302,11 +304,11 @@ def _errors() -> tuple[list[float], list[float], list[tuple[float, float]]]:
 
     def off(model, other, x, name):
         """How far one module is from float64, and how far the reference's float32 is."""
-        for each, module in model.named_children():
-            if each == name:
+        for item, module in model.named_children():
+            if item == name:
                 exact = copy.deepcopy(module).double()(x.double())
-                said = other.alone(name, x)
-                return float((said - exact).abs().max()), float((module(x) - exact).abs().max())
+                response = other.alone(name, x)
+                return float((response - exact).abs().max()), float((module(x) - exact).abs().max())
             x = module(x)
 
     with torch.no_grad(), models.one_thread():
@@ -357,12 +359,12 @@ def test_a_door_does_the_same_and_leads_to_nothing_behind() -> None:
         assert opened("weights", times=2) == [1.0, 1.0] and length([3]) == 1
         with pytest.raises(KeyError, match="biases") as raised:
             opened("biases")
-        frames = [each.frame.code.name for each in raised.traceback]
+        frames = [item.frame.code.name for item in raised.traceback]
         assert "told" not in frames and "_serve" not in frames
         cells = [cell.cell_contents for cell in opened.__closure__]
         reached = [*cells, *gc.get_referents(*cells), *(vars(t) for t in threading.enumerate())]
-        assert not any(each is told or each is hidden for each in reached)
-        assert not any(told in each.values() for each in reached if isinstance(each, dict))
+        assert not any(item is told or item is hidden for item in reached)
+        assert not any(told in item.values() for item in reached if isinstance(item, dict))
     for _ in range(200):
         if threading.active_count() == before:
             break

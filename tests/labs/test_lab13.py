@@ -109,12 +109,12 @@ def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
     cases = cases_of(exercise_id, "first")
     for value in garbage():
         seen = [observe_case(exercise_id, lambda *_, value=value: value, case) for case in cases]
-        assert all("facts" in each for each in seen), seen
+        assert all("facts" in item for item in seen), seen
         text = json.dumps(seen, allow_nan=False)
         assert len(text) < 50_000
         verdict = decide(exercise_id, cases, json.loads(text), 10.0)
         assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
-        assert any(each.message for each in verdict.criteria)
+        assert any(criterion.message for criterion in verdict.criteria)
 
 
 KEYS = "compute engineering total at below above costs best servers cost_per_million".split()
@@ -164,10 +164,10 @@ def test_fifty_jobs_cost_what_counting_hour_by_hour_says(seed: int) -> None:
             server_hours * j["price_per_server_hour"],
             j["engineers"] * j["weeks"] * j["pay_per_week"] / j["good_runs"],
         ]
-        found = runs.truth(job)
+        result = runs.truth(job)
         for part, money in zip(("compute", "engineering", "total"), [*per_run, sum(per_run)],
                                strict=True):  # fmt: skip
-            assert math.isclose(found[part], money / (j["billion_tokens"] * 1000), rel_tol=1e-12)
+            assert math.isclose(result[part], money / (j["billion_tokens"] * 1000), rel_tol=1e-12)
 
 
 def test_there_are_fifty_jobs_and_ten_are_plain() -> None:
@@ -186,7 +186,7 @@ NOTHING = dict.fromkeys(
 
 def test_the_model_of_the_course_agrees_with_what_is_expected_of_jobs() -> None:
     for job in jobs_of(2):
-        found = tco.job(
+        result = tco.job(
             NOTHING
             | {
                 "scaling": 1.0,
@@ -206,29 +206,29 @@ def test_the_model_of_the_course_agrees_with_what_is_expected_of_jobs() -> None:
                 "pay": job["pay_per_week"],
             }
         )
-        assert math.isclose(found.per_million, runs.truth(job)["total"], rel_tol=1e-9)
+        assert math.isclose(result.per_million, runs.truth(job)["total"], rel_tol=1e-9)
 
 
 @given(st.integers(0, 10**9))
 @settings(max_examples=15, deadline=None)
 def test_every_kind_of_break_even_is_asked_for_and_flips_where_it_is_expected(seed: int) -> None:
     cases = cases_of("lab13.ex2", str(seed))
-    questions = [each for case in cases for each in case["questions"]]
-    assert {flips._kind(each) for each in questions} == set(flips.EVERY)
-    for each in questions:
-        assert each["first"]["engineering"] != each["second"]["engineering"]
-        at, below, above = flips.truth(each)
-        runs_asked = each["what"] == "runs"
+    questions = [item for case in cases for item in case["questions"]]
+    assert {flips._kind(item) for item in questions} == set(flips.EVERY)
+    for question in questions:
+        assert question["first"]["engineering"] != question["second"]["engineering"]
+        at, below, above = flips.truth(question)
+        runs_asked = question["what"] == "runs"
         if at is None:
             grid = [1, 2, 7, 1e3, 1e7] if runs_asked else [1e-3, 0.1, 0.5, 1]
-            cheaper = {flips.NAMES[a > b] for a, b in (flips.costs(each, x) for x in grid)}
+            cheaper = {flips.NAMES[a > b] for a, b in (flips.costs(question, x) for x in grid)}
             assert cheaper == {below} == {above}
             continue
-        one, two = flips.costs(each, at)
+        one, two = flips.costs(question, at)
         assert math.isclose(one, two, rel_tol=1e-9) and below != above
         assert at >= 1 if runs_asked else 0 < at <= 1
         for value, name in ((at * 0.999, below), (at * 1.001, above)):
-            a, b = flips.costs(each, value)
+            a, b = flips.costs(question, value)
             assert flips.NAMES[a > b] == name
 
 
@@ -238,26 +238,28 @@ def test_what_was_put_into_a_comparison_is_what_is_wrong_with_it(seed: int) -> N
     named = {kind: name for name, kinds in comparisons.KINDS.items() for kind in kinds}
     rng = random.Random(seed)
     every = [*(n for n in comparisons.NAMES if n not in comparisons.KINDS), *named]
-    for planned in [[], *([each] for each in every)]:
-        found = comparisons._comparison(rng, planned)
-        assert comparisons.truth(found) == {named.get(each, each) for each in planned}
+    for planned in [[], *([item] for item in every)]:
+        result = comparisons._comparison(rng, planned)
+        assert comparisons.truth(result) == {named.get(item, item) for item in planned}
     for count in (2, 3, 3):
         planned = comparisons._together(rng, count)
-        found = comparisons._comparison(rng, planned)
-        assert comparisons.truth(found) == {named.get(each, each) for each in planned}
+        result = comparisons._comparison(rng, planned)
+        assert comparisons.truth(result) == {named.get(item, item) for item in planned}
 
 
 @given(st.integers(0, 10**9))
 @settings(max_examples=15, deadline=None)
 def test_every_error_is_there_on_both_sides_and_some_comparisons_have_none(seed: int) -> None:
     cases = cases_of("lab13.ex3", str(seed))
-    found = [comparisons.truth(each) for case in cases for each in case["comparisons"]]
-    assert len(found) == 39 and sum(not each for each in found) >= 3 and not found[0]
+    results = [
+        comparisons.truth(comparison) for case in cases for comparison in case["comparisons"]
+    ]
+    assert len(results) == 39 and sum(not item for item in results) >= 3 and not results[0]
     for name in comparisons.NAMES:
-        assert sum(name in each for each in found) >= 2
-    pairs = [each for case in cases for each in case["comparisons"]]
+        assert sum(name in item for item in results) >= 2
+    pairs = [comparison for case in cases for comparison in case["comparisons"]]
     for side in comparisons.SIDES:
-        alone = [comparisons.truth(dict.fromkeys(comparisons.SIDES, each[side])) for each in pairs]
+        alone = [comparisons.truth(dict.fromkeys(comparisons.SIDES, pair[side])) for pair in pairs]
         assert {"old price", "quality", "vendor claim", "peak", "sparse peak", "price unit"} <= (
             set().union(*alone)
         )
@@ -267,10 +269,10 @@ def test_every_error_is_there_on_both_sides_and_some_comparisons_have_none(seed:
 def test_what_is_no_error_varies_enough_to_be_taken_for_one() -> None:
     for seed in SEEDS:
         sides = [
-            (each["first"], each["second"])
+            (comparison["first"], comparison["second"])
             for case in cases_of("lab13.ex3", seed)
-            for each in case["comparisons"]
-            if not comparisons.truth(each) & {"credits", "quality", "old price"}
+            for comparison in case["comparisons"]
+            if not comparisons.truth(comparison) & {"credits", "quality", "old price"}
         ]
         assert any(a["credits"] and b["credits"] for a, b in sides)
         assert any(a["reached_loss"] != b["reached_loss"] for a, b in sides)
@@ -315,7 +317,7 @@ def test_inputs_are_ranked_otherwise_by_every_usual_mistake(seed: int) -> None:
     ties = []
     for case in cases:
         right = ranking.truth(case)
-        swings = [each for _, each in right]
+        swings = [item for _, item in right]
         ties.append(sum(a == b for a, b in zip(swings, swings[1:], strict=False)))
         assert len(right) == len(case["ranges"]) - 1
         one_sided = [r for r in case["ranges"].values() if r[0] < r[2] and r[1] in (r[0], r[2])]
@@ -330,33 +332,33 @@ def test_inputs_are_ranked_otherwise_by_every_usual_mistake(seed: int) -> None:
 def test_the_model_of_the_course_agrees_with_what_is_expected_of_fleets(seed: int) -> None:
     services = [s for case in cases_of("lab13.ex6", str(seed)) for s in case["services"]]
     assert len(services) == 15
-    for each in services:
+    for service in services:
         points = [
             tco.Point(p["batch"], p["latency_ms"] / 1e3, p["items_per_second"])
-            for p in each["measured"]
+            for p in service["measured"]
         ]
-        right = fleets.truth(each)
+        right = fleets.truth(service)
         if right["servers"] is None:
             with pytest.raises(tco.InputError):
-                tco.fastest_within(points, each["target_ms"] / 1e3)
+                tco.fastest_within(points, service["target_ms"] / 1e3)
             continue
-        found = tco.service(
+        result = tco.service(
             dict.fromkeys(tco.NEEDS["service"], 0.0)
             | {
-                "demand": each["items_per_second"],
-                "peak_to_mean": each["peak_to_mean"],
+                "demand": service["items_per_second"],
+                "peak_to_mean": service["peak_to_mean"],
                 "tokens_per_item": 1.0,
                 "months": 1.0,
                 "units_per_second": tco.fastest_within(
-                    points, each["target_ms"] / 1e3
+                    points, service["target_ms"] / 1e3
                 ).units_per_second,
-                "load": each["highest_load"],
-                "spare": each["spare_servers"],
-                "price": each["price_per_server_hour"],
+                "load": service["highest_load"],
+                "spare": service["spare_servers"],
+                "price": service["price_per_server_hour"],
             }
         )
-        assert math.isclose(found.per_million, right["cost_per_million"], rel_tol=1e-9)
-    assert sum(fleets.truth(each)["servers"] is None for each in services) == 2
+        assert math.isclose(result.per_million, right["cost_per_million"], rel_tol=1e-9)
+    assert sum(fleets.truth(item)["servers"] is None for item in services) == 2
 
 
 @given(st.integers(0, 10**9))
@@ -366,21 +368,21 @@ def test_no_draw_hides_what_a_task_says(seed: int) -> None:
     of every seed, in a form that tells whoever overlooked them.
     """
     questions = [q for case in cases_of("lab13.ex2", str(seed)) for q in case["questions"]]
-    equal = [each for each in questions if flips._kind(each) == "parallel"]
+    equal = [question for question in questions if flips._kind(question) == "parallel"]
     assert len(equal) == 2
-    for each in equal:
-        gains = flips._hides_behind_rounding(*(each[n] for n in ("task", *flips.NAMES)))
-        assert gains and flips.truth(each)[0] is None
-        assert all(flips._about_value(each, float(at)) for at in (2, 1e6, 1e17, 1e300))
+    for item in equal:
+        gains = flips._hides_behind_rounding(*(item[n] for n in ("task", *flips.NAMES)))
+        assert gains and flips.truth(item)[0] is None
+        assert all(flips._about_value(item, float(at)) for at in (2, 1e6, 1e17, 1e300))
     ranked = cases_of("lab13.ex5", str(seed))
     came = list(ranked[1]["ranges"])
     assert came.index("weeks") < came.index("engineers")
     assert [ranking.truth(case)[-1][1] == 0 for case in ranked] == [False] * 4 + [True]
     for case in cases_of("lab13.ex6", str(seed)):
         servers = [
-            (math.ceil(fleets.needs(each)), math.ceil(fleets.needs(each, point=largest)))
-            for each in case["services"]
-            for largest in [max(fleets._kept(each), key=fleets._batch, default=None)]
+            (math.ceil(fleets.needs(service)), math.ceil(fleets.needs(service, point=largest)))
+            for service in case["services"]
+            for largest in [max(fleets._kept(service), key=fleets._batch, default=None)]
         ]
         assert any(right < wrong for right, wrong in servers)
 
@@ -400,7 +402,7 @@ def test_wrong_ways_are_told_from_right_ones() -> None:
 
 def test_the_notebook_says_the_numbers_that_are_judged() -> None:
     lab = catalog.lab("lab13")
-    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    assert sum(exercise.minutes for exercise in lab.exercises) == lab.minutes
     (path,) = catalog.lab_notebooks(ROOT, "lab13")
     text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
     assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]

@@ -68,8 +68,8 @@ class EndlessList(list):
 @pytest.mark.parametrize("exercise_id", EXERCISES)
 def test_what_iterates_without_end_ends_no_check(exercise_id: str) -> None:
     many = EndlessList([1])
-    said = Endless(ferry=Endless(a=1), steps=many, overruled=many, doubted=many, used=Endless())
-    verdict = verdict_of(exercise_id, lambda *_: said, "public")
+    response = Endless(ferry=Endless(a=1), steps=many, overruled=many, doubted=many, used=Endless())
+    verdict = verdict_of(exercise_id, lambda *_: response, "public")
     assert verdict.state == "tried" and verdict.points == 0, verdict
 
 
@@ -77,15 +77,15 @@ def test_a_guess_at_verdicts_and_reasons_wins_nothing() -> None:
     for verdict in ("trainium", "gpu", "either", "neither"):
         for because in deciding.ROW_NAMES:
             form = {"answers": {}, "verdict": verdict, "because": because}
-            said = {name: form for name in deciding.CASES}
-            assert verdict_of("lab14.ex1", lambda said=said: said, "public").points == 0
+            response = {name: form for name in deciding.CASES}
+            assert verdict_of("lab14.ex1", lambda reply=response: reply, "public").points == 0
 
 
 def test_one_state_for_all_wins_nothing() -> None:
     for state in ("open", "done", "failed"):
 
         def same(items, *_, state=state):
-            return {each["item"]: state for each in items}
+            return {item["item"]: state for item in items}
 
         assert verdict_of("lab14.ex7", same, "public").points == 0
 
@@ -141,12 +141,12 @@ def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
     cases = cases_of(exercise_id, "first")
     for value in garbage():
         seen = [observe_case(exercise_id, lambda *_, value=value: value, case) for case in cases]
-        assert all("facts" in each for each in seen), seen
+        assert all("facts" in item for item in seen), seen
         text = json.dumps(seen, allow_nan=False)
         assert len(text) < 1 << 16
         verdict = judged_all(exercise_id, cases, json.loads(text), 10.0)
         assert verdict.state == "tried" and verdict.points < 2, (value, verdict)
-        assert any(each.message for each in verdict.criteria)
+        assert any(criterion.message for criterion in verdict.criteria)
 
 
 KEYS = (
@@ -190,8 +190,8 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", deciding.CASES)
 def test_a_case_is_decided_by_what_its_text_turns_on(name: str) -> None:
-    found = deciding.decision(name)
-    assert (found.verdict, {each.rule for each in found.decisive}) == EXPECTED[name]
+    result = deciding.decision(name)
+    assert (result.verdict, {item.rule for item in result.decisive}) == EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", deciding.CASES)
@@ -219,11 +219,11 @@ def test_what_is_asked_and_what_is_given_make_the_whole_form() -> None:
 
 def test_every_flip_that_is_listed_is_accepted_unless_it_says_why_not() -> None:
     for name in deciding.CASES:
-        for each in deciding.decision(name).flips:
-            if each.field == "saving":
+        for flip in deciding.decision(name).flips:
+            if flip.field == "saving":
                 continue
-            said = {"field": each.field, "to": each.to, "verdict": each.verdict, "saving": None}
-            about = defending._about_flip(name, said)
+            response = {"field": flip.field, "to": flip.to, "verdict": flip.verdict, "saving": None}
+            about = defending._about_flip(name, response)
             reasons = ("another workload", "data lie", "nobody could choose any machine")
             assert not about or any(reason in about for reason in reasons), about
 
@@ -309,7 +309,7 @@ def test_projects_have_every_kind_of_evidence_and_every_state(seed: int) -> None
 
 def test_the_notebook_says_what_is_judged() -> None:
     lab = catalog.lab("lab14")
-    assert sum(each.minutes for each in lab.exercises) == lab.minutes
+    assert sum(exercise.minutes for exercise in lab.exercises) == lab.minutes
     (path,) = catalog.lab_notebooks(ROOT, "lab14")
     text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
     assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]

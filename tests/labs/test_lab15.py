@@ -44,13 +44,13 @@ RIGHT = right_answers("lab15")
 
 def with_part(mine: Earlier, exercise_id: str, *changes: tuple[str, str]) -> Earlier:
     """Earlier answers in which the one to an exercise has been changed."""
-    wanted = next(each for each in earlier.WANTED["lab15"] if each.id == exercise_id)
+    wanted = next(item for item in earlier.WANTED["lab15"] if item.id == exercise_id)
     cells = code_of(wanted.lab)
     cells[wanted.cell] = changed(cells[wanted.cell], *changes)
-    found = earlier.functions_of(wanted, list(cells.items()))
-    if isinstance(found, Problem):
-        return Earlier(dict(mine.functions), [*mine.problems, found])
-    return Earlier({**mine.functions, **found}, list(mine.problems))
+    result = earlier.functions_of(wanted, list(cells.items()))
+    if isinstance(result, Problem):
+        return Earlier(dict(mine.functions), [*mine.problems, result])
+    return Earlier({**mine.functions, **result}, list(mine.problems))
 
 
 pytestmark = pytest.mark.usefixtures("xla_device")
@@ -64,11 +64,11 @@ def names(xla_device) -> dict:
 def test_another_save_and_resume_that_is_right_in_lab_08_fits_too(names: dict) -> None:
     ways = {way: source for _, way, source in right_ways("lab08")}
     source = ways["pickled arrays in a temporary file of the folder"]
-    wanted = next(each for each in earlier.WANTED["lab15"] if each.lab == "lab08")
-    found = earlier.functions_of(
+    wanted = next(item for item in earlier.WANTED["lab15"] if item.lab == "lab08")
+    result = earlier.functions_of(
         wanted, [("imports", code_of("lab08")["imports"]), (wanted.cell, source)]
     )
-    mine = earlier.Earlier({**names["mine"].functions, **found}, [])
+    mine = earlier.Earlier({**names["mine"].functions, **result}, [])
     answer = answer_from(RIGHT["ex4"], "lab15.ex4", {**names, "mine": mine})
     verdict = verdict_of("lab15.ex4", answer, "a")
     assert verdict.state == "passed", verdict
@@ -102,10 +102,10 @@ def test_every_verdict_rests_on_a_statement_that_exists() -> None:
 @settings(max_examples=15, deadline=None)
 def test_plans_have_two_mistakes_each_twice_in_both_ways(seed: int) -> None:
     (case,) = cases_of("lab15.ex3", seed)
-    found = [launches.mistakes(plan, case["facts"]["vcpu"]) for plan in case["plans"]]
-    assert all(len(each) == 2 for each in found)
-    assert set(Counter(name for each in found for name in each).values()) == {2}
-    assert {name for each in found for name in each} == set(reading.MISTAKES)
+    results = [launches.mistakes(plan, case["facts"]["vcpu"]) for plan in case["plans"]]
+    assert all(len(item) == 2 for item in results)
+    assert set(Counter(name for item in results for name in item).values()) == {2}
+    assert {name for item in results for name in item} == set(reading.MISTAKES)
 
 
 def test_a_plan_of_the_launcher_has_no_mistake_and_its_review_sees_those_planted() -> None:
@@ -144,8 +144,8 @@ def test_right_losses_lie_far_within_the_tolerance(names: dict) -> None:
     seen = observe_case("lab15.ex4", names["fine_tune"], case)["facts"]
     life = seen["resumed"]
     pairs = list(zip(life["returned"]["losses"], life["truths"], strict=True))
-    for each in life["evaluations"]:
-        pairs += zip(each["said"], each["truth"], strict=True)
+    for evaluation in life["evaluations"]:
+        pairs += zip(evaluation["said"], evaluation["truth"], strict=True)
     assert len(pairs) > 24
     assert max(abs(a - b) for a, b in pairs) < finishing.TOLERANCE / 20
     assert seen["whole"]["astray"] < capstone.ASTRAY / 10
@@ -202,20 +202,20 @@ def test_lab_15_is_graded_with_and_without_earlier_notebooks(tmp_path: Path) -> 
     hand_in(inbox / "hostile", ("lab15", lab15), earlier_ones[0], ("lab06", evil),
             *earlier_ones[2:])  # fmt: skip
     rows = batch.grade(inbox, tmp_path / "out", ROOT, "lab15", seed="s", limits=hostile.PATIENT)
-    found = {row.student: row for row in rows}
-    assert found["whole"].total == 40, found["whole"]
-    assert found["whole"].notes == ()
-    assert found["untouched"].total == 0
-    assert {mark.state for mark in found["untouched"].marks} == {"not attempted"}
-    alone = found["alone"]
+    results = {row.student: row for row in rows}
+    assert results["whole"].total == 40, results["whole"]
+    assert results["whole"].notes == ()
+    assert results["untouched"].total == 0
+    assert {mark.state for mark in results["untouched"].marks} == {"not attempted"}
+    alone = results["alone"]
     assert alone.total == 26 and len([n for n in alone.notes if "was handed in" in n]) == 4
     text = " ".join(c.message for c in alone.marks[3].criteria)
     assert "lab 08, exercise 1 (save, resume): its notebook is not there" in text
-    text = " ".join(c.message for c in found["forgets"].marks[3].criteria)
+    text = " ".join(c.message for c in results["forgets"].marks[3].criteria)
     assert "(lab 08, exercise 1) do not bring back AdamW's moments" in text
-    assert 26 < found["forgets"].total < 40
-    assert found["hostile"].total == 40
-    assert any("lab06 ex3-code" in sign for sign in found["hostile"].private)
+    assert 26 < results["forgets"].total < 40
+    assert results["hostile"].total == 40
+    assert any("lab06 ex3-code" in sign for sign in results["hostile"].private)
     measured = [c.measured for row in rows for mark in row.marks for c in mark.criteria]
     assert len(measured) > 40 and shown.HIDDEN not in measured
 
@@ -231,4 +231,4 @@ def test_the_lab_reads_the_notebooks_beside_it_and_says_which_is_missing(tmp_pat
         shutil.copytree(path.parent, tmp_path / path.parent.name)
     mine = earlier.answers(folder=tmp_path / "lab15_torchneuron")
     assert list(mine.functions) == ["bucketed_losses"]
-    assert [each.wanted.lab for each in mine.problems] == ["lab06", "lab08", "lab11"]
+    assert [problem.wanted.lab for problem in mine.problems] == ["lab06", "lab08", "lab11"]

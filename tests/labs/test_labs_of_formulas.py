@@ -5,7 +5,7 @@ one of them is in its own test module.
 import pytest
 
 from tests.labs import test_lab01, test_lab13, test_lab14
-from tests.labs.cells import SEEDS, answer_from, names_of, verdict_of, wrong_entries
+from tests.labs.cells import answer_from, names_of, verdict_of, wrong_entries
 from utils.labs.grading import shown
 
 OWN = {"lab01": test_lab01, "lab13": test_lab13, "lab14": test_lab14}
@@ -25,20 +25,6 @@ def names() -> dict:
 def verdict_on(source: str, exercise_id: str, seed: str, names: dict):
     answer = answer_from(source, exercise_id, names[exercise_id.partition(".")[0]])
     return verdict_of(exercise_id, answer, seed)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(
-    ("exercise_id", "source"),
-    [
-        pytest.param(*answer, id=f"{answer[0]}-{way.replace(' ', '-')}")
-        for module in OWN.values()
-        for way, answer in getattr(module, "OTHER_WAYS", {}).items()
-    ],
-)
-def test_other_right_ways_pass(exercise_id: str, source: str, seed: str, names: dict) -> None:
-    verdict = verdict_on(source, exercise_id, seed, names)
-    assert verdict.state == "passed", verdict
 
 
 @pytest.mark.exhaustive

@@ -57,13 +57,13 @@ def judge_lora(case: Facts, facts: Facts) -> list[Criterion]:
     layers = _layers(case, facts, wanted)
     model, _ = nested.draw(case)
     sizes = [model.get_submodule(group[0]) for group in groups]
-    right = sum(case["rank"] * (each.in_features + each.out_features) for each in sizes)
-    found, unfrozen = facts["trainable"], facts["unfrozen"]
+    right = sum(case["rank"] * (size.in_features + size.out_features) for size in sizes)
+    result, unfrozen = facts["trainable"], facts["unfrozen"]
     share = criterion(
         "trainable",
         1,
-        found == right and not unfrozen,
-        times(found, "parameter"),
+        result == right and not unfrozen,
+        times(result, "parameter"),
         str(right),
         SAYS["nothing-frozen"].format(value=unfrozen[0])
         if unfrozen
@@ -138,16 +138,16 @@ def _scaling(case: Facts, facts: Facts, groups: list[list[str]], model: Any) -> 
         if seen is None or "rows" not in seen:
             message = f"`{first}` trains no two matrices"
             break
-        found = _array(seen["rows"])
+        result = _array(seen["rows"])
         offset = _array(seen["offset"])
         bias = 0.0 if base.bias is None else base.bias.detach().numpy()
-        if offset is None or found is None or not abs(offset - bias).max() <= TOLERANCE * 10:
+        if offset is None or result is None or not abs(offset - bias).max() <= TOLERANCE * 10:
             message = (
                 f"`{first}` makes something else of zeros than its bias: the bias belongs to the"
                 " base, once, and the adapter has none"
             )
             break
-        change = (found - offset).T - base.weight.detach().numpy()
+        change = (result - offset).T - base.weight.detach().numpy()
         scale = _scale(change, seen["matrices"])
         if scale is None:
             message = (
@@ -171,13 +171,13 @@ def _why(scale: float, case: Facts) -> str:
         1 / rank: "alpha is missing in the factor alpha / rank",
         alpha / math.sqrt(rank): SAYS["rank-stabilised"],
     }
-    found = [text for value, text in known.items() if abs(scale - value) <= 1e-3 * value]
-    return [*found, SAYS["an-integer-factor"].format(scale=scale)][0]
+    results = [text for value, text in known.items() if abs(scale - value) <= 1e-3 * value]
+    return [*results, SAYS["an-integer-factor"].format(scale=scale)][0]
 
 
 def _scale(change: np.ndarray, matrices: list[Any]) -> float | None:
     """The factor of the product of two of the matrices that gives `change`; None if none does."""
-    known = [each for each in map(_array, matrices) if each is not None and each.ndim == 2]
+    known = [item for item in map(_array, matrices) if item is not None and item.ndim == 2]
     if len(known) != 2:
         return None
     for a, b in (known, known[::-1]):

@@ -39,8 +39,8 @@ def adapted(add_lora: Answer, merge: Answer, layer: Any, case: Facts) -> Facts:
         }
         facts["base_gradients"] = sum(p.grad is not None for p in given.values())
         for (first, *_), own in _adapters(model, case, layer):
-            facts["learning"][first] = sum(_moves(each) for each in own)
-            facts["ranks"][first] = max((_rank(each) for each in own), default=0)
+            facts["learning"][first] = sum(_moves(item) for item in own)
+            facts["ranks"][first] = max((_rank(item) for item in own), default=0)
         with torch.no_grad():
             facts["maps"] = _filled(model, case, layer)
             filled = model(x).cpu()
@@ -67,10 +67,10 @@ def _kinds(model: Any, layer: Any) -> dict[str, str]:
     kinds = {}
     inside = [f"blocks.{k}.{name}" for k in range(2) for name in nested.IN_BLOCKS]
     for place in [*inside, "head"]:
-        found = _at(model, place)
-        is_lora = isinstance(layer, type) and isinstance(found, layer)
-        kinds[place] = "lora" if is_lora else "linear" if type(found) is nn.Linear else "other"
-        if kinds[place] == "linear" and (found._forward_hooks or found._forward_pre_hooks):
+        result = _at(model, place)
+        is_lora = isinstance(layer, type) and isinstance(result, layer)
+        kinds[place] = "lora" if is_lora else "linear" if type(result) is nn.Linear else "other"
+        if kinds[place] == "linear" and (result._forward_hooks or result._forward_pre_hooks):
             kinds[place] = "hooked"
     kinds["shared"] = str(_at(model, "blocks.0.out") is _at(model, "blocks.1.out"))
     return kinds
@@ -89,9 +89,9 @@ def _adapters(model: Any, case: Facts, layer: Any) -> Any:
     if not isinstance(layer, type):
         return
     for where in nested.places(case):
-        found = _at(model, where[0])
-        if isinstance(found, layer):
-            yield where, [each for each in found.parameters() if each.requires_grad]
+        result = _at(model, where[0])
+        if isinstance(result, layer):
+            yield where, [parameter for parameter in result.parameters() if parameter.requires_grad]
 
 
 def _moves(parameter: Any) -> bool:
@@ -115,17 +115,17 @@ def _filled(model: Any, case: Facts, layer: Any) -> Facts:
     seen, pending = {}, {}
     generator = torch.Generator().manual_seed(case["seed"])
     for where, own in list(_adapters(model, case, layer)):
-        found, matrices = _at(model, where[0]), []
+        result, matrices = _at(model, where[0]), []
         if not 0 < len(own) <= _MOST_MATRICES:
             continue
-        for each in own:
-            values = 0.4 * torch.randn(each.shape, generator=generator)
-            each.copy_(values.to(each.device))
+        for item in own:
+            values = 0.4 * torch.randn(item.shape, generator=generator)
+            item.copy_(values.to(item.device))
             matrices.append(values.tolist())
         width = case["inner"] if where[0].endswith("out") else case["width"]
         unit = torch.cat([torch.zeros(1, width), torch.eye(width)])
         # Two at once, as in a batch of sentences; all are read later, so that they are one graph.
-        pending[where[0]] = found(torch.stack([unit, unit]).to(own[0].device))[1]
+        pending[where[0]] = result(torch.stack([unit, unit]).to(own[0].device))[1]
         seen[where[0]] = {"matrices": matrices}
     torch_xla.sync()
     for place, made in pending.items():

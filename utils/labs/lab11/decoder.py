@@ -71,7 +71,7 @@ def draw(seed: int) -> Decoder:
         torch.manual_seed(seed)
         with torch.device("cpu"):
             model = Decoder().to(torch.float32).requires_grad_(False)
-            for each in model.parameters():
-                if each.dim() == 2:
-                    each.mul_(1.5)  # so that what comes next depends on all that came before
+            for parameter in model.parameters():
+                if parameter.dim() == 2:
+                    parameter.mul_(1.5)  # so that what comes next depends on all that came before
     return model

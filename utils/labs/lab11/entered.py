@@ -36,7 +36,7 @@ class Entered:
         if module is not self._module:  # a copy, with a copy of the hook
             return
         first = (*inputs, *named.values())[0]
-        places = {each.device.type for each in (first, *module.parameters())}
+        places = {item.device.type for item in (first, *module.parameters())}
         self.on_device += places == {"xla"}
         self._begin()  # the last, because it may end the answer
         self.shapes.append(list(first.shape))
@@ -49,7 +49,7 @@ class Entered:
 
         def look(module: Any, _: object) -> None:
             own = module.parameters(recurse=False)
-            self.elsewhere += any(each.device.type != "xla" for each in own)
+            self.elsewhere += any(item.device.type != "xla" for item in own)
 
         handle = register_module_forward_pre_hook(look)
         try:
@@ -79,10 +79,10 @@ def measured(
                 raise Storm
 
         entered = Entered(watched, begin)
-        said, stopped = None, False
+        response, stopped = None, False
         with closed(exercise_id, *SHUT), entered.everywhere():
             try:
-                said = answer(model, *inputs)
+                response = answer(model, *inputs)
             except (Grown, Storm):
                 stopped = True
         facts = seen.facts()
@@ -92,9 +92,9 @@ def measured(
         "graph_nodes": list(meter.reading.graph_nodes)[:MOST_SHAPES],
         "on_device": 0 if entered.elsewhere else entered.on_device,
         "shapes": entered.shapes[:MOST_SHAPES],
-        "returned": {"stopped": stopped, **numbers(said)},
+        "returned": {"stopped": stopped, **numbers(response)},
     }
-    return facts, said, entered.tensors
+    return facts, response, entered.tensors
 
 
 def compile_the_rest(count: int) -> None:

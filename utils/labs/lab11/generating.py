@@ -19,19 +19,19 @@ def generating(generate: Answer, case: Facts) -> Facts:
     for place, layer in enumerate(model.layers):
         layer.qkv.register_forward_pre_hook(_counting(worked, place, layer.qkv))
     with torch.no_grad():
-        facts, said, tensors = measured(
+        facts, response, tensors = measured(
             "lab11.ex4", generate, model, model.tokens, prompts, case["count"]
         )
     nodes = facts["graph_nodes"]
     fours = [nodes[k : k + 4] for k in range(len(nodes) - 3)]
-    listed = isinstance(said, list | tuple)
+    listed = isinstance(response, list | tuple)
     return {
         **facts,
         "shapes": [],
         "graph_nodes": [],
-        "entered": max(sum(each.numel() for each in tensors), *worked),
+        "entered": max(sum(tensor.numel() for tensor in tensors), *worked),
         "grows": any(sorted(set(four)) == four for four in fours),
-        "texts": [_text(each) for each in said[: 2 * len(prompts)]] if listed else None,
+        "texts": [_text(item) for item in response[: 2 * len(prompts)]] if listed else None,
     }
 
 
@@ -49,4 +49,4 @@ def _text(value: Any) -> list[Any] | str:
     """The ids of one text; of anything else what it is."""
     if not isinstance(value, list | tuple):
         return describe(value)
-    return [number(each) for each in value[:200]]
+    return [number(item) for item in value[:200]]

@@ -47,16 +47,16 @@ def _tuning_case(rng: random.Random, steps: int) -> Facts:
     lengths, many = [], rng.choice([3, 4])
     for step, most in enumerate(longest):
         rows = many if 0 < step < steps - 1 else many - 1
-        each = [most, *(rng.randint(3, most - 2) for _ in range(rows - 1))]
-        rng.shuffle(each)
-        lengths.append(each)
+        item = [most, *(rng.randint(3, most - 2) for _ in range(rows - 1))]
+        rng.shuffle(item)
+        lengths.append(item)
     top = rng.choice([0.02, 0.03, 0.04])
     rates = [round(top * min(1, k / 2) * (1 - k / (steps - 1)), 6) for k in range(steps)]
     return {"lengths": lengths, "rates": rates, "seed": rng.randrange(10**6)}
 
 
 def tuning_words(case: Facts) -> str:
-    shapes = ", ".join(f"{len(each)}×{max(each)}" for each in case["lengths"])
+    shapes = ", ".join(f"{len(length)}×{max(length)}" for length in case["lengths"])
     return f"batches of sentences × longest: {shapes}; rates = {case['rates']}"
 
 
@@ -68,8 +68,8 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
         SAYS["the-rate-of-the-first-step"]: (truth.tuning(case, [rates[1]] * steps)[0]),
         SAYS["the-rate-afterwards"]: (truth.tuning(case, [0.0, *rates[:-1]])[0]),
     }
-    targets = sum(n - 1 for each in case["lengths"] for n in each)
-    largest = max(len(each) for each in case["lengths"]), max(map(max, case["lengths"]))
+    targets = sum(n - 1 for length in case["lengths"] for n in length)
+    largest = max(len(length) for length in case["lengths"]), max(map(max, case["lengths"]))
     places = sum(_size(shape) for shape in facts["shapes"])
     begins_right = _begins_right(facts["returned"]["items"], right)
     advice = SAYS["weight-decay"] if begins_right else SAYS["padding-counts"]
@@ -113,7 +113,7 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
     rows = [losses, entered, ran, compiled]
     if fault := _not_the_model(facts, losses, model, tuned.batches(case)[0], TOLERANCE):
         return _nothing_counts(rows, fault)
-    if not compiled.passed and len({tuple(each) for each in facts["shapes"]}) > 2:
+    if not compiled.passed and len({tuple(shape) for shape in facts["shapes"]}) > 2:
         # Right losses of a loop without padding are no merit of a mask.
         return [*map(not_judged, rows[:3]), compiled]
     if not losses.passed or places < targets or facts["waiting"] > 1:
@@ -123,7 +123,7 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _tuning_advice(facts: Facts) -> str:
-    shapes = {tuple(each) for each in facts["shapes"]}
+    shapes = {tuple(shape) for shape in facts["shapes"]}
     if len(shapes) > 1:
         return SAYS["each-its-own-length"].format(shapes=len(shapes))
     return SAYS["a-rate-as-a-number"]

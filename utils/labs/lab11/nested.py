@@ -57,11 +57,11 @@ def places(case: dict[str, Any]) -> list[list[str]]:
     >>> places({"names": ["head", "out", "gate"]})
     [['head'], ['blocks.0.out', 'blocks.1.out']]
     """
-    found = []
+    results = []
     for name in case["names"]:
         if name == "head":
-            found.append([name])
+            results.append([name])
         elif name in IN_BLOCKS:
             where = [f"blocks.{k}.{name}" for k in range(2)]
-            found += [where] if name == "out" else [[each] for each in where]
-    return found
+            results += [where] if name == "out" else [[item] for item in where]
+    return results

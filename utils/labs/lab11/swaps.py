@@ -52,14 +52,14 @@ def _case(rng: random.Random, names: tuple[str, ...], count: int, slots: int) ->
 
 
 def swap_words(case: Facts) -> str:
-    ranks = ", ".join(f"{name} of rank {each[1]}" for name, each in case["adapters"].items())
+    ranks = ", ".join(f"{name} of rank {item[1]}" for name, item in case["adapters"].items())
     asked = ", ".join(f"{name} {rows}×{length}" for name, rows, length in case["requests"])
     return f"{case['slots']} slots; adapters {ranks}; requests {asked}"
 
 
 def judge_swaps(case: Facts, facts: Facts) -> list[Criterion]:
     right, asked = truth.served(case), len(case["requests"])
-    shapes = len({tuple(each[1:]) for each in case["requests"]})
+    shapes = len({tuple(request[1:]) for request in case["requests"]})
     known = {
         SAYS["never-loaded"]: (truth.base_alone(case)),
         SAYS["no-factor"]: truth.served(case, scaled=False),

@@ -40,14 +40,14 @@ def _case(rng: random.Random, count: int, lengths: list[int]) -> Facts:
 
 
 def text_words(case: Facts) -> str:
-    lengths = ", ".join(str(len(each)) for each in case["prompts"])
+    lengths = ", ".join(str(len(prompt)) for prompt in case["prompts"])
     return f"prompts of {lengths} ids, count = {case['count']}"
 
 
 def judge_texts(case: Facts, facts: Facts) -> list[Criterion]:
     prompts, count = case["prompts"], case["count"]
-    right = [written(case["seed"], tuple(each), count)[0] for each in prompts]
-    ids = [len(each) for each in prompts]
+    right = [written(case["seed"], tuple(prompt), count)[0] for prompt in prompts]
+    ids = [len(prompt) for prompt in prompts]
     stopped = facts["returned"]["stopped"]
     tokens = _tokens(case, facts, right)
     least, most = sum(ids) + len(ids) * (count - 1), len(ids) * (BUCKET + count)
@@ -96,14 +96,14 @@ def _tokens(case: Facts, facts: Facts, right: list[list[int]]) -> Criterion:
         message = "the check stopped the answer, because its graphs go on and on: mend that first"
     elif texts is None or len(texts) != len(right):
         message = f"`generate` returned {kind}: return a list of {len(right)} lists, one per prompt"
-    elif strange := [each for each in texts if isinstance(each, str)]:
+    elif strange := [item for item in texts if isinstance(item, str)]:
         message = f"`generate` returned {kind} with {strange[0]}: return lists of ints"
     else:
-        good = sum(said == text for said, text in zip(texts, right, strict=True))
+        good = sum(reply == text for reply, text in zip(texts, right, strict=True))
         wrong = next((k for k, text in enumerate(right) if texts[k] != text), None)
         if wrong is not None:
-            said, text = texts[wrong], right[wrong]
-            message = f"text {wrong}: {_difference(said, text, prompts[wrong], count)}"
+            response, text = texts[wrong], right[wrong]
+            message = f"text {wrong}: {_difference(response, text, prompts[wrong], count)}"
     measured = f"{good} of {len(right)} equal" if not facts["returned"]["stopped"] else "not judged"
     return criterion("tokens", 3, not message, measured, "all, as without a cache", message)
 
@@ -113,7 +113,7 @@ def _difference(said: list, text: list[int], prompt: list[int], count: int) -> s
         return SAYS["with-the-prompt"]
     if len(said) != count:
         return SAYS["one-token-less"].format(times=times(len(said), "id"), count=count)
-    if strange := [each for each in said if not isinstance(each, int)]:
+    if strange := [item for item in said if not isinstance(item, int)]:
         return f"{strange[0]} is among the ids: return ints"
     if said[:-1] == text[1:]:
         return SAYS["without-the-first"]

@@ -24,7 +24,7 @@ def accumulating(accumulate: Answer, case: Facts) -> Facts:
     import torch_xla
 
     model, steps = tuned.draw(case["seed"]).to(torch_xla.device()), tuned.micro_batches(case)
-    trainable = [each for each in model.parameters() if each.requires_grad]
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.SGD(trainable, lr=case["lr"])
     compile_the_rest(len(steps))
     given = [[(x.clone(), y.clone()) for x, y in step] for step in steps]
@@ -46,12 +46,12 @@ def serving(serve: Answer, case: Facts) -> Facts:
     same = all(
         adapters.get(name, {}).get("weights", {}).get(part) is not None
         and adapters[name]["weights"][part].equal(tensor)
-        for name, each in kept.items()
-        for part, tensor in each["weights"].items()
+        for name, item in kept.items()
+        for part, tensor in item["weights"].items()
     )
     after = dict(model.named_parameters())
     asked = [ids.tolist() for _, ids in tuned.requests(case)]
-    entered = [each.tolist() for each in tensors if each.dim() == 2]
+    entered = [tensor.tolist() for tensor in tensors if tensor.dim() == 2]
     return {
         **facts,
         **_left(facts, model, case["seed"], case["slots"], asked[0]),
@@ -64,11 +64,11 @@ def serving(serve: Answer, case: Facts) -> Facts:
 def _in_some(entered: list[list[list[int]]], rows: list[list[int]]) -> bool:
     """Whether these sentences entered, whole or without their last id."""
     cut = [ids[:-1] for ids in rows]
-    return any([ids[: len(cut[0])] for ids in each] == cut for each in entered)
+    return any([ids[: len(cut[0])] for ids in item] == cut for item in entered)
 
 
 def _adapters(case: Facts) -> dict[str, Any]:
-    return {name: tuned.adapter(*each) for name, each in case["adapters"].items()}
+    return {name: tuned.adapter(*item) for name, item in case["adapters"].items()}
 
 
 def _left(facts: Facts, model: Any, seed: int, rank: int, rows: list[list[int]]) -> Facts:
@@ -81,17 +81,17 @@ def _left(facts: Facts, model: Any, seed: int, rank: int, rows: list[list[int]])
         return {"base_moved": 0.0, "loss_after": "stopped"}
 
     # Found by the names they had: a model that was changed may have others.
-    again, found = (
+    again, result = (
         tuned.draw(seed, rank),
         {n: p.detach().cpu() for n, p in model.state_dict().items()},
     )
-    frozen = [name for name, each in again.named_parameters() if not each.requires_grad]
-    whole = all(n in found and found[n].shape == p.shape for n, p in again.state_dict().items())
+    frozen = [name for name, item in again.named_parameters() if not item.requires_grad]
+    whole = all(n in result and result[n].shape == p.shape for n, p in again.state_dict().items())
     if not whole:
         return {"base_moved": "missing", "loss_after": "missing"}
     state = again.state_dict()
-    moved = max((found[name] - state[name]).abs().max().item() for name in frozen)
-    again.load_state_dict({name: found[name] for name in state})
+    moved = max((result[name] - state[name]).abs().max().item() for name in frozen)
+    again.load_state_dict({name: result[name] for name in state})
     inputs, targets = tuned.padded(rows, max(map(len, rows)) - 1)
     with torch.no_grad():
         logits = again(inputs).transpose(1, 2)

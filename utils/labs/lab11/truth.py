@@ -47,16 +47,16 @@ def trained(
     values = {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
     optimizer, losses = make(list(values.values())), []
     for step, rate in zip(steps, rates, strict=True):
-        loss, gradients = 0.0, {name: torch.zeros_like(each) for name, each in values.items()}
+        loss, gradients = 0.0, {name: torch.zeros_like(entry) for name, entry in values.items()}
         for micro in step:
             more, own = _loss_and_gradients(model, *micro)
             loss += more
             for name, gradient in gradients.items():
                 gradient += own[name]
         losses.append(loss)
-        for name, each in values.items():
-            before = each.grad if each.grad is not None else 0.0
-            each.grad = kept * before + gradients[name]
+        for name, item in values.items():
+            before = item.grad if item.grad is not None else 0.0
+            item.grad = kept * before + gradients[name]
         optimizer.param_groups[0]["lr"] = rate
         optimizer.step()
     return losses, model
@@ -126,7 +126,7 @@ def accumulating(case: Facts, way: str = "tokens", kept: float = 0.0) -> tuple[l
             "sum": [1.0] * len(step),
             "padded": [1 / sum(targets.numel() for _, targets in step)] * len(step),
         }[way]
-        steps.append([(*each, factor) for each, factor in zip(step, factors, strict=True)])
+        steps.append([(*item, factor) for item, factor in zip(step, factors, strict=True)])
     make = functools.partial(torch.optim.SGD, lr=case["lr"])
     return trained(case["seed"], steps, make, [case["lr"]] * len(steps), kept)
 
@@ -139,10 +139,10 @@ def served(case: Facts, scaled: bool = True, left_over: bool = False) -> list[fl
     model, losses = tuned.draw(case["seed"], case["slots"]).double(), []
     state = model.state_dict()
     for name, ids in tuned.requests(case):
-        each = tuned.adapter(*case["adapters"][name])
-        scale = each["alpha"] / each["rank"] if scaled else 1.0
-        for part, tensor in each["weights"].items():
-            slot, rank = state[part], each["rank"]
+        item = tuned.adapter(*case["adapters"][name])
+        scale = item["alpha"] / item["rank"] if scaled else 1.0
+        for part, tensor in item["weights"].items():
+            slot, rank = state[part], item["rank"]
             if not left_over:
                 slot.zero_()
             if part.endswith("down"):
@@ -157,9 +157,9 @@ def served(case: Facts, scaled: bool = True, left_over: bool = False) -> list[fl
 def base_alone(case: Facts) -> list[float]:
     """The losses of the requests without any adapter."""
     model = tuned.draw(case["seed"], case["slots"]).double()
-    for name, each in model.state_dict().items():
+    for name, item in model.state_dict().items():
         if name.endswith(("up", "down")):
-            each.zero_()
+            item.zero_()
     return [mean_loss(model, ids.tolist()) for _, ids in tuned.requests(case)]
 
 

@@ -106,7 +106,7 @@ def adapter(seed: int, rank: int, alpha: float) -> dict[str, Any]:
     Its output is to be scaled by alpha / rank.
     """
     trained = draw(seed, rank)
-    names = [name for name, each in trained.named_parameters() if each.requires_grad]
+    names = [name for name, item in trained.named_parameters() if item.requires_grad]
     state = trained.state_dict()
     return {"rank": rank, "alpha": alpha, "weights": {name: state[name] for name in names}}
 

@@ -28,8 +28,8 @@ WEIGHTS = {**dict.fromkeys(ALONE, 2), ALL: 1, NAMES: 2}
 
 def bench_cases(rng: random.Random) -> list[Facts]:
     """Services with one trait each, one without any; then all the others, with more lengths."""
-    alone = [[], *([each] for each in TRAITS)]
-    several = [[each for each in TRAITS if each != other] for other in TRAITS]
+    alone = [[], *([trait] for trait in TRAITS)]
+    several = [[trait for trait in TRAITS if trait != other] for other in TRAITS]
     return [
         {"trap_length": rng.choice((16, 24, 48)), "services": [_case(rng, t, n) for t in kinds]}
         for kinds, n in ((alone, 2), ([*several, list(TRAITS), *alone[1:]], 3))
@@ -52,16 +52,16 @@ def _case(rng: random.Random, traits: list[str], lengths: int) -> Facts:
 
 
 def bench_words(case: Facts) -> str:
-    each = case["services"][0]
+    item = case["services"][0]
     return (
-        f"{len(case['services'])} services, the first with lengths {each['lengths']} and repeats ="
-        f" {each['repeats']}"
+        f"{len(case['services'])} services, the first with lengths {item['lengths']} and repeats ="
+        f" {item['repeats']}"
     )
 
 
 def label(case: Facts) -> str:
     return (
-        "a service that is " + " and ".join(_SAID[each] for each in case["traits"])
+        "a service that is " + " and ".join(_SAID[trait] for trait in case["traits"])
         if case["traits"]
         else "a service without any of the traits"
     )
@@ -84,26 +84,26 @@ class Run:
 
     @cached_property
     def by_length(self) -> dict[int, list[Call]]:
-        found: dict[int, list[Call]] = {length: [] for length in self.case["lengths"]}
+        results: dict[int, list[Call]] = {length: [] for length in self.case["lengths"]}
         for call in self.service.calls:
-            found.setdefault(call.request.length, []).append(call)
-        return found
+            results.setdefault(call.request.length, []).append(call)
+        return results
 
     @cached_property
     def usual(self) -> dict[int, list[Call]]:
         """The calls of each length that did the usual work: neither compiled nor remembered."""
         return {
-            length: [each for each in calls if not each.compiled and not each.remembered]
+            length: [call for call in calls if not call.compiled and not call.remembered]
             for length, calls in self.by_length.items()
         }
 
     @cached_property
     def samples(self) -> list[int] | None:
         """Ticks of the last `repeats` of them of each length; None if there are fewer."""
-        found = [self.usual[length][-self.case["repeats"] :] for length in self.case["lengths"]]
-        if any(len(each) < self.case["repeats"] for each in found):
+        results = [self.usual[length][-self.case["repeats"] :] for length in self.case["lengths"]]
+        if any(len(item) < self.case["repeats"] for item in results):
             return None
-        return [call.ticks for each in found for call in each]
+        return [call.ticks for item in results for call in item]
 
     @property
     def timed(self) -> bool:
@@ -119,7 +119,7 @@ class Run:
     def first(self) -> list[float]:
         """Seconds of the first call of each length, on an idle service."""
         calls = (self.by_length[length][:1] for length in self.case["lengths"])
-        return [each[0].ticks * TICK_S if each else 0.0 for each in calls]
+        return [call[0].ticks * TICK_S if call else 0.0 for call in calls]
 
 
 def percentiles(ticks: list[float]) -> list[float]:
@@ -133,21 +133,21 @@ def _is(said: Facts, ticks: list[float]) -> bool:
 
 
 def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
-    said = facts["bench"]
-    runs = [Run(c, *replayed(c, s["log"])) for c, s in zip(case["services"], said, strict=True)]
-    rows = [_alone(name, list(zip(runs, said, strict=True))) for name in ALONE]
+    response = facts["bench"]
+    runs = [Run(c, *replayed(c, s["log"])) for c, s in zip(case["services"], response, strict=True)]
+    rows = [_alone(name, list(zip(runs, response, strict=True))) for name in ALONE]
     rows += [
-        _together(list(zip(runs, said, strict=True))),
+        _together(list(zip(runs, response, strict=True))),
         judge_traps(case, facts, WEIGHTS[NAMES]),
     ]
-    if message := _nothing(runs, said):
+    if message := _nothing(runs, response):
         return [not_judged(rows[0], message), *map(not_judged, rows[1:4]), rows[4]]
     return rows
 
 
 def _nothing(runs: list[Run], said: list[Facts]) -> str:
     """Why there is nothing to judge of `bench`; "" if there is."""
-    if strange := next((each["kind"] for each in said if each["kind"]), ""):
+    if strange := next((item["kind"] for item in said if item["kind"]), ""):
         return (
             f"`bench` returned {strange}: return {{'first_s': [...], 'p50_s': ..., 'p99_s': ...}}"
         )
@@ -166,18 +166,20 @@ def _alone(name: str, asked: list[tuple[Run, Facts]]) -> Criterion:
 
 def _together(asked: list[tuple[Run, Facts]]) -> Criterion:
     own = [(r, s) for r, s in asked if len(r.case["traits"]) != 1]
-    found = _right(ALL, own)
-    if not found.passed:
-        return found
-    for run, said in own:
-        items = (said["first"] or {}).get("items")
+    result = _right(ALL, own)
+    if not result.passed:
+        return result
+    for run, response in own:
+        items = (response["first"] or {}).get("items")
         if items is None or len(items) != len(run.first):
-            message = f"first_s is {said['first']['kind']}: return a list, one number per length"
-            return criterion(ALL, WEIGHTS[ALL], False, found.measured, found.target, message)
+            message = (
+                f"first_s is {response['first']['kind']}: return a list, one number per length"
+            )
+            return criterion(ALL, WEIGHTS[ALL], False, result.measured, result.target, message)
         if not all(near(a, b, TOLERANCE) for a, b in zip(items, run.first, strict=True)):
             message = SAYS["no-first"].format(label=label(run.case))
-            return criterion(ALL, WEIGHTS[ALL], False, found.measured, found.target, message)
-    return found
+            return criterion(ALL, WEIGHTS[ALL], False, result.measured, result.target, message)
+    return result
 
 
 def _right(name: str, asked: list[tuple[Run, Facts]]) -> Criterion:
@@ -191,8 +193,8 @@ def _why(run: Run, said: Facts) -> str:
     """What is wrong with two percentiles."""
     for name in ("p50", "p99"):
         if not isinstance(said[name], int | float):
-            found = "None" if said[name] is None else said[name]
-            return f"{name}_s is {found}: return seconds, a number"
+            result = "None" if said[name] is None else said[name]
+            return f"{name}_s is {result}: return seconds, a number"
     if near(said["p50"], run.case["send"] * TICK_S, TOLERANCE):
         return SAYS["as-given"]
     if "asynchronous" in run.case["traits"] and re.search(r"r\S+ c", " ".join(run.service.log)):
@@ -228,10 +230,10 @@ def _known(run: Run) -> dict[str, list[float]]:
     """Messages, and the samples that wrong ways take."""
     lengths, repeats = run.case["lengths"], run.case["repeats"]
     calls = [run.by_length[length] for length in lengths]
-    every = [call for each in calls for call in each]
+    every = [call for entry in calls for call in entry]
     plain = [call.ticks for call in every]
     usual = run.samples or []
-    found = {
+    results = {
         SAYS["first-among-the-samples"]: plain
         if any(call.compiled for call in every)
         else [],
@@ -248,13 +250,13 @@ def _known(run: Run) -> dict[str, list[float]]:
         sorted(usual)[:-1],
         SAYS["the-last-length"]: usual[-repeats:],
     }  # fmt: skip
-    for length, each in zip(lengths, calls, strict=True):
-        own = [call for call in each if not call.remembered][-repeats - 1 :]
+    for length, item in zip(lengths, calls, strict=True):
+        own = [call for call in item if not call.remembered][-repeats - 1 :]
         if own and own[0].compiled:
             name = f"the first call of {length} tokens is among the samples: it compiles"
-            rest = [c.ticks for other in calls if other is not each for c in other[-repeats:]]
-            found[name] = [*rest, *(call.ticks for call in own[:repeats])]
+            rest = [c.ticks for other in calls if other is not item for c in other[-repeats:]]
+            results[name] = [*rest, *(call.ticks for call in own[:repeats])]
     if usual:
         text = SAYS["the-mean"]
-        found[text] = [float(np.mean(usual))]
-    return found
+        results[text] = [float(np.mean(usual))]
+    return results

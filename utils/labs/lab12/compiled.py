@@ -45,11 +45,11 @@ def compiled(model: nn.Sequential) -> Compiled:
             return getattr(there, NAMES[NAMES.index(name)])(moved(x)).cpu()
 
     def outputs(x: Tensor) -> dict[str, Tensor]:
-        found, x = {}, moved(x)
+        result, x = {}, moved(x)
         with torch.no_grad():
             for name, module in there.named_children():
-                found[name] = x = module(x)
+                result[name] = x = module(x)
         torch_xla.sync()  # one graph for all
-        return {name: each.cpu() for name, each in found.items()}
+        return {name: item.cpu() for name, item in result.items()}
 
     return Compiled(alone, outputs)

@@ -45,9 +45,9 @@ def _door(calls: SimpleQueue, place: int) -> Function:
     def call(*given: Any, **named: Any) -> Any:
         reply: SimpleQueue = SimpleQueue()
         calls.put((place, given, named, reply))
-        found, error = reply.get()
+        result, error = reply.get()
         if error is not None:
             raise error
-        return found
+        return result
 
     return call

@@ -31,8 +31,8 @@ def latencies(kind: str, count: int, seed: int) -> list[float]:
 def workers(fleet: dict[str, Any]) -> list[dict[str, Any]]:
     """What each worker kept: {"requests": how many it served, "samples": some of them, in ms}."""
     return [
-        {"requests": each["requests"], "samples": latencies(*(each[n] for n in _DRAWN))}
-        for each in fleet["workers"]
+        {"requests": worker["requests"], "samples": latencies(*(worker[n] for n in _DRAWN))}
+        for worker in fleet["workers"]
     ]
 
 
@@ -55,19 +55,19 @@ def arrivals(case: dict[str, Any]) -> list[float]:
     ]
     for begin in _spread(rng, case["count"], case["bursts"], case["burst"]):
         gaps[begin : begin + case["burst"]] = [0.5] * case["burst"]
-    found = [round(each, 3) for each in itertools.accumulate(gaps)]
+    results = [round(item, 3) for item in itertools.accumulate(gaps)]
     # Two at the same moment would leave open which is the first.
-    for place in range(1, len(found)):
-        found[place] = round(max(found[place], found[place - 1] + 0.001), 3)
-    return found
+    for place in range(1, len(results)):
+        results[place] = round(max(results[place], results[place - 1] + 0.001), 3)
+    return results
 
 
 def _spread(rng: random.Random, count: int, parts: int, length: int) -> list[int]:
     """The begin of so many stretches, one in each equal part of `count`."""
     if not parts:
         return []
-    each = count // parts
-    return [part * each + rng.randint(0, each - length) for part in range(parts)]
+    item = count // parts
+    return [part * item + rng.randint(0, item - length) for part in range(parts)]
 
 
 def closed_log(case: dict[str, Any]) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def closed_log(case: dict[str, Any]) -> dict[str, Any]:
         if moment < free:
             took.append(None)
             continue
-        each = round(case["stall_ms"] * rng.uniform(0.8, 1.2), 3) if stalled else usual[number]
+        item = round(case["stall_ms"] * rng.uniform(0.8, 1.2), 3) if stalled else usual[number]
         stalled = False
-        took.append(each)
-        free = moment + each
+        took.append(item)
+        free = moment + item
     return {"slots": case["slots"], "due_ms": due, "took_ms": took}

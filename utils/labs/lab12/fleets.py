@@ -36,15 +36,15 @@ nothing, in "redone" the batch that is done twice makes the difference."""
 
 def fleet_cases(rng: random.Random) -> list[Facts]:
     """Loads with bursts; the second case has one that no number of servers serves in time."""
-    return [{"fleets": [_fleet(rng, *each) for each in fleets]} for fleets in FLEETS]
+    return [{"fleets": [_fleet(rng, *fleet) for fleet in fleets]} for fleets in FLEETS]
 
 
 def _fleet(rng: random.Random, count: int, batch: int, kind: str) -> Facts:
     while True:
-        base, each = rng.randint(8, 30), rng.randint(1, 6)
-        every = round((base / batch + each) / rng.uniform(1.6, 4.5), 2)
+        base, item = rng.randint(8, 30), rng.randint(1, 6)
+        every = round((base / batch + item) / rng.uniform(1.6, 4.5), 2)
         share = rng.uniform(0.5, 0.9) if kind == "too slow" else rng.uniform(1.8, 3.5)
-        found = {
+        results = {
             "seed": rng.randrange(10**9),
             "count": count,
             "every_ms": every,
@@ -53,15 +53,15 @@ def _fleet(rng: random.Random, count: int, batch: int, kind: str) -> Facts:
             "burst": rng.randint(8, 15),
             "server": {
                 "base_ms": float(base),
-                "per_request_ms": float(each),
+                "per_request_ms": float(item),
                 "max_batch": batch,
-                "target_ms": round((base + each) * share, 1),
+                "target_ms": round((base + item) * share, 1),
                 # No request arrives at this very moment.
                 "lost_at_ms": round(count * every * rng.uniform(0.2, 0.7)) + 0.0005,
             },
         }
-        if _suits(found, kind):
-            return found
+        if _suits(results, kind):
+            return results
 
 
 def _suits(fleet: Facts, kind: str) -> bool:
@@ -91,12 +91,12 @@ def _clear(arrivals: list[float], server: Facts, right: int, lost_at: float = ma
     """Whether the number is the same by any search, and what the task leaves open changes none."""
     target = server["target_ms"]
     for servers in range(right - 1, right + MORE):
-        found = latencies(arrivals, server, servers, lost_at)
-        if found != latencies(arrivals, server, servers, lost_at, just_missed=True):
+        result = latencies(arrivals, server, servers, lost_at)
+        if result != latencies(arrivals, server, servers, lost_at, just_missed=True):
             return False
-        if servers < right and p99(found) < target * (1 + CLEAR):
+        if servers < right and p99(result) < target * (1 + CLEAR):
             return False
-        if servers >= right and p99(found) > target * (1 - CLEAR):
+        if servers >= right and p99(result) > target * (1 - CLEAR):
             return False
     return True
 
@@ -128,8 +128,8 @@ _START = SAYS["no-waiting"]
 
 def servers_ways(fleet: Facts) -> Ways:
     arrivals, server = draws.arrivals(fleet), fleet["server"]
-    found = truth(fleet)
-    right, load = found["servers"], by_mean(fleet)
+    result = truth(fleet)
+    right, load = result["servers"], by_mean(fleet)
     means = (n for n in range(1, right + 1) if np.mean(latencies(arrivals, server, n))
              <= server["target_ms"])  # fmt: skip
     ways = [
@@ -142,7 +142,7 @@ def servers_ways(fleet: Facts) -> Ways:
         *((text, smallest(arrivals, server, percent=percent)) for percent, text in _OTHERS),
         (SAYS["one-too-many"], right + 1),
         ("this is one too few: its p99 is beyond the target", right - 1),
-        ("the loss is the other question: here all servers stay", found["servers_after_loss"]),
+        ("the loss is the other question: here all servers stay", result["servers_after_loss"]),
     ]  # fmt: skip
     return [way for way in ways if way[1] != right]
 
@@ -158,14 +158,14 @@ def p99_ways(fleet: Facts) -> Ways:
         (SAYS["seconds"], right / 1e3),
     ]  # fmt: skip
     for number in range(1, servers + 2):
-        found = latencies(arrivals, server, number)
+        result = latencies(arrivals, server, number)
         alone = latencies(arrivals, {**server, "max_batch": 1}, number + 1)
         ways += [
-            (SAYS["every-request"], max(found)),
-            ("this is the median", float(np.median(found))),
-            (SAYS["a-mean-for-a-percentile"], float(np.mean(found))),
-            ("this is p95", float(np.percentile(found, 95))),
-            (_OTHER, p99(found)),
+            (SAYS["every-request"], max(result)),
+            ("this is the median", float(np.median(result))),
+            (SAYS["a-mean-for-a-percentile"], float(np.mean(result))),
+            ("this is p95", float(np.percentile(result, 95))),
+            (_OTHER, p99(result)),
             (_ALONE, p99(alone)),
         ]
     return [way for way in ways if not near(way[1], right, TOLERANCE)]
@@ -173,8 +173,8 @@ def p99_ways(fleet: Facts) -> Ways:
 
 def loss_ways(fleet: Facts) -> Ways:
     arrivals, server = draws.arrivals(fleet), fleet["server"]
-    found = truth(fleet)
-    right, servers = found["servers_after_loss"], found["servers"]
+    result = truth(fleet)
+    right, servers = result["servers_after_loss"], result["servers"]
     ways = [
         (_LOSS, servers),
         (_LOSS, smallest(arrivals, server, server["lost_at_ms"], finished=True)),
@@ -190,8 +190,8 @@ _LOSS = SAYS["the-same"]
 
 
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
-    said, fleets = facts["said"], case["fleets"]
-    if strange := next((each for each in said if isinstance(each, str)), None):
+    response, fleets = facts["said"], case["fleets"]
+    if strange := next((item for item in response if isinstance(item, str)), None):
         message = (
             f"`fleet` returned {strange}: return {{'servers': ..., 'p99_ms': ...,"
             " 'servers_after_loss': ...}"
@@ -199,14 +199,14 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
         rows = [not_judged(criterion(n, w, False, "", "", "")) for n, w in WEIGHTS.items()]
         return [not_judged(rows[0], message), *rows[1:]]
     ways = {"servers": servers_ways, "p99": p99_ways, "after a loss": loss_ways}
-    return [_judge(name, fleets, said, ways[name]) for name in WEIGHTS]
+    return [_judge(name, fleets, response, ways[name]) for name in WEIGHTS]
 
 
 def _judge(
     name: str, fleets: list[Facts], said: list[Facts], ways: Callable[[Facts], Ways]
 ) -> Criterion:
     key = KEYS[name]
-    values, right = [each[key] for each in said], [truth(each)[key] for each in fleets]
+    values, right = [item[key] for item in said], [truth(fleet)[key] for fleet in fleets]
     pairs = list(zip(values, right, strict=True))
     place = next((p for p, (a, b) in enumerate(pairs) if (a is None) != (b is None)), None)
     if place is not None:
@@ -219,12 +219,12 @@ def _judge(
         WEIGHTS[name],
         values,
         right,
-        [label(each) for each in fleets],
+        [label(fleet) for fleet in fleets],
         [
-            ways(each)
-            if possible(each["server"]) and not near(value, each_right, TOLERANCE)
+            ways(item)
+            if possible(item["server"]) and not near(value, each_right, TOLERANCE)
             else []
-            for each, (value, each_right) in zip(fleets, pairs, strict=True)
+            for item, (value, each_right) in zip(fleets, pairs, strict=True)
         ],
         "the server that can start first takes all that wait, up to max_batch, in order of arrival",
         TOLERANCE,

@@ -44,7 +44,7 @@ def below(count: int, p: float) -> tuple[float, ...]:
     """P(B < rank), for every rank from 1 to count, B binomial with count and p / 100."""
     from scipy.stats import binom
 
-    return tuple(float(each) for each in binom.cdf(np.arange(count), count, p / 100))
+    return tuple(float(item) for item in binom.cdf(np.arange(count), count, p / 100))
 
 
 def ranks(count: int, p: float, miss: float) -> tuple[int | None, int | None]:
@@ -53,9 +53,9 @@ def ranks(count: int, p: float, miss: float) -> tuple[int | None, int | None]:
     miss: how likely the percentile may lie beyond each end.
     """
     chances = below(count, p)
-    low = sum(each <= miss for each in chances) or None
+    low = sum(chance <= miss for chance in chances) or None
     # P(B >= rank) is 1 - P(B < rank).
-    high = next((rank for rank, each in enumerate(chances, 1) if 1 - each <= miss), None)
+    high = next((rank for rank, item in enumerate(chances, 1) if 1 - item <= miss), None)
     return low, high
 
 
@@ -79,7 +79,7 @@ def value(each: Facts) -> float:
 def value_ways(each: Facts) -> Ways:
     ordered, p = samples_of(each), each["p"]
     rank = math.ceil(p / 100 * len(ordered))
-    found = [
+    results = [
         (SAYS["a-mean-for-a-percentile"], statistics.fmean(ordered)),
         ("this is the median: p says which percentile", statistics.median(ordered)),
         (SAYS["p-as-a-share"], float(np.percentile(ordered, p / 100))),
@@ -91,7 +91,7 @@ def value_ways(each: Facts) -> Ways:
         (SAYS["not-sorted"], _unsorted(each)),
         ("these are seconds: the samples are in ms, and so is the percentile", value(each) / 1e3),
     ]  # fmt: skip
-    return [way for way in found if not near(way[1], value(each), TOLERANCE)]
+    return [way for way in results if not near(way[1], value(each), TOLERANCE)]
 
 
 LINEAR = SAYS["nearest-rank"]

@@ -33,8 +33,8 @@ def model_cases(rng: random.Random) -> list[Facts]:
         {"models": [_model(rng, "two rows swapped"), _model(rng, "")]},
         {
             "models": [
-                _model(rng, each)
-                for each in rng.sample([*rng.sample(LARGE[1:], 2), *rng.sample(small, 3), ""], 6)
+                _model(rng, item)
+                for item in rng.sample([*rng.sample(LARGE[1:], 2), *rng.sample(small, 3), ""], 6)
             ]
         },
     ]
@@ -52,7 +52,7 @@ def _model(rng: random.Random, fault: str) -> Facts:
 
 
 def model_words(case: Facts) -> str:
-    return f"{len(case['models'])} models of seeds {[each['seed'] for each in case['models']]}"
+    return f"{len(case['models'])} models of seeds {[model['seed'] for model in case['models']]}"
 
 
 def label(each: Facts) -> str:
@@ -64,7 +64,7 @@ def label(each: Facts) -> str:
 
 def numbers(reference: Any, candidate: Any) -> dict[str, float]:
     """Of the logits [rows, classes] of both."""
-    first, second = (np.asarray(each, dtype=np.float64) for each in (reference, candidate))
+    first, second = (np.asarray(item, dtype=np.float64) for item in (reference, candidate))
     return {
         "max_difference": float(abs(first - second).max()),
         "kl": divergence(first, second),
@@ -83,7 +83,9 @@ def _genuine(case: Facts, observed: list[Any]) -> bool:
     from utils.labs.lab12.models import one_thread
 
     with one_thread():
-        return all(_same(each, said) for each, said in zip(case["models"], observed, strict=True))
+        return all(
+            _same(item, response) for item, response in zip(case["models"], observed, strict=True)
+        )
 
 
 def _same(model: Facts, observed: Any) -> bool:
@@ -91,28 +93,28 @@ def _same(model: Facts, observed: Any) -> bool:
 
     first, x = reference(model["seed"], model["offset"])
     second = with_fault(first, model["module"], model["fault"])
-    for some, found in zip((first, second), observed, strict=True):
-        right, given = some(x).double().numpy(), np.asarray(found, dtype=np.float64)
+    for some, result in zip((first, second), observed, strict=True):
+        right, given = some(x).double().numpy(), np.asarray(result, dtype=np.float64)
         if given.shape != right.shape or not abs(given - right).max() <= SAME:
             return False
     return True
 
 
 def judge_reports(case: Facts, facts: Facts) -> list[Criterion]:
-    said = facts["said"]
+    response = facts["said"]
     rows = [criterion(name, weight, False, "", "", "") for name, weight in WEIGHTS.items()]
-    strange = next((each for each in said if isinstance(each, str)), None)
+    strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         message = SAYS["no-report"].format(strange=strange)
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     if not _genuine(case, facts["logits"]):
         message = "the logits are not those of the models: what was changed in torch?"
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
-    asked = list(zip(case["models"], said, facts["logits"], strict=True))
+    asked = list(zip(case["models"], response, facts["logits"], strict=True))
     return [
         *(_number(name, key, asked) for name, key in KEYS.items()),
-        _modules("large faults", [each for each in asked if each[0]["fault"] in LARGE]),
-        _modules("small and none", [each for each in asked if each[0]["fault"] not in LARGE]),
+        _modules("large faults", [item for item in asked if item[0]["fault"] in LARGE]),
+        _modules("small and none", [item for item in asked if item[0]["fault"] not in LARGE]),
     ]
 
 
@@ -123,10 +125,10 @@ Asked = list[tuple[Facts, Facts, Any]]
 
 def _ways(key: str, logits: Any) -> list[tuple[str, float]]:
     """What wrong ways give."""
-    first, second = (np.asarray(each, dtype=np.float64) for each in logits)
+    first, second = (np.asarray(logit, dtype=np.float64) for logit in logits)
     right = numbers(first, second)
     rows = len(first)
-    found = {
+    result = {
         "max_difference": [
             (SAYS["a-mean"], float(abs(first - second).mean())),
             (SAYS["with-signs"],
@@ -155,7 +157,7 @@ def _ways(key: str, logits: Any) -> list[tuple[str, float]]:
             (SAYS["those-that-differ"], 1 - right["top1"]),
         ],
     }[key]  # fmt: skip
-    return [way for way in found if not near(way[1], right[key], TOLERANCE)]
+    return [way for way in result if not near(way[1], right[key], TOLERANCE)]
 
 
 def _number(name: str, key: str, asked: Asked) -> Criterion:
@@ -165,11 +167,11 @@ def _number(name: str, key: str, asked: Asked) -> Criterion:
     measured, target = f"{len(asked) - len(wrong)} of {len(asked)}", "all, to 0.1%"
     if not wrong:
         return criterion(name, WEIGHTS[name], True, measured, target, "")
-    model, said, logits = wrong[0]
-    if not isinstance(said, int | float):
-        text = f"found {said}, return a number"
+    model, response, logits = wrong[0]
+    if not isinstance(response, int | float):
+        text = f"found {response}, return a number"
     else:
-        ways = [way for way in _ways(key, logits) if near(said, way[1], TOLERANCE)]
+        ways = [way for way in _ways(key, logits) if near(response, way[1], TOLERANCE)]
         text = ways[0][0] if ways else _ADVICE[key]
         if key == "kl" and not ways and numbers(*logits)["kl"] < 1e-5:
             text += SAYS["kl-of-float32"]
@@ -191,8 +193,8 @@ def _modules(name: str, asked: Asked) -> Criterion:
     measured = f"{len(asked) - len(wrong)} of {len(asked)}"
     if not wrong:
         return criterion(name, WEIGHTS[name], True, measured, "the module", "")
-    model, said = wrong[0]
-    message = f"seed {model['seed']}, {label(model)}: {_why(model, said)}"
+    model, response = wrong[0]
+    message = f"seed {model['seed']}, {label(model)}: {_why(model, response)}"
     return criterion(name, WEIGHTS[name], False, measured, "the module", message)
 
 

@@ -14,45 +14,45 @@ SAYS = says("lab12")
 
 
 def sent(log: Facts) -> list[float]:
-    return [each for each in log["took_ms"] if each is not None]
+    return [item for item in log["took_ms"] if item is not None]
 
 
 def filled(log: Facts, instead: Callable[[list[float]], float] = statistics.median) -> list[float]:
     """How long each request takes in a slot; those never sent as usual."""
     usual = instead(sent(log))
-    return [usual if each is None else each for each in log["took_ms"]]
+    return [usual if item is None else item for item in log["took_ms"]]
 
 
 def open_loop(log: Facts, took: list[float] | None = None, slots: int = 0) -> list[float]:
     """The latency of every request, from when it was due, if all of them are sent then."""
     free = [0.0] * (slots or log["slots"])
-    found = []
-    for due, each in zip(log["due_ms"], took or filled(log), strict=True):
+    results = []
+    for due, item in zip(log["due_ms"], took or filled(log), strict=True):
         place = free.index(min(free))
-        free[place] = max(due, free[place]) + each
-        found.append(free[place] - due)
-    return found
+        free[place] = max(due, free[place]) + item
+        results.append(free[place] - due)
+    return results
 
 
 # What wrong ways give: a list of latencies each
 
 
 def _round_robin(log: Facts) -> list[float]:
-    free, found = [0.0] * log["slots"], []
-    for number, (due, each) in enumerate(zip(log["due_ms"], filled(log), strict=True)):
+    free, result = [0.0] * log["slots"], []
+    for number, (due, item) in enumerate(zip(log["due_ms"], filled(log), strict=True)):
         place = number % log["slots"]
-        free[place] = max(due, free[place]) + each
-        found.append(free[place] - due)
-    return found
+        free[place] = max(due, free[place]) + item
+        result.append(free[place] - due)
+    return result
 
 
 def _neighbour(log: Facts) -> list[float]:
     """Each waits for what is left of the one before, which itself has not waited."""
-    took, found, end = filled(log), [], 0.0
-    for due, each in zip(log["due_ms"], took, strict=True):
-        found.append(max(0.0, end - due) + each)
-        end = due + each
-    return found
+    took, result, end = filled(log), [], 0.0
+    for due, item in zip(log["due_ms"], took, strict=True):
+        result.append(max(0.0, end - due) + item)
+        end = due + item
+    return result
 
 
 def _waits_only(log: Facts) -> list[float]:
@@ -65,18 +65,18 @@ def _ends(log: Facts) -> list[float]:
 
 def _sent_of_all(log: Facts) -> list[float]:
     took = log["took_ms"]
-    return [a for a, each in zip(open_loop(log), took, strict=True) if each is not None]
+    return [a for a, item in zip(open_loop(log), took, strict=True) if item is not None]
 
 
 def _subtracted(log: Facts) -> list[float]:
     """The repair of a histogram: for one that took t, others of t less one interval, two, …"""
-    found = []
+    results = []
     gap = log["due_ms"][1] - log["due_ms"][0]
-    for each in sent(log):
-        while each > 0:
-            found.append(each)
-            each -= gap
-    return found
+    for item in sent(log):
+        while item > 0:
+            results.append(item)
+            item -= gap
+    return results
 
 
 _ALL = SAYS["only-the-sent"]

@@ -32,10 +32,10 @@ def worker_cases(rng: random.Random, workers: int, p: float) -> Facts:
         ]
         if workers > 3:
             kept.insert(rng.randrange(workers), {**kept[0], "requests": 0, "count": 0})
-        found = {"p": p, "workers": kept}
-        right = merged(found)
-        if _clear(found) and not any(near(each, right, 1e-3) for _, each in merged_ways(found)):
-            return found
+        results = {"p": p, "workers": kept}
+        right = merged(results)
+        if _clear(results) and not any(near(item, right, 1e-3) for _, item in merged_ways(results)):
+            return results
 
 
 def merged(fleet: Facts) -> float:
@@ -66,19 +66,19 @@ def _clear(fleet: Facts) -> bool:
 
 
 def merged_ways(fleet: Facts) -> Ways:
-    workers = [each for each in draws.workers(fleet) if each["samples"]]
-    own = [float(np.percentile(each["samples"], fleet["p"])) for each in workers]
+    workers = [worker for worker in draws.workers(fleet) if worker["samples"]]
+    own = [float(np.percentile(worker["samples"], fleet["p"])) for worker in workers]
     nearest = [
-        sorted(each["samples"])[math.ceil(fleet["p"] / 100 * len(each["samples"])) - 1]
-        for each in workers
+        sorted(worker["samples"])[math.ceil(fleet["p"] / 100 * len(worker["samples"])) - 1]
+        for worker in workers
     ]
-    served = [each["requests"] for each in workers]
-    pooled = sorted(sample for each in workers for sample in each["samples"])
+    served = [worker["requests"] for worker in workers]
+    pooled = sorted(sample for worker in workers for sample in worker["samples"])
     mean = SAYS["mean-of-percentiles"]
     weighed = mean + SAYS["weighed-mean"]
     return [
-        *((mean, statistics.fmean(each)) for each in (own, nearest)),
-        *((weighed, float(np.average(each, weights=served))) for each in (own, nearest)),
+        *((mean, statistics.fmean(item)) for item in (own, nearest)),
+        *((weighed, float(np.average(item, weights=served))) for item in (own, nearest)),
         ("this is the median of the workers' percentiles: merge the samples, then take one",
          statistics.median(own)),
         (SAYS["the-slowest-worker"], max(own)),
@@ -88,10 +88,10 @@ def merged_ways(fleet: Facts) -> Ways:
         ("this is the percentile of the busiest worker alone",
          nearest[served.index(max(served))]),
         (SAYS["requests-as-weights"],
-         _by([(s, each["requests"]) for each in workers for s in each["samples"]], fleet["p"])),
+         _by([(s, worker["requests"]) for worker in workers for s in worker["samples"]], fleet["p"])),
         ("the weight of a sample is requests / samples kept, not the other way round",
-         _by([(s, len(each["samples"]) / each["requests"])
-              for each in workers for s in each["samples"]], fleet["p"])),
+         _by([(s, len(worker["samples"]) / worker["requests"])
+              for worker in workers for s in worker["samples"]], fleet["p"])),
     ]  # fmt: skip
 
 
@@ -102,10 +102,10 @@ def judge_merged(case: Facts, said: list[Any]) -> Criterion:
     return right_values(
         "merged",
         WEIGHT,
-        ["None" if each is None else each for each in said],
-        [merged(each) for each in case["fleets"]],
-        [f"p{each['p']:g} of {len(each['workers'])} workers" for each in case["fleets"]],
-        [merged_ways(each) for each in case["fleets"]],
+        ["None" if item is None else item for item in said],
+        [merged(fleet) for fleet in case["fleets"]],
+        [f"p{fleet['p']:g} of {len(fleet['workers'])} workers" for fleet in case["fleets"]],
+        [merged_ways(fleet) for fleet in case["fleets"]],
         "sort all samples, and add up how many requests each stands for, until p % are reached",
         TOLERANCE,
     )

@@ -90,10 +90,12 @@ def _round_weights(bits: int) -> Callable[[Any], None]:
     """Weights with so many bits behind the first: 7 are BF16."""
 
     def change(module: Any) -> None:
-        for each in module.parameters():
-            if each.dim() == 2:
-                mantissa, exponent = torch.frexp(each)
-                each.copy_(torch.ldexp((mantissa * 2.0 ** (bits + 1)).round(), exponent - bits - 1))
+        for parameter in module.parameters():
+            if parameter.dim() == 2:
+                mantissa, exponent = torch.frexp(parameter)
+                parameter.copy_(
+                    torch.ldexp((mantissa * 2.0 ** (bits + 1)).round(), exponent - bits - 1)
+                )
 
     return change
 

@@ -21,10 +21,10 @@ _MOST = 400
 
 def partner(answer: Answer, name: str) -> Answer:
     """The function `name` of the cell that defined `answer`."""
-    found = getattr(answer, "__globals__", {}).get(name)
-    if not callable(found):
+    result = getattr(answer, "__globals__", {}).get(name)
+    if not callable(result):
         raise NameError(f"`{name}` is not defined as a function: the cell has to define both")
-    return found
+    return result
 
 
 def _maybe(value: Any) -> Any:
@@ -41,8 +41,8 @@ def _entries(said: Any, *names: str) -> dict[str, Any] | str:
 
 
 def _list(value: Any) -> Facts:
-    found = numbers(listed(value, _MOST))
-    return {**found, "items": found["items"] and found["items"][:_MOST]}
+    result = numbers(listed(value, _MOST))
+    return {**result, "items": result["items"] and result["items"][:_MOST]}
 
 
 # ex1: a benchmark
@@ -54,24 +54,24 @@ _MOST_EVENTS = 2000
 def observe_bench(bench: Answer, case: Facts) -> Facts:
     """What the benchmark returns for each service, what it asked of it, and its traits."""
     traps = partner(bench, "traps")
-    used = [Service(each) for each in copy.deepcopy(case["services"])]
-    fresh = [Service(each, _MOST_EVENTS) for each in copy.deepcopy(case["services"])]
+    used = [Service(item) for item in copy.deepcopy(case["services"])]
+    fresh = [Service(item, _MOST_EVENTS) for item in copy.deepcopy(case["services"])]
 
     def run() -> tuple[list[Any], list[Any]]:
         pairs = zip(used, case["services"], strict=True)
-        found = [bench(Front(s), list(c["lengths"]), c["repeats"]) for s, c in pairs]
-        return found, [traps(Front(service), case["trap_length"]) for service in fresh]
+        results = [bench(Front(s), list(c["lengths"]), c["repeats"]) for s, c in pairs]
+        return results, [traps(Front(service), case["trap_length"]) for service in fresh]
 
     with closed("lab12.ex1", *_SHUT):
-        said, stopped = limit.within(run, called.SECONDS)
+        response, stopped = limit.within(run, called.SECONDS)
     if stopped:
         raise RuntimeError(called.ENDLESS)
     return {
         "bench": [
-            {**_times(each), "log": " ".join(service.log)}
-            for each, service in zip(said[0], used, strict=True)
+            {**_times(item), "log": " ".join(service.log)}
+            for item, service in zip(response[0], used, strict=True)
         ],
-        "traps": [_names(each) for each in said[1]],
+        "traps": [_names(item) for item in response[1]],
         "trap_logs": [" ".join(service.log) for service in fresh],
     }
 
@@ -100,50 +100,50 @@ def _names(said: Any) -> list[str] | str:
 def observe_percentiles(percentile: Answer, case: Facts) -> Facts:
     merged = partner(percentile, "merged")
     sets = [
-        (draws.latencies(each["kind"], each["count"], each["seed"]), each["p"], each["level"])
-        for each in case["sets"]
+        (draws.latencies(set_["kind"], set_["count"], set_["seed"]), set_["p"], set_["level"])
+        for set_ in case["sets"]
     ]
-    fleets = [(draws.workers(each), each["p"]) for each in case["fleets"]]
-    found = []
-    for each in called.each("lab12.ex2", percentile, sets, _SHUT):
-        entries = _entries(each, "value", "low", "high")
+    fleets = [(draws.workers(fleet), fleet["p"]) for fleet in case["fleets"]]
+    results = []
+    for item in called.each("lab12.ex2", percentile, sets, _SHUT):
+        entries = _entries(item, "value", "low", "high")
         if isinstance(entries, dict):
             entries = {name: _maybe(value) for name, value in entries.items()}
-        found.append(entries)
-    said = called.each("lab12.ex2", merged, fleets, _SHUT)
-    return {"percentiles": found, "merged": [_maybe(each) for each in said]}
+        results.append(entries)
+    response = called.each("lab12.ex2", merged, fleets, _SHUT)
+    return {"percentiles": results, "merged": [_maybe(entry) for entry in response]}
 
 
 # ex3: an open loop
 
 
 def observe_open_loops(answer: Answer, case: Facts) -> Facts:
-    logs = [(draws.closed_log(each),) for each in case["logs"]]
-    found = []
-    for each in called.each("lab12.ex3", answer, logs, _SHUT):
-        entries = _entries(each, "open_ms", "open_p99_ms", "closed_p99_ms")
+    logs = [(draws.closed_log(log),) for log in case["logs"]]
+    results = []
+    for item in called.each("lab12.ex3", answer, logs, _SHUT):
+        entries = _entries(item, "open_ms", "open_p99_ms", "closed_p99_ms")
         if isinstance(entries, dict):
             entries = {
                 "open": _list(entries["open_ms"]),
                 **{n: _maybe(entries[f"{n}_ms"]) for n in ("open_p99", "closed_p99")},
             }
-        found.append(entries)
-    return {"said": found}
+        results.append(entries)
+    return {"said": results}
 
 
 # ex4: a fleet
 
 
 def observe_fleets(answer: Answer, case: Facts) -> Facts:
-    calls = [(draws.arrivals(each), dict(each["server"])) for each in case["fleets"]]
+    calls = [(draws.arrivals(fleet), dict(fleet["server"])) for fleet in case["fleets"]]
     names = ("servers", "p99_ms", "servers_after_loss")
-    found = []
-    for each in called.each("lab12.ex4", answer, calls, _SHUT):
-        entries = _entries(each, *names)
+    results = []
+    for item in called.each("lab12.ex4", answer, calls, _SHUT):
+        entries = _entries(item, *names)
         if isinstance(entries, dict):
             entries = {name: _maybe(value) for name, value in entries.items()}
-        found.append(entries)
-    return {"said": found}
+        results.append(entries)
+    return {"said": results}
 
 
 # ex5: a recompiled model
@@ -158,7 +158,7 @@ def observe_reports(answer: Answer, case: Facts) -> Facts:
     from utils.labs.lab12 import compiled, models
 
     with models.one_thread():
-        made = [_model(each) for each in case["models"]]
+        made = [_model(model) for model in case["models"]]
         logits = [[a(x).tolist(), b(x).tolist()] for a, b, x in made]
         behind = [function for _, b, _ in made for function in (b.alone, b.outputs)]
         calls = [(reference, x) for reference, _, x in made]
@@ -168,10 +168,10 @@ def observe_reports(answer: Answer, case: Facts) -> Facts:
             del behind
             pairs = [compiled.Compiled(*two) for two in zip(opened[::2], opened[1::2], strict=True)]
             asked = [(a, b, x) for (a, x), b in zip(calls, pairs, strict=True)]
-            said, stopped = limit.within(lambda: [answer(*each) for each in asked], _REPORTS_S)
+            response, stopped = limit.within(lambda: [answer(*item) for item in asked], _REPORTS_S)
     if stopped:
         raise RuntimeError(called.ENDLESS)
-    return {"said": [_report(each) for each in said], "logits": logits}
+    return {"said": [_report(item) for item in response], "logits": logits}
 
 
 def _model(case: Facts) -> tuple[Any, Any, Any]:
@@ -192,9 +192,9 @@ def _report(said: Any) -> Facts | str:
     entries = _entries(said, "max_difference", "kl", "top1", "module")
     if isinstance(entries, str):
         return entries
-    found = {name: _maybe(entries[name]) for name in ("max_difference", "kl", "top1")}
+    results = {name: _maybe(entries[name]) for name in ("max_difference", "kl", "top1")}
     name = entries["module"]
-    return {**found, "module": None if name is None else text(name)}
+    return {**results, "module": None if name is None else text(name)}
 
 
 OBSERVERS = {

@@ -35,7 +35,7 @@ def log_cases(rng: random.Random) -> list[Facts]:
 def _log(rng: random.Random, count: int, slots: int, steady: bool) -> Facts:
     while True:
         every = rng.randint(10, 30)
-        found = {
+        results = {
             "seed": rng.randrange(10**9),
             "count": count,
             "slots": slots,
@@ -47,17 +47,17 @@ def _log(rng: random.Random, count: int, slots: int, steady: bool) -> Facts:
             "stall_ms": every * rng.randint(5, 9) * slots,
             "stalls": 1 if count < 50 else rng.randint(2, 3),
         }
-        log = draws.closed_log(found)
-        skipped = sum(each is None for each in log["took_ms"])
+        log = draws.closed_log(results)
+        skipped = sum(item is None for item in log["took_ms"])
         # Some have to wait for a slot, and the median has to be told from the mean.
         waited = sum(a > b + 1e-9 for a, b in zip(open_loop(log), filled(log), strict=True))
         if count / 8 < skipped < count * 2 / 3 and waited > max(2, slots):
-            return found
+            return results
 
 
 def log_words(case: Facts) -> str:
-    each = case["logs"][0]
-    return f"{len(case['logs'])} logs, the first {label(each)}"
+    item = case["logs"][0]
+    return f"{len(case['logs'])} logs, the first {label(item)}"
 
 
 def label(each: Facts) -> str:
@@ -70,19 +70,19 @@ def _p99(latencies: list[float]) -> float:
 
 
 def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
-    said = facts["said"]
-    if strange := next((each for each in said if isinstance(each, str)), None):
+    response = facts["said"]
+    if strange := next((item for item in response if isinstance(item, str)), None):
         message = (
             f"`open_loop` returned {strange}: return {{'open_ms': [...], 'open_p99_ms': ...,"
             " 'closed_p99_ms': ...}"
         )
         rows = [not_judged(criterion(n, w, False, "", "", "")) for n, w in WEIGHTS.items()]
         return [not_judged(rows[0], message), *rows[1:]]
-    asked = [(draws.closed_log(log), log, s) for log, s in zip(case["logs"], said, strict=True)]
+    asked = [(draws.closed_log(log), log, s) for log, s in zip(case["logs"], response, strict=True)]
     rows = [
         _closed(asked),
-        _queue("one slot", [each for each in asked if each[1]["slots"] == 1]),
-        _queue("several slots", [each for each in asked if each[1]["slots"] > 1]),
+        _queue("one slot", [item for item in asked if item[1]["slots"] == 1]),
+        _queue("several slots", [item for item in asked if item[1]["slots"] > 1]),
         _open(asked),
     ]
     return rows
@@ -107,7 +107,7 @@ def _closed(asked: Asked) -> Criterion:
 
 
 def _with_zeros(log: Facts) -> float:
-    return _p99([each or 0.0 for each in log["took_ms"]])
+    return _p99([item or 0.0 for item in log["took_ms"]])
 
 
 def _open(asked: Asked) -> Criterion:
@@ -136,11 +136,11 @@ def _percentile(
     measured, target = f"{len(asked) - len(wrong)} of {len(asked)}", "p99 exact"
     if not wrong:
         return criterion(name, WEIGHTS[name], True, measured, target, "")
-    log, drawn, said = wrong[0]
-    if not isinstance(said, int | float):
-        text = f"found {said}, return a number"
+    log, drawn, response = wrong[0]
+    if not isinstance(response, int | float):
+        text = f"found {response}, return a number"
     else:
-        text = next((t for t, way in ways if near(said, way(log), TOLERANCE)), advice)
+        text = next((t for t, way in ways if near(response, way(log), TOLERANCE)), advice)
     return criterion(name, WEIGHTS[name], False, measured, target, f"{label(drawn)}: {text}")
 
 
@@ -160,8 +160,8 @@ def _queue(name: str, asked: Asked) -> Criterion:
     measured, target = f"{len(asked) - len(wrong)} of {len(asked)}", "every latency"
     if not wrong:
         return criterion(name, WEIGHTS[name], True, measured, target, "")
-    log, drawn, said = wrong[0]
-    text = _why(log, said["open"])
+    log, drawn, response = wrong[0]
+    text = _why(log, response["open"])
     return criterion(name, WEIGHTS[name], False, measured, target, f"{label(drawn)}: {text}")
 
 
@@ -173,7 +173,7 @@ def _why(log: Facts, said: Facts) -> str:
         return text
     if len(items) != len(right):
         return f"open_ms is {said['kind']}: {len(right)} requests are due, each has a latency"
-    if strange := next((each for each in items if not isinstance(each, int | float)), ""):
+    if strange := next((item for item in items if not isinstance(item, int | float)), ""):
         return f"a latency is {strange}: return numbers, in milliseconds"
     if _same(sorted(items), sorted(right)):
         return SAYS["sorted"]

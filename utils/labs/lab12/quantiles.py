@@ -44,8 +44,8 @@ def percentile_cases(rng: random.Random) -> list[Facts]:
     """Few samples first. Each case has sets that are large enough, and some that are too small."""
     return [
         {
-            "sets": [_set(rng, *each) for each in sets],
-            "fleets": [worker_cases(rng, *each) for each in fleets],
+            "sets": [_set(rng, *set_) for set_ in sets],
+            "fleets": [worker_cases(rng, *fleet) for fleet in fleets],
         }
         for sets, fleets in zip(SETS, (((2, 50), (3, 90)), ((4, 99), (6, 95))), strict=True)
     ]
@@ -53,7 +53,7 @@ def percentile_cases(rng: random.Random) -> list[Facts]:
 
 def _set(rng: random.Random, counts: tuple[int, int], p: float, level: float) -> Facts:
     while True:
-        found = {
+        results = {
             "kind": rng.choice(draws.KINDS),
             "count": rng.randint(*counts),
             "seed": rng.randrange(10**9),
@@ -61,36 +61,36 @@ def _set(rng: random.Random, counts: tuple[int, int], p: float, level: float) ->
             "level": level,
         }
         miss = (1 - level) / 2
-        tails = below(found["count"], p)
-        if all(abs(each - miss) > CLEAR and abs(1 - each - miss) > CLEAR for each in tails):
-            return found
+        tails = below(results["count"], p)
+        if all(abs(tail - miss) > CLEAR and abs(1 - tail - miss) > CLEAR for tail in tails):
+            return results
 
 
 def percentile_words(case: Facts) -> str:
-    each = case["sets"][0]
+    item = case["sets"][0]
     return (
-        f"{len(case['sets'])} samples, the first of {each['count']} latencies at p ="
-        f" {each['p']:g} and level = {each['level']:g}, and {len(case['fleets'])} fleets"
+        f"{len(case['sets'])} samples, the first of {item['count']} latencies at p ="
+        f" {item['p']:g} and level = {item['level']:g}, and {len(case['fleets'])} fleets"
     )
 
 
 def judge_percentiles(case: Facts, facts: Facts) -> list[Criterion]:
-    said = facts["percentiles"]
-    if strange := next((each for each in said if isinstance(each, str)), None):
+    response = facts["percentiles"]
+    if strange := next((item for item in response if isinstance(item, str)), None):
         message = SAYS["no-ends"].format(strange=strange)
         rows = [not_judged(_row(name)) for name in ("value", "interval", "too small")]
         return [not_judged(rows[0], message), *rows[1:], judge_merged(case, facts["merged"])]
-    pairs = list(zip(case["sets"], said, strict=True))
+    pairs = list(zip(case["sets"], response, strict=True))
     large = [(s, e) for s, e in pairs if None not in ends(s)]
     small = [(s, e) for s, e in pairs if None in ends(s)]
     return [
         right_values(
             "value",
             WEIGHTS["value"],
-            [each["value"] if each["value"] is not None else "None" for each in said],
-            [value(each) for each in case["sets"]],
-            [set_label(each) for each in case["sets"]],
-            [value_ways(each) for each in case["sets"]],
+            [item["value"] if item["value"] is not None else "None" for item in response],
+            [value(set_) for set_ in case["sets"]],
+            [set_label(set_) for set_ in case["sets"]],
+            [value_ways(set_) for set_ in case["sets"]],
             LINEAR,
             TOLERANCE,
         ),
@@ -118,29 +118,29 @@ def _same(said: tuple[Any, Any], each: Facts, right: Ends | None = None) -> bool
 
 
 def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
-    each, (low, high) = wrong[0]
-    right = ends(each)
+    item, (low, high) = wrong[0]
+    right = ends(item)
     if strange := next((end for end in (low, high) if isinstance(end, str)), ""):
         return f"an end is {strange}: return a number, or None"
-    for side, found, wanted, other in (
+    for side, result, wanted, other in (
         ("lower", low, right[0], near(high, right[1], TOLERANCE)),
         ("upper", high, right[1], near(low, right[0], TOLERANCE)),
     ):
-        if found is None and wanted is not None:
+        if result is None and wanted is not None:
             return SAYS["none-for-both"].format(side=side)
-        if found is not None and wanted is None and other:
-            return _UNBOUNDED.format(side=side, found=found, count=each["count"])
+        if result is not None and wanted is None and other:
+            return _UNBOUNDED.format(side=side, found=result, count=item["count"])
     known = [
-        (sum(_same(said, some, way(some)) for some, said in wrong), text)
+        (sum(_same(response, some, way(some)) for some, response in wrong), text)
         for text, way in END_WAYS
-        if _same((low, high), each, way(each))
+        if _same((low, high), item, way(item))
     ]
     if known:
         return max(known, key=lambda counted: counted[0])[1]
-    for side, found, wanted in zip(("lower", "upper"), (low, high), right, strict=True):
-        if found is not None and wanted is None:
-            return _UNBOUNDED.format(side=side, found=found, count=each["count"])
-    ordered = samples_of(each)
+    for side, result, wanted in zip(("lower", "upper"), (low, high), right, strict=True):
+        if result is not None and wanted is None:
+            return _UNBOUNDED.format(side=side, found=result, count=item["count"])
+    ordered = samples_of(item)
     if not all(any(near(end, sample, 1e-9) for sample in ordered) for end in (low, high) if end):
         return (
             "an end that holds for any distribution is one of the samples, at a rank that the"

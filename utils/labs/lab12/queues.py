@@ -25,10 +25,10 @@ def played(
     finished: the lost server answers its last batch, which is wrong. just_missed: what arrives at
     the moment at which a server becomes free is not taken by it; the task leaves that open.
     """
-    queue = [(each, each) for each in arrivals]  # when it joins the queue, when it arrived
+    queue = [(arrival, arrival) for arrival in arrivals]  # when it joins the queue, when it arrived
     free, place, most = [0.0] * servers, 0, server["max_batch"]
     while place < len(queue):
-        starts = [max(each, queue[place][0]) for each in free]
+        starts = [max(item, queue[place][0]) for item in free]
         if starts[0] >= lost_at:
             starts[0] = math.inf
         start = min(starts)
@@ -67,14 +67,14 @@ def smallest(
     allowed = (1 - percent / 100) * len(arrivals) + 2  # with more, no percentile needs computing
     number = 1
     while True:
-        found, late = [], 0
-        for each in played(arrivals, server, number, lost_at, finished):
-            found.append(each)
-            late += each > server["target_ms"]
-            if late > allowed or each == math.inf:
+        result, late = [], 0
+        for item in played(arrivals, server, number, lost_at, finished):
+            result.append(item)
+            late += item > server["target_ms"]
+            if late > allowed or item == math.inf:
                 break
         else:
-            if np.percentile(found, percent) <= server["target_ms"]:
+            if np.percentile(result, percent) <= server["target_ms"]:
                 return number
         number += 1
 
@@ -85,7 +85,7 @@ def possible(server: Facts) -> bool:
 
 
 def truth(fleet: Facts) -> dict[str, float | None]:
-    drawn = tuple((name, each) for name, each in fleet.items() if name != "server")
+    drawn = tuple((name, item) for name, item in fleet.items() if name != "server")
     return dict(_truth(drawn, tuple(fleet["server"].items())))
 
 
@@ -109,5 +109,5 @@ def by_mean(fleet: Facts, full: bool = True) -> int:
     full: in full batches; otherwise each request alone.
     """
     arrivals, server = draws.arrivals(fleet), fleet["server"]
-    each = server["base_ms"] / (server["max_batch"] if full else 1) + server["per_request_ms"]
-    return math.ceil(each * len(arrivals) / (arrivals[-1] - arrivals[0]))
+    item = server["base_ms"] / (server["max_batch"] if full else 1) + server["per_request_ms"]
+    return math.ceil(item * len(arrivals) / (arrivals[-1] - arrivals[0]))

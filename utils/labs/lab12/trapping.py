@@ -13,15 +13,15 @@ NAMES = "traps"
 
 
 def judge_traps(case: Facts, facts: Facts, weight: int) -> Criterion:
-    right = [sorted(each["traits"]) for each in case["services"]]
-    said = facts["traps"]
-    asked = list(zip(right, said, facts["trap_logs"], strict=True))
+    right = [sorted(service["traits"]) for service in case["services"]]
+    response = facts["traps"]
+    asked = list(zip(right, response, facts["trap_logs"], strict=True))
     wrong = [(r, s) for r, s, log in asked if r != s or _unasked(log)]
     measured = f"{len(right) - len(wrong)} of {len(right)}"
     message = ""
-    if named := [each for each in wrong if each[0] != each[1]]:
+    if named := [item for item in wrong if item[0] != item[1]]:
         message = _misnamed(*named[0])
-        if len({str(each) for each in said}) == 1 and not isinstance(said[0], str):
+        if len({str(item) for item in response}) == 1 and not isinstance(response[0], str):
             message += SAYS["always-all-traps"]
     elif wrong:
         message = next(_unasked(log) for _, _, log in asked if _unasked(log))
@@ -31,7 +31,7 @@ def judge_traps(case: Facts, facts: Facts, weight: int) -> Criterion:
 def _unasked(log: str) -> str:
     """Why no experiment with so few calls can tell all three traits; "" if it may."""
     events = log.split()
-    texts = [each for each in events if each.startswith("r")]
+    texts = [event for event in events if event.startswith("r")]
     if events.count("c") < 2:
         return SAYS["traps-by-looking"]
     if len(set(texts)) < 2:
@@ -44,11 +44,11 @@ def _unasked(log: str) -> str:
 def _misnamed(right: list[str], said: Any) -> str:
     if isinstance(said, str):
         return f"`traps` returned {said}: return a set of names, empty if there is none"
-    if unknown := [each for each in said if each not in TRAITS]:
+    if unknown := [item for item in said if item not in TRAITS]:
         return SAYS["another-name"].format(value=unknown[0], TRAITS=", ".join(TRAITS))
-    if extra := [each for each in said if each not in right]:
+    if extra := [item for item in said if item not in right]:
         return SAYS["a-cache-that-is-the-compiler"].format(trait=extra[0], test=_TESTS[extra[0]])
-    missing = next(each for each in right if each not in said)
+    missing = next(item for item in right if item not in said)
     return f'"{missing}" was not found: {_TESTS[missing]}'
 
 

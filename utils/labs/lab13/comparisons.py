@@ -37,8 +37,8 @@ def comparison_cases(rng: random.Random) -> list[Facts]:
     """Thirty-nine comparisons: first one without an error, then each kind of error alone, once on
     either side, the last eight with none to three.
     """
-    kinds = [each for name in NAMES for each in KINDS.get(name, (name,))]
-    singles = [([each], (side,)) for each in kinds for side in SIDES]
+    kinds = [item for name in NAMES for item in KINDS.get(name, (name,))]
+    singles = [([kind], (side,)) for kind in kinds for side in SIDES]
     rng.shuffle(singles)
     singles.insert(0, ([], SIDES))
     counts = [0, 3, 1, 2, 0, 3, 2, 1]
@@ -46,16 +46,16 @@ def comparison_cases(rng: random.Random) -> list[Facts]:
     planned, cases = [*singles, *several], []
     for size in SIZES:
         some, planned = planned[:size], planned[size:]
-        cases.append({"comparisons": [_comparison(rng, *each) for each in some]})
+        cases.append({"comparisons": [_comparison(rng, *item) for item in some]})
     return cases
 
 
 def _together(rng: random.Random, count: int) -> list[str]:
     """Errors that can be made in one comparison: throughput is stated in one way."""
     while True:
-        found = rng.sample(NAMES, count)
-        if not {"peak", "sparse peak"} <= set(found):
-            return [rng.choice(KINDS.get(name, (name,))) for name in found]
+        result = rng.sample(NAMES, count)
+        if not {"peak", "sparse peak"} <= set(result):
+            return [rng.choice(KINDS.get(name, (name,))) for name in result]
 
 
 def _comparison(rng: random.Random, errors: list[str], where: Sequence[str] = SIDES) -> Facts:
@@ -113,7 +113,7 @@ def _put_in(rng: random.Random, error: str, sides: dict[str, Facts], place: str)
     side = sides[place]
     if error in ("region", "purchase", "currency"):
         values = {"region": REGIONS, "purchase": PURCHASES, "currency": CURRENCIES}[error]
-        side[error] = rng.choice([each for each in values if each != side[error]])
+        side[error] = rng.choice([value for value in values if value != side[error]])
     elif error == "old price":
         days = datetime.timedelta(days=rng.choice((1, 12, 130, 400)))
         changed = datetime.date.fromisoformat(side["price_last_changed"])
@@ -145,28 +145,28 @@ def truth(comparison: Facts) -> set[str]:
     """The errors of a comparison, from what it says."""
     first, second = (comparison[name] for name in SIDES)
     both = (first, second)
-    found = {name for name in ("region", "purchase", "currency") if first[name] != second[name]}
-    if any(each["price_read"] < each["price_last_changed"] for each in both):
-        found.add("old price")
+    results = {name for name in ("region", "purchase", "currency") if first[name] != second[name]}
+    if any(item["price_read"] < item["price_last_changed"] for item in both):
+        results.add("old price")
     if first["billion_tokens"] != second["billion_tokens"]:
-        found.add("work")
+        results.add("work")
     missed = [
-        each["reached_loss"] is None or each["reached_loss"] > each["target_loss"] for each in both
+        item["reached_loss"] is None or item["reached_loss"] > item["target_loss"] for item in both
     ]
     if any(missed) or first["target_loss"] != second["target_loss"]:
-        found.add("quality")
-    if any(each["throughput_from"] == "vendor" for each in both):
-        found.add("vendor claim")
+        results.add("quality")
+    if any(item["throughput_from"] == "vendor" for item in both):
+        results.add("vendor claim")
     for share in map(share_of_peak, both):
         if share > 1.01:
-            found.add("sparse peak")
+            results.add("sparse peak")
         elif share > 0.99:
-            found.add("peak")
-    if any(abs(bill(each) - each["credits"] - each["cost"]) > 0.01 * bill(each) for each in both):
-        found.add("price unit")
+            results.add("peak")
+    if any(abs(bill(item) - item["credits"] - item["cost"]) > 0.01 * bill(item) for item in both):
+        results.add("price unit")
     if bool(first["credits"]) != bool(second["credits"]):
-        found.add("credits")
-    return found
+        results.add("credits")
+    return results
 
 
 def share_of_peak(side: Facts) -> float:
@@ -185,7 +185,7 @@ def comparison_words(case: Facts) -> str:
 
 def _seen(name: str, comparison: Facts) -> str:
     """What in a comparison shows an error."""
-    first, second = (comparison[each] for each in SIDES)
+    first, second = (comparison[item] for item in SIDES)
     if name in ("region", "purchase", "currency"):
         return f"one says {first[name]}, the other {second[name]}"
     if name == "old price":
@@ -232,23 +232,23 @@ _ALARM = {
 
 
 def judge_comparisons(case: Facts, facts: Facts) -> list[Criterion]:
-    said, right = facts["said"], [truth(each) for each in case["comparisons"]]
+    response, right = facts["said"], [truth(comparison) for comparison in case["comparisons"]]
     rows = [(name, weight) for name, (weight, _) in GROUPS.items()]
-    strange = next((each for each in said if isinstance(each, str)), None)
+    strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         more = SAYS["braces"] if strange == "a dict of 0" else ""
         message = SAYS["one-name"].format(strange=strange, more=more)
         first = criterion(*rows[0], False, strange, "a set", message)
         others = [*rows[1:], ("false alarms", ALARMS)]
-        return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in others)]
-    found = [
-        _judge_group(name, weight, names, case, [set(each) for each in said], right)
+        return [first, *(not_judged(criterion(*other, False, "", "", "")) for other in others)]
+    results = [
+        _judge_group(name, weight, names, case, [set(item) for item in response], right)
         for name, (weight, names) in GROUPS.items()
     ]
-    alarms = _judge_alarms(case, said, right)
+    alarms = _judge_alarms(case, response, right)
     # Who names nothing raises no alarm, which is no merit.
-    silent = not any(set(a) & b for a, b in zip(said, right, strict=True)) and any(right)
-    return [*found, not_judged(alarms) if silent and alarms.passed else alarms]
+    silent = not any(set(a) & b for a, b in zip(response, right, strict=True)) and any(right)
+    return [*results, not_judged(alarms) if silent and alarms.passed else alarms]
 
 
 def _judge_group(

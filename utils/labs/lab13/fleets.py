@@ -40,7 +40,7 @@ def _service(rng: random.Random, peak: bool, spare: bool, kind: str) -> Facts:
             # Throughput grows less than the batch, latency more; now and then it falls again.
             throughput *= rng.uniform(1.1, 1.8) if batch < 8 else rng.uniform(0.7, 1.3)
             latency *= rng.uniform(1.3, 2.2)
-        latencies = [each["latency_ms"] for each in points]
+        latencies = [point["latency_ms"] for point in points]
         # Not the smallest latency, so that some measurement is always faster than the target.
         target = rng.choice(latencies[1:]) * rng.choice((1, 1.1))
         if kind == "none":
@@ -90,7 +90,7 @@ def fastest(service: Facts) -> Facts | None:
 
 def _kept(service: Facts) -> list[Facts]:
     """The measurements that keep the target."""
-    return [each for each in service["measured"] if each["latency_ms"] <= service["target_ms"]]
+    return [item for item in service["measured"] if item["latency_ms"] <= service["target_ms"]]
 
 
 def _throughput(point: Facts) -> float:
@@ -130,12 +130,12 @@ def server_ways(service: Facts) -> Ways:
     needed, spare, points = needs(service), service["spare_servers"], service["measured"]
     load, peak = service["highest_load"], service["peak_to_mean"]
     kept = _kept(service)
-    below = [each for each in kept if each["latency_ms"] < service["target_ms"]]
+    below = [item for item in kept if item["latency_ms"] < service["target_ms"]]
 
     def whole(number: float) -> int:
         return math.ceil(number) + spare
 
-    found = [
+    results = [
         (SAYS["parts-of-servers"], needed + spare),
         (SAYS["rounded-down"],
          math.floor(needed) + spare),
@@ -151,8 +151,8 @@ def server_ways(service: Facts) -> Ways:
          whole(needed * load * (2 - load))),
         (SAYS["any-measurement"],
          whole(needs(service, point=max(points, key=_throughput)))),
-        (SAYS["the-smallest-batch"], whole(needs(service, point=min(points, key=lambda each:
-        each["latency_ms"])))), (SAYS["the-largest-batch"],
+        (SAYS["the-smallest-batch"], whole(needs(service, point=min(points, key=lambda item:
+        item["latency_ms"])))), (SAYS["the-largest-batch"],
          whole(needs(service, point=max(kept, key=_batch)))),
         (SAYS["faster-than-the-target"],
          whole(needs(service, point=max(below, key=_throughput)))),
@@ -160,8 +160,8 @@ def server_ways(service: Facts) -> Ways:
          math.ceil(needed + spare * 1.0001)),
     ]  # fmt: skip
     if peak > 1:
-        found += [("the peak multiplies the demand", whole(needed / peak / peak))]
-    return [each for each in found if each[1] != truth(service)["servers"]]
+        results += [("the peak multiplies the demand", whole(needed / peak / peak))]
+    return [item for item in results if item[1] != truth(service)["servers"]]
 
 
 def cost_ways(service: Facts) -> Ways:
@@ -169,7 +169,7 @@ def cost_ways(service: Facts) -> Ways:
     right = truth(service)
     servers, money = right["servers"], right["cost_per_million"]
     peak, spare = service["peak_to_mean"], service["spare_servers"]
-    found = [
+    results = [
         (SAYS["items-of-the-peak"],
          money / peak),
         (SAYS["spare-ones-are-free"], cost(service, servers - spare)),
@@ -188,25 +188,25 @@ def cost_ways(service: Facts) -> Ways:
          service["price_per_server_hour"] * 1e6
          / (service["highest_load"] * fastest(service)["items_per_second"] * HOUR)),
     ]  # fmt: skip
-    return [each for each in found if not near(each[1], money, 1e-12)]
+    return [item for item in results if not near(item[1], money, 1e-12)]
 
 
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
-    said, services = facts["said"], case["services"]
+    response, services = facts["said"], case["services"]
     names = (("servers", 3), ("cost", 2))
-    strange = next((each for each in said if isinstance(each, str)), None)
+    strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         message = SAYS["a-pair"].format(strange=strange)
         first = criterion(
             *names[0], False, strange.partition(" without")[0], "a dict of 2", message
         )
         return [first, not_judged(criterion(*names[1], False, "", "", ""))]
-    right = [truth(each) for each in services]
-    found = []
+    right = [truth(service) for service in services]
+    results = []
     for (name, weight), key, known in zip(
         names, ("servers", "cost_per_million"), (server_ways, cost_ways), strict=True
     ):
-        values, rights = [each[key] for each in said], [each[key] for each in right]
+        values, rights = [item[key] for item in response], [item[key] for item in right]
         pairs = list(zip(values, rights, strict=True))
         place = next((p for p, (a, b) in enumerate(pairs) if (a is None) != (b is None)), None)
         if place is not None:
@@ -214,30 +214,30 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
             hits = sum(near(a, b, TOLERANCE) for a, b in pairs)
             shown = f"{hits} of {len(services)}"
             message = f"{label(services[place])}: {text}"
-            found.append(criterion(name, weight, False, shown, "all", message))
+            results.append(criterion(name, weight, False, shown, "all", message))
             continue
-        found.append(
+        results.append(
             right_values(
                 name,
                 weight,
                 values,
                 rights,
-                [label(each) for each in services],
-                [known(each) if fastest(each) else [] for each in services],
+                [label(service) for service in services],
+                [known(service) if fastest(service) else [] for service in services],
                 "demand at its peak over what a server may carry, rounded up, and the spare ones"
                 if key == "servers"
                 else "servers × price of an hour, over the items of an hour, times a million",
                 TOLERANCE,
             )
         )
-    servers, money = found
+    servers, money = results
     follows = (
         not servers.passed
         and not money.passed
         and all(
-            near(each["cost_per_million"], cost(service, each["servers"]), TOLERANCE)
-            for each, service in zip(said, services, strict=True)
-            if isinstance(each["servers"], int | float)
+            near(item["cost_per_million"], cost(service, item["servers"]), TOLERANCE)
+            for item, service in zip(response, services, strict=True)
+            if isinstance(item["servers"], int | float)
         )
     )
     return [servers, not_judged(money) if follows else money]

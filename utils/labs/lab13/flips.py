@@ -146,13 +146,13 @@ def truth(question: Facts) -> tuple[float | None, str, str]:
     around = (1.0, 2.0) if runs else (0.5, 1.0)
     if at is not None:
         around = (at / 1.01, at * 1.01)
-    below, above = (NAMES[a > b] for a, b in (costs(question, each) for each in around))
+    below, above = (NAMES[a > b] for a, b in (costs(question, item) for item in around))
     return at, below, above
 
 
 def flip_words(case: Facts) -> str:
-    each = case["questions"][0]
-    return f"{len(case['questions'])} questions, the first about {label(each)}"
+    item = case["questions"][0]
+    return f"{len(case['questions'])} questions, the first about {label(item)}"
 
 
 def label(question: Facts) -> str:
@@ -203,23 +203,23 @@ def ways(question: Facts) -> list[tuple[str, float]]:
 
 
 def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
-    said = facts["said"]
-    strange = next((each for each in said if isinstance(each, str)), None)
+    response = facts["said"]
+    strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         message = SAYS["the-value-alone"].format(strange=strange)
         first = criterion(
             "break-even", 4, False, strange.partition(" without")[0], "a dict of 3", message
         )
         return [first, not_judged(criterion("cheaper", 3, False, "", "", ""))]
-    pairs = list(zip(case["questions"], said, strict=True))
-    texts = [_about_value(question, each["at"]) for question, each in pairs]
+    pairs = list(zip(case["questions"], response, strict=True))
+    texts = [_about_value(question, item["at"]) for question, item in pairs]
     first = _criterion("break-even", 4, case, texts)
     others = [
-        "" if text else _about_names(question, each)
-        for text, (question, each) in zip(texts, pairs, strict=True)
+        "" if text else _about_names(question, item)
+        for text, (question, item) in zip(texts, pairs, strict=True)
     ]
     second = _criterion("cheaper", 3, case, others)
-    right = all((each["below"], each["above"]) == truth(question)[1:] for question, each in pairs)
+    right = all((item["below"], item["above"]) == truth(question)[1:] for question, item in pairs)
     # Which is cheaper on either side of a wrong value tells nothing more.
     return [first, second if first.passed or right or not second.passed else not_judged(second)]
 
@@ -267,18 +267,18 @@ def _where_they_cross(question: Facts) -> str:
     ends = {"one run": 1, "a million runs": 1e6}
     if question["what"] != "runs":
         ends = {f"{question['what']} {end:g}": end for end in (0.01, 1)}
-    said = [
+    response = [
         f"with {name} the first costs {one:,.0f} and the second {two:,.0f}"
         for name, (one, two) in ((name, costs(question, end)) for name, end in ends.items())
     ]
-    return SAYS["upside-down"].format(answer=", ".join(said))
+    return SAYS["upside-down"].format(answer=", ".join(response))
 
 
 def _about_names(question: Facts, said: Facts) -> str:
     """What is wrong with the names of the cheaper; "" if nothing is."""
     right = truth(question)
     given = said["below"], said["above"]
-    strange = [each for each in given if each not in NAMES]
+    strange = [item for item in given if item not in NAMES]
     if strange:
         return SAYS["other-names"].format(value=strange[0])
     if given == right[1:]:

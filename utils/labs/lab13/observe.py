@@ -19,8 +19,8 @@ FACTOR = 7
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models."""
-    said = called.each(f"lab13.{exercise}", answer, calls, ("utils.cost.tco",))
-    return [_listed(each) for each in said]
+    response = called.each(f"lab13.{exercise}", answer, calls, ("utils.cost.tco",))
+    return [_listed(item) for item in response]
 
 
 def _listed(value: Any) -> Any:
@@ -54,10 +54,10 @@ def observe_jobs(answer: Answer, case: Facts) -> Facts:
         "exchanged": [{**job, **{name: FACTOR * job[name] for name in money}} for job in jobs],
     }
     calls = [(job,) for some in asked.values() for job in some]
-    said = _each("ex1", answer, calls)
+    response = _each("ex1", answer, calls)
     parts = []
-    for each in said:
-        entries = _entries(each, "compute", "engineering", "total")
+    for item in response:
+        entries = _entries(item, "compute", "engineering", "total")
         if isinstance(entries, dict):
             entries = {name: _number(value) for name, value in entries.items()}
         parts.append(entries)
@@ -68,17 +68,19 @@ def observe_jobs(answer: Answer, case: Facts) -> Facts:
 
 def observe_flips(answer: Answer, case: Facts) -> Facts:
     names = ("task", "first", "second", "what")
-    said = _each("ex2", answer, [tuple(each[n] for n in names) for each in case["questions"]])
-    found = []
-    for each in said:
-        entries = _entries(each, "at", "below", "above")
+    response = _each(
+        "ex2", answer, [tuple(question[n] for n in names) for question in case["questions"]]
+    )
+    results = []
+    for item in response:
+        entries = _entries(item, "at", "below", "above")
         if isinstance(entries, dict):
             entries = {
                 "at": _maybe(entries["at"]),
                 **{name: text(entries[name]) for name in ("below", "above")},
             }
-        found.append(entries)
-    return {"said": found}
+        results.append(entries)
+    return {"said": results}
 
 
 _SEVERAL = list | tuple | Set
@@ -86,20 +88,20 @@ _SEVERAL = list | tuple | Set
 
 
 def observe_errors(answer: Answer, case: Facts) -> Facts:
-    said = _each("ex3", answer, [(each,) for each in case["comparisons"]])
+    response = _each("ex3", answer, [(comparison,) for comparison in case["comparisons"]])
     return {
         "said": [
-            sorted({text(name) for name in list(each)[:_MOST]})
-            if isinstance(each, _SEVERAL)
-            else describe(each)
-            for each in said
+            sorted({text(name) for name in list(item)[:_MOST]})
+            if isinstance(item, _SEVERAL)
+            else describe(item)
+            for item in response
         ]
     }
 
 
 def observe_saving(answer: Answer, case: Facts) -> Facts:
-    (said,) = _each("ex4", answer, [(case["run"], case["intervals"])])
-    entries = _entries(said, "costs", "best")
+    (response,) = _each("ex4", answer, [(case["run"], case["intervals"])])
+    entries = _entries(response, "costs", "best")
     if isinstance(entries, str):
         return {"kind": entries, "costs": None, "best": None}
     costs = numbers(_listed(entries["costs"]))
@@ -118,27 +120,27 @@ def _place(value: Any, names: list[str]) -> int | str:
 
 def observe_influence(answer: Answer, case: Facts) -> Facts:
     cost, names = MODELS[case["model"]], list(case["ranges"])
-    (said,) = _each("ex5", answer, [(cost, case["ranges"])])
+    (response,) = _each("ex5", answer, [(cost, case["ranges"])])
     items = None
-    if isinstance(said, list | tuple):
+    if isinstance(response, list | tuple):
         items = [
-            [_place(each[0], names), _number(each[1])]
-            if isinstance(each, list | tuple) and len(each) == 2
-            else describe(each)
-            for each in said[:_MOST]
+            [_place(item[0], names), _number(item[1])]
+            if isinstance(item, list | tuple) and len(item) == 2
+            else describe(item)
+            for item in response[:_MOST]
         ]
-    return {"kind": describe(said), "items": items}
+    return {"kind": describe(response), "items": items}
 
 
 def observe_fleets(answer: Answer, case: Facts) -> Facts:
-    said = _each("ex6", answer, [(each,) for each in case["services"]])
-    found = []
-    for each in said:
-        entries = _entries(each, "servers", "cost_per_million")
+    response = _each("ex6", answer, [(service,) for service in case["services"]])
+    results = []
+    for item in response:
+        entries = _entries(item, "servers", "cost_per_million")
         if isinstance(entries, dict):
             entries = {name: _maybe(value) for name, value in entries.items()}
-        found.append(entries)
-    return {"said": found}
+        results.append(entries)
+    return {"said": results}
 
 
 OBSERVERS = {

@@ -62,7 +62,7 @@ def ranking_cases(rng: random.Random) -> list[Facts]:
     credits pay it all at one end, a service whose least number of servers is never reached, and
     each with inputs known in one direction only.
     """
-    return [_case(rng, *each) for each in (
+    return [_case(rng, *item) for item in (
         ("job", "plain"), ("job", "ties"), ("saving", "inside"), ("credited", "plain"),
         ("service", "idle"),
     )]  # fmt: skip
@@ -101,7 +101,7 @@ def _suits(case: Facts, kind: str) -> bool:
     if tied != close or tied != (kind == "ties"):
         return False
     order, came = [name for name, _ in right], list(case["ranges"])
-    if [name for name, each in right if not each] != ["least_servers"] * (kind == "idle"):
+    if [name for name, item in right if not item] != ["least_servers"] * (kind == "idle"):
         return False
     # Sorted by swing alone, equal ones would stay as they came in, which must not be by name.
     if kind == "ties" and came.index("engineers") < came.index("weeks"):
@@ -112,7 +112,7 @@ def _suits(case: Facts, kind: str) -> bool:
 
 def moved(case: Facts, name: str, value: float) -> float:
     """The cost with one input at another value, all others at their best guess."""
-    best = {each: middle for each, (_, middle, _) in case["ranges"].items()}
+    best = {item: middle for item, (_, middle, _) in case["ranges"].items()}
     return MODELS[case["model"]]({**best, name: value})
 
 
@@ -144,7 +144,7 @@ def _at(case: Facts, name: str, places: tuple[int, int], others: int = 1) -> flo
     """The difference of the costs at two ends of an input, with the others at their low (0), best
     (1) or high (2).
     """
-    rest = {each: ends[others] for each, ends in case["ranges"].items()}
+    rest = {item: ends[others] for item, ends in case["ranges"].items()}
     model, ends = MODELS[case["model"]], case["ranges"][name]
     first, second = (model({**rest, name: ends[place]}) for place in places)
     return second - first
@@ -226,7 +226,7 @@ MEASURES: tuple[tuple[str, Measure], ...] = (
 def _follows(case: Facts, order: list[str], measure: Measure) -> bool:
     """Whether an order is that of a measure, which may have been taken a little differently."""
     values = [measure(case, name) for name in order]
-    if all(near(each, values[0], 0.01) for each in values):
+    if all(near(value, values[0], 0.01) for value in values):
         return order == sorted(order)
     return all(a >= b or near(a, b, 0.01) for a, b in zip(values, values[1:], strict=False))
 
@@ -238,16 +238,16 @@ def ranking_words(case: Facts) -> str:
 
 def judge_ranking(case: Facts, facts: Facts) -> list[Criterion]:
     items, right = facts["items"], truth(case)
-    strange = [each for each in items or [] if isinstance(each, str)]
+    strange = [item for item in items or [] if isinstance(item, str)]
     if not items or strange:
         what = f"{facts['kind']} with {strange[0]}" if strange else facts["kind"]
         message = SAYS["names-alone"].format(what=what)
         first = criterion("order", 3, False, facts["kind"], "pairs", message)
         return [first, not_judged(criterion("swings", 3, False, "", "", ""))]
     names = list(case["ranges"])
-    said = [(names[each] if isinstance(each, int) else each, swing) for each, swing in items]
-    order = [name for name, _ in said]
-    return [_judge_order(case, order, right), _judge_swings(case, dict(said), right)]
+    response = [(names[item] if isinstance(item, int) else item, swing) for item, swing in items]
+    order = [name for name, _ in response]
+    return [_judge_order(case, order, right), _judge_swings(case, dict(response), right)]
 
 
 def _judge_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -> Criterion:

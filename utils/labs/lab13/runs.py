@@ -107,7 +107,7 @@ def ways(job: Facts, part: str) -> Ways:
     def other(**rules: Any) -> float:
         return truth(job, **rules)[part]
 
-    found = [
+    results = [
         (SAYS["times-the-utilisation"],
          other(utilisation=1 / used)),
         (SAYS["no-idle-time"], other(utilisation=1)),
@@ -142,29 +142,29 @@ def ways(job: Facts, part: str) -> Ways:
         f"{_PER}of all good runs together": job["billion_tokens"] * 1e3 * job["good_runs"],
         "a billion is a thousand millions": 1e-9,
     }
-    found += [(text, right * factor) for text, factor in units.items()]
+    results += [(text, right * factor) for text, factor in units.items()]
     if part == "total":
-        found.insert(0, (SAYS["total-without-the-port"], truth(job)["compute"]))
-        found.insert(1, ("compute is part of the total", truth(job)["engineering"]))
-    return [each for each in found if not near(each[1], right, 1e-12)]
+        results.insert(0, (SAYS["total-without-the-port"], truth(job)["compute"]))
+        results.insert(1, ("compute is part of the total", truth(job)["engineering"]))
+    return [item for item in results if not near(item[1], right, 1e-12)]
 
 
 def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
-    jobs, said = case["jobs"], facts["said"]
+    jobs, response = case["jobs"], facts["said"]
     weights = {"compute": 3, "engineering": 2, "total": 1}
-    strange = next((each for each in said if isinstance(each, str)), None)
+    strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         message = SAYS["the-total-alone"].format(strange=strange)
         first = criterion(
             "compute", 3, False, strange.partition(" without")[0], "a dict of 3", message
         )
         others = [("engineering", 2), ("total", 1), ("properties", 1)]
-        return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in others)]
-    found = [
+        return [first, *(not_judged(criterion(*other, False, "", "", "")) for other in others)]
+    results = [
         right_values(
             part,
             weights[part],
-            [each[part] for each in said],
+            [item[part] for item in response],
             [truth(job)[part] for job in jobs],
             [label(job) for job in jobs],
             [ways(job, part) for job in jobs],
@@ -173,16 +173,16 @@ def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
         )
         for part in PARTS
     ]
-    if not found[2].passed and not (found[0].passed and found[1].passed):
+    if not results[2].passed and not (results[0].passed and results[1].passed):
         # A sum of wrong parts says nothing that they do not say.
-        consistent = all(_adds_up(each) for each in said)
-        found[2] = not_judged(found[2]) if consistent else found[2]
-    return [*found, _properties(facts, jobs)]
+        consistent = all(_adds_up(item) for item in response)
+        results[2] = not_judged(results[2]) if consistent else results[2]
+    return [*results, _properties(facts, jobs)]
 
 
 def _adds_up(parts: dict[str, Any]) -> bool:
     numbers = [parts[name] for name in PARTS]
-    if any(isinstance(each, str) for each in numbers):
+    if any(isinstance(number, str) for number in numbers):
         return False
     return near(numbers[2], numbers[0] + numbers[1], TOLERANCE)
 
@@ -190,14 +190,14 @@ def _adds_up(parts: dict[str, Any]) -> bool:
 def _properties(facts: Facts, jobs: list[Facts]) -> Criterion:
     name, weight = "properties", 1
     asked = ["said", "busier", "longer", "exchanged"]
-    answers = [facts[each] for each in asked]
+    answers = [facts[item] for item in asked]
     numbers = [
-        each[part] if isinstance(each, dict) else each
+        item[part] if isinstance(item, dict) else item
         for answer in answers
-        for each in answer
+        for item in answer
         for part in PARTS
     ]
-    if not all(isinstance(each, int | float) and each > 0 for each in numbers):
+    if not all(isinstance(number, int | float) and number > 0 for number in numbers):
         message = "asked again with other values, it returned something else than positive numbers"
         first = all(isinstance(n, int | float) and n > 0 for n in numbers[: len(jobs) * len(PARTS)])
         return not_judged(criterion(name, weight, False, "", "", ""), message if first else "")

@@ -36,7 +36,7 @@ FAILING = (
 
 def saving_cases(rng: random.Random) -> list[Facts]:
     """Five runs, whose failures come ever more often."""
-    return [_case(rng, *each) for each in FAILING]
+    return [_case(rng, *item) for item in FAILING]
 
 
 def _case(rng: random.Random, low: float, high: float, least: int) -> Facts:
@@ -55,7 +55,7 @@ def _case(rng: random.Random, low: float, high: float, least: int) -> Facts:
             "hours_between_failures_per_server": round(between * servers, 1),
             "price_per_server_hour": round(rng.uniform(2, 100), 2),
         },
-        "intervals": [work / each for each in parts],
+        "intervals": [work / part for part in parts],
         "seed": rng.randrange(2**32),
     }
 
@@ -141,7 +141,7 @@ def ways(run: Facts, every: float) -> Ways:
         """Each failure of the plain time costs so many hours, once."""
         return plain * (1 + rate * lost)
 
-    found = [
+    results = [
         (SAYS["no-failures"], plain),
         (_ONE, cost(run, every, servers=1)),
         (_ONE, cost({**run, "hours_between_failures_per_server":
@@ -177,7 +177,7 @@ def ways(run: Facts, every: float) -> Ways:
         (SAYS["never-saved"],
          cost(run, run["work_hours"]) if rate * run["work_hours"] < 300 else math.inf),
     ]  # fmt: skip
-    return [each for each in found if not near(each[1], right, 1e-12)]
+    return [item for item in results if not near(item[1], right, 1e-12)]
 
 
 def best_ways(run: Facts, intervals: list[float]) -> Ways:
@@ -194,45 +194,45 @@ def best_ways(run: Facts, intervals: list[float]) -> Ways:
         SAYS["with-writing"]: [best(run) + write],
         SAYS["between-failures"]: [between],
     }
-    found = [(text, number) for text, numbers in named.items() for number in numbers]
+    results = [(text, number) for text, numbers in named.items() for number in numbers]
     text = SAYS["of-those-given"]
-    found += [(text, each) for each in intervals]
-    return found
+    results += [(text, interval) for interval in intervals]
+    return results
 
 
 def judge_saving(case: Facts, facts: Facts) -> list[Criterion]:
-    run, intervals, said = case["run"], case["intervals"], facts["costs"]
+    run, intervals, response = case["run"], case["intervals"], facts["costs"]
     names = (("cost", 3), ("simulation", 1), ("best interval", 3))
-    if said is None or len(said) != len(intervals):
+    if response is None or len(response) != len(intervals):
         what = facts["kind"] if facts["best"] is None else f"{facts['kind']} as 'costs'"
         message = SAYS["a-cost-too-few"].format(what=what, intervals=len(intervals))
         shown = facts["kind"].partition(" without")[0]
         target = "a dict of 2" if facts["best"] is None else f"{len(intervals)} numbers"
         first = criterion(*names[0], False, shown, target, message)
-        return [first, *(not_judged(criterion(*each, False, "", "", "")) for each in names[1:])]
-    labels = [f"saved every {each:.3g} h" for each in intervals]
+        return [first, *(not_judged(criterion(*name, False, "", "", "")) for name in names[1:])]
+    labels = [f"saved every {interval:.3g} h" for interval in intervals]
     costs = right_values(
         "cost",
         3,
-        said,
-        [cost(run, each) for each in intervals],
+        response,
+        [cost(run, interval) for interval in intervals],
         labels,
-        [ways(run, each) for each in intervals],
+        [ways(run, interval) for interval in intervals],
         _ADVICE,
         TOLERANCE,
     )
-    return [costs, _judge_simulation(case, said), _judge_best(case, facts["best"])]
+    return [costs, _judge_simulation(case, response), _judge_best(case, facts["best"])]
 
 
 def _judge_simulation(case: Facts, said: list[Number]) -> Criterion:
     """Whether the costs lie within the error of a simulation, which knows no formula."""
-    found = [simulated(case, each) for each in case["intervals"]]
+    results = [simulated(case, interval) for interval in case["intervals"]]
     target = f"within {ERRORS:g} standard errors"
-    if not all(isinstance(each, int | float) for each in said):
+    if not all(isinstance(item, int | float) for item in said):
         return not_judged(criterion("simulation", 1, False, "", target, ""))
-    off = [(each - mean) / error for each, (mean, error) in zip(said, found, strict=True)]
+    off = [(item - mean) / error for item, (mean, error) in zip(said, results, strict=True)]
     worst = max(range(len(off)), key=lambda place: abs(off[place]))
-    mean, error = found[worst]
+    mean, error = results[worst]
     message = SAYS["the-simulation-sees-it"].format(
         interval=case["intervals"][worst],
         SEGMENTS=SEGMENTS,

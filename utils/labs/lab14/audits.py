@@ -91,8 +91,8 @@ def _project(rng: random.Random, kind: str) -> Facts:
 
 def audit_words(case: Facts) -> str:
     first = case["projects"][0]
-    said = ", ".join(f"{name} {value!r}" for name, value in first["answers"].items())
-    return f"{len(case['projects'])} projects, the first answers {said}"
+    response = ", ".join(f"{name} {value!r}" for name, value in first["answers"].items())
+    return f"{len(case['projects'])} projects, the first answers {response}"
 
 
 Count = Callable[[Facts, tuple[str, ...]], int]
@@ -100,9 +100,9 @@ Count = Callable[[Facts, tuple[str, ...]], int]
 
 def counted(project: Facts, rules: tuple[str, ...]) -> int:
     return sum(
-        each["count"]
-        for each in project["audit"]["findings"]
-        if each["rule"] in rules and each["severity"] != "note"
+        finding["count"]
+        for finding in project["audit"]["findings"]
+        if finding["rule"] in rules and finding["severity"] != "note"
     )
 
 
@@ -123,11 +123,11 @@ def found(
 def truth(project: Facts, **way: Any) -> dict[str, Any]:
     there, used, overruled, doubted = found(project, **way), {}, [], []
     for field, scale in SCALES.items():
-        said = project["answers"][field]
-        used[field] = max(said, there[field], key=scale.index)
-        if used[field] != said:
+        response = project["answers"][field]
+        used[field] = max(response, there[field], key=scale.index)
+        if used[field] != response:
             overruled.append(field)
-        elif said == scale[-1] and there[field] == scale[0]:
+        elif response == scale[-1] and there[field] == scale[0]:
             doubted.append(field)
     if project["audit"]["unread"]:
         doubted.append("unread")
@@ -136,7 +136,7 @@ def truth(project: Facts, **way: Any) -> dict[str, Any]:
 
 def _with_notes(project: Facts, rules: tuple[str, ...]) -> int:
     findings = project["audit"]["findings"]
-    return sum(each["count"] for each in findings if each["rule"] in rules)
+    return sum(finding["count"] for finding in findings if finding["rule"] in rules)
 
 
 def _entries(project: Facts, rules: tuple[str, ...]) -> int:
@@ -169,31 +169,31 @@ WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def judge_audits(case: Facts, facts: Facts) -> list[Criterion]:
-    projects, said = case["projects"], facts["projects"]
-    known = {field: _recognised(field, projects, said) for field in SCALES}
-    used = [_about_used(p, each, known) for p, each in zip(projects, said, strict=True)]
+    projects, response = case["projects"], facts["projects"]
+    known = {field: _recognised(field, projects, response) for field in SCALES}
+    used = [_about_used(p, entry, known) for p, entry in zip(projects, response, strict=True)]
     fields = len(SCALES) * len(projects)
     right = sum(
-        each["used"].get(field) == value
-        for p, each in zip(projects, said, strict=True)
+        entry["used"].get(field) == value
+        for p, entry in zip(projects, response, strict=True)
         for field, value in truth(p)["used"].items()
     )
     message = next(filter(None, used), "")
     first = criterion("used", 3, not message, f"{right} of {fields}", "all", message)
     parts = [first]
     for part, about in (("overruled", _about_overruled), ("doubted", _about_doubted)):
-        texts = [about(p, each) for p, each in zip(projects, said, strict=True)]
+        texts = [about(p, entry) for p, entry in zip(projects, response, strict=True)]
         good = sum(not text for text in texts)
         message = next(filter(None, texts), "")
-        each = criterion(part, 1, not message, f"{good} of {len(texts)}", "all", message)
+        item = criterion(part, 1, not message, f"{good} of {len(texts)}", "all", message)
         # Nothing overruled and nothing doubted is right for some, and no work at all.
-        parts.append(each if right else not_judged(each))
+        parts.append(item if right else not_judged(item))
     return parts
 
 
 def _recognised(field: str, projects: list[Facts], said: list[Facts]) -> str:
     """What a wrong way is called that gives all that is said of a field; "" if none does."""
-    given = [each["used"].get(field) for each in said]
+    given = [item["used"].get(field) for item in said]
     if given == [project["answers"][field] for project in projects]:
         return SAYS["the-answer-stays"]
     for text, way in WAYS:
@@ -233,9 +233,9 @@ def _about_overruled(project: Facts, said: Facts) -> str:
         return f"overruled is {given}: return a list of fields, empty if there are none"
     if sorted(given) == sorted(right):
         return ""
-    if extra := [each for each in given if each not in right]:
+    if extra := [item for item in given if item not in right]:
         return SAYS["what-is-equal-is-overruled"].format(value=extra[0])
-    missing = next(each for each in right if each not in given)
+    missing = next(item for item in right if item not in given)
     return SAYS["nothing-is-overruled"].format(missing=missing)
 
 
@@ -249,8 +249,8 @@ def _about_doubted(project: Facts, said: Facts) -> str:
         return SAYS["unread-files-are-nothing"]
     if "unread" in given and "unread" not in right:
         return SAYS["unread-always"]
-    extra = [each for each in given if each not in right]
+    extra = [item for item in given if item not in right]
     if extra:
         return SAYS["every-easier-finding-is-doubted"].format(value=extra[0])
-    missing = next(each for each in right if each not in given)
+    missing = next(item for item in right if item not in given)
     return SAYS["no-doubt"].format(missing=missing)

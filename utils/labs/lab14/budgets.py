@@ -20,24 +20,24 @@ PURCHASES = ("on demand", "capacity block", "savings plan", "reserved", "spot", 
 
 
 def by_name(facts: Facts) -> dict[str, Facts]:
-    return {each["step"]: each for each in facts["steps"]}
+    return {step["step"]: step for step in facts["steps"]}
 
 
 def latest(facts: Facts) -> float | None:
     """Weeks after which a plan has ended, whatever happens; None if it does not say."""
-    most = [each["at_most_weeks"] for each in facts["steps"]]
-    return None if any(isinstance(each, str) for each in most) else sum(max(0, e) for e in most)
+    most = [step["at_most_weeks"] for step in facts["steps"]]
+    return None if any(isinstance(item, str) for item in most) else sum(max(0, e) for e in most)
 
 
 def price(case: Facts, facts: Facts) -> float | None:
     """People and servers; None if a number is missing."""
     total = 0.0
-    for each in facts["steps"]:
-        numbers = [each["weeks"], each["engineers"], each["server_weeks"]]
+    for step in facts["steps"]:
+        numbers = [step["weeks"], step["engineers"], step["server_weeks"]]
         if any(isinstance(number, str) for number in numbers):
             return None
         weeks, engineers, server_weeks = numbers
-        rate = case["gpu_server_week" if each["step"] == "baseline" else "trainium_server_week"]
+        rate = case["gpu_server_week" if step["step"] == "baseline" else "trainium_server_week"]
         total += weeks * engineers * case["pay_per_engineer_week"] + server_weeks * rate
     return total
 
@@ -78,14 +78,14 @@ def about_time(case: Facts, facts: Facts) -> str:
 def about_price(case: Facts, facts: Facts) -> str:
     steps = by_name(facts)
     for name in STEPS:
-        each = steps[name]
-        numbers = [each["weeks"], each["engineers"], each["server_weeks"]]
+        item = steps[name]
+        numbers = [item["weeks"], item["engineers"], item["server_weeks"]]
         if bad := [number for number in numbers if isinstance(number, str) or number < 0]:
             return f"{name}: {bad[0]} where weeks, engineers or server_weeks should be a number"
-        if each["engineers"] > case["engineers"]:
-            return f"{name}: {each['engineers']:g} engineers, and there are {case['engineers']}"
-        if each["engineers"] < LEAST_ENGINEERS:
-            return SAYS["nobody-works"].format(name=name, engineers=each["engineers"])
+        if item["engineers"] > case["engineers"]:
+            return f"{name}: {item['engineers']:g} engineers, and there are {case['engineers']}"
+        if item["engineers"] < LEAST_ENGINEERS:
+            return SAYS["nobody-works"].format(name=name, engineers=item["engineers"])
     for name, why in (
         ("baseline", "today's work runs on a GPU server"),
         ("parity", "a device rounds by itself: results are compared on one"),
@@ -146,7 +146,7 @@ def _about_term(name: str, value: Any) -> str:
         "precision": (bool(FORMAT.search(text)), 'name the format, such as "BF16"'),
         "region": (region in text, f"the data must stay in {region}, and prices differ by region"),
         "purchase": (
-            any(each in plain for each in PURCHASES),
+            any(purchase in plain for purchase in PURCHASES),
             f"say how, such as {', '.join(PURCHASES)}",
         ),
         "date": (counts, 'which prices and versions, such as "2025-06"'),

@@ -136,14 +136,14 @@ def decision(name: str) -> Decision:
 
 
 def judge_decisions(case: Facts, facts: Facts) -> list[Criterion]:
-    said = facts["cases"]
-    if not facts["kind"].startswith("a dict") or not any(name in said for name in CASES):
+    response = facts["cases"]
+    if not facts["kind"].startswith("a dict") or not any(name in response for name in CASES):
         message = SAYS["decisions-as-a-list"].format(kind=facts["kind"])
-        found = [criterion(f"form {name}", 1, False, "", "", "") for name in CASES]
-        found[0] = criterion("form ferry", 1, False, "", "", message)
-        return [*found, *(criterion(n, 3, False, "", "", "") for n in ("verdicts", "reasons"))]
-    forms = [_judge_form(name, said.get(name)) for name in CASES]
-    return [*forms, _judge_verdicts(said), _judge_reasons(said)]
+        results = [criterion(f"form {name}", 1, False, "", "", "") for name in CASES]
+        results[0] = criterion("form ferry", 1, False, "", "", message)
+        return [*results, *(criterion(n, 3, False, "", "", "") for n in ("verdicts", "reasons"))]
+    forms = [_judge_form(name, response.get(name)) for name in CASES]
+    return [*forms, _judge_verdicts(response), _judge_reasons(response)]
 
 
 def _judge_form(name: str, said: Facts | None) -> Criterion:
@@ -184,7 +184,7 @@ def _about_form(name: str, said: Facts | None, wrong: list[str], extra: list[str
 def _verdict(name: str, said: Facts) -> str | None:
     """The rule's verdict on the learner's answers; None if they are none."""
     try:
-        answers = Answers(**GIVEN[name], **{each: said["answers"].get(each) for each in ASKED})
+        answers = Answers(**GIVEN[name], **{item: said["answers"].get(item) for item in ASKED})
     except AnswerError:
         return None
     return decided(answers, saving(name), NOTHING, judged())
@@ -220,18 +220,18 @@ def _judge_reasons(said: Facts) -> Criterion:
         about = _about_reason(name, reason)
         good += not about
         message = message or about
-    found = criterion("reasons", 3, not message, f"{good} of {len(CASES)}", "all", message)
+    result = criterion("reasons", 3, not message, f"{good} of {len(CASES)}", "all", message)
     # A name alone, beside no form at all, would be a guess.
-    return found if any(said.get(n, {}).get("answers") for n in CASES) else not_judged(found)
+    return result if any(said.get(n, {}).get("answers") for n in CASES) else not_judged(result)
 
 
 def _about_reason(name: str, reason: str) -> str:
     of = decision(name)
-    if reason in [each.rule for each in of.decisive]:
+    if reason in [item.rule for item in of.decisive]:
         return ""
     if reason not in ROW_NAMES:
         return SAYS["a-sentence-as-the-reason"].format(name=name, reason=reason, value=ROW_NAMES[0])
-    holding = {each.rule: each for each in of.reasons}
+    holding = {item.rule: item for item in of.reasons}
     if reason not in holding:
         return SAYS["a-row-that-does-not-hold"].format(name=name, reason=reason)
     return SAYS["the-largest-row"].format(name=name, reason=reason, speaks=holding[reason].speaks)

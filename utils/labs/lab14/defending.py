@@ -27,14 +27,14 @@ MARGIN = 0.005
 @cache
 def money(name: str) -> float | None:
     """The middle saving nearest to the present one at which the verdict changes."""
-    found = list(money_flips(right(name), saving(name), NOTHING, judged()))
+    results = list(money_flips(right(name), saving(name), NOTHING, judged()))
     middle = saving(name).middle
-    return min((each.to for each in found), key=lambda to: abs(to - middle), default=None)
+    return min((item.to for item in results), key=lambda to: abs(to - middle), default=None)
 
 
 def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
-    said = facts["cases"]
-    if not facts["kind"].startswith("a dict") or not any(name in said for name in CASES):
+    response = facts["cases"]
+    if not facts["kind"].startswith("a dict") or not any(name in response for name in CASES):
         message = SAYS["flips-as-a-list"].format(kind=facts["kind"])
         return [
             criterion("answers", 2, False, "", "", message),
@@ -42,7 +42,7 @@ def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
         ]
     parts = []
     for part, about in (("answers", _about_flip), ("savings", _about_money)):
-        texts = [about(name, said.get(name)) for name in CASES]
+        texts = [about(name, response.get(name)) for name in CASES]
         good = sum(not text for text in texts)
         first = next(filter(None, texts), "")
         parts.append(criterion(part, 2, not first, f"{good} of {len(CASES)}", "all", first))
@@ -132,7 +132,9 @@ def _about_money(name: str, said: Facts | None) -> str:
     if abs(at - expected) <= MARGIN:
         return ""
     middle = saving(name).middle
-    others = [each.to for each in money_flips(right(name), saving(name), NOTHING, judged())]
+    others = [
+        money_flip.to for money_flip in money_flips(right(name), saving(name), NOTHING, judged())
+    ]
     if any(abs(at - other) <= MARGIN for other in others):
         return SAYS["the-farther-side"].format(name=name, middle=middle)
     if any(abs(at - (other - middle)) <= MARGIN for other in others):

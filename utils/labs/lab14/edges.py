@@ -23,9 +23,9 @@ def edge_cases(rng: random.Random) -> list[Facts]:
     """Rules with one edge, with several, with a verdict that returns, and with no edge at all."""
     groups = [("above", "below"), ("nearer above", "nearer below"), ("there and back", "narrow"),
               ("never", "below")]  # fmt: skip
-    found = [{"rules": [_rule(rng, kind) for kind in group]} for group in groups]
+    results = [{"rules": [_rule(rng, kind) for kind in group]} for group in groups]
     mixed = rng.sample(KINDS, len(KINDS))
-    return [*found, {"rules": [_rule(rng, kind) for kind in mixed]}]
+    return [*results, {"rules": [_rule(rng, kind) for kind in mixed]}]
 
 
 def _rule(rng: random.Random, kind: str) -> Facts:
@@ -79,23 +79,23 @@ def verdict(rule: Facts, value: float) -> str:
 def flips(rule: Facts) -> list[tuple[float, str]]:
     """Every edge with the verdict on its far side, the nearest first."""
     now = rule["now"]
-    found = []
+    results = []
     for place, edge in enumerate(rule["edges"]):
-        found.append((edge, rule["verdicts"][place + 1 if edge > now else place]))
-    return sorted(found, key=lambda each: abs(each[0] - now))
+        results.append((edge, rule["verdicts"][place + 1 if edge > now else place]))
+    return sorted(results, key=lambda item: abs(item[0] - now))
 
 
 def judge_edges(case: Facts, facts: Facts) -> list[Criterion]:
-    pairs = list(zip(case["rules"], (each["said"] for each in facts["rules"]), strict=True))
-    if all(said is None for _, said in pairs) and any(rule["edges"] for rule, _ in pairs):
+    pairs = list(zip(case["rules"], (rule["said"] for rule in facts["rules"]), strict=True))
+    if all(response is None for _, response in pairs) and any(rule["edges"] for rule, _ in pairs):
         message = SAYS["nothing-ever-flips"]
         return [
             criterion("verdict", 2, False, "None", "", message),
             criterion("value", 3, False, "not judged", "", ""),
             criterion("None", 1, False, "not judged", "", ""),
         ]
-    some = [(rule, said) for rule, said in pairs if rule["edges"]]
-    none = [said for rule, said in pairs if not rule["edges"]]
+    some = [(rule, response) for rule, response in pairs if rule["edges"]]
+    none = [response for rule, response in pairs if not rule["edges"]]
     return [
         _part("verdict", 2, some, _about_verdict),
         _part("value", 3, some, _about_value),
@@ -106,16 +106,16 @@ def judge_edges(case: Facts, facts: Facts) -> list[Criterion]:
 def _part(
     name: str, weight: int, pairs: list[tuple[Facts, Any]], about: Callable[[Facts, Any], str]
 ) -> Criterion:
-    texts = [about(rule, said) for rule, said in pairs]
+    texts = [about(rule, response) for rule, response in pairs]
     good = sum(not text for text in texts)
     first = next(filter(None, texts), "")
     return criterion(name, weight, not first, f"{good} of {len(texts)}", "all", first)
 
 
 def _judge_none(none: list[Any], some: list[tuple[Facts, Any]]) -> Criterion:
-    wrong = [said for said in none if said is not None]
+    wrong = [response for response in none if response is not None]
     # Where nothing was found at all, None shows nothing.
-    idle = not any(isinstance(said, list) for _, said in some)
+    idle = not any(isinstance(response, list) for _, response in some)
     message = ""
     if wrong:
         message = SAYS["an-end-where-nothing-flips"]
@@ -134,7 +134,7 @@ def _about_verdict(rule: Facts, said: Any) -> str:
     if said[1] == now:
         return SAYS["halving-between-the-ends"].format(now=now)
     if said[1] != flips(rule)[0][1]:
-        if any(said[1] == each for _, each in flips(rule)[1:]):
+        if any(said[1] == item for _, item in flips(rule)[1:]):
             return SAYS["upwards-first"]
         return f"beyond the nearest flip the verdict is not {said[1]}: ask `verdict_at` there"
     return ""

@@ -28,7 +28,7 @@ ALL_ITEMS: tuple[Facts, ...] = (
      "on": "any", "days": 120, "after": []},
 )  # fmt: skip
 
-ORDER = tuple(each["item"] for each in ALL_ITEMS)
+ORDER = tuple(all_item["item"] for all_item in ALL_ITEMS)
 """None comes before what it rests on, so that the first wrong state is no consequence."""
 
 KINDS = (
@@ -54,7 +54,7 @@ def evidence_cases(rng: random.Random) -> list[Facts]:
 def _project(rng: random.Random, kinds: list[str]) -> Facts:
     today = datetime.date(2025, 1, 1) + datetime.timedelta(rng.randint(0, 600))
     code = rng.choice(("a1", "b7", "c4", "d9"))
-    items = [dict(each) for each in ALL_ITEMS]
+    items = [dict(all_item) for all_item in ALL_ITEMS]
     places = rng.sample(range(len(items)), len(kinds))
     if kinds in (["laptop"], ["contradiction"]):  # where it matters, and where more rests on it
         places = [2]
@@ -82,7 +82,7 @@ def _entries(
         }  # fmt: skip
 
     good, bad = _values(rng, item)
-    other = rng.choice([each for each in ("a0", "b7", "c3", "d9") if each != code])
+    other = rng.choice([element for element in ("a0", "b7", "c3", "d9") if element != code])
     inside, outside = sorted((good, _farther(item, good))), sorted((bad, _farther(item, bad, -1)))
     match kind:
         case "missing":
@@ -184,11 +184,11 @@ def meets(item: Facts, value: Any) -> bool | None:
 
 def alone(item: Facts, project: Facts) -> str:
     """The state of an item by its own evidence."""
-    entries = [each for each in project["record"] if each["reads"] == item["reads"]]
-    said = {meets(item, e["value"]) for e in entries if counts(item, e, project)}
-    if len(said) != 1 or None in said:
+    entries = [entry for entry in project["record"] if entry["reads"] == item["reads"]]
+    response = {meets(item, e["value"]) for e in entries if counts(item, e, project)}
+    if len(response) != 1 or None in response:
         return OPEN
-    return DONE if said.pop() else FAILED
+    return DONE if response.pop() else FAILED
 
 
 def _ends(entry: Facts) -> list[float]:
@@ -196,10 +196,10 @@ def _ends(entry: Facts) -> list[float]:
 
 
 def truth(project: Facts) -> dict[str, str]:
-    by_name = {each["item"]: each for each in project["items"]}
+    by_name = {item["item"]: item for item in project["items"]}
 
     def state(name: str) -> str:
-        ready = all(state(each) == DONE for each in by_name[name]["after"])
+        ready = all(state(item) == DONE for item in by_name[name]["after"])
         return alone(by_name[name], project) if ready else OPEN
 
     return {name: state(name) for name in by_name}
@@ -213,12 +213,12 @@ def judge_checklists(case: Facts, facts: Facts) -> list[Criterion]:
         _judge_state(OPEN, 2, pairs),
     ]
     # An answer that calls everything open, or everything done, knows nothing.
-    kinds = {state for _, each in pairs for state in each["states"].values()}
+    kinds = {state for _, item in pairs for state in item["states"].values()}
     if len(kinds & set(STATES)) < 2:
-        about = next((text for p, each in pairs if (text := _about(p, each))), "")
-        texts = [each.message for each in parts]
+        about = next((text for p, item in pairs if (text := _about(p, item))), "")
+        texts = [part.message for part in parts]
         texts[0] = about or texts[0]
-        return [not_judged(each, text) for each, text in zip(parts, texts, strict=True)]
+        return [not_judged(item, text) for item, text in zip(parts, texts, strict=True)]
     return parts
 
 
@@ -226,10 +226,10 @@ def _judge_state(state: str, weight: int, pairs: list[tuple[Facts, Facts]]) -> C
     """Whether the items in this state are said to be, and for `DONE` that no others are."""
     good = total = 0
     message = ""
-    for project, said in pairs:
+    for project, response in pairs:
         states = truth(project)
         for name in ORDER:
-            right, given = states[name], said["states"].get(name)
+            right, given = states[name], response["states"].get(name)
             if right != state:
                 continue
             total += 1
@@ -251,29 +251,29 @@ def _about_item(project: Facts, name: str, right: str, given: str | None) -> str
         return f"{name}: no state: every item has one"
     if given not in STATES:
         return SAYS["no-such-state"].format(name=name, given=given, states=", ".join(STATES))
-    item = next(each for each in project["items"] if each["item"] == name)
-    entries = [each for each in project["record"] if each["reads"] == item["reads"]]
-    good = [each for each in entries if counts(item, each, project)]
+    item = next(entry for entry in project["items"] if entry["item"] == name)
+    entries = [entry for entry in project["record"] if entry["reads"] == item["reads"]]
+    good = [entry for entry in entries if counts(item, entry, project)]
     states = truth(project)
     if right == OPEN:
-        if waits := [each for each in item["after"] if states[each] != DONE]:
+        if waits := [entry for entry in item["after"] if states[entry] != DONE]:
             return SAYS["nothing-comes-before"].format(name=name, given=given, value=waits[0])
         if not entries:
             return SAYS["done-unless-something-fails"].format(name=name, given=given)
         if not good:
             reason = why_not(item, entries[0], project)
             return f"{SAYS['all-entries-good-or-bad'].format(name=name, given=given)} {reason}"
-        if len({meets(item, each["value"]) for each in good}) > 1:
+        if len({meets(item, entry["value"]) for entry in good}) > 1:
             return SAYS["the-last-entry-only"].format(name=name, given=given)
         return SAYS["the-middle-of-an-interval"].format(name=name, given=given)
     if len(entries) > len(good):
         return f"{name}: an entry that is no evidence decides nothing beside a good one: {right}"
-    ages = [(_date(project["today"]) - _date(each["date"])).days for each in good]
+    ages = [(_date(project["today"]) - _date(entry["date"])).days for entry in good]
     if given == OPEN and max(ages) == item["days"]:
         return SAYS["the-last-day-is-too-old"].format(name=name, days=item["days"])
-    if given == FAILED and any(item["limit"] in _ends(each) for each in good):
+    if given == FAILED and any(item["limit"] in _ends(entry) for entry in good):
         return SAYS["strictly-better"].format(name=name, compare=item["compare"])
-    if any(isinstance(each["value"], list) for each in good):
+    if any(isinstance(entry["value"], list) for entry in good):
         return SAYS["good-evidence-is-not-used"].format(name=name, right=right)
     if right == FAILED:
         return f"{name}: good evidence misses the limit: that is failed, not {given}"

@@ -41,14 +41,14 @@ def _dict(said: Any) -> dict[str, Any]:
     if not isinstance(said, dict):
         return {}
     # By the methods of dict itself, whatever a class of the answer makes of them.
-    named = [(_text(key), each) for key, each in dict.items(said) if isinstance(key, str)]
+    named = [(_text(key), item) for key, item in dict.items(said) if isinstance(key, str)]
     return dict(named[:_MOST])
 
 
 def _names(value: Any) -> list[str] | str:
     """Names in any kind of collection, sorted; otherwise what was given."""
     if isinstance(value, list | tuple | Set):
-        return sorted({_text(each) for each in _first(value)})
+        return sorted({_text(item) for item in _first(value)})
     return describe(value)
 
 
@@ -58,10 +58,10 @@ def _first(values: Iterable[Any]) -> list[Any]:
 
 
 def observe_decisions(answer: Answer, case: Facts) -> Facts:
-    (said,) = _each("ex1", answer, [()])
+    (response,) = _each("ex1", answer, [()])
     cases = {}
-    for name, each in _dict(said).items():
-        given = _dict(each)
+    for name, item in _dict(response).items():
+        given = _dict(item)
         cases[name] = {
             "answers": {
                 field: _word(value) for field, value in _dict(given.get("answers")).items()
@@ -70,14 +70,14 @@ def observe_decisions(answer: Answer, case: Facts) -> Facts:
             "verdict": _text(given.get("verdict")),
             "because": _text(given.get("because")),
         }
-    return {"kind": describe(said), "cases": cases}
+    return {"kind": describe(response), "cases": cases}
 
 
 def observe_flips(answer: Answer, case: Facts) -> Facts:
-    (said,) = _each("ex2", answer, [()])
+    (response,) = _each("ex2", answer, [()])
     cases = {}
-    for name, each in _dict(said).items():
-        given = _dict(each)
+    for name, item in _dict(response).items():
+        given = _dict(item)
         saving = given.get("saving", "nothing")
         cases[name] = {
             "field": _text(given.get("field")),
@@ -85,27 +85,27 @@ def observe_flips(answer: Answer, case: Facts) -> Facts:
             "verdict": _text(given.get("verdict")),
             "saving": None if saving is None else _word(saving),
         }
-    return {"kind": describe(said), "cases": cases}
+    return {"kind": describe(response), "cases": cases}
 
 
 def observe_nearest(answer: Answer, case: Facts) -> Facts:
-    found = []
+    results = []
     for rule in case["rules"]:
         verdict_at, _ = unknown_rule(rule)
         try:
-            (said,) = _each(
+            (response,) = _each(
                 "ex3",
                 lambda *inputs, ask=verdict_at: answer(ask, *inputs),
                 [(rule["now"], rule["low"], rule["high"])],
                 "utils.cost.decision.flips",
             )
         except TooManyCalls:
-            found.append({"said": "too many calls"})
+            results.append({"said": "too many calls"})
             continue
-        pair = isinstance(said, list | tuple) and len(said) == 2
-        value = [number(said[0]), _text(said[1])] if pair else describe(said)
-        found.append({"said": None if said is None else value})
-    return {"rules": found}
+        pair = isinstance(response, list | tuple) and len(response) == 2
+        value = [number(response[0]), _text(response[1])] if pair else describe(response)
+        results.append({"said": None if response is None else value})
+    return {"rules": results}
 
 
 def unknown_rule(rule: Facts) -> tuple[Callable[[float], str], list[float]]:
@@ -128,55 +128,60 @@ def unknown_rule(rule: Facts) -> tuple[Callable[[float], str], list[float]]:
 
 
 def observe_contradictions(answer: Answer, case: Facts) -> Facts:
-    calls = [(each["answers"], each["audit"], each["thresholds"]) for each in case["projects"]]
-    found = []
-    for said in _each("ex4", answer, calls, "utils.cost.decision"):
-        given = _dict(said)
+    calls = [
+        (project["answers"], project["audit"], project["thresholds"])
+        for project in case["projects"]
+    ]
+    results = []
+    for response in _each("ex4", answer, calls, "utils.cost.decision"):
+        given = _dict(response)
         used = _dict(given.get("used"))
-        found.append(
+        results.append(
             {
-                "kind": describe(said),
+                "kind": describe(response),
                 "used": {field: _text(value) for field, value in used.items()},
                 "overruled": _names(given.get("overruled")),
                 "doubted": _names(given.get("doubted")),
             }
         )
-    return {"projects": found}
+    return {"projects": results}
 
 
 def observe_pilot(answer: Answer, case: Facts) -> Facts:
-    calls = [(each["draws"], each["price"]) for each in case["pilots"]]
-    found = []
-    for said in _each("ex5", answer, calls, "utils.cost.tco"):
-        given = _dict(said)
+    calls = [(item["draws"], item["price"]) for item in case["pilots"]]
+    results = []
+    for response in _each("ex5", answer, calls, "utils.cost.tco"):
+        given = _dict(response)
         pilot = given.get("pilot")
         if type(pilot).__name__ in ("bool", "bool_"):  # NumPy's says the same
             pilot = bool(pilot)
-        found.append(
+        results.append(
             {
-                "kind": describe(said),
+                "kind": describe(response),
                 "now": _text(given.get("now")),
                 "after": {name: _text(v) for name, v in _dict(given.get("after")).items()},
                 "value": number(given.get("value")),
                 "pilot": pilot if isinstance(pilot, bool) else describe(pilot),
             }
         )
-    return {"pilots": found}
+    return {"pilots": results}
 
 
 def observe_plan(answer: Answer, case: Facts) -> Facts:
-    (said,) = _each("ex6", answer, [()], "utils.cost.decision.pilot", "utils.cost.decision.plan")
-    given = _dict(said)
+    (response,) = _each(
+        "ex6", answer, [()], "utils.cost.decision.pilot", "utils.cost.decision.plan"
+    )
+    given = _dict(response)
     steps = given.get("steps")
     listed = _first(steps) if isinstance(steps, list | tuple) else []
     sides = _dict(given.get("benchmark"))
     return {
-        "kind": describe(said),
+        "kind": describe(response),
         "steps_kind": describe(steps),
-        "steps": [_step(each) for each in listed],
+        "steps": [_step(item) for item in listed],
         "benchmark": {
-            side: {name: _plain(value) for name, value in _dict(each).items()}
-            for side, each in sides.items()
+            side: {name: _plain(value) for name, value in _dict(item).items()}
+            for side, item in sides.items()
         },
     }
 
@@ -206,21 +211,21 @@ def _conditions(said: Any) -> list[Any] | str:
     if not isinstance(said, list | tuple):
         return describe(said)
     return [
-        [_text(each[0]), _text(each[1]), _word(each[2])]
-        if isinstance(each, list | tuple) and len(each) == 3
-        else describe(each)
-        for each in _first(said)
+        [_text(item[0]), _text(item[1]), _word(item[2])]
+        if isinstance(item, list | tuple) and len(item) == 3
+        else describe(item)
+        for item in _first(said)
     ]
 
 
 def observe_checklist(answer: Answer, case: Facts) -> Facts:
     names = ("items", "record", "today", "code")
-    calls = [tuple(each[name] for name in names) for each in case["projects"]]
-    said = _each("ex7", answer, calls, "utils.cost.decision")
+    calls = [tuple(project[name] for name in names) for project in case["projects"]]
+    response = _each("ex7", answer, calls, "utils.cost.decision")
     return {
         "projects": [
-            {"kind": describe(each), "states": {name: _text(v) for name, v in _dict(each).items()}}
-            for each in said
+            {"kind": describe(item), "states": {name: _text(v) for name, v in _dict(item).items()}}
+            for item in response
         ]
     }
 

@@ -88,7 +88,7 @@ def _skewed(pilot: Facts) -> bool:
     result, and by the median the dearer one.
     """
     for name, option in after(pilot).items():
-        other = next(each for each in OPTIONS if each != option)
+        other = next(item for item in OPTIONS if item != option)
         mine, theirs = costs(pilot, option, name), costs(pilot, other, name)
         more = sum(a < b for a, b in zip(mine, theirs, strict=True)) < len(mine) / 2
         if more and median(mine) > median(theirs):
@@ -116,7 +116,7 @@ def _results(pilot: Facts) -> list[str]:
 def costs(pilot: Facts, option: str, result: str | None = None) -> list[float]:
     draws = pilot["draws"]
     pairs = zip(draws[option], draws["result"], strict=True)
-    return [cost for cost, each in pairs if result in (None, each)]
+    return [cost for cost, item in pairs if result in (None, item)]
 
 
 def _gap(pilot: Facts, result: str | None = None) -> float:
@@ -194,12 +194,12 @@ def wrong_ways(pilot: Facts) -> Ways:
 
 
 def judge_pilots(case: Facts, facts: Facts) -> list[Criterion]:
-    pilots, said = case["pilots"], facts["pilots"]
-    if bad := next((each for each in said if not each["kind"].startswith("a dict")), None):
+    pilots, response = case["pilots"], facts["pilots"]
+    if bad := next((item for item in response if not item["kind"].startswith("a dict")), None):
         message = SAYS["one-number"].format(kind=bad["kind"])
         rest = (criterion(n, w, False, "", "", "") for n, w in (("value", 3), ("pilot", 1)))
         return [criterion("choices", 2, False, "", "", f"{message} and pilot"), *rest]
-    pairs = list(zip(pilots, said, strict=True))
+    pairs = list(zip(pilots, response, strict=True))
     values = _judge_values(pairs)
     verdicts = _part("pilot", 1, pairs, _about_pilot)
     # Without a value, whether it is more than the price is a guess.
@@ -213,7 +213,7 @@ def judge_pilots(case: Facts, facts: Facts) -> list[Criterion]:
 def _part(
     name: str, weight: int, pairs: list[tuple[Facts, Facts]], about: Callable[[Facts, Facts], str]
 ) -> Criterion:
-    texts = [about(pilot, said) for pilot, said in pairs]
+    texts = [about(pilot, response) for pilot, response in pairs]
     good = sum(not text for text in texts)
     first = next(filter(None, texts), "")
     return criterion(name, weight, not first, f"{good} of {len(texts)}", "all", first)
@@ -235,10 +235,10 @@ def _about_choices(pilot: Facts, said: Facts) -> str:
 
 
 def _judge_values(pairs: list[tuple[Facts, Facts]]) -> Criterion:
-    nothing = [(p, each) for p, each in pairs if value(p) == 0]
-    some = [(p, each) for p, each in pairs if value(p) > 0]
-    for pilot, each in nothing:
-        given, scale = each["value"], max(pilot["draws"]["gpu"])
+    nothing = [(p, entry) for p, entry in pairs if value(p) == 0]
+    some = [(p, entry) for p, entry in pairs if value(p) > 0]
+    for pilot, item in nothing:
+        given, scale = item["value"], max(pilot["draws"]["gpu"])
         if isinstance(given, str):
             message = f"the value is {given}: return a number"
         elif abs(given) > TOLERANCE * scale:
@@ -255,7 +255,7 @@ def _judge_values(pairs: list[tuple[Facts, Facts]]) -> Criterion:
     return right_values(
         "value",
         3,
-        [each["value"] for _, each in some],
+        [entry["value"] for _, entry in some],
         [value(pilot) for pilot, _ in some],
         [f"a pilot with {len(p['draws']['result'])} draws" for p, _ in some],
         [wrong_ways(pilot) for pilot, _ in some],

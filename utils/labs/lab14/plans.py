@@ -83,16 +83,16 @@ def plan_words(case: Facts) -> str:
 
 def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
     missing = _about_steps(facts)
-    found = [_rule("six steps", missing)]
+    results = [_rule("six steps", missing)]
     for name, about in _ABOUT.items():
         # Of steps that are not there nothing can be said; the benchmark stands by itself.
         idle = missing and name != "benchmark"
         if idle:
-            found.append(not_judged(_rule(name, "")))
+            results.append(not_judged(_rule(name, "")))
         else:
             sums = _SUMS[name](case, facts) if name in _SUMS else ("", "")
-            found.append(_rule(name, about(case, facts), *sums))
-    return found
+            results.append(_rule(name, about(case, facts), *sums))
+    return results
 
 
 def _rule(name: str, text: str, measured: str = "", target: str = "") -> Criterion:
@@ -104,7 +104,7 @@ def _about_steps(facts: Facts) -> str:
         return SAYS["prose"].format(kind=facts["kind"])
     if not facts["steps"]:
         return SAYS["only-the-steps"].format(steps_kind=facts["steps_kind"])
-    names = [each["step"] for each in facts["steps"]]
+    names = [step["step"] for step in facts["steps"]]
     if unknown := [name for name in names if name not in STEPS]:
         return f"{unknown[0]} is no step; there are {', '.join(STEPS)}"
     if missing := [name for name in STEPS if name not in names]:
@@ -116,30 +116,32 @@ def _about_steps(facts: Facts) -> str:
 
 
 def _about_order(case: Facts, facts: Facts) -> str:
-    names = [each["step"] for each in facts["steps"]]
+    names = [step["step"] for step in facts["steps"]]
     for first, later, why in BEFORE:
         if names.index(first) > names.index(later):
             return f"{first!r} comes before {later!r}: {why}"
     early = facts["steps"][: names.index("port")]
-    if not any(CAPACITY in _quantities(each["exit"]) for each in early):
+    if not any(CAPACITY in _quantities(item["exit"]) for item in early):
         return SAYS["no-capacity"].format(CAPACITY=CAPACITY)
     return ""
 
 
 def _quantities(conditions: Any) -> list[str]:
-    return [each[0] for each in conditions if isinstance(each, list)]
+    return [condition[0] for condition in conditions if isinstance(condition, list)]
 
 
 def _about_conditions(step: str, what: str, conditions: Any) -> str:
     """Whether conditions can be decided by numbers at all."""
     example = f'[("{NEEDED[step][0][0]}", "{NEEDED[step][0][1]}", ...)]'
     if isinstance(conditions, str) or not conditions:
-        said = conditions if isinstance(conditions, str) else "empty"
-        return SAYS["exit-as-a-sentence"].format(step=step, what=what, answer=said, example=example)
-    for each in conditions:
-        if isinstance(each, str):
-            return f"{step}: {what} holds {each}: write (quantity, comparison, limit)"
-        quantity, compare, limit = each
+        response = conditions if isinstance(conditions, str) else "empty"
+        return SAYS["exit-as-a-sentence"].format(
+            step=step, what=what, answer=response, example=example
+        )
+    for condition in conditions:
+        if isinstance(condition, str):
+            return f"{step}: {what} holds {condition}: write (quantity, comparison, limit)"
+        quantity, compare, limit = condition
         if quantity not in QUANTITIES:
             return SAYS["a-quantity-of-ones-own"].format(step=step, quantity=quantity)
         if quantity in NOBODY:
@@ -159,10 +161,10 @@ def _about_exits(case: Facts, facts: Facts) -> Iterator[str]:
             yield text
             continue
         for quantity, compare, least, most, why in NEEDED[step]:
-            own = [each for each in conditions if each[0] == quantity]
+            own = [condition for condition in conditions if condition[0] == quantity]
             if not own:
                 yield f"{step}: {quantity!r} has to be part of how it ends: {why}"
-            for *_, limit in (each for each in own if each[1] == compare):
+            for *_, limit in (item for item in own if item[1] == compare):
                 if not least <= limit <= most:
                     allowed = f"{least:g}" if least == most else f"{least:g} to {most:g}"
                     yield f"{step}: {quantity!r} {compare} {limit:g}: {why}; sensible is {allowed}"
@@ -197,14 +199,14 @@ def _about_limit(step: str, quantity: str, limit: float) -> str:
 def _about_stops(facts: Facts) -> Iterator[str]:
     steps = budgets.by_name(facts)
     for step in STEPS:
-        each = steps[step]
-        if text := _about_conditions(step, "stop", each["stop"]):
+        item = steps[step]
+        if text := _about_conditions(step, "stop", item["stop"]):
             yield SAYS["no-stop"].format(text=text)
             continue
-        if isinstance(each["exit"], str):
+        if isinstance(item["exit"], str):
             continue
-        for ends in [e for e in each["exit"] if isinstance(e, list) and not isinstance(e[2], str)]:
-            for stops in each["stop"]:
+        for ends in [e for e in item["exit"] if isinstance(e, list) and not isinstance(e[2], str)]:
+            for stops in item["stop"]:
                 if stops[0] == ends[0] and _both(stops, ends):
                     yield (
                         SAYS["a-stop-that-the-exit-meets"].format(
@@ -216,15 +218,15 @@ def _about_stops(facts: Facts) -> Iterator[str]:
                             stop_limit=stops[2],
                         )
                     )
-        for quantity, compare, limit in each["stop"]:
+        for quantity, compare, limit in item["stop"]:
             if compare == OCCURS[quantity][0]:
                 yield SAYS["a-stop-if-all-goes-well"].format(
                     step=step, quantity=quantity, compare=compare
                 )
             elif text := _about_limit(step, quantity, limit):
                 yield text
-        own = _quantities(each["exit"]) + ["votes"] * (step == "sign")
-        if step != "port" and not any(stop[0] in own for stop in each["stop"]):
+        own = _quantities(item["exit"]) + ["votes"] * (step == "sign")
+        if step != "port" and not any(stop[0] in own for stop in item["stop"]):
             first = NEEDED[step][0][0]
             yield SAYS["a-stop-beside-the-point"].format(step=step, first=first)
     weeks = [(name, steps[name]["weeks"], steps[name]["at_most_weeks"]) for name in STEPS]

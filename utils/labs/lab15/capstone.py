@@ -60,12 +60,12 @@ def capstone_words(case: Facts) -> str:
 
 
 def judge_capstone(case: Facts, facts: Facts) -> list[Criterion]:
-    problems = [_problem(*each) for each in facts["problems"]]
+    problems = [_problem(*problem) for problem in facts["problems"]]
     there = f"{len(HOMES) - sum(len(p.wanted.functions) for p in problems)} of {len(HOMES)}"
     target = f"{len(HOMES)} of {len(HOMES)}"
     if problems:
-        said = "; ".join(map(str, problems)) + ". The capstone needs them: solve these first"
-        return _nothing_but(0, said, there, target)
+        response = "; ".join(map(str, problems)) + ". The capstone needs them: solve these first"
+        return _nothing_but(0, response, there, target)
     whole, resumed = _named(facts["whole"]), _named(facts["resumed"])
     for life in (whole, resumed):
         if raised := life.get("raised"):
@@ -106,7 +106,7 @@ def _nothing_but(place: int, message: str, measured: str = "", target: str = "")
 
 
 def _problem(exercise_id: str, kind: str, detail: str) -> Problem:
-    wanted = next(each for each in WANTED["lab15"] if each.id == exercise_id)
+    wanted = next(item for item in WANTED["lab15"] if item.id == exercise_id)
     if kind not in KINDS:
         raise ValueError(f"unknown problem {kind!r}")
     return Problem(wanted, kind, detail)
@@ -114,8 +114,8 @@ def _problem(exercise_id: str, kind: str, detail: str) -> Problem:
 
 def _raised(raised: Facts, life: Facts) -> str:
     part = raised["part"]
-    said = f"`{part}` ({HOMES[part]}) raised {raised['kind']}"
-    said += f": {raised['message']}" if raised["message"] else ""
+    response = f"`{part}` ({HOMES[part]}) raised {raised['kind']}"
+    response += f": {raised['message']}" if raised["message"] else ""
     advice = "does your glue hand over what that exercise describes?"
     if part == "resume" and life["calls"].count("resume") == 1 and "resumed" not in life:
         advice = (
@@ -123,7 +123,7 @@ def _raised(raised: Facts, life: Facts) -> str:
             " of its own: this optimizer holds the adapters alone. And is the run that is resumed"
             " made as the one that was saved, adapters first?"
         )
-    return f"{said}. {advice}"
+    return f"{response}. {advice}"
 
 
 def _adapters(case: Facts, effect: Facts, whole: Facts) -> Criterion:
@@ -184,7 +184,7 @@ def _training(case: Facts, whole: Facts, resumed: Facts) -> Criterion:
 def _resuming(case: Facts, whole: Facts, killed: Facts, resumed: Facts) -> Criterion:
     every, kill = case["save_every"], case["steps"] - 2
     due = list(range(every, kill + 1, every))
-    saved, twin = killed["saved"], {each["step"]: each for each in whole["saved"]}
+    saved, twin = killed["saved"], {item["step"]: item for item in whole["saved"]}
     home, target = HOMES["resume"], "equal to the bit"
     measured = "not resumed"
     after = resumed.get("resumed", {})
@@ -195,9 +195,9 @@ def _resuming(case: Facts, whole: Facts, killed: Facts, resumed: Facts) -> Crite
             f"the process ended before it was killed ({killed['ended']}): does the loop train"
             " until run.step is task.steps?"
         )
-    elif [each["step"] for each in saved] != due:
+    elif [item["step"] for item in saved] != due:
         message = SAYS["saved-before-it-is-counted"].format(
-            value=[each["step"] for each in saved], due=due
+            value=[item["step"] for item in saved], due=due
         )
     elif odd := [n for n in PARTS if last[n] != twin.get(last["step"], {}).get(n)]:
         message = (

@@ -27,9 +27,9 @@ MOST_TO_TRAIN = 4
 """Of these for the steps: 2, and 2 to spare for another way to write them."""
 
 HOMES = {
-    name: f"lab {each.lab[3:]}, exercise {each.exercise[2:]}"
-    for each in WANTED["lab15"]
-    for name in each.functions
+    name: f"lab {item.lab[3:]}, exercise {item.exercise[2:]}"
+    for item in WANTED["lab15"]
+    for name in item.functions
 }
 NAMES = ("earlier answers", "adapters", "training", "killed and resumed", "evaluation",
          "benchmark", "compiles")  # fmt: skip
@@ -50,33 +50,33 @@ def in_words(value: Any) -> str:
 
 
 def evaluation(life: Facts) -> Criterion:
-    found, calls = life["evaluations"], life["calls"]
+    result, calls = life["evaluations"], life["calls"]
     order = [name for name in calls if name in ("bucketed_losses", "merge")]
     returned, target = life["returned"], f"within {TOLERANCE:g}, before and after"
-    measured = f"{len(found)} evaluations"
+    measured = f"{len(result)} evaluations"
     if order != ["bucketed_losses", "merge", "bucketed_losses"]:
         message = SAYS["never-merges"].format(value=", ".join(order)[:80])
         return row(4, message, measured, target)
-    for when, each in zip(("before", "after"), found, strict=True):
-        said, truth = each["said"], each["truth"]
-        if not each["own"] or len(truth) != 12:
+    for when, item in zip(("before", "after"), result, strict=True):
+        response, truth = item["said"], item["truth"]
+        if not item["own"] or len(truth) != 12:
             message = "evaluate run.model, on all of task.sentences"
             return row(4, message, measured, target)
-        right = said is not None and len(said) == len(truth)
-        off = [k for k, loss in enumerate(truth) if not right or far_off(said[k], loss)]
+        right = response is not None and len(response) == len(truth)
+        off = [k for k, loss in enumerate(truth) if not right or far_off(response[k], loss)]
         if off:
             k = off[0]
             message = (
                 f"`bucketed_losses` ({HOMES['bucketed_losses']}) gives"
-                f" {in_words(said[k]) if right else 'something else than a float a sentence'} for"
+                f" {in_words(response[k]) if right else 'something else than a float a sentence'} for"
                 f" sentence {k + 1}, {when} the merge, and alone its loss is {truth[k]:.4f}: a mean"
                 " over the real targets of a sentence, without its padding"
             )
             return row(4, message, f"{len(truth) - len(off)} of 12 right", target)
-        if returned[when] != said:
+        if returned[when] != response:
             message = f'return {{"{when}": ...}}: what `mine.bucketed_losses` gave {when} the merge'
             return row(4, message, measured, target)
-    before, after = (each["truth"] for each in found)
+    before, after = (entry["truth"] for entry in result)
     far = max(abs(a - b) for a, b in zip(before, after, strict=True))
     message = ""
     if far > TOLERANCE:
@@ -103,7 +103,7 @@ def benchmark(life: Facts) -> Criterion:
         message = f"`bench` ({home}) has to settle after each step that it times"
     elif seen["ran"] < calls:
         message = SAYS["a-step-without-a-result"]
-    elif any(isinstance(each, str) or each <= 0 for each in seen["said"]):
+    elif any(isinstance(item, str) or item <= 0 for item in seen["said"]):
         message = f"`bench` ({home}) gave no times: first_s and median_s, in seconds"
     return row(5, message, measured, target)
 

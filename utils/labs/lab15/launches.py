@@ -70,7 +70,7 @@ def _shutdown(plan: Facts, other: bool) -> None:
 
 def _clock(plan: Facts, other: bool) -> None:
     data = plan["request"]["UserData"]
-    line = next(each for each in data.splitlines() if each.startswith("shutdown"))
+    line = next(item for item in data.splitlines() if item.startswith("shutdown"))
     late = re.sub(r"\+\d+", f"+{int(60 * plan['hours']) + 60}", line, count=1) + "\n"
     plan["request"]["UserData"] = data.replace(line + "\n", late if other else "")
 
@@ -80,9 +80,11 @@ def _disk(plan: Facts, other: bool) -> None:
 
 
 def _tags(plan: Facts, other: bool) -> None:
-    for each in plan["request"]["TagSpecifications"]:
-        if each["ResourceType"] == ("volume" if other else "instance"):
-            each["Tags"] = [tag for tag in each["Tags"] if tag["Key"] != "course"]
+    for tagspecification in plan["request"]["TagSpecifications"]:
+        if tagspecification["ResourceType"] == ("volume" if other else "instance"):
+            tagspecification["Tags"] = [
+                tag for tag in tagspecification["Tags"] if tag["Key"] != "course"
+            ]
 
 
 def _image(plan: Facts, other: bool) -> None:
@@ -98,7 +100,9 @@ def _cost(plan: Facts, other: bool) -> None:
 
 def _permissions(plan: Facts, other: bool) -> None:
     statements = plan["policy"]["Statement"]
-    started = next(each for each in statements if "ec2:RunInstances" in each["Action"])
+    started = next(
+        statement for statement in statements if "ec2:RunInstances" in statement["Action"]
+    )
     started |= {"Action": ["ec2:*"]} if other else {"Resource": "*"}
 
 
@@ -123,13 +127,13 @@ def mistakes(plan: Facts, vcpu: dict[str, int]) -> set[str]:
     request, cost = plan["request"], plan["cost"]
     clock = re.search(r"^shutdown -P \+(\d+)", request["UserData"], re.MULTILINE)
     tagged = {
-        each["ResourceType"]
-        for each in request["TagSpecifications"]
-        if {"Key": "course", "Value": "trainium-course"} in each["Tags"]
+        tagspecification["ResourceType"]
+        for tagspecification in request["TagSpecifications"]
+        if {"Key": "course", "Value": "trainium-course"} in tagspecification["Tags"]
     }
     total = cost["instances"] * cost["hours"] * cost["usd_per_hour"] + cost["disk_usd"]
     needed = vcpu[plan["instance"]] * cost["instances"]
-    found = {
+    results = {
         "shutdown": request["InstanceInitiatedShutdownBehavior"] != "terminate",
         "clock": clock is None or int(clock[1]) > 60 * plan["hours"],
         "disk": not all(e["Ebs"]["DeleteOnTermination"] for e in request["BlockDeviceMappings"]),
@@ -139,27 +143,27 @@ def mistakes(plan: Facts, vcpu: dict[str, int]) -> set[str]:
         "permissions": any(map(_too_wide, plan["policy"]["Statement"])),
         "quota": (plan["quota"]["unit"], plan["quota"]["needed"]) != ("vCPU", needed),
     }
-    return {name for name, wrong in found.items() if wrong}
+    return {name for name, wrong in results.items() if wrong}
 
 
 def _too_wide(statement: Any) -> bool:
     actions = statement["Action"]
-    wide = any(each == "*" or each.endswith(":*") for each in actions)
+    wide = any(action == "*" or action.endswith(":*") for action in actions)
     return wide or ("ec2:RunInstances" in actions and statement["Resource"] == "*")
 
 
 def judge_launches(case: Facts, facts: Facts) -> list[Criterion]:
-    said = facts["said"]
+    response = facts["said"]
     right = [mistakes(plan, case["facts"]["vcpu"]) for plan in case["plans"]]
-    if any(each is None for each in said) or len(said) != len(right):
+    if any(item is None for item in response) or len(response) != len(right):
         message = SAYS["a-text"].format(kind=facts["kind"])
         return [
             criterion(n, 1, False, "", "", message if n == "shutdown" else "") for n in MISTAKES
         ]
     rows = []
     for name, what in MISTAKES.items():
-        missed = sum(name in r and name not in s for r, s in zip(right, said, strict=True))
-        alarms = sum(name in s and name not in r for r, s in zip(right, said, strict=True))
+        missed = sum(name in r and name not in s for r, s in zip(right, response, strict=True))
+        alarms = sum(name in s and name not in r for r, s in zip(right, response, strict=True))
         message = ""
         if missed:
             message = f"not seen in {missed} of 2 plans: {what}. {_ASK[name]}"
@@ -168,7 +172,7 @@ def judge_launches(case: Facts, facts: Facts) -> list[Criterion]:
         measured = f"{2 - missed} of 2 found, {alarms} false"
         rows.append(criterion(name, 1, not message, measured, "2 of 2 found, 0 false", message))
     # To name everything, or nothing, is no reading.
-    if len({frozenset(each) for each in said}) == 1:
+    if len({frozenset(item) for item in response}) == 1:
         first = SAYS["names-all"]
         return [criterion(r.name, 1, False, r.measured, r.target, first * (k == 0))
                 for k, r in enumerate(rows)]  # fmt: skip

@@ -78,12 +78,12 @@ class Watch:
         try:
             return self._mine[name](*given, **named)
         except Exception as error:
-            said = {
+            response = {
                 "part": NAMES.index(name),
                 "kind": type(error).__name__[:40],
                 "message": str(error)[:200],
             }
-            self.facts["raised"] = said
+            self.facts["raised"] = response
             raise Stopped from error
 
     def _end_as_unlike(self, what: str) -> NoReturn:
@@ -135,16 +135,16 @@ class Watch:
             raise Enough
         twin = self._twin(model)
         truth = [looks.loss(twin, [ids]) for ids in sentences]
-        said = self._call("bucketed_losses", model, sentences)
+        response = self._call("bucketed_losses", model, sentences)
         own = self.run is not None and model is self.run.model
-        seen = {"said": numbers(said)["items"], "truth": truth, "own": own}
+        seen = {"said": numbers(response)["items"], "truth": truth, "own": own}
         self.facts["evaluations"].append(seen)
-        return said
+        return response
 
     def _bench(self, step: Answer, settle: Answer, *given: Any, **named: Any) -> Any:
         log: list[str] = []
         before = launches()
-        said = self._call("bench", _noting(step, log, "f"), _noting(settle, log, "s"),
+        response = self._call("bench", _noting(step, log, "f"), _noting(settle, log, "s"),
                           *given, **named)  # fmt: skip
         ran = launches() - before
         device = LazyDevice(FAKE)
@@ -153,11 +153,11 @@ class Watch:
         self.facts["bench"] = {
             "log": "".join(log[:400]),
             "ran": ran,
-            "said": _times(said),
+            "said": _times(response),
             "exact": _times(exact),
             "right": _right_times(),
         }
-        return said
+        return response
 
     def watch_batches(self, batches: type) -> None:
         """Look at every batch that is drawn, and at the loss that it should give."""
@@ -190,7 +190,7 @@ class Watch:
         import numpy as np
         import torch
 
-        state = {name: each.detach().cpu() for name, each in model.state_dict().items()}
+        state = {name: item.detach().cpu() for name, item in model.state_dict().items()}
         twin, task = self._task.model(), self._task
         calls = self.facts["calls"]
         if NAMES.index("add_lora") in calls and NAMES.index("merge") not in calls:
@@ -253,9 +253,9 @@ def live(
     task = Task(**{key: tuple(v) if isinstance(v, list) else v for key, v in case.items()})
     watch = Watch(mine, task, Journal(journal, key), kill_at, short)
     watch.watch_batches(Batches)
-    said: Any = None
+    response: Any = None
     try:
-        said = answer(watch.parts(), task, path)
+        response = answer(watch.parts(), task, path)
     except (Stopped, Enough):
         pass
     except Exception:
@@ -263,7 +263,7 @@ def live(
         if "raised" not in watch.facts:
             raise
     made = watch.compiled()
-    given = said if isinstance(said, dict) else {}
+    given = response if isinstance(response, dict) else {}
     returned = {name: numbers(given.get(name))["items"] for name in ("losses", "before", "after")}
-    seen = {**watch.facts, "compiles": made, "kind": describe(said), "returned": returned}
+    seen = {**watch.facts, "compiles": made, "kind": describe(response), "returned": returned}
     return {**seen, "effect": looks.effect(mine)} if short and "add_lora" in mine else seen

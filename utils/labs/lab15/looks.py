@@ -9,13 +9,13 @@ from utils.labs.lab08.killing import digest, parts
 def state(run: Any) -> Facts:
     """All that a training depends on, and what adapters add to it."""
     every = list(run.model.parameters())
-    trained = [each for each in every if each.requires_grad]
-    held = [each for group in run.optimizer.param_groups for each in group["params"]]
+    trained = [item for item in every if item.requires_grad]
+    held = [param for group in run.optimizer.param_groups for param in group["params"]]
     return {
         **parts(run),
-        "trained": sum(each.numel() for each in trained),
-        "held": {id(each) for each in held} == {id(each) for each in trained},
-        "base": digest(*(each for each in every if not each.requires_grad)),
+        "trained": sum(item.numel() for item in trained),
+        "held": {id(item) for item in held} == {id(item) for item in trained},
+        "base": digest(*(item for item in every if not item.requires_grad)),
     }
 
 
@@ -31,18 +31,22 @@ def _mean_loss(twin: Any, sentences: list[list[int]]) -> Any:
     import torch
     from torch.nn import functional
 
-    each = [
+    item = [
         functional.cross_entropy(
             twin(torch.tensor([ids[:-1]]))[0], torch.tensor(ids[1:]), reduction="none"
         )
         for ids in sentences
     ]
-    return torch.cat(each).mean()
+    return torch.cat(item).mean()
 
 
 def adapters(model: Any) -> list[Any]:
     """The values of what trains, on the CPU."""
-    return [each.detach().cpu().clone() for each in model.parameters() if each.requires_grad]
+    return [
+        parameter.detach().cpu().clone()
+        for parameter in model.parameters()
+        if parameter.requires_grad
+    ]
 
 
 def astray(twin: Any, task: Any, drawn: list[list[list[int]]], end: list[Any]) -> float | None:
@@ -53,9 +57,9 @@ def astray(twin: Any, task: Any, drawn: list[list[list[int]]], end: list[Any]) -
     """
     import torch
 
-    trained = [each for each in twin.parameters() if each.requires_grad]
+    trained = [parameter for parameter in twin.parameters() if parameter.requires_grad]
     begin = adapters(twin)
-    if not drawn or [each.shape for each in trained] != [each.shape for each in end]:
+    if not drawn or [item.shape for item in trained] != [item.shape for item in end]:
         return None
     optimizer = torch.optim.AdamW(trained, lr=task.lr)
     scheduler = task.schedule(optimizer)
@@ -89,10 +93,10 @@ def effect(mine: Facts) -> Facts:
     except Exception as error:
         return {"raised": type(error).__name__[:40], "start": 0.0, "gain": 0.0, "trained": 0}
     start = (model(x).detach() - base).abs().max().item()
-    trained = [each for each in model.parameters() if each.requires_grad]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     with torch.no_grad():
-        for each in trained:
-            each.fill_(0.1)
+        for item in trained:
+            item.fill_(0.1)
     gain = (model(x).detach() - base) / x.sum(dim=1, keepdim=True) / 0.01
-    count = sum(each.numel() for each in trained)
+    count = sum(entry.numel() for entry in trained)
     return {"raised": "", "start": start, "gain": gain.mean().item(), "trained": count}

@@ -44,12 +44,12 @@ def mark_words(case: Facts) -> str:
 
 
 def judge_marks(case: Facts, facts: Facts) -> list[Criterion]:
-    said, count = facts["said"], len(case["names"])
-    if said is None or len(said) != count:
+    response, count = facts["said"], len(case["names"])
+    if response is None or len(response) != count:
         message = SAYS["a-dict"].format(kind=facts["kind"], count=count)
         return [criterion(n, 1, False, "", "", message if n == "device" else "") for n in RIGHT]
-    found = dict(zip(case["names"], said, strict=True))
-    return [_judged(name, *found[name]) for name in RIGHT]
+    results = dict(zip(case["names"], response, strict=True))
+    return [_judged(name, *results[name]) for name in RIGHT]
 
 
 def _judged(name: str, verdict: str, key: str) -> Criterion:

@@ -45,16 +45,16 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
         seen = {**xla, **counts(meter.reading), "on_device": places.on.get("xla", 0)}
         model, batches = problem()
         cpu = answered(answer, model, batches, case["lr"], checkpoint, devices.get("cpu"), False)
-        found: Facts = {"xla": seen, "cpu": cpu, "named": _named(answer), "fake": {}}
+        result: Facts = {"xla": seen, "cpu": cpu, "named": _named(answer), "fake": {}}
         for name, log_name, mixed in (("own", "log", False), ("mixed", "mixed_log", True)):
             model, batches = problem()
             log: list[str] = []
             device = recording.RecordingDevice(log)
             with recording.watched(model, log):
-                said = answered(answer, model, batches, case["lr"], checkpoint, device, mixed)
-            found["fake"][log_name] = "".join(log[:2000])
-            found[name] = said["items"] if mixed else said
-    return found
+                response = answered(answer, model, batches, case["lr"], checkpoint, device, mixed)
+            result["fake"][log_name] = "".join(log[:2000])
+            result[name] = response["items"] if mixed else response
+    return result
 
 
 def _named(answer: Answer) -> list[list[Any]] | None:
@@ -67,24 +67,28 @@ def _named(answer: Answer) -> list[list[Any]] | None:
 
 
 def observe_marks(answer: Answer, case: Facts) -> Facts:
-    said = answer(list(case["names"]))
+    response = answer(list(case["names"]))
     pairs = None
-    if isinstance(said, list | tuple):
-        given = [each if isinstance(each, list | tuple) else (each, None) for each in said[:100]]
-        pairs = [[text(each) for each in (*pair, None, None)[:2]] for pair in given]
-    return {"kind": describe(said), "said": pairs}
+    if isinstance(response, list | tuple):
+        given = [
+            item if isinstance(item, list | tuple) else (item, None) for item in response[:100]
+        ]
+        pairs = [[text(item) for item in (*pair, None, None)[:2]] for pair in given]
+    return {"kind": describe(response), "said": pairs}
 
 
 def observe_launches(answer: Answer, case: Facts) -> Facts:
     calls = [(plan, case["facts"]) for plan in case["plans"]]
-    said = called.each("lab15.ex3", answer, calls, ("utils.launch",))
+    response = called.each("lab15.ex3", answer, calls, ("utils.launch",))
     kinds = (set, frozenset, list, tuple)
-    found = [
-        sorted({text(name) for name in list(each)[:40]}) if isinstance(each, kinds) else None
-        for each in said
+    results = [
+        sorted({text(name) for name in list(item)[:40]}) if isinstance(item, kinds) else None
+        for item in response
     ]
-    odd = next((each for each, names in zip(said, found, strict=True) if names is None), set())
-    return {"kind": describe(odd), "said": found}
+    odd = next(
+        (item for item, names in zip(response, results, strict=True) if names is None), set()
+    )
+    return {"kind": describe(odd), "said": results}
 
 
 def observe_capstone(answer: Answer, case: Facts) -> Facts:
@@ -99,8 +103,8 @@ def observe_capstone(answer: Answer, case: Facts) -> Facts:
     parts = dict(mine.functions)
     problems = [
         # Where it was looked for is said by `mine` itself, and differs at grading.
-        [each.wanted.id, each.kind, each.detail if each.kind != "missing" else ""]
-        for each in mine.problems
+        [problem.wanted.id, problem.kind, problem.detail if problem.kind != "missing" else ""]
+        for problem in mine.problems
     ]
     with tempfile.TemporaryDirectory() as scratch:
         key = secrets.token_bytes(16)

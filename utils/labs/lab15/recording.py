@@ -83,7 +83,7 @@ def names_of_backends(source: str) -> list[list[Any]]:
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    found = set()
+    results = set()
     for node in ast.walk(tree):
         words = [getattr(node, part, None) for part in ("id", "attr", "arg", "module", "name")]
         if isinstance(node, ast.Constant) and id(node) not in texts:
@@ -93,5 +93,5 @@ def names_of_backends(source: str) -> list[list[Any]]:
         for word in words:
             match = re.search(r"cuda|xla|neuron", word) if isinstance(word, str) else None
             if match:
-                found.add((getattr(node, "lineno", 0), match[0]))
-    return [[name, line] for line, name in sorted(found)][:20]
+                results.add((getattr(node, "lineno", 0), match[0]))
+    return [[name, line] for line, name in sorted(results)][:20]

@@ -65,7 +65,9 @@ class Task:
         return Vocabulary.of("".join(sentences(400)))
 
     def _ids(self, count: int, seed: int) -> list[list[int]]:
-        return [self._letters.encode(each)[: LONGEST + 1] for each in sentences(count, seed)]
+        return [
+            self._letters.encode(sentence)[: LONGEST + 1] for sentence in sentences(count, seed)
+        ]
 
     @cached_property
     def sentences(self) -> list[list[int]]:
