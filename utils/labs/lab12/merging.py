@@ -88,7 +88,7 @@ def merged_ways(fleet: Facts) -> Ways:
         ("this is the percentile of the busiest worker alone",
          nearest[served.index(max(served))]),
         (SAYS["requests-as-weights"],
-         _by([(s, worker["requests"]) for worker in workers for s in worker["samples"]], fleet["p"])),
+         _by([(s, w["requests"]) for w in workers for s in w["samples"]], fleet["p"])),
         ("the weight of a sample is requests / samples kept, not the other way round",
          _by([(s, len(worker["samples"]) / worker["requests"])
               for worker in workers for s in worker["samples"]], fleet["p"])),
