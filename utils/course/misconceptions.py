@@ -47,8 +47,8 @@ class WrongAnswer:
         return patched(solution, self.code) if is_diff(self.code) else self.code
 
     def is_refused_by(self, card: str) -> bool:
-        """Whether the text of a card says what the record says."""
-        return bool(re.search(_pattern(self.says), card)) and self.shows in card
+        """Whether the text of a card says what the record says; a card may begin a sentence."""
+        return bool(re.search(_pattern(self.says), card, re.IGNORECASE)) and self.shows in card
 
 
 @dataclass(frozen=True)

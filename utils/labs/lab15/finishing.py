@@ -69,8 +69,8 @@ def evaluation(life: Facts) -> Criterion:
             message = (
                 f"`bucketed_losses` ({HOMES['bucketed_losses']}) gives"
                 f" {in_words(response[k]) if right else 'something else than a float a sentence'}"
-                f" for sentence {k + 1}, {when} the merge, and alone its loss is {truth[k]:.4f}: a mean"
-                " over the real targets of a sentence, without its padding"
+                f" for sentence {k + 1}, {when} the merge, and alone its loss is {truth[k]:.4f}: a"
+                " mean over the real targets of a sentence, without its padding"
             )
             return row(4, message, f"{len(truth) - len(off)} of 12 right", target)
         if returned[when] != response:
