@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from utils.course import catalog
+from utils.course import catalog, earlier
 from utils.course.catalog import ROOT
+from utils.course.earlier import Earlier, Problem
 from utils.course.misconceptions import WrongAnswer, is_diff, patched, wrong_answers
 from utils.labs import Facts, Verdict, decide, judge, observe_case, observer
 
@@ -135,3 +136,14 @@ def changed(answer: str, *changes: tuple[str, str], everywhere: bool = False) ->
         assert count == 1 or (everywhere and count), f"{old!r} occurs {count} times in {answer}"
         answer = answer.replace(old, new)
     return answer
+
+
+def with_part(mine: Earlier, exercise_id: str, *changes: tuple[str, str]) -> Earlier:
+    """Earlier answers in which the one to an exercise has been changed."""
+    wanted = next(item for item in earlier.WANTED["lab15"] if item.id == exercise_id)
+    cells = code_of(wanted.lab)
+    cells[wanted.cell] = changed(cells[wanted.cell], *changes)
+    result = earlier.functions_of(wanted, list(cells.items()))
+    if isinstance(result, Problem):
+        return Earlier(dict(mine.functions), [*mine.problems, result])
+    return Earlier({**mine.functions, **result}, list(mine.problems))

@@ -21,11 +21,11 @@ from tests.labs.cells import (
     right_answers,
     right_ways,
     verdict_of,
+    with_part,
 )
 from utils import facts, launch
 from utils.course import earlier, labgen
 from utils.course.catalog import ROOT, lab_notebooks
-from utils.course.earlier import Earlier, Problem
 from utils.labs import decide, observe_case, observer
 from utils.labs.grading import batch, shown
 from utils.labs.lab15 import (
@@ -40,17 +40,6 @@ from utils.labs.lab15 import (
 )
 
 RIGHT = right_answers("lab15")
-
-
-def with_part(mine: Earlier, exercise_id: str, *changes: tuple[str, str]) -> Earlier:
-    """Earlier answers in which the one to an exercise has been changed."""
-    wanted = next(item for item in earlier.WANTED["lab15"] if item.id == exercise_id)
-    cells = code_of(wanted.lab)
-    cells[wanted.cell] = changed(cells[wanted.cell], *changes)
-    result = earlier.functions_of(wanted, list(cells.items()))
-    if isinstance(result, Problem):
-        return Earlier(dict(mine.functions), [*mine.problems, result])
-    return Earlier({**mine.functions, **result}, list(mine.problems))
 
 
 pytestmark = pytest.mark.usefixtures("xla_device")
