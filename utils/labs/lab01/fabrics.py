@@ -52,10 +52,12 @@ def _case(rng: random.Random, power: float, dtype: str) -> Facts:
 
 
 def fabric_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{case['elements']} {case['dtype']} numbers on {len(case['fabrics'])} fabrics"
 
 
 def label(fabric: Facts) -> str:
+    """The name of a fabric in messages, such as "torus of 4 × 4 chips"."""
     return f"{fabric['kind']} of {' × '.join(map(str, fabric['sizes']))} chips"
 
 
@@ -78,6 +80,7 @@ def seconds(size: float, fabric: Facts, rate: float = 0.5e9, latency: float = 1e
 
 
 def truth(case: Facts) -> list[float]:
+    """Seconds of the all-reduce on every fabric of a case, in their order."""
     return [seconds(_size(case), fabric) for fabric in case["fabrics"]]
 
 
@@ -202,6 +205,7 @@ def _steps(size: float, sizes: list[int]) -> list[tuple[int, float]]:
 
 
 def judge_all_reduce(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion per kind of fabric: ring, torus and switched."""
     right, response = truth(case), facts["said"]
     results = []
     for kind, advice in _ADVICE.items():

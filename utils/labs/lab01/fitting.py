@@ -44,7 +44,7 @@ def _case(rng: random.Random, kind: Any, recipe: str) -> Facts:
         key = rng.choice(TRAINIUM)
         chip, instance = machine(key), machine(INSTANCES[key])
         cores = chip.cores * rng.choice([c for c in (1, 2, 4, 16) if c <= instance.chips])
-        case = {
+        case: Facts = {
             "recipe": recipe,
             "dtypes": RECIPE_DTYPES[recipe],
             "cores": cores,
@@ -89,6 +89,7 @@ def state(case: Facts) -> list[float]:
 
 
 def room_bytes(case: Facts) -> float:
+    """Bytes of HBM that one core has: an equal share of its chip's."""
     return case["hbm_gib_per_chip"] / case["cores_per_chip"] * GIB
 
 
@@ -99,6 +100,7 @@ def stage(case: Facts) -> int | None:
 
 
 def fitting_words(case: Facts) -> str:
+    """What a card says of a case."""
     return (
         f"{case['parameters']:g} parameters, {case['recipe']}, {case['cores']} cores,"
         f" tensor parallel {case['tensor_parallel']}, {case['activation_gib']:g} GiB activations"
@@ -197,6 +199,7 @@ def ways(case: Facts, at: int) -> Ways:
 
 
 def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: the bytes of the state at every stage, and the lowest stage that fits."""
     items, kind = facts["items"], facts["kind"]
     if items is None or len(items) != len(STAGES):
         message = SAYS["the-stage-alone"].format(kind=kind)
@@ -212,7 +215,7 @@ def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
     return [first, not_judged(second) if blank or follows else second]
 
 
-def _judge_stage(case: Facts, said: Any) -> Criterion:
+def _judge_stage(case: Facts, response: Any) -> Criterion:
     right = stage(case)
     wrong_ways = [
         (
@@ -235,19 +238,19 @@ def _judge_stage(case: Facts, said: Any) -> Criterion:
         (SAYS["always-stage-3"], 3),
     ]
     message = ""
-    if said != right:
-        strange = said is not None and said not in STAGES
-        result = SAYS["no-stage"] if said == "nothing" else f"{said} is no stage"
+    if response != right:
+        strange = response is not None and response not in STAGES
+        result = SAYS["no-stage"] if response == "nothing" else f"{response} is no stage"
         message = f"{result}: return 0, 1, 2, 3, or None if nothing fits"
         if not strange:
-            message = next((text for text, item in wrong_ways if item == said), "")
+            message = next((text for text, item in wrong_ways if item == response), "")
             if right is None:
                 message = message or "it does not even fit at stage 3: return None"
             message = message or (
                 "the lowest stage whose bytes, with the activations, are at most a core's share"
             )
-    shown = "none" if said in (None, "nothing") else str(said)
-    return criterion("stage", 3, said == right, shown, "the lowest that fits", message)
+    shown = "none" if response in (None, "nothing") else str(response)
+    return criterion("stage", 3, response == right, shown, "the lowest that fits", message)
 
 
 def _with(case: Facts, **changed: float) -> int | None:

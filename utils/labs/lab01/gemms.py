@@ -19,6 +19,7 @@ CLEAR = 1.3
 
 
 def gemm_cases(rng: random.Random) -> list[Facts]:
+    """Trainium2, another Trainium and a GPU, with six GEMMs each."""
     return [_case(rng, key) for key in ("trainium2", rng.choice(("trainium1", "trainium3")))] + [
         _case(rng, rng.choice(GPUS))
     ]
@@ -54,16 +55,19 @@ def _gemm(rng: random.Random, key: str, level: str, short: str | None) -> dict[s
 
 
 def gemm_words(case: Facts) -> str:
+    """What a card says of a case."""
     item = case["gemms"][0]
     shape = f"{item['m']} × {item['k']} × {item['n']}"
     return f"six GEMMs on {case['sheet']['name']}, the first {shape} {item['dtype']}"
 
 
-def label(each: dict[str, Any]) -> str:
-    return f"{each['m']} × {each['k']} × {each['n']} {each['dtype']} on one {each['on']}"
+def label(item: dict[str, Any]) -> str:
+    """The name of a GEMM in messages: its shape, its dtype and where it runs."""
+    return f"{item['m']} × {item['k']} × {item['n']} {item['dtype']} on one {item['on']}"
 
 
 def truth(case: Facts) -> list[tuple[float, str]]:
+    """Seconds of every GEMM of a case, and what bounds it."""
     results = []
     for item in case["gemms"]:
         work = gemm(item["m"], item["k"], item["n"], item["dtype"])
@@ -79,10 +83,10 @@ _UNITS = SAYS["no-powers-of-ten"]
 _DENSE = SAYS["the-sparse-rate"]
 
 
-def ways(case: Facts, each: dict[str, Any]) -> Ways:
+def ways(case: Facts, item: dict[str, Any]) -> Ways:
     """What wrong ways give for the seconds of one GEMM."""
-    of, chip = at_level(case["key"], each["on"]), at_level(case["key"], "chip")
-    m, k, n, dtype = (each[name] for name in ("m", "k", "n", "dtype"))
+    of, chip = at_level(case["key"], item["on"]), at_level(case["key"], "chip")
+    m, k, n, dtype = (item[name] for name in ("m", "k", "n", "dtype"))
     flops, elements, width = 2 * m * k * n, m * k + k * n + m * n, DTYPE_BYTES[dtype]
     compute, move = flops / of.rate(dtype), elements * width / of.hbm_bytes_per_s
     right = max(compute, move)
@@ -118,7 +122,7 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
         ),
     ]
     sparse = case["sheet"]["sparse_tflops"]
-    if each["on"] == "core":
+    if item["on"] == "core":
         whole = elements * width / chip.hbm_bytes_per_s
         shared = compute * of.rate(dtype) * chip.cores / chip.rate(dtype)
         results += [
@@ -151,7 +155,7 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
                 max(flops / core.rate(dtype) / chip.cores, move),
             ),
         ]
-    if sparse and each["on"] == "chip":
+    if sparse and item["on"] == "chip":
         results += [(_DENSE, max(flops / (sparse * 1e12), move))]
     # From here on those that give the number of another wrong way now and then.
     results += [
@@ -165,6 +169,7 @@ def ways(case: Facts, each: dict[str, Any]) -> Ways:
 
 
 def judge_gemm_times(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: the seconds of all GEMMs, and what bounds them."""
     right, items = truth(case), facts["items"]
     if items is None or len(items) != COUNT or any(isinstance(item, str) for item in items):
         strange = [item for item in items or [] if isinstance(item, str)]
@@ -189,17 +194,17 @@ def judge_gemm_times(case: Facts, facts: Facts) -> list[Criterion]:
     return [times, _judge_bounds([b for _, b in items], [b for _, b in right], labels)]
 
 
-def _judge_bounds(said: list[str], right: list[str], labels: list[str]) -> Criterion:
-    off = [place for place, item in enumerate(right) if said[place] != item]
+def _judge_bounds(response: list[str], right: list[str], labels: list[str]) -> Criterion:
+    off = [place for place, item in enumerate(right) if response[place] != item]
     message = ""
     if off:
         message = f"{labels[off[0]]}: which takes longer there, computing or moving?"
-        strange = [item for item in said if item not in BOUNDS]
+        strange = [item for item in response if item not in BOUNDS]
         if strange:
             message = SAYS["capital-letters"].format(value=strange[0])
         elif len(off) == len(right):
             message = SAYS["the-bound-turned-round"]
-        elif len(set(said)) == 1:
+        elif len(set(response)) == 1:
             message = SAYS["always-compute"].format(value=labels[off[0]])
     return criterion(
         "bound", 3, not off, f"{len(right) - len(off)} of {len(right)}", "all", message

@@ -37,6 +37,7 @@ def _listed(value: Any) -> Any:
 
 
 def observe_gemm_times(answer: Answer, case: Facts) -> Facts:
+    """Pairs of seconds and bound, one per GEMM; "items" is None if it is no list."""
     response = _said("ex1", answer, case["sheet"], case["gemms"])
     items = None
     if isinstance(response, list | tuple):
@@ -50,11 +51,13 @@ def observe_gemm_times(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_ridges(answer: Answer, case: Facts) -> Facts:
+    """The ridge of every query; None where the answer says that there is none."""
     response = _each("ex2", answer, [(case["sheet"], *query) for query in case["queries"]])
     return {"said": [None if item is None else number(item) for item in response]}
 
 
 def observe_fit(answer: Answer, case: Facts) -> Facts:
+    """The bytes at every stage, and the stage that was chosen."""
     response = _said("ex3", answer, case)
     given = response if isinstance(response, dict) else {}
     return {
@@ -72,6 +75,7 @@ def _stage(given: dict[Any, Any]) -> Any:
 
 
 def observe_wrong_row(answer: Answer, case: Facts) -> Facts:
+    """The table and the row that the answer takes for wrong; None if it is no pair."""
     response = _said("ex4", answer, case["tables"])
     pair = isinstance(response, list | tuple) and len(response) == 2
     table, row = (text(item) for item in response) if pair else (None, None)
@@ -79,6 +83,7 @@ def observe_wrong_row(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_choice(answer: Answer, case: Facts) -> Facts:
+    """The instance, its price, whom to ask, and what was rejected for which reason."""
     response = _said("ex5", answer, case["job"], case["offers"])
     given = response if isinstance(response, dict) else {}
     ask, rejected = given.get("ask"), given.get("rejected")
@@ -103,6 +108,7 @@ def _names(given: dict[Any, Any]) -> dict[str, str]:
 
 
 def observe_all_reduce(answer: Answer, case: Facts) -> Facts:
+    """Seconds of the all-reduce on every fabric of a case."""
     calls = [(case["elements"], case["dtype"], fabric) for fabric in case["fabrics"]]
     response = _each("ex6", answer, calls)
     return {"said": [number(item) for item in response]}

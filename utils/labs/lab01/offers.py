@@ -37,6 +37,7 @@ by the hour is another one than by the hour and GiB.
 
 
 def offer_cases(rng: random.Random) -> list[Facts]:
+    """One case per entry of KINDS."""
     return [_case(rng, kind) for kind in KINDS]
 
 
@@ -110,13 +111,14 @@ def truth(case: Facts, **changed: Any) -> Facts:
     return {"instance": best, "usd_per_hour": prices.get(best), "ask": ask, "rejected": rejected}
 
 
-def _price(each: Facts, market: str) -> float | None:
+def _price(item: Facts, market: str) -> float | None:
     """In a market, or in the first of several, divided by commas, in which it is known."""
-    prices = (each[f"usd_per_hour_{name}"] for name in market.split(","))
+    prices = (item[f"usd_per_hour_{name}"] for name in market.split(","))
     return next((price for price in prices if price is not None), None)
 
 
 def offer_words(case: Facts) -> str:
+    """What a card says of a case."""
     job = case["job"]
     return (
         f"{job['parameters']:g} parameters of {job['bytes_per_parameter']} bytes,"
@@ -132,6 +134,7 @@ _FORM = (
 
 
 def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: what fits, the cheapest known price, and the offers without a price."""
     names = ("what fits", "cheapest known", "unknown prices")
     if facts["rejected"] is None or facts["ask"] is None:
         entry = "rejected" if facts["rejected"] is None else "ask"
@@ -154,8 +157,8 @@ def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
 _NETWORK = SAYS["bits-for-bytes"]
 
 
-def _judge_rejected(case: Facts, said: Facts, right: Facts) -> Criterion:
-    known = [
+def _judge_rejected(case: Facts, response: Facts, right: Facts) -> Criterion:
+    known: list[tuple[str, Facts]] = [
         (SAYS["gb-for-gib-2"], {"gib": 1e9}),
         (_NETWORK, {"bits": 1}),
         (_NETWORK, {"bits": 1 / 8}),
@@ -163,31 +166,31 @@ def _judge_rejected(case: Facts, said: Facts, right: Facts) -> Criterion:
         ("the activations need room, too", {"activations": 0}),
     ]
     message = ""
-    off = [e["name"] for e in case["offers"] if said.get(e["name"]) != right.get(e["name"])]
+    off = [e["name"] for e in case["offers"] if response.get(e["name"]) != right.get(e["name"])]
     strange = [
         why
-        for name, why in said.items()
+        for name, why in response.items()
         if why not in ("memory", "network") and (name in right or why == "None")
     ]
-    if off or set(said) - {item["name"] for item in case["offers"]}:
+    if off or set(response) - {item["name"] for item in case["offers"]}:
         message = next(
-            (text for text, rules in known if truth(case, **rules)["rejected"] == said), ""
+            (text for text, rules in known if truth(case, **rules)["rejected"] == response), ""
         )
         if strange:
             message = SAYS["all-names-with-a-reason-or-none"].format(value=strange[0])
         elif not message and not off:
             message = "a name is rejected that nobody offers"
         elif not message:
-            message = _about_fit(off[0], said.get(off[0]), right.get(off[0]))
+            message = _about_fit(off[0], response.get(off[0]), right.get(off[0]))
     counted = f"{len(case['offers']) - len(off)} of {len(case['offers'])}"
     return criterion("what fits", 2, not message, counted, "all", message)
 
 
-def _about_fit(name: str, said: str | None, right: str | None) -> str:
-    if said and not right:
+def _about_fit(name: str, response: str | None, right: str | None) -> str:
+    if response and not right:
         return SAYS["unknown-prices-rejected"].format(name=name)
     if right == "memory":
-        first = SAYS["the-network-first"] if said == "network" else ""
+        first = SAYS["the-network-first"] if response == "network" else ""
         return f"{name}: state and activations do not fit its HBM{first}"
     if right == "network":
         return f"{name} has the memory, but not the network"
@@ -229,12 +232,12 @@ def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
     return criterion("cheapest known", 2, passed, shown, "name and price", message)
 
 
-def _judge_ask(case: Facts, said: list[str], right: list[str]) -> Criterion:
-    missing, extra = set(right) - set(said), set(said) - set(right)
+def _judge_ask(case: Facts, response: list[str], right: list[str]) -> Criterion:
+    missing, extra = set(right) - set(response), set(response) - set(right)
     message = ""
     if missing:
         message = SAYS["unknown-prices-left-out"].format(times=times(len(missing), "offer"))
     elif extra:
         message = SAYS["everybody-is-asked"]
-    shown = f"{len(set(right) & set(said))} of {len(right)}"
+    shown = f"{len(set(right) & set(response))} of {len(right)}"
     return criterion("unknown prices", 2, not message, shown, "all that fit", message)

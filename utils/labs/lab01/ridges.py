@@ -15,6 +15,7 @@ Query = list[str]
 
 
 def ridge_cases(rng: random.Random) -> list[Facts]:
+    """Three generations of Trainium and a GPU, which comes second."""
     first, *others = rng.sample(TRAINIUM, 3)
     # A GPU not last: what a passed check shows is the last case, which has DMA engines.
     return [_case(rng, key) for key in (first, rng.choice(GPUS), *others)]
@@ -36,6 +37,7 @@ def _case(rng: random.Random, key: str) -> Facts:
 
 
 def ridge_words(case: Facts) -> str:
+    """What a card says of a case."""
     level, memory, dtype = case["queries"][0]
     sheet_ = case["sheet"]
     return (
@@ -44,6 +46,7 @@ def ridge_words(case: Facts) -> str:
 
 
 def truth(case: Facts) -> list[float | None]:
+    """The ridge of every query in FLOP per byte; None where a rate is not known."""
     return [_right(case["key"], *query) for query in case["queries"]]
 
 
@@ -123,6 +126,7 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
 
 
 def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: ridges of HBM, those of the DMA engines, and None for what is unknown."""
     right, response = truth(case), facts["said"]
     labels = [f'ridge(sheet, "{level}", "{m}", "{d}")' for level, m, d in case["queries"]]
 

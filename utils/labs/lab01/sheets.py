@@ -77,6 +77,7 @@ def core_of(key: str) -> Machine | None:
 
 
 def at_level(key: str, level: str) -> Machine:
+    """The machine behind a data sheet: one core, one chip or its whole instance."""
     return machine(INSTANCES[key]) if level == "instance" else machine(key, level)
 
 

@@ -32,16 +32,19 @@ RELATIONS: dict[str, tuple[tuple[str, ...], str, float, float]] = {
 
 
 def holds(table: Table, relation: str) -> bool:
+    """Whether the product in a table agrees with its factors, within the relation's tolerance."""
     factors, product, unit, tolerance = RELATIONS[relation]
     expected = unit * math.prod(table[row] for row in factors)
     return abs(table[product] - expected) <= tolerance * abs(expected) + 1e-9
 
 
 def broken(table: Table) -> set[str]:
+    """The names of the relations that a table contradicts."""
     return {name for name in RELATIONS if not holds(table, name)}
 
 
 def relations_of(row: str) -> set[str]:
+    """The names of the relations that a row is part of."""
     return {name for name, (f, product, *_) in RELATIONS.items() if row in (*f, product)}
 
 
@@ -147,10 +150,12 @@ def wrong_in(case: Facts) -> tuple[str, str]:
 
 
 def table_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"tables of {', '.join(case['tables'])}"
 
 
 def judge_wrong_row(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: the table that contradicts itself, and its wrong row."""
     table, row = wrong_in(case)
     said_table, said_row = facts["table"], facts["row"]
     right_table = said_table == table
@@ -168,19 +173,19 @@ def judge_wrong_row(case: Facts, facts: Facts) -> list[Criterion]:
     return [first, last if right_table else not_judged(last)]
 
 
-def _about_table(case: Facts, said: str) -> str:
-    if said not in case["tables"]:
+def _about_table(case: Facts, response: str) -> str:
+    if response not in case["tables"]:
         return SAYS["rows-and-table-exchanged"]
     return SAYS["no-tolerance-for-cores"]
 
 
-def _about_row(table: Table, row: str, said: str) -> str:
-    if said not in table:
+def _about_row(table: Table, row: str, response: str) -> str:
+    if response not in table:
         return "there is no row of that name: return one of the names of the table's rows"
     contradicted = broken(table)
-    if not relations_of(said) & contradicted:
+    if not relations_of(response) & contradicted:
         return "all that this row takes part in agrees: look for what does not"
-    if relations_of(said) - contradicted:
+    if relations_of(response) - contradicted:
         return (
             "this row is in a relation that fails, but in another that holds: it is the row that"
             " every failing relation has and no holding one"

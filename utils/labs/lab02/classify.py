@@ -45,22 +45,24 @@ def findings_cases(rng: random.Random) -> list[Facts]:
 
 
 def findings_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"the {case['findings']} findings A to J"
 
 
 def judge_classify(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion per finding: the class that the answer gives it."""
     if not facts["kind"].startswith("a dict"):
         first = f'classify returned {facts["kind"]}: return a dict {{"A": "loud", "B": ...}}'
         return [criterion(n, 1, False, "", "", first if n == "A" else "") for n in EXPECTED]
     return [_judge_finding(name, facts["said"].get(name)) for name in EXPECTED]
 
 
-def _judge_finding(name: str, said: str | None) -> Criterion:
-    if said is None:
+def _judge_finding(name: str, response: str | None) -> Criterion:
+    if response is None:
         message = f'no class yet: add "{name}": and one of {", ".join(KINDS)}'
-    elif said not in KINDS:
-        message = SAYS["unknown-word"].format(answer=said, KINDS=", ".join(KINDS))
+    elif response not in KINDS:
+        message = SAYS["unknown-word"].format(answer=response, KINDS=", ".join(KINDS))
     else:
-        message = f"you said {said}; {_WHY[name]}"
-    right = said == EXPECTED[name]
+        message = f"you said {response}; {_WHY[name]}"
+    right = response == EXPECTED[name]
     return criterion(name, 1, right, EXPECTED[name] if right else "", "", message)

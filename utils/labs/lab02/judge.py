@@ -104,25 +104,26 @@ def _judge_port(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _nearly(items: list[float | str] | None, right: list[float]) -> bool:
     """Whether these are the right losses but for rounding to a few digits."""
-    if not items or len(items) != len(right) or any(isinstance(item, str) for item in items):
+    losses = [item for item in items or () if not isinstance(item, str)]
+    if not items or not len(items) == len(losses) == len(right):
         return False
-    return distance(items, right) < 5e-3
+    return distance(losses, right) < 5e-3
 
 
-def _audit(weight: int, found: Facts) -> Criterion:
+def _audit(weight: int, facts: Facts) -> Criterion:
     name, target = "audit", "0 findings"
-    if not found["read"]:
+    if not facts["read"]:
         message = (
             "the source of `train` is not known: write it with def in the cell above, run that"
         )
         return criterion(name, weight, False, "not judged", target, message)
-    findings = [(RULES[rule], line) for rule, line in found["findings"] if rule in RULES]
+    findings = [(RULES[rule], line) for rule, line in facts["findings"] if rule in RULES]
     response = "; ".join(f"line {line} of the cell: {rule.title}" for rule, line in findings[:3])
     more = f"; and {len(findings) - 3} more" if len(findings) > 3 else ""
     return criterion(
         name,
         weight,
-        not found["findings"],
+        not facts["findings"],
         times(len(findings), "finding"),
         target,
         response + more,

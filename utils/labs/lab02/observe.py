@@ -19,6 +19,7 @@ _MOST_FINDINGS = 20
 
 
 def observe_classify(answer: Answer, case: Facts) -> Facts:
+    """The class that the answer gives to each finding, by its capital letter."""
     response = answer()
     given = response if isinstance(response, dict) else {}
     texts = {
@@ -63,6 +64,7 @@ class Places:
 
 
 def observe_port(answer: Answer, case: Facts) -> Facts:
+    """The losses of a ported `train`, what it cost the device, and the audit of its source."""
     import torch_xla
 
     from utils.xla.meter import Meter
@@ -98,6 +100,7 @@ def save_as_on_cuda(state: Any, path: str) -> None:
 
 
 def observe_histogram(answer: Answer, case: Facts) -> Facts:
+    """The bins and counts of every call, and what the calls cost the device."""
     import torch
     import torch_xla
 
@@ -159,6 +162,7 @@ def _tensor(value: Any) -> Facts:
 
 
 def observe_masked_loss(answer: Answer, case: Facts) -> Facts:
+    """The losses, the gradients of the real rows, and what the calls cost the device."""
     import torch
     import torch_xla
 
@@ -190,6 +194,7 @@ def observe_masked_loss(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_step(answer: Answer, case: Facts) -> Facts:
+    """What the same step does on the CPU and on the XLA device."""
     import torch
     import torch_xla
 

@@ -15,6 +15,7 @@ SAYS = says("lab02")
 
 
 def histogram_cases(rng: random.Random) -> list[Facts]:
+    """A small case of two calls, and a larger one of four."""
     return [
         {
             "calls": calls,
@@ -27,6 +28,7 @@ def histogram_cases(rng: random.Random) -> list[Facts]:
 
 
 def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
+    """Bins, counts, fallbacks, reads, executions and compiles, one criterion each."""
     operators, reads, right = facts["fallbacks"], facts["reads"], histograms(case)
     pairs = [item["items"] for item in facts["returned"]]
     above = [bins for bins, _ in histograms(case, right=True)]
@@ -104,25 +106,25 @@ def _dtype(pair: list[Facts] | None, place: int) -> str:
 
 
 def _same(
-    name: str, dtypes: list[str], found: list[Any], right: list[Any], advice: str
+    name: str, dtypes: list[str], results: list[Any], right: list[Any], advice: str
 ) -> Criterion:
     other = next((dtype for dtype in dtypes if dtype != "int64"), None)
-    if found == right and other:
+    if results == right and other:
         message = SAYS["bins-as-floats"]
         return criterion(name, 1, False, other, "int64", message)
-    lengths = [len(item or []) for item in found]
+    lengths = [len(item or []) for item in results]
     target = "equal"
-    if found == right:
+    if results == right:
         measured = "equal"
     elif lengths != [len(item) for item in right]:
         few = sum(lengths) < sum(map(len, right))
         measured, target = f"too {'few' if few else 'many'} numbers", times(len(right[0]), "number")
     else:
         pairs = [
-            pair for both in zip(found, right, strict=True) for pair in zip(*both, strict=True)
+            pair for both in zip(results, right, strict=True) for pair in zip(*both, strict=True)
         ]
         measured = f"{sum(a != b for a, b in pairs)} of {len(pairs)} not equal"
-    return criterion(name, 1, found == right, measured, target, advice)
+    return criterion(name, 1, results == right, measured, target, advice)
 
 
 def _on_host(weight: int, operators: list[str], advice: str) -> Criterion:
@@ -167,6 +169,7 @@ def _compiles(weight: int, facts: Facts) -> Criterion:
 
 
 def masked_cases(rng: random.Random) -> list[Facts]:
+    """A case whose masks all keep some rows, and one with a mask that keeps none."""
     cases = []
     for rows, empty in ((rng.randint(5, 7), []), (rng.randint(10, 14), [0])):
         some = sorted(rng.sample(range(2, rows), 2))
@@ -182,11 +185,13 @@ def masked_cases(rng: random.Random) -> list[Facts]:
 
 
 def masked_words(case: Facts) -> str:
+    """What a card says of a case."""
     kept = ", ".join(map(str, case["kept"]))
     return f"{case['rows']} rows, {case['classes']} classes, masks with {kept} rows True"
 
 
 def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
+    """Losses, gradients, the empty mask, fallbacks, executions and compiles."""
     right, losses = masked_losses(case), facts["losses"]
     results = [loss["values"][0] if loss["values"] else None for loss in losses]
     odd = next((loss for loss in losses if not loss["place"] or loss["dimensions"]), None)
@@ -239,12 +244,12 @@ def judge_masked_loss(case: Facts, facts: Facts) -> list[Criterion]:
     return rows if rows[0].passed else _numbers_only(rows, 2)
 
 
-def _loss_advice(counts: list[int], found: list[Any], right: list[float]) -> str:
+def _loss_advice(counts: list[int], results: list[Any], right: list[float]) -> str:
     advice = SAYS["the-mask-is-ignored"]
-    if any(not isinstance(item, int | float) for item in found):
+    if any(not isinstance(item, int | float) for item in results):
         return advice
     factors = [
-        mine / (true * count) for mine, true, count in zip(found, right, counts, strict=True)
+        mine / (true * count) for mine, true, count in zip(results, right, counts, strict=True)
     ]
     if max(factors) - min(factors) > 1e-3 * max(factors):
         return advice
@@ -254,12 +259,12 @@ def _loss_advice(counts: list[int], found: list[Any], right: list[float]) -> str
 
 
 def _close(
-    name: str, weight: int, found: list[Any], right: list[list[float]], advice: str
+    name: str, weight: int, results: list[Any], right: list[list[float]], advice: str
 ) -> Criterion:
     target = f"within {TOLERANCE:g}"
     if not right:
         return criterion(name, weight, True, "", "", "")
-    flat = [item for part in found for item in (part or [None])]
+    flat = [item for part in results for item in (part or [None])]
     if None in flat:
         return criterion(name, weight, False, "none", target, SAYS["detached"])
     if odd := [item for item in flat if isinstance(item, str)]:

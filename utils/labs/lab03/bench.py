@@ -14,6 +14,7 @@ SAYS = says("lab03")
 
 
 def bench_cases(rng: random.Random) -> list[Facts]:
+    """Cases without and with warm-up; the last has 200 samples."""
     shapes = ((0, 2 * rng.randint(2, 3)), (2, 2 * rng.randint(3, 6) + 1), (3, 200))
     return [_bench_case(rng, warmup, repeats) for warmup, repeats in shapes]
 
@@ -54,7 +55,7 @@ def bench_words(case: Facts) -> str:
 def _quantile(
     name: str,
     case: Facts,
-    said: Any,
+    response: Any,
     percent: int,
     known: dict[str, Callable[[list[int]], float]],
     sound: bool,
@@ -65,24 +66,24 @@ def _quantile(
     calls = [fake.call_ticks(case, call) for call in range(warmup + repeats)]
     samples = calls[warmup:]
     target = f"rank {-(-percent * repeats // 100)} of {repeats}"
-    if _no_number(said):
+    if _no_number(response):
         return criterion(name, 2, False, "no number", target, "")
 
-    def is_said(ticks: float) -> bool:
-        return abs(said - ticks * fake.TICK_S) < 1e-9
+    def is_response(ticks: float) -> bool:
+        return abs(response - ticks * fake.TICK_S) < 1e-9
 
     # Other samples have other ranks: one that fits by chance would mislead.
     ways = known.items() if sound else ()
-    reasons = [text for text, compute in ways if is_said(compute(sorted(samples)))]
-    if is_said(fake.percentile(calls, percent)):
+    reasons = [text for text, compute in ways if is_response(compute(sorted(samples)))]
+    if is_response(fake.percentile(calls, percent)):
         reasons.append(SAYS["warm-up-among-the-samples"])
-    if said <= 2 * case["enqueue_ticks"] * fake.TICK_S:
+    if response <= 2 * case["enqueue_ticks"] * fake.TICK_S:
         reasons.append(SAYS["clock-stopped-too-early"])
     reasons.append(
         SAYS["milliseconds"] if sound else SAYS["first-sample-not-idle-so-wrong-percentiles"]
     )
-    passed = is_said(fake.percentile(samples, percent))
-    return criterion(name, 2, passed, f"{said * 1e3:.3f} ms", target, reasons[0])
+    passed = is_response(fake.percentile(samples, percent))
+    return criterion(name, 2, passed, f"{response * 1e3:.3f} ms", target, reasons[0])
 
 
 MEDIAN_KNOWN: dict[str, Callable[[list[int]], float]] = {
@@ -101,6 +102,7 @@ P99_KNOWN: dict[str, Callable[[list[int]], float]] = {
 
 
 def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria for the order of the calls, and one each for the median and the p99."""
     log, warmup, repeats = facts["log"], case["warmup"], case["repeats"]
     before, timed = fake.split_log(log, warmup)
     called, syncs = log.count("f"), timed.count("s")

@@ -88,22 +88,22 @@ def _judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
     ]
 
 
-def _judge_snippet(name: str, steps: int, said: Any, measured: list[int]) -> Criterion:
-    if said is None:
+def _judge_snippet(name: str, steps: int, response: Any, measured: list[int]) -> Criterion:
+    if response is None:
         message = SAYS["one-missing"].format(name=name)
-    elif not isinstance(said, list) or not all(isinstance(item, int) for item in said):
+    elif not isinstance(response, list) or not all(isinstance(item, int) for item in response):
         message = SAYS["executions-only"]
     else:
         wrong = [
             (thing, why)
             for thing, mine, right, why in zip(
-                ("executions", "compiles"), said, EXPECTED[name](steps), _WHY[name], strict=True
+                ("executions", "compiles"), response, EXPECTED[name](steps), _WHY[name], strict=True
             )
             if mine != right
         ]
         reasons = "; ".join(f"the {thing} are wrong: {why}" for thing, why in wrong)
-        message = f"you said {_pair(said)}; {reasons}"
-    right = said == EXPECTED[name](steps)
+        message = f"you said {_pair(response)}; {reasons}"
+    right = response == EXPECTED[name](steps)
     result = f"{_pair(measured)} in {steps} steps" if right else ""
     return criterion(name, 1, right, result, "", message)
 

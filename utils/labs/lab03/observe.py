@@ -21,7 +21,7 @@ def measure_snippets(steps: int) -> dict[str, list[int]]:
         x = torch.ones(1000 + next(unused)).to(torch_xla.device())
         with Meter() as meter:
             snippet(x, steps)
-        measured[name] = [meter.executions, meter.compiles]
+        measured[name] = [meter.reading.executions, meter.reading.compiles]
     return measured
 
 
@@ -32,6 +32,7 @@ def _pair(value: Any) -> list[Any] | str:
 
 
 def observe_predict(answer: Answer, case: Facts) -> Facts:
+    """The predicted and the measured executions and compiles of each snippet."""
     from utils.xla.meter import settle
 
     settle()
@@ -62,6 +63,7 @@ def _on_device(case: Facts) -> tuple[Any, Any, list[Any]]:
 
 
 def observe_mean_losses(answer: Answer, case: Facts) -> Facts:
+    """The mean losses that were returned, and what the training cost the device."""
     from utils.xla.meter import Meter
 
     model, optimizer, on_device = _on_device(case)
@@ -79,12 +81,14 @@ def observe_mean_losses(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_bench(answer: Answer, case: Facts) -> Facts:
+    """What `bench` asked of a fake device, and the numbers that it returned."""
     device = FakeDevice(case)
     returned = answer(device.fn, device.sync, device.clock, case["warmup"], case["repeats"])
     return {"log": device.log, "returned": numbers(returned)}
 
 
 def observe_fixed_loop(answer: Answer, case: Facts) -> Facts:
+    """The losses of a mended loop, and what it cost the device."""
     from utils.xla.meter import Meter
 
     model, optimizer, on_device = _on_device(case)
@@ -97,6 +101,7 @@ def observe_fixed_loop(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_train(answer: Answer, case: Facts) -> Facts:
+    """The losses of a training, what it cost, and in how many steps all was on the device."""
     from utils.xla.meter import Meter
 
     model, batches = training.draw(case, spare_features=next(unused))

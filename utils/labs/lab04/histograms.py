@@ -15,6 +15,7 @@ NEAR = 1.02
 
 
 def histogram_cases(rng: random.Random) -> list[Facts]:
+    """Four histograms, one of which has fewer lengths than buckets are allowed."""
     return [
         _case(rng, different=4, most=2, longest=20),
         _case(rng, different=2, most=3, longest=20),
@@ -28,7 +29,7 @@ def _case(rng: random.Random, different: int, most: int, longest: int) -> Facts:
     while True:
         lengths = rng.sample(range(3, longest + 1), different)
         counts = [rng.randint(1, 3) + int(60 * rng.random() ** 2 * 6 / n**0.5) for n in lengths]
-        case = {"histogram": [list(pair) for pair in zip(lengths, counts, strict=True)]}
+        case: Facts = {"histogram": [list(pair) for pair in zip(lengths, counts, strict=True)]}
         case["most"] = most
         if different <= most or all(
             tokens(case, guess) > tokens(case, optimum(case)) for guess in guesses(case)
@@ -42,10 +43,12 @@ def all_lengths(case: Facts) -> list[int]:
 
 
 def optimum(case: Facts) -> tuple[int, ...]:
+    """The buckets that pad least."""
     return best_buckets(all_lengths(case), case["most"])
 
 
 def tokens(case: Facts, buckets: Sequence[int]) -> int:
+    """Tokens of all sequences when each is padded to its bucket."""
     return sum(count * bucket_of(length, buckets) for length, count in case["histogram"])
 
 
@@ -87,6 +90,7 @@ def least_missed_left_out(case: Facts) -> list[int]:
 
 
 def histogram_words(case: Facts) -> str:
+    """What a card says of a case."""
     pairs, most = sorted(case["histogram"]), case["most"]
     if len(pairs) <= 12:
         return f"histogram = {dict(pairs)}, most = {most}"
@@ -94,6 +98,7 @@ def histogram_words(case: Facts) -> str:
 
 
 def judge_choose_buckets(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: valid buckets, near the optimum, and the optimum itself."""
     best, most = tokens(case, optimum(case)), case["most"]
     fault = _fault(case, facts)
     items = facts["returned"]["items"] or []

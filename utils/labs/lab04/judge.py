@@ -87,16 +87,16 @@ def _judge_identity(case: Facts, facts: Facts) -> list[Criterion]:
     ]
 
 
-def _judge_edit(name: str, values: list[float], said: Any, measured: int) -> Criterion:
+def _judge_edit(name: str, values: list[float], response: Any, measured: int) -> Criterion:
     right = EXPECTED[name](values)
-    if said is None:
+    if response is None:
         message = SAYS["one-missing"].format(name=name)
-    elif not isinstance(said, int):
+    elif not isinstance(response, int):
         message = SAYS["yes-or-no"]
     else:
-        repeated = said == len(values) and right == len(set(values))
-        message = f"you said {times(said, 'compile')}: {_REPEATED if repeated else _WHY[name]}"
-    passed = said == right
+        repeated = response == len(values) and right == len(set(values))
+        message = f"you said {times(response, 'compile')}: {_REPEATED if repeated else _WHY[name]}"
+    passed = response == right
     return criterion(name, 1, passed, times(measured, "compile") if passed else "", "", message)
 
 

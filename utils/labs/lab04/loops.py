@@ -43,6 +43,7 @@ TRAINING_NODES = 32
 
 
 def storm_cases(rng: random.Random) -> list[Facts]:
+    """A loop whose first batch is the largest, and one whose largest batch comes later."""
     return [_storm_case(rng, 4, largest_at=0), _storm_case(rng, 7, largest_at=rng.randint(2, 5))]
 
 
@@ -57,6 +58,7 @@ def _storm_case(rng: random.Random, steps: int, largest_at: int) -> Facts:
 
 
 def storm_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"batches of {_listed(case['sizes'])} rows, warmup = {case['warmup']}"
 
 
@@ -65,6 +67,7 @@ def _listed(numbers: list[int]) -> str:
 
 
 def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria, among them the losses, the rows that entered and the compiles."""
     steps, sizes, compiles = case["steps"], case["sizes"], facts["compiles"]
     rows = [shape[0] for shape in facts["shapes"] if shape]
     dropped = len(rows) < steps or any(a < b for a, b in zip(rows, sizes, strict=False))
@@ -118,8 +121,8 @@ def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
     return [losses, entered, ran, steady]
 
 
-def _near(found: float | str, right: float) -> bool:
-    return not isinstance(found, str) and abs(found - right) <= TOLERANCE
+def _near(value: float | str, right: float) -> bool:
+    return not isinstance(value, str) and abs(value - right) <= TOLERANCE
 
 
 def _trained_on_device(facts: Facts) -> bool:
@@ -146,6 +149,7 @@ MOST_TIMES_TOKENS = 1.40
 
 
 def sentence_cases(rng: random.Random) -> list[Facts]:
+    """Two texts."""
     return [_sentence_case(rng), _sentence_case(rng)]
 
 
@@ -161,6 +165,7 @@ def _sentence_case(rng: random.Random) -> Facts:
 
 
 def sentence_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{COUNT} sentences of {_listed(sorted(_lengths(case)))} tokens to predict"
 
 
@@ -170,6 +175,7 @@ def _lengths(case: Facts) -> list[int]:
 
 
 def judge_bucketed_losses(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: losses, padded tokens, shapes and compiles."""
     lengths, compiles, right = _lengths(case), facts["compiles"], sentence_losses(case)
     shapes = [tuple(shape) for shape in facts["shapes"]]
     real, tokens = sum(lengths), sum(math.prod(shape) for shape in shapes)

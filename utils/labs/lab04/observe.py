@@ -22,11 +22,12 @@ def measure_edits(values: list[float]) -> dict[str, int]:
         x = torch.ones(16, 1000 + next(unused)).to(torch_xla.device())
         with Meter() as meter:
             edits.run(edit, x, values)
-        measured[name] = meter.compiles
+        measured[name] = meter.reading.compiles
     return measured
 
 
 def observe_new_graphs(answer: Answer, case: Facts) -> Facts:
+    """The predicted and the measured compiles of each edit."""
     from utils.xla.meter import settle
 
     settle()
@@ -103,6 +104,7 @@ def _bring_together(count: int) -> None:
 
 
 def observe_steady_loop(answer: Answer, case: Facts) -> Facts:
+    """The losses of a loop, what it cost, and the loss of the weights that it left."""
     import torch
     import torch_xla
 
@@ -123,6 +125,7 @@ def observe_steady_loop(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_bucketed_losses(answer: Answer, case: Facts) -> Facts:
+    """The losses, what they cost, and how many sentences entered the model."""
     import torch_xla
 
     from utils.labs.lab04 import texts
@@ -159,6 +162,7 @@ def _own_search_only() -> Iterator[None]:
 
 
 def observe_choose_buckets(answer: Answer, case: Facts) -> Facts:
+    """The buckets that were chosen, or that the answer had to be stopped."""
     histogram = {length: count for length, count in case["histogram"]}
     with _own_search_only():
         response, stopped = limit.within(lambda: answer(histogram, case["most"]))
@@ -177,6 +181,7 @@ def _graph(value: Any) -> list[Any] | str:
 
 
 def observe_plan(answer: Answer, case: Facts) -> Facts:
+    """The queue of graphs that the answer gives to every worker."""
     job = [[tuple(step) for step in worker] for worker in case["job"]]
     seconds = {tuple(graph): cost for graph, cost in case["seconds"]}
     response, stopped = limit.within(lambda: answer(job, seconds))

@@ -21,6 +21,7 @@ workers. The cases are drawn so that longest first stays within 1.05 of it.
 
 
 def plan_cases(rng: random.Random) -> list[Facts]:
+    """Jobs of two, four and eight workers."""
     return [_case(rng, 2, 2), _case(rng, 4, 6), _case(rng, 8, 12)]
 
 
@@ -100,6 +101,7 @@ def after_an_evaluation(job: list[list[Graph]]) -> set[Graph]:
 
 
 def graphs_of(job: list[list[Graph]]) -> set[Graph]:
+    """The graphs that a job needs, each once."""
     return set(in_order(job))
 
 
@@ -110,6 +112,7 @@ def lower_bound(seconds: dict[Graph, int], needed: set[Graph], workers: int) -> 
 
 
 def seconds_of(queues: list[list[Graph]], seconds: dict[Graph, int]) -> int:
+    """Seconds until the last worker has compiled its queue."""
     return max(sum(seconds[graph] for graph in queue) for queue in queues)
 
 
@@ -129,11 +132,13 @@ def to_the_first_free(
 
 
 def longest_first(graphs: set[Graph], seconds: dict[Graph, int], workers: int) -> list[list[Graph]]:
+    """The graphs in order of falling cost, each to the worker that is free first."""
     order = sorted(sorted(graphs), key=lambda graph: -seconds[graph])
     return to_the_first_free(order, seconds, workers)
 
 
 def plan_words(case: Facts) -> str:
+    """What a card says of a case."""
     workers, steps = len(case["job"]), sum(map(len, case["job"]))
     if workers > 2:
         return f"{workers} workers, {steps} steps in all"
@@ -149,6 +154,7 @@ def plan_words(case: Facts) -> str:
 
 
 def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: every graph is compiled, none in vain, and in time."""
     job, workers = [[tuple(step) for step in worker] for worker in case["job"]], len(case["job"])
     seconds = {tuple(graph): cost for graph, cost in case["seconds"]}
     needed = graphs_of(job)

@@ -41,6 +41,7 @@ _EVERY = ("plain", "wide", "power", "cut off", "edge", "zeros", "tiny")
 
 
 def block_cases(rng: random.Random) -> list[Facts]:
+    """Few rows of two blocks, two longer rows, and as many rows as a block has values."""
     first, second = rng.sample(sorted(ELEMENTS), 2)
     few, more = ([*rng.sample(_EVERY, len(_EVERY)), rng.choice(_EVERY)] for _ in range(2))
     column = [*_EVERY, *rng.choices(_EVERY, k=BLOCK - len(_EVERY))]
@@ -57,6 +58,7 @@ def _case(rng: random.Random, element: str, kinds: list[list[str]]) -> Facts:
 
 
 def block_words(case: Facts) -> str:
+    """What a card says of a case."""
     rows, across = len(case["kinds"]), len(case["kinds"][0])
     return f"{case['element']}, x of {rows} × {BLOCK * across}"
 
@@ -88,6 +90,7 @@ def reference(
 
 
 def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: scales, elements, what a scale cuts off, and zeros and tiny values."""
     x, element = blocks(case), ELEMENTS[case["element"]]
     codes, right = reference(x, element)
     fault = _fault(x, codes, facts)

@@ -43,8 +43,9 @@ class Partial(np.ndarray):
         if out:
             return out[0]
         if isinstance(result, np.ndarray):
-            result = result.view(Partial)
-            result.noted = self.noted
+            partial = result.view(Partial)
+            partial.noted = self.noted
+            return partial
         return result
 
 

@@ -71,7 +71,7 @@ def _block(rng: np.random.Generator, kind: str, element: str) -> np.ndarray:
     """
     if kind == "zeros":
         return np.zeros(32)
-    power = 2.0 ** rng.integers(-9, 10)
+    power: float = 2.0 ** rng.integers(-9, 10)
     x = rng.uniform(-0.9, 0.9, 32) * 2.0 ** -rng.integers(0, 5, 32)
     # Exactly between two elements, once the right scale is taken off.
     ties = (0.53125, 0.59375, 0.65625) if element == "e4m3fn" else (0.0625, 0.3125, 0.625, 0.875)

@@ -58,6 +58,7 @@ def _numbers(value: Any) -> Facts:
 
 
 def observe_rounding(answer: Answer, case: Facts) -> Facts:
+    """The codes that the answer gives to the numbers of a case."""
     response, _ = _call(
         "ex1", answer, list(case["numbers"]), case["exponent_bits"], case["mantissa_bits"]
     )
@@ -65,6 +66,7 @@ def observe_rounding(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_stochastic(answer: Answer, case: Facts) -> Facts:
+    """Whether a seed repeats and another differs, and the results of every value."""
     x = inputs.rounding_values(case)
     if case["columns"]:
         x = x.reshape(-1, case["columns"])
@@ -77,7 +79,7 @@ def observe_stochastic(answer: Answer, case: Facts) -> Facts:
         if ended:
             break
     first = _array(results[0])
-    facts = {
+    facts: Facts = {
         "stopped": stopped,
         "kind": _kind(results[0]),
         "dtype": "" if first is None else str(first.dtype),
@@ -87,13 +89,11 @@ def observe_stochastic(answer: Answer, case: Facts) -> Facts:
         "differs": False,
         "seen": None,
     }
-    if stopped or not facts["same_shape"] or facts["dtype"] != "float32":
+    if stopped or first is None or not facts["same_shape"] or facts["dtype"] != "float32":
         return facts
-    others = [_array(result) for result in results[1:]]
-    facts["repeats"] = others[0] is not None and np.array_equal(first, others[0], equal_nan=True)
-    facts["differs"] = others[1] is not None and not np.array_equal(
-        first, others[1], equal_nan=True
-    )
+    again, other = (_array(result) for result in results[1:])
+    facts["repeats"] = again is not None and np.array_equal(first, again, equal_nan=True)
+    facts["differs"] = other is not None and not np.array_equal(first, other, equal_nan=True)
     facts["seen"] = [_counts(part) for part in first.reshape(len(case["values"]), -1)]
     return facts
 
@@ -106,6 +106,7 @@ def _counts(part: np.ndarray) -> list[list[Any]]:
 
 
 def observe_product(answer: Answer, case: Facts) -> Facts:
+    """The product, how much of it the engine multiplied, and in which dtypes it was added."""
     from utils.labs.lab05.engine import TensorEngine
 
     a, b = inputs.operands(case)
@@ -127,6 +128,7 @@ def observe_product(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_update(answer: Answer, case: Facts) -> Facts:
+    """The weights after training, the steps that were taken and the dtypes that were seen."""
     import torch
 
     from utils.labs.lab05 import stalled
@@ -166,6 +168,7 @@ def observe_update(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_scales(answer: Answer, case: Facts) -> Facts:
+    """The scales that the answer chooses for the tensors of a case."""
     response, stopped = _call("ex5", answer, inputs.tensors(case))
     return {"stopped": stopped, "returned": _numbers(response)}
 
@@ -177,17 +180,19 @@ def _pair_kind(value: Any) -> str:
 
 
 def observe_blocks(answer: Answer, case: Facts) -> Facts:
+    """The scale codes and the elements of the blocks, with their shapes."""
     response, stopped = _call("ex6", answer, inputs.blocks(case), case["element"])
     pair = response if isinstance(response, list | tuple) and len(response) == 2 else (None, None)
     codes, elements = map(_array, pair)
-    both = codes is not None and elements is not None
+    if codes is None or elements is None:
+        codes = elements = None
     return {
         "stopped": stopped,
         "kind": _pair_kind(response),
-        "codes": _values(codes) if both else None,
-        "codes_shape": list(codes.shape) if both else [],
-        "elements": _values(elements) if both else None,
-        "elements_shape": list(elements.shape) if both else [],
+        "codes": _values(codes),
+        "codes_shape": [] if codes is None else list(codes.shape),
+        "elements": _values(elements),
+        "elements_shape": [] if elements is None else list(elements.shape),
     }
 
 

@@ -24,6 +24,7 @@ _WEIGHTS = {"products by the engine": 2, "error": 4, "partial sums": 1}
 
 
 def product_cases(rng: random.Random) -> list[Facts]:
+    """Three products; K fits no whole number of tiles in the first two, or is 4096."""
     depths = (rng.choice((200, 300, 420)), rng.choice((1000, 1500, 2222)), 4096)
     spreads = (rng.choice(("both signs", "positive")), "both signs", "positive")
     return [
@@ -34,6 +35,7 @@ def product_cases(rng: random.Random) -> list[Facts]:
 
 
 def product_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"[{case['m']}, {case['k']}] @ [{case['k']}, {case['n']}], {case['spread']}"
 
 
@@ -44,10 +46,12 @@ def exact_product(case: Facts, last: int | None = None, first: int = 0) -> np.nd
 
 
 def relative_error(c: np.ndarray, exact: np.ndarray) -> float:
+    """The Frobenius norm of the error over that of the exact product."""
     return float(np.linalg.norm(c - exact) / np.linalg.norm(exact))
 
 
 def judge_product(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: products by the engine, the error, and the dtypes of the sums."""
     needed = case["m"] * case["k"] * case["n"]
     fault = _fault(case, facts)
     if fault:

@@ -27,6 +27,7 @@ _WEIGHTS = {
 
 
 def rounding_cases(rng: random.Random) -> list[Facts]:
+    """E4M3, BF16 and two unusual formats."""
     formats = ((4, 3), (8, 7), *rng.sample(ODD_FORMATS, 2))
     return [_case(rng, *bits, place % 2 == 0) for place, bits in enumerate(formats)]
 
@@ -80,6 +81,7 @@ def _case(rng: random.Random, exponent_bits: int, mantissa_bits: int, extreme: b
 
 
 def rounding_words(case: Facts) -> str:
+    """What a card says of a case."""
     return (
         f"{case['exponent_bits']} bits of exponent, {case['mantissa_bits']} of mantissa,"
         f" {len(case['numbers'])} numbers from {min(map(abs, case['numbers'])):.2g} to"
@@ -101,6 +103,7 @@ _ADVICE = {
 
 
 def judge_rounding(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion per kind of number in _WEIGHTS."""
     items, kind = facts["returned"]["items"], facts["returned"]["kind"]
     count, fault = len(case["numbers"]), ""
     if items is None or len(items) != count:

@@ -28,6 +28,7 @@ _SIGNIFICANDS = {"nearest": (1.05, 1.30), "448": (1.45, 1.72), "exponent": (1.95
 
 
 def scale_cases(rng: random.Random) -> list[Facts]:
+    """Two lists of tensors; the second has a negative extreme and a tensor of zeros."""
     return [
         _case(rng, [(kind, 1) for kind in ("nearest", "448")], zeros=0),
         _case(rng, [("exponent", -1), ("nearest", -1), ("448", 1)], zeros=1),
@@ -45,6 +46,7 @@ def _case(rng: random.Random, kinds: list[tuple[str, int]], zeros: int) -> Facts
 
 
 def scale_words(case: Facts) -> str:
+    """What a card says of a case."""
     largest = [float(f"{tensor['largest']:.4g}") for tensor in case["tensors"]]
     return f"{times(len(largest), 'tensor')}, the extremes {largest}"
 
@@ -81,6 +83,7 @@ def best_error(x: np.ndarray) -> float:
 
 
 def judge_scales(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: no value saturates, and the error is near the best."""
     xs = tensors(case)
     fault = _fault(len(xs), facts)
     if fault:

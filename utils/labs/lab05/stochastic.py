@@ -11,7 +11,7 @@ in place of 2**16 steps is not.
 import math
 import random
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
@@ -41,12 +41,13 @@ def neighbours(x: float) -> Value:
     Value(low=-1.0, high=-1.0078125, p=0.25)
     """
     (bits,) = struct.unpack("<I", struct.pack("<f", x))
-    low = bits & -_STEPS
-    unpacked = struct.unpack("<2f", struct.pack("<2I", low, low + _STEPS))
-    return Value(*unpacked, (bits % _STEPS) / _STEPS)
+    start = bits & -_STEPS
+    low, high = struct.unpack("<2f", struct.pack("<2I", start, start + _STEPS))
+    return Value(low, high, (bits % _STEPS) / _STEPS)
 
 
 def stochastic_cases(rng: random.Random) -> list[Facts]:
+    """Few values in one dimension, and all sixteenths of a step in rows."""
     few, many = (3, 5, 8, 12, 14), range(1, 16)
     return [
         _case(rng, rng.sample(few, 3), exact=3, draws=4096, columns=0),
@@ -71,6 +72,7 @@ def _case(rng: random.Random, sixteenths: list[int], exact: int, draws: int, col
 
 
 def stochastic_words(case: Facts) -> str:
+    """What a card says of a case."""
     shape = f"rows of {case['columns']}" if case["columns"] else "one dimension"
     return f"{len(case['values'])} values, each {case['draws']} times, in {shape}"
 
@@ -113,6 +115,7 @@ _WEIGHTS = {"neighbours": 2, "exact values": 1, "unbiased": 3, "generator": 1}
 
 
 def judge_stochastic(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: neighbours, exact values, no bias, and the generator given."""
     fault = _fault(facts)
     if fault:
         return [
@@ -147,7 +150,7 @@ def _fault(facts: Facts) -> str:
     return ""
 
 
-def _ups(value: Value, seen: list[list[float]]) -> int:
+def _ups(value: Value, seen: list[list[Any]]) -> int:
     return sum(count for x, count in seen if x == value.high)
 
 

@@ -28,6 +28,7 @@ _UNMOVED = SAYS["sums-in-fp32-nothing-kept"]
 
 
 def update_cases(rng: random.Random) -> list[Facts]:
+    """A shorter training with a higher learning rate, and a longer one with a lower."""
     return [
         {"steps": steps, "rows": 32, "lr": lr, "seed": rng.randrange(2**31)}
         for steps, lr in ((160, 0.015), (240, 0.0125))
@@ -57,6 +58,7 @@ def trained(case: Facts, lr: float, kept_in_bf16: bool = False) -> list[np.ndarr
 
 
 def judge_update(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: the last loss, and weights that stay in BF16."""
     start, _ = training(case)
     first = mean_loss(case, start)
     right = mean_loss(case, trained(case, case["lr"])) / first
@@ -116,4 +118,5 @@ def _loss_message(case: Facts, share: float, right: float, first: float) -> str:
 
 
 def update_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{case['steps']} steps of {case['rows']} rows, lr = {case['lr']}"
