@@ -467,10 +467,7 @@ def test_a_thousand_files_by_two_processes(tmp_path: Path) -> None:
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "utils.audit", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "utils.audit", *arguments], cwd=ROOT, capture_output=True, text=True
     )
 
 

@@ -29,12 +29,7 @@ def test_bytes_per_parameter_are_those_of_megatron_cores_table(parameters, devic
         assert result == pytest.approx(sharded * parameters)
 
 
-@given(
-    parameters=PARAMETERS,
-    recipe=st.sampled_from(sorted(RECIPES)),
-    data=DEGREE,
-    tensor=DEGREE,
-)
+@given(parameters=PARAMETERS, recipe=st.sampled_from(sorted(RECIPES)), data=DEGREE, tensor=DEGREE)
 def test_each_stage_shards_one_part_more(parameters, recipe, data, tensor):
     stages = [training_bytes(parameters, recipe, data, zero, tensor) for zero in range(4)]
     plain = training_bytes(parameters, recipe)

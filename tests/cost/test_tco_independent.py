@@ -231,15 +231,7 @@ SAME_LINE_OF_A_JOB = {
 }
 SAME_LINE = {
     name: name
-    for name in (
-        "discount",
-        "support",
-        "storage",
-        "egress",
-        "operations",
-        "engineering",
-        "credits",
-    )
+    for name in ("discount", "support", "storage", "egress", "operations", "engineering", "credits")
 }
 COMPUTING = ("at peak", "below peak", "work", "scaling")
 """The model's lines that together are the hours of computing."""

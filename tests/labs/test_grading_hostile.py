@@ -111,11 +111,7 @@ EXPECTED = {
         "graded",
         "answer cell of ex1 exists 2 times; the last one that defines the function counts",
     ),
-    "edited-check": (
-        ["0", "8"],
-        "graded",
-        "check of ex1 was edited; the released one counts",
-    ),
+    "edited-check": (["0", "8"], "graded", "check of ex1 was edited; the released one counts"),
     "no-metadata": (
         ["4", "8"],
         "graded",

@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import (
-    cases_of,
-    names_of,
-)
+from tests.labs.cells import cases_of, names_of
 from utils.chip.roofline import bound, gemm
 from utils.chip.topology import ring, torus
 from utils.chip.training_memory import RECIPES

@@ -12,13 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import (
-    answer_from,
-    code_of,
-    names_of,
-    verdict_of,
-    wrong_entries,
-)
+from tests.labs.cells import answer_from, code_of, names_of, verdict_of, wrong_entries
 from utils.audit import audit, audit_source
 from utils.course import catalog
 from utils.course.catalog import ROOT

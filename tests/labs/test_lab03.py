@@ -11,12 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import (
-    answer_from,
-    names_of,
-    verdict_of,
-    wrong_entries,
-)
+from tests.labs.cells import answer_from, names_of, verdict_of, wrong_entries
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.labs import criteria, decide, judge, observe_case, training, truth

@@ -15,13 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labs import hostile
-from tests.labs.cells import (
-    answer_from,
-    cases_of,
-    names_of,
-    verdict_of,
-    wrong_entries,
-)
+from tests.labs.cells import answer_from, cases_of, names_of, verdict_of, wrong_entries
 from utils.chip import collectives, training_memory
 from utils.cost.planner.architecture import Architecture
 from utils.cost.planner.memory import activations_per_token

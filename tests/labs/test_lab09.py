@@ -11,12 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.labs.cells import (
-    answer_from,
-    cases_of,
-    names_of,
-    wrong_entries,
-)
+from tests.labs.cells import answer_from, cases_of, names_of, wrong_entries
 from utils.course.catalog import ROOT
 from utils.labs import check, judge, limit, observe_case
 from utils.labs.grading import shown

@@ -6,14 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.labs.cells import (
-    answer_from,
-    cases_of,
-    names_of,
-    right_ways,
-    verdict_of,
-    wrong_entries,
-)
+from tests.labs.cells import answer_from, cases_of, names_of, right_ways, verdict_of, wrong_entries
 from utils.labs import judge, observe_case
 from utils.labs.lab10 import attention, convolution, fusion, products
 from utils.labs.lab10.advice import profiles, truths

@@ -11,14 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.labs.cells import (
-    answer_from,
-    cases_of,
-    changed,
-    names_of,
-    verdict_of,
-    wrong_entries,
-)
+from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of, wrong_entries
 from utils import serving
 from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case

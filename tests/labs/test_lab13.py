@@ -11,11 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import (
-    cases_of,
-    names_of,
-    verdict_of,
-)
+from tests.labs.cells import cases_of, names_of, verdict_of
 from utils.cost import tco
 from utils.course import catalog
 from utils.course.catalog import ROOT

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import (
-    answer_from,
-    cases_of,
-    names_of,
-    right_answers,
-    verdict_of,
-)
+from tests.labs.cells import answer_from, cases_of, names_of, right_answers, verdict_of
 from utils.cost.decision import decide
 from utils.cost.decision.questions import QUESTIONS
 from utils.course import catalog

@@ -8,11 +8,7 @@ from utils.nki.kernels import mamba
 from utils.nki.simulator.profile import profile
 
 STATES = 2
-VERSIONS = (
-    *mamba.LADDER,
-    (mamba.sequence_tiled, {}),
-    (mamba.channels_outer_reloading, {}),
-)
+VERSIONS = (*mamba.LADDER, (mamba.sequence_tiled, {}), (mamba.channels_outer_reloading, {}))
 
 
 def arguments(batches: int, channels: int, size: int) -> tuple[np.ndarray, ...]:

@@ -174,12 +174,7 @@ def test_a_ladder_loads_less_at_each_step() -> None:
     from utils.nki.simulator.launch import run
 
     lhs_t, rhs = matrices(512, 256, 2048)
-    steps = [
-        (matmul.tiled, {}),
-        (matmul.hoisted, {}),
-        (matmul.blocked, {}),
-        (matmul.grouped, {}),
-    ]
+    steps = [(matmul.tiled, {}), (matmul.hoisted, {}), (matmul.blocked, {}), (matmul.grouped, {})]
     programs = [run(kernel, (lhs_t, rhs), more, values=False) for kernel, more in steps]
     assert {program.count("nc_matmul") for program in programs} == {4 * 4 * 2}
     transfers = [program.count("dma_copy") for program in programs]

@@ -213,11 +213,7 @@ TWO = {
     "logical_or": np.logical_or,
     "logical_xor": np.logical_xor,
 }
-WORDS = {
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
-}
+WORDS = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
 ONE = {
     "abs": np.abs,
     "ceil": np.ceil,

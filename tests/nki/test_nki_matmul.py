@@ -295,10 +295,7 @@ def test_a_host_array_is_no_operand():
     ("case", "words"),
     [
         (tiles((64, 128), (128, 256), (128, 256)), ("64 partitions", "stationary looks like")),
-        (
-            tiles((128, 64), (100, 128), (64, 100)),
-            ("100 (100, 128)", "moving looks like"),
-        ),
+        (tiles((128, 64), (100, 128), (64, 100)), ("100 (100, 128)", "moving looks like")),
         (tiles((32, 16), (48, 20), (16, 20)), ("32 partitions (32, 16)", "48 (48, 20)", "to 32")),
         (tiles((64, 129), (64, 8), (128, 8)), ("129 columns", "limit is 128", "m * 128")),
         (tiles((64, 8), (64, 513), (8, 513)), ("513 columns", "limit is 512", "n * 512")),

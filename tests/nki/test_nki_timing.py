@@ -362,10 +362,7 @@ def test_dma_transposes_have_part_of_the_rate() -> None:
         nisa.dma_transpose(dst=sbuf(128, dtype=nl.bfloat16), src=x)
 
     bytes_of_one = 8 * 128 * 2 / C.dma_rate
-    for call, share in (
-        (from_hbm, C.dma_transpose_from_hbm),
-        (on_chip, C.dma_transpose_on_chip),
-    ):
+    for call, share in ((from_hbm, C.dma_transpose_from_hbm), (on_chip, C.dma_transpose_on_chip)):
         moved = one_transfer(call).transfer
         descriptors = moved.descriptors / 16 * C.descriptor
         assert moved.longest - descriptors == pytest.approx(bytes_of_one / share)

@@ -36,10 +36,7 @@ class Machine:
 
 
 @settings(deadline=None)
-@given(
-    st.lists(st.floats(0, 5), min_size=1, max_size=40).map(sorted),
-    st.floats(0.001, 0.5),
-)
+@given(st.lists(st.floats(0, 5), min_size=1, max_size=40).map(sorted), st.floats(0.001, 0.5))
 def test_latencies_are_those_of_a_queue_with_one_server(due: list[float], service: float) -> None:
     result = Machine(service).answered(due)
     modelled = serving.open_loop(due, lambda rows: service)

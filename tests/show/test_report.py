@@ -100,12 +100,7 @@ def test_the_answer_has_question_interval_and_probability(name: str) -> None:
     assert "an estimated" in made.answer and "nine draws of ten" in made.answer
     assert (made.verdict, made.headline) == verdict_of(compared)
     rows = {row[0]: row[1:] for row in made.costs.rows}
-    assert {
-        "Server",
-        f"Cost of one {made.per}",
-        "Servers",
-        "in nine draws of ten",
-    } <= rows.keys()
+    assert {"Server", f"Cost of one {made.per}", "Servers", "in nine draws of ten"} <= rows.keys()
     assert made.name == f"report-{name}-2026-11-21"
 
 

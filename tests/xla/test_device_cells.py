@@ -198,8 +198,7 @@ def test_what_compiler_and_runtime_print_does_not_hide_the_result(without_torch,
 
 
 @pytest.mark.parametrize(
-    ("function", "words"),
-    [(leaving, "SystemExit: 3"), (ending, "ended with 7: nrt_init failed")],
+    ("function", "words"), [(leaving, "SystemExit: 3"), (ending, "ended with 7: nrt_init failed")]
 )
 def test_a_process_that_leaves_says_how(without_torch, capsys, function, words) -> None:
     out = " ".join(said(function, capsys).replace(str(without_torch), "").split())
@@ -284,8 +283,7 @@ def compiles_between_waits(source: str, folder: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("03-s8-device", [1, 0]), ("15-s3-device", [1, 0, 0, 0, 1, 0, 0])],
+    ("name", "expected"), [("03-s8-device", [1, 0]), ("15-s3-device", [1, 0, 0, 0, 1, 0, 0])]
 )
 def test_a_cell_that_times_a_warm_call_compiles_nothing_in_it(tmp_path, name, expected) -> None:
     (source,) = (

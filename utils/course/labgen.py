@@ -154,12 +154,7 @@ def _announce_points(cells: list[Any]) -> None:
 def learner_version(notebook: Notebook, lab: str) -> str:
     """The learner's notebook, as file content, made from the solution notebook of `lab`."""
     import nbformat
-    from nbgrader.preprocessors import (
-        CheckCellMetadata,
-        ClearOutput,
-        ComputeChecksums,
-        LockCells,
-    )
+    from nbgrader.preprocessors import CheckCellMetadata, ClearOutput, ComputeChecksums, LockCells
 
     node = nbformat.from_dict(canonical(notebook))
     node.cells = [cell for cell in node.cells if "solution-only" not in tags(cell)]

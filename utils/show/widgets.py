@@ -14,8 +14,7 @@ from utils.show.draw import Picture
 
 
 def explore(
-    show: Callable[..., Picture | Shown],
-    **choices: tuple[int, int, int] | list[str] | list[int],
+    show: Callable[..., Picture | Shown], **choices: tuple[int, int, int] | list[str] | list[int]
 ) -> None:
     """Sliders and lists that call `show` with their values; below them the picture and its caption,
     or the words.

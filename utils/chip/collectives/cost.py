@@ -119,10 +119,7 @@ def _best_lines(lines: list[Line]) -> list[Line]:
 
 @cache
 def lines(
-    kind: str,
-    fabric: Fabric | Tier,
-    ranks: int | tuple[int, ...] | None = None,
-    stride: int = 1,
+    kind: str, fabric: Fabric | Tier, ranks: int | tuple[int, ...] | None = None, stride: int = 1
 ) -> tuple[Line, ...]:
     """All ways to do a collective, each a `Line`. Arguments as of `seconds`, no arrays."""
     if kind not in KINDS:

@@ -17,17 +17,7 @@ from utils.cost.decision.findings import (
 from utils.cost.decision.flips import Flip, Missing, flips, missing
 from utils.cost.decision.judgements import JUDGEMENTS, Values, judged
 from utils.cost.decision.questions import Answers
-from utils.cost.decision.rules import (
-    GPU,
-    ROWS,
-    TRAINIUM,
-    Case,
-    Outcome,
-    Risk,
-    Row,
-    outcome,
-    risks,
-)
+from utils.cost.decision.rules import GPU, ROWS, TRAINIUM, Case, Outcome, Risk, Row, outcome, risks
 from utils.cost.decision.saving import Saving
 from utils.cost.tco.uncertainty import Comparison
 from utils.facts.tables import markdown

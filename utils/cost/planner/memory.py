@@ -60,11 +60,7 @@ def stage_layers(layers: int, pipeline: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def memory(
-    architecture: Architecture,
-    layouts: Layouts,
-    length: int,
-    sequences: int,
-    settings: Settings,
+    architecture: Architecture, layouts: Layouts, length: int, sequences: int, settings: Settings
 ) -> Mapping[str, np.ndarray]:
     """Bytes on the fullest rank, by part, one value per layout."""
     a, x = architecture, layouts

@@ -154,8 +154,7 @@ class Scenario:
             self.field(path)
         options = {
             name: dataclasses.replace(
-                item,
-                inputs={f: changes.get(f"{name}.{f}", own) for f, own in item.inputs.items()},
+                item, inputs={f: changes.get(f"{name}.{f}", own) for f, own in item.inputs.items()}
             )
             for name, item in self.options.items()
         }

@@ -100,14 +100,8 @@ def ways(case: Facts, fabric: Facts) -> Ways:
     less_by_one = (chips - 1) / chips
     width = f"and {case['dtype']} has {DTYPE_BYTES[case['dtype']]} bytes"
     results = [
-        (
-            SAYS["both-directions"].format(width=width),
-            moved / 2 + waited,
-        ),
-        (
-            SAYS["one-link-of-two"].format(width=width),
-            2 * moved + waited,
-        ),
+        (SAYS["both-directions"].format(width=width), moved / 2 + waited),
+        (SAYS["one-link-of-two"].format(width=width), 2 * moved + waited),
         (SAYS["no-latency"], moved),
         (SAYS["latency-once"], moved + fabric["latency_us"] * 1e-6),
         (SAYS["a-latency-to-send-and-one-to-receive"], moved + 2 * waited),
@@ -115,18 +109,12 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         (SAYS["milliseconds"], moved + 1e6 * waited),
         (SAYS["milliseconds"], moved + 1e3 * waited),
         (SAYS["milliseconds"], moved + waited / 1e3),
-        (
-            SAYS["half-of-it"],
-            right / 2,
-        ),
+        (SAYS["half-of-it"], right / 2),
         (SAYS["bits-3"], 8 * moved + waited),
         (SAYS["gibibytes-3"], moved * 1e9 / 2**30 + waited),
         (SAYS["tb-for-gb"], 1e3 * moved + waited),
         (SAYS["tb-for-gb"], moved / 1e3 + waited),
-        (
-            SAYS["twice-in-place-of-half"].format(width=width),
-            moved / 4 + waited,
-        ),
+        (SAYS["twice-in-place-of-half"].format(width=width), moved / 4 + waited),
         ("return seconds: these are milliseconds", 1e3 * right),
         (SAYS["microseconds"], 1e6 * right),
     ]
@@ -177,14 +165,8 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         loop = {**fabric, "kind": "ring"}
         # First, because a small message tells one factor of its bytes hardly from another.
         results = [
-            (
-                SAYS["a-switch-as-a-ring"],
-                seconds(size, loop),
-            ),
-            (
-                "both halves take a step: two latencies",
-                moved + waited / 2,
-            ),
+            (SAYS["a-switch-as-a-ring"], seconds(size, loop)),
+            ("both halves take a step: two latencies", moved + waited / 2),
             (
                 "a chip sends each of the others one piece, S/n, not the whole of S",
                 moved * chips + waited,

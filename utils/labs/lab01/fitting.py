@@ -141,10 +141,7 @@ def ways(case: Facts, at: int) -> Ways:
         (_SMALL, total(master=None)),
         (_SMALL, total(moments=2 * BYTES[dtypes["weights"]] / BYTES[dtypes["moments"]])),
         (SAYS["no-optimizer"], total(moments=0)),
-        (
-            SAYS["no-optimizer"],
-            total(moments=0, master=None),
-        ),
+        (SAYS["no-optimizer"], total(moments=0, master=None)),
         ("the gradients are forgotten", total(gradients=None)),
         (SAYS["gradients-as-the-weights"], total(gradients=dtypes["weights"])),
         ("FP32 has 4 bytes and BF16 has 2", right / 2),
@@ -164,10 +161,7 @@ def ways(case: Facts, at: int) -> Ways:
                 master="fp32",
             ),
         ),
-        (
-            SAYS["shared-among-all-cores"],
-            total(data=cores),
-        ),
+        (SAYS["shared-among-all-cores"], total(data=cores)),
         (SAYS["shared-among-chips"], total(data=data / case["cores_per_chip"])),
         (
             SAYS["stage-2-gives-the-optimizer-back"],
@@ -181,10 +175,7 @@ def ways(case: Facts, at: int) -> Ways:
         ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 9, 1))),
         ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 3, 1))),
         (SAYS["stage-3-keeps-the-weights"], total(from_stage=(9, 2, 1, 1))),
-        (
-            SAYS["on-all-cores"],
-            total(data=1, tensor=1) * cores,
-        ),
+        (SAYS["on-all-cores"], total(data=1, tensor=1) * cores),
         (SAYS["on-all-cores"], right * cores),
         (SAYS["gibibytes-2"], right / GIB),
         ("return bytes: these are GB", right / 1e9),
@@ -218,14 +209,8 @@ def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
 def _judge_stage(case: Facts, response: Any) -> Criterion:
     right = stage(case)
     wrong_ways = [
-        (
-            SAYS["no-activations"],
-            _with(case, activation_gib=case["activation_gib"] * 1e9 / GIB),
-        ),
-        (
-            SAYS["gb-for-gib"],
-            _with(case, hbm_gib_per_chip=case["hbm_gib_per_chip"] * 1e9 / GIB),
-        ),
+        (SAYS["no-activations"], _with(case, activation_gib=case["activation_gib"] * 1e9 / GIB)),
+        (SAYS["gb-for-gib"], _with(case, hbm_gib_per_chip=case["hbm_gib_per_chip"] * 1e9 / GIB)),
         (
             SAYS["the-chips-memory-for-a-core"],
             _with(case, hbm_gib_per_chip=case["hbm_gib_per_chip"] * case["cores_per_chip"]),

@@ -92,10 +92,7 @@ def ways(case: Facts, item: dict[str, Any]) -> Ways:
     right = max(compute, move)
     results = [
         (SAYS["additions-forgotten"], max(compute / 2, move)),
-        (
-            SAYS["both-times-added"],
-            compute + move,
-        ),
+        (SAYS["both-times-added"], compute + move),
         (
             SAYS["the-product-is-not-written"],
             max(compute, (m * k + k * n) * width / of.hbm_bytes_per_s),
@@ -103,10 +100,7 @@ def ways(case: Facts, item: dict[str, Any]) -> Ways:
         (SAYS["values-for-bytes"], max(compute, move / width)),
         (SAYS["two-bytes-each"], max(compute, move / width * 2)),
         (SAYS["four-bytes-each"], max(compute, move / width * 4)),
-        (
-            SAYS["the-bf16-rate-for-all"],
-            max(flops / of.rate("bf16"), move),
-        ),
+        (SAYS["the-bf16-rate-for-all"], max(flops / of.rate("bf16"), move)),
         (SAYS["tebibytes"], max(compute, move * 1e12 / 2**40)),
         (SAYS["tebibytes"], right * 1e12 / 2**40),
         ("return seconds: these are milliseconds", 1e3 * right),
@@ -127,22 +121,10 @@ def ways(case: Facts, item: dict[str, Any]) -> Ways:
         shared = compute * of.rate(dtype) * chip.cores / chip.rate(dtype)
         results += [
             (SAYS["all-of-the-bandwidth-for-a-core"], max(compute, whole)),
-            (
-                SAYS["the-chips-rate-for-a-core"],
-                max(flops / chip.rate(dtype), move),
-            ),
-            (
-                SAYS["the-chips-rate-shared-out"],
-                max(shared, move),
-            ),
-            (
-                SAYS["a-core-as-its-chip"],
-                max(flops / chip.rate(dtype), whole),
-            ),
-            (
-                SAYS["chips-for-cores"],
-                max(compute, whole * case["sheet"]["chips_per_instance"]),
-            ),
+            (SAYS["the-chips-rate-for-a-core"], max(flops / chip.rate(dtype), move)),
+            (SAYS["the-chips-rate-shared-out"], max(shared, move)),
+            (SAYS["a-core-as-its-chip"], max(flops / chip.rate(dtype), whole)),
+            (SAYS["chips-for-cores"], max(compute, whole * case["sheet"]["chips_per_instance"])),
         ]
     elif core := core_of(case["key"]):
         results += [

@@ -75,10 +75,7 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
         (SAYS["turned-round"], 1 / right),
         ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right / 1e3),
         ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right * 1e3),
-        (
-            SAYS["per-value"],
-            right * DTYPE_BYTES[dtype],
-        ),
+        (SAYS["per-value"], right * DTYPE_BYTES[dtype]),
         *((_UNITS, right * 10.0**power) for power in (-12, -9, 9, 12)),
         (SAYS["tebibytes"], right * 1e12 / 2**40),
         (SAYS["the-bf16-rate-for-all"], right * of.rate("bf16") / rate),
@@ -92,14 +89,8 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
             shares = data["dma_engines"] / data["dma_engines_per_core"]
         results += [
             (SAYS["all-of-the-bandwidth-for-a-core"], right / shares),
-            (
-                SAYS["the-chips-rate-for-a-core-2"],
-                right * chip.rate(dtype) / rate,
-            ),
-            (
-                SAYS["the-chips-rate-shared-out-2"],
-                right * chip.rate(dtype) / chip.cores / rate,
-            ),
+            (SAYS["the-chips-rate-for-a-core-2"], right * chip.rate(dtype) / rate),
+            (SAYS["the-chips-rate-shared-out-2"], right * chip.rate(dtype) / chip.cores / rate),
         ]
     if level == "instance":
         results += [(alike, right * instance.chips), (alike, right / instance.chips)]
@@ -108,10 +99,7 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
         count = engines * (instance.chips if level == "instance" else 1)
         results += [
             (SAYS["one-engine"], right * count),
-            (
-                SAYS["hbm-for-the-engines"],
-                ridge(of, dtype),
-            ),
+            (SAYS["hbm-for-the-engines"], ridge(of, dtype)),
             (SAYS["half-for-each-direction"], right * 2),
             (SAYS["gibibytes"], right * 1e9 / 2**30),
         ]

@@ -169,14 +169,7 @@ def _judge_step(case: Facts, facts: Facts) -> list[Criterion]:
     right, known = clipped_losses(case), _known(case)
     rows = [
         _step_losses("losses on xla", 2, on_xla, right, known),
-        executions(
-            "one execution a step",
-            2,
-            case,
-            on_xla,
-            steps,
-            SAYS["compared-with-a-str"],
-        ),
+        executions("one execution a step", 2, case, on_xla, steps, SAYS["compared-with-a-str"]),
         criterion(
             "reads",
             1,

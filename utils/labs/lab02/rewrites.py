@@ -50,14 +50,7 @@ def judge_histogram(case: Facts, facts: Facts) -> list[Criterion]:
             SAYS["one-hot-without-classes"],
         ),
         _on_host(3, operators, "say the same with operators that XLA has: compare, sum, one_hot"),
-        criterion(
-            "reads",
-            1,
-            not reads,
-            times(reads, "read"),
-            "0",
-            SAYS["numpy"],
-        ),
+        criterion("reads", 1, not reads, times(reads, "read"), "0", SAYS["numpy"]),
         _executions(1, case["calls"], facts),
         _compiles(1, facts),
     ]

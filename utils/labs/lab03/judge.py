@@ -53,10 +53,7 @@ _WHY = {
         "a sync computes what still has a name: what has one here when the sync comes?",
         SAYS["a-sync-runs-all-that-was-recorded"],
     ),
-    "F": (
-        SAYS["a-read-keeps-the-value"],
-        _REPEATED,
-    ),
+    "F": (SAYS["a-read-keeps-the-value"], _REPEATED),
 }
 """The likely misconception behind wrong executions, and behind wrong compiles. They name no number:
 the first card must not be the answer.

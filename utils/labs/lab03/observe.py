@@ -118,12 +118,7 @@ def observe_train(answer: Answer, case: Facts) -> Facts:
         model.register_forward_pre_hook(look)
         returned = answered(answer, model, batches, case["lr"])
         facts = seen.facts()
-    return {
-        **facts,
-        **counts(meter.reading),
-        "on_device": on_device,
-        "returned": returned,
-    }
+    return {**facts, **counts(meter.reading), "on_device": on_device, "returned": returned}
 
 
 OBSERVERS = {

@@ -175,12 +175,7 @@ def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
         fault or (_missing_message(missing, strange) if missing else ""),
     )
     lean = criterion(
-        "no compile too many",
-        2,
-        not extra,
-        str(extra),
-        "0",
-        _extra_message(strange, needed),
+        "no compile too many", 2, not extra, str(extra), "0", _extra_message(strange, needed)
     )
     longest = 0 if missing or strange else seconds_of(queues, seconds)
     short = criterion(

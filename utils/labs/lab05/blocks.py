@@ -29,10 +29,7 @@ class Element:
     largest: float
 
 
-ELEMENTS = {
-    "e4m3fn": Element("float8_e4m3fn", 8, 448.0),
-    "e2m1": Element("float4_e2m1fn", 2, 6.0),
-}
+ELEMENTS = {"e4m3fn": Element("float8_e4m3fn", 8, 448.0), "e2m1": Element("float4_e2m1fn", 2, 6.0)}
 
 _WEIGHTS = {"scales": 2, "elements": 3, "cut off": 1, "zeros and tiny": 1}
 
@@ -170,10 +167,7 @@ def _scale_message(x: np.ndarray, element: Element, codes: np.ndarray, given: np
     ways = (
         (254 - codes, SAYS["reciprocal-scales"]),
         (codes - 127, "a code is the exponent plus 127"),
-        (
-            middle,
-            SAYS["without-emax"].format(emax=element.emax),
-        ),
+        (middle, SAYS["without-emax"].format(emax=element.emax)),
         (reference(x, element, _ceiling)[0], SAYS["exponent-rounded-up"]),
         (
             reference(x, element, lambda size: round(math.log2(size)))[0],
@@ -231,15 +225,9 @@ def _element_message(x: np.ndarray, element: Element, given: np.ndarray, codes: 
         (right * scales, SAYS["dequantised"]),
         (cut, SAYS["truncation"]),
         (away, "a value in the middle goes to the even element, not away from zero"),
-        (
-            np.where(abs(x / scales) < normal, 0, right),
-            SAYS["no-subnormal-elements"],
-        ),
+        (np.where(abs(x / scales) < normal, 0, right), SAYS["no-subnormal-elements"]),
         (x / scales, SAYS["not-rounded"]),
-        (
-            rounded(x * scales, element),
-            SAYS["multiplied-by-the-scale"],
-        ),
+        (rounded(x * scales, element), SAYS["multiplied-by-the-scale"]),
     )
     for other, text in ways:
         if is_like(other) or bool((other == given)[unlimited | (given != right)].all()):

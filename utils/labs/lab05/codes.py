@@ -159,51 +159,18 @@ KNOWN: tuple[tuple[str, Callable[[float, int, int], int]], ...] = (
     (SAYS["no-sign-for-a-zero"], _unsigned_zero),
     (SAYS["bias-too-large-by-one"], _bias_off(1)),
     (SAYS["bias-too-large-by-one"], _bias_off(-1)),
-    (
-        SAYS["the-bias-of-fp32"],
-        _infinite,
-    ),
-    (
-        SAYS["frexp-taken-for-the-exponent-of-1-xxx"],
-        _exponent_of_frexp,
-    ),
-    (
-        SAYS["twos-complement"],
-        _complement,
-    ),
+    (SAYS["the-bias-of-fp32"], _infinite),
+    (SAYS["frexp-taken-for-the-exponent-of-1-xxx"], _exponent_of_frexp),
+    (SAYS["twos-complement"], _complement),
     ("the bits that do not fit are cut off: the nearest value is asked for", _lower),
     (SAYS["rounded-down"], _down),
     ("rounded up, towards infinity: the nearest value is asked for", _up),
-    (
-        SAYS["ties-away-from-zero"],
-        _away,
-    ),
-    (
-        SAYS["ties-towards-zero"],
-        _half_to_zero,
-    ),
-    (
-        SAYS["carry-lost"],
-        _without_carry,
-    ),
-    (
-        SAYS["no-subnormals"],
-        _flushed,
-    ),
-    (
-        SAYS["a-hidden-one-in-subnormals"],
-        _hidden_bit_in_subnormals,
-    ),
-    (
-        SAYS["saturates"],
-        _saturated,
-    ),
-    (
-        SAYS["infinity-at-once"],
-        _infinity_at_once,
-    ),
-    (
-        SAYS["rounded-twice"],
-        _twice,
-    ),
+    (SAYS["ties-away-from-zero"], _away),
+    (SAYS["ties-towards-zero"], _half_to_zero),
+    (SAYS["carry-lost"], _without_carry),
+    (SAYS["no-subnormals"], _flushed),
+    (SAYS["a-hidden-one-in-subnormals"], _hidden_bit_in_subnormals),
+    (SAYS["saturates"], _saturated),
+    (SAYS["infinity-at-once"], _infinity_at_once),
+    (SAYS["rounded-twice"], _twice),
 )

@@ -159,12 +159,7 @@ def observe_update(answer: Answer, case: Facts) -> Facts:
             [number(item) for item in w.detach().cpu().double().flatten().tolist()[:_MOST_VALUES]]
             for w in result[0]
         ]
-    return {
-        "stopped": stopped,
-        "steps": steps,
-        "dtypes": sorted(dtypes),
-        "weights": weights,
-    }
+    return {"stopped": stopped, "steps": steps, "dtypes": sorted(dtypes), "weights": weights}
 
 
 def observe_scales(answer: Answer, case: Facts) -> Facts:

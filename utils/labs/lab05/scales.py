@@ -159,14 +159,8 @@ _OCP = SAYS["448-over-the-largest"]
 _DOWN = "the exponent of a power of two for the scale has to be rounded down"
 _TOO_LARGE = (
     (_OCP, lambda largest: 448 / largest),
-    (
-        SAYS["the-maximum-of-e5m2"],
-        lambda largest: 57344 / largest,
-    ),
-    (
-        SAYS["448-for-240"],
-        lambda largest: 2.0 ** math.floor(math.log2(448 / largest)),
-    ),
+    (SAYS["the-maximum-of-e5m2"], lambda largest: 57344 / largest),
+    (SAYS["448-for-240"], lambda largest: 2.0 ** math.floor(math.log2(448 / largest))),
     (f"{_DOWN}, not to the nearest", lambda largest: 2.0 ** round(math.log2(240 / largest))),
     (f"{_DOWN}, not up", lambda largest: 2.0 ** math.ceil(math.log2(240 / largest))),
     (

@@ -21,24 +21,15 @@ class Share(NamedTuple):
 _NOT_RANDOM = SAYS["half-up-in-the-mantissa"]
 
 _WAYS: tuple[tuple[Callable[[float], float], str], ...] = (
-    (
-        lambda p: 0.0,
-        SAYS["truncation-2"].format(NOT_RANDOM=_NOT_RANDOM),
-    ),
+    (lambda p: 0.0, SAYS["truncation-2"].format(NOT_RANDOM=_NOT_RANDOM)),
     (lambda p: 1.0, f"every draw went away from zero: {_NOT_RANDOM}"),
     (
         lambda p: p if p == 0.5 else float(p > 0.5),
         SAYS["to-nearest"].format(NOT_RANDOM=_NOT_RANDOM),
     ),
-    (
-        lambda p: 0.5,
-        SAYS["a-coin"],
-    ),
+    (lambda p: 0.5, SAYS["a-coin"]),
     (lambda p: 1 - p, SAYS["neighbours-exchanged"]),
-    (
-        lambda p: max(0.0, 2 * p - 1),
-        SAYS["noise-half-as-wide"],
-    ),
+    (lambda p: max(0.0, 2 * p - 1), SAYS["noise-half-as-wide"]),
     (
         lambda p: min(1.0, 2 * p),
         "numbers are moved up too often: the noise may be one step wide in all, and what is added"

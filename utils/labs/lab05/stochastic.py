@@ -174,12 +174,7 @@ def _neighbours(between: list[tuple[Value, list[list[float]]]]) -> Criterion:
         else:
             message += SAYS["noise-twice-as-wide"]
     return criterion(
-        "neighbours",
-        _WEIGHTS["neighbours"],
-        not bad,
-        f"{len(bad)} others",
-        "none other",
-        message,
+        "neighbours", _WEIGHTS["neighbours"], not bad, f"{len(bad)} others", "none other", message
     )
 
 

@@ -94,9 +94,6 @@ def _pair_product(left, right, n):
     for k in range(len(left)):
         moving = right[k][:, nl.ds(PAIR * n, PAIR * tiles.N)].reshape((tiles.K, PAIR, tiles.N))
         nisa.nc_matmul(
-            dst=total,
-            stationary=left[k],
-            moving=moving,
-            perf_mode=nisa.matmul_perf_mode.double_row,
+            dst=total, stationary=left[k], moving=moving, perf_mode=nisa.matmul_perf_mode.double_row
         )
     return total

@@ -182,9 +182,6 @@ def _summed(left, right, m):
     nisa.memset(dst=total, value=0.0)
     for k in range(len(left)):
         nisa.nc_matmul(
-            dst=total,
-            stationary=left[k][:, nl.ds(m, tiles.M)],
-            moving=right[k],
-            accumulate=k > 0,
+            dst=total, stationary=left[k][:, nl.ds(m, tiles.M)], moving=right[k], accumulate=k > 0
         )
     return total

@@ -404,13 +404,7 @@ for _name in ("equal", "not_equal", "greater", "greater_equal", "less", "less_eq
     _add(_name, "arithmetic", _truth(getattr(np, _name)))
 for _name, _identity in (("logical_and", 1.0), ("logical_or", 0.0), ("logical_xor", 0.0)):
     _ufunc = getattr(np, _name)
-    _add(
-        _name,
-        "arithmetic",
-        _logical(_ufunc),
-        reduced=_over_truth(_ufunc),
-        identity=_identity,
-    )
+    _add(_name, "arithmetic", _logical(_ufunc), reduced=_over_truth(_ufunc), identity=_identity)
 _add("power", "arithmetic", power)
 _add("abs_max", "arithmetic", abs_max, identity=0.0)
 _add("abs_min", "arithmetic", abs_min, identity=INF)

@@ -422,11 +422,7 @@ def profile(
 
 
 def profile_of(
-    program: Program,
-    *,
-    schedule: str = "list",
-    rotation: bool = True,
-    warm_up: bool | None = None,
+    program: Program, *, schedule: str = "list", rotation: bool = True, warm_up: bool | None = None
 ) -> Profile:
     """The profile of a program that was recorded before; options as for `profile`."""
     return Profile(_schedule(program, schedule, rotation=rotation, warm_up=warm_up))

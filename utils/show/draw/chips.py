@@ -77,9 +77,7 @@ def rungs(chip: str, domain: str) -> dict[str, Rung]:
             figure(f"{chip}.dma.latency").to("s"),
         ),
         "other chips,\nNeuronLink": Rung(
-            figure(f"{domain}.memory").to("B"),
-            one.link_bytes_per_s / 2 / cores,
-            hop,
+            figure(f"{domain}.memory").to("B"), one.link_bytes_per_s / 2 / cores, hop
         ),
         "other servers,\nEFA": Rung(
             None, network.to("B/s") / figure(f"{domain}.cores").number, packet

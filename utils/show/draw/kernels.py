@@ -28,9 +28,7 @@ MOST_BARS = 4000
 
 
 def kernel_timeline(
-    profiles: "Mapping[str, Profile]",
-    caption: str = "",
-    span: tuple[float, float] | None = None,
+    profiles: "Mapping[str, Profile]", caption: str = "", span: tuple[float, float] | None = None
 ) -> Picture:
     """What each engine does over time, kernel below kernel on one time axis.
 

@@ -35,11 +35,7 @@ def memories(chip: str) -> Picture:
     for left, title, words in (
         (0.2, "HBM", f"{of('hbm.capacity', 'GiB')} for {fact(f'{chip}.cores').number:g} cores"),
         (5.6, "SBUF", f"{partitions} x {of('on_chip.sbuf_per_partition', 'KiB')}"),
-        (
-            11.0,
-            "PSUM",
-            f"{partitions} x {banks} banks x {of('on_chip.psum_bank', 'KiB')}",
-        ),
+        (11.0, "PSUM", f"{partitions} x {banks} banks x {of('on_chip.psum_bank', 'KiB')}"),
     ):
         _box(axes, (left, 1.3), 3.4, 4.6, "memory")
         axes.text(left + 1.7, 6.3, title, ha="center", weight="bold", fontsize=10)

@@ -47,10 +47,7 @@ def costs(compared: Comparison) -> Table:
         ("Server", [scenario.options[option].context.instance for option in pair]),
         ("Region and purchase", [_bought(scenario, option) for option in pair]),
         (f"Cost of one {per}", amounts(item.total for item in results)),
-        (
-            "in nine draws of ten",
-            [f"{money(i, currency)} to {large(j)}" for i, j in intervals],
-        ),
+        ("in nine draws of ten", [f"{money(i, currency)} to {large(j)}" for i, j in intervals]),
         (
             f"Cost of a million {plural(scenario.unit)}",
             amounts(item.per_million for item in results),

@@ -105,12 +105,7 @@ class Running:
         # Files, not pipes: nobody reads while the process runs.
         self._out, self._err = (tempfile.TemporaryFile("w+", errors="replace") for _ in "oe")
         self._process = subprocess.Popen(
-            command,
-            env=env,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=self._out,
-            stderr=self._err,
+            command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._err
         )
         # Else it would write into a cache folder that the caller has removed.
         weakref.finalize(self, _end, self._process)

@@ -75,12 +75,7 @@ def data_dependent(operator: str) -> str:
 
 
 _SLICE = {2: "start", 3: "stop", 4: "step"}
-_ARGUMENTS = {
-    "select": "index",
-    "pow": "exponent",
-    "to": "uploaded number",
-    "tensor": "new tensor",
-}
+_ARGUMENTS = {"select": "index", "pow": "exponent", "to": "uploaded number", "tensor": "new tensor"}
 
 
 def argument(call: Call, place: int) -> str:

@@ -81,9 +81,7 @@ def cost(hlo_text: str) -> Cost:
     counted = _computation(entry, module)
     ordered = sorted(counted.operators.items(), key=lambda item: -item[1].flops)
     return Cost(
-        by_operator=dict(ordered),
-        bytes_fused=_fused(entry),
-        uncounted=dict(counted.uncounted),
+        by_operator=dict(ordered), bytes_fused=_fused(entry), uncounted=dict(counted.uncounted)
     )
 
 

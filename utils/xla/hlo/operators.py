@@ -63,10 +63,7 @@ class OperatorCost:
     def repeated(self, times: int) -> "OperatorCost":
         """What it costs when it runs that many times."""
         return OperatorCost(
-            times * self.count,
-            times * self.flops,
-            times * self.transcendentals,
-            times * self.bytes,
+            times * self.count, times * self.flops, times * self.transcendentals, times * self.bytes
         )
 
 

@@ -156,11 +156,7 @@ def run(
 
 
 def _child(
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    devices: int,
-    folder: str,
-    flags: str,
+    function: Callable[..., Any], arguments: tuple[Any, ...], devices: int, folder: str, flags: str
 ) -> Any:
     _start(environment(devices), Path(folder), flags)
     _check(devices)

@@ -309,12 +309,7 @@ def dma_copy(
     resolve=by_value,
 )
 def dma_transpose(
-    dst,
-    src,
-    axes=None,
-    priority=None,
-    dge_mode=dge_mode.unknown,
-    oob_mode=oob_mode.error,
+    dst, src, axes=None, priority=None, dge_mode=dge_mode.unknown, oob_mode=oob_mode.error
 ):
     """Copy `src` to `dst` with its first and last dimension exchanged.
 

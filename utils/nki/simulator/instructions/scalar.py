@@ -171,14 +171,7 @@ def _write(dst: Tensor, made: np.ndarray, data: Tensor, op: Any, cmd: Any, into:
     ),
 )
 def activation(
-    dst,
-    op,
-    data,
-    bias=None,
-    scale=1.0,
-    reduce_op=None,
-    reduce_res=None,
-    reduce_cmd=reduce_cmd.idle,
+    dst, op, data, bias=None, scale=1.0, reduce_op=None, reduce_res=None, reduce_cmd=reduce_cmd.idle
 ):
     """dst = op(data * scale + bias); may add the row into the engine's accumulators.
 

@@ -199,12 +199,7 @@ def token_only(operator: Operator) -> Callable[..., Tensor]:
     return function
 
 
-FORMS = {
-    "arithmetic": binary,
-    "bitwise": binary,
-    "unary": activation,
-    "activation": activation,
-}
+FORMS = {"arithmetic": binary, "bitwise": binary, "unary": activation, "activation": activation}
 
 
 def fill() -> None:

@@ -169,11 +169,7 @@ class Schedule:
 
 
 def schedule(
-    program: Program,
-    kind: str = "list",
-    *,
-    rotation: bool = True,
-    warm_up: bool | None = None,
+    program: Program, kind: str = "list", *, rotation: bool = True, warm_up: bool | None = None
 ) -> Schedule:
     """Schedules a program.
 

@@ -113,14 +113,7 @@ def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
         options["turnaround"] = min(busy, FEWEST_CYCLES / clock)
     if constants.shared_ports:
         options["ports"] = _ports(which, [args[n] for n in names if isinstance(args[n], Tensor)])
-    return Work(
-        spec.name,
-        _OF_ENGINE[which],
-        busy,
-        constants.latency[which],
-        **operands,
-        **options,
-    )
+    return Work(spec.name, _OF_ENGINE[which], busy, constants.latency[which], **operands, **options)
 
 
 def _table(args: dict[str, Any]) -> str:
