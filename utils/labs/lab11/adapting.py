@@ -90,7 +90,8 @@ def _adapters(model: Any, case: Facts, layer: Any) -> Any:
         return
     for where in nested.places(case):
         result = _at(model, where[0])
-        if isinstance(result, layer):
+        is_lora = isinstance(result, layer)
+        if is_lora:
             yield where, [parameter for parameter in result.parameters() if parameter.requires_grad]
 
 

@@ -5,14 +5,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import (
-    criterion,
-    did_nothing,
-    executions,
-    not_judged,
-    right_numbers,
-    times,
-)
+from utils.labs.criteria import criterion, did_nothing, executions, not_judged, right_numbers, times
 from utils.labs.lab11 import truth, tuned
 
 SAYS = says("lab11")
@@ -74,14 +67,7 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
     begins_right = _begins_right(facts["returned"]["items"], right)
     advice = SAYS["weight-decay"] if begins_right else SAYS["padding-counts"]
     losses = right_numbers(
-        "losses",
-        3,
-        facts["returned"],
-        right,
-        known,
-        advice,
-        ("fine_tune", "batch"),
-        TOLERANCE,
+        "losses", 3, facts["returned"], right, known, advice, ("fine_tune", "batch"), TOLERANCE
     )
     most = steps * largest[0] * largest[1]
     entered = criterion(
@@ -180,14 +166,7 @@ def judge_accumulating(case: Facts, facts: Facts) -> list[Criterion]:
     elif _begins_right(items, known[summed], relative=TOLERANCE):
         advice = summed
     losses = right_numbers(
-        "losses",
-        3,
-        facts["returned"],
-        right,
-        known,
-        advice,
-        ("accumulate", "step"),
-        TOLERANCE,
+        "losses", 3, facts["returned"], right, known, advice, ("accumulate", "step"), TOLERANCE
     )
     ran = executions(
         "one by one",

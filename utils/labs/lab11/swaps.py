@@ -4,13 +4,7 @@ import random
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import (
-    criterion,
-    did_nothing,
-    not_judged,
-    right_numbers,
-    times,
-)
+from utils.labs.criteria import criterion, did_nothing, not_judged, right_numbers, times
 from utils.labs.lab11 import truth
 
 SAYS = says("lab11")

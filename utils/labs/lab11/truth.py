@@ -78,11 +78,8 @@ def _loss_and_gradients(
     head, mix = model.head, model.mix
     d_hidden = d_logits @ (head.base.weight + head.up @ head.down)
     d_mixed = d_hidden * (1 - hidden**2)
-    gradients = {}
-    for name, layer, whole in (
-        ("head", head, d_logits.T @ hidden),
-        ("mix", mix, d_mixed.T @ x),
-    ):
+    gradients: dict[str, Any] = {}
+    for name, layer, whole in (("head", head, d_logits.T @ hidden), ("mix", mix, d_mixed.T @ x)):
         gradients |= {f"{name}.up": whole @ layer.down.T, f"{name}.down": layer.up.T @ whole}
     return float(loss), gradients
 

@@ -79,7 +79,8 @@ def micro_batches(case: dict[str, Any]) -> list[list[tuple[Tensor, Tensor]]]:
     case["lengths"]: of each step, each micro-batch and each sentence; 1 is a sentence without
     targets.
     """
-    made, seed = [], case["seed"]
+    made: list[list[tuple[Tensor, Tensor]]] = []
+    seed = case["seed"]
     for step in case["lengths"]:
         made.append([])
         for lengths in step:

@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -122,12 +123,12 @@ class Run:
         return [call[0].ticks * TICK_S if call else 0.0 for call in calls]
 
 
-def percentiles(ticks: list[float]) -> list[float]:
+def percentiles(ticks: Sequence[float]) -> list[float]:
     """p50 and p99 in seconds."""
     return [float(np.percentile(ticks, p)) * TICK_S for p in (50, 99)] if ticks else [0.0, 0.0]
 
 
-def _is(said: Facts, ticks: list[float]) -> bool:
+def _is(said: Facts, ticks: Sequence[float]) -> bool:
     right = percentiles(ticks)
     return all(near(said[n], r, TOLERANCE) for n, r in zip(("p50", "p99"), right, strict=True))
 
@@ -226,14 +227,14 @@ def _why(run: Run, said: Facts) -> str:
     )
 
 
-def _known(run: Run) -> dict[str, list[float]]:
+def _known(run: Run) -> Mapping[str, Sequence[float]]:
     """Messages, and the samples that wrong ways take."""
     lengths, repeats = run.case["lengths"], run.case["repeats"]
     calls = [run.by_length[length] for length in lengths]
     every = [call for entry in calls for call in entry]
     plain = [call.ticks for call in every]
     usual = run.samples or []
-    results = {
+    results: dict[str, Sequence[float]] = {
         SAYS["first-among-the-samples"]: plain
         if any(call.compiled for call in every)
         else [],

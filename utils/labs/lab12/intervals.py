@@ -35,8 +35,8 @@ def samples_of(each: Facts) -> tuple[float, ...]:
 
 
 @cache
-def _ordered(*drawn: object) -> tuple[float, ...]:
-    return tuple(sorted(draws.latencies(*drawn)))
+def _ordered(kind: str, count: int, seed: int) -> tuple[float, ...]:
+    return tuple(sorted(draws.latencies(kind, count, seed)))
 
 
 @cache
@@ -171,16 +171,10 @@ def _range(each: Facts) -> Ends:
 
 
 END_WAYS: list[tuple[str, Callable[[Facts], Ends]]] = [
-    (
-        SAYS["one-side"],
-        _both_at_once,
-    ),
+    (SAYS["one-side"], _both_at_once),
     (SAYS["ranks-from-0"], _one_up),
     (SAYS["at-most-in-place-of-below"], _one_down),
-    (
-        SAYS["the-upper-end-short"],
-        _high_short,
-    ),
+    (SAYS["the-upper-end-short"], _high_short),
     (
         "the lower end is one sample too high: P(B < rank) has to be small, P(B <= rank) is more",
         _low_short,
@@ -189,20 +183,8 @@ END_WAYS: list[tuple[str, Callable[[Facts], Ends]]] = [
         "the interval is wider than it need be: take the largest low rank and the smallest high",
         _wide,
     ),
-    (
-        SAYS["of-the-mean"],
-        _of_mean,
-    ),
-    (
-        SAYS["spread-of-the-samples"],
-        _spread,
-    ),
-    (
-        SAYS["a-normal-curve"],
-        _normal,
-    ),
-    (
-        SAYS["the-range"],
-        _range,
-    ),
+    (SAYS["of-the-mean"], _of_mean),
+    (SAYS["spread-of-the-samples"], _spread),
+    (SAYS["a-normal-curve"], _normal),
+    (SAYS["the-range"], _range),
 ]

@@ -84,36 +84,15 @@ _ALL = SAYS["only-the-sent"]
 WAYS: list[tuple[str, Callable[[Facts], list[float]]]] = [
     (_ALL, sent),
     (_ALL, _sent_of_all),
-    (
-        SAYS["no-queue"],
-        filled,
-    ),
-    (
-        SAYS["unsent-are-nothing"],
-        lambda log: open_loop(log, filled(log, lambda _: 0.0)),
-    ),
-    (
-        SAYS["the-mean-for-none"],
-        lambda log: open_loop(log, filled(log, statistics.fmean)),
-    ),
-    (
-        SAYS["the-longest-for-none"],
-        lambda log: open_loop(log, filled(log, max)),
-    ),
-    (
-        SAYS["waits-are-not-passed-on"],
-        _neighbour,
-    ),
-    (
-        SAYS["one-slot"],
-        lambda log: open_loop(log, slots=1),
-    ),
+    (SAYS["no-queue"], filled),
+    (SAYS["unsent-are-nothing"], lambda log: open_loop(log, filled(log, lambda _: 0.0))),
+    (SAYS["the-mean-for-none"], lambda log: open_loop(log, filled(log, statistics.fmean))),
+    (SAYS["the-longest-for-none"], lambda log: open_loop(log, filled(log, max))),
+    (SAYS["waits-are-not-passed-on"], _neighbour),
+    (SAYS["one-slot"], lambda log: open_loop(log, slots=1)),
     (SAYS["in-turn"], _round_robin),
     (SAYS["the-wait"], _waits_only),
     (SAYS["moments"], _ends),
-    (
-        SAYS["a-histograms-repair"],
-        _subtracted,
-    ),
+    (SAYS["a-histograms-repair"], _subtracted),
     (SAYS["seconds-in-the-open-loop"], lambda log: [x / 1e3 for x in open_loop(log)]),
 ]

@@ -101,7 +101,11 @@ def _round_weights(bits: int) -> Callable[[Any], None]:
 
 
 def _set(**values: Any) -> Callable[[Any], None]:
-    return lambda module: [setattr(module, name, value) for name, value in values.items()]
+    def change(module: Any) -> None:
+        for name, value in values.items():
+            setattr(module, name, value)
+
+    return change
 
 
 def _swap_rows(module: Any) -> None:

@@ -125,12 +125,7 @@ def _open(asked: Asked) -> Criterion:
 
 
 def _percentile(
-    name: str,
-    key: str,
-    asked: Asked,
-    right: Callable[[Facts], float],
-    ways: Any,
-    advice: str,
+    name: str, key: str, asked: Asked, right: Callable[[Facts], float], ways: Any, advice: str
 ) -> Criterion:
     wrong = [(log, d, s[key]) for log, d, s in asked if not near(s[key], right(log), TOLERANCE)]
     measured, target = f"{len(asked) - len(wrong)} of {len(asked)}", "p99 exact"

@@ -84,7 +84,7 @@ def possible(server: Facts) -> bool:
     return server["base_ms"] + server["per_request_ms"] <= server["target_ms"]
 
 
-def truth(fleet: Facts) -> dict[str, float | None]:
+def truth(fleet: Facts) -> Facts:
     drawn = tuple((name, item) for name, item in fleet.items() if name != "server")
     return dict(_truth(drawn, tuple(fleet["server"].items())))
 

@@ -142,4 +142,4 @@ def replayed(case: dict[str, Any], log: str) -> tuple[Service, list[int]]:
             begun.append(now)
             ended.append(None)
     pairs = zip(begun, ended, strict=True)
-    return service, [0 if None in pair else pair[1] - pair[0] for pair in pairs]
+    return service, [0 if a is None or b is None else b - a for a, b in pairs]

@@ -38,7 +38,9 @@ def comparison_cases(rng: random.Random) -> list[Facts]:
     either side, the last eight with none to three.
     """
     kinds = [item for name in NAMES for item in KINDS.get(name, (name,))]
-    singles = [([kind], (side,)) for kind in kinds for side in SIDES]
+    singles: list[tuple[list[str], Sequence[str]]] = [
+        ([kind], (side,)) for kind in kinds for side in SIDES
+    ]
     rng.shuffle(singles)
     singles.insert(0, ([], SIDES))
     counts = [0, 3, 1, 2, 0, 3, 2, 1]
@@ -63,7 +65,7 @@ def _comparison(rng: random.Random, errors: list[str], where: Sequence[str] = SI
     on a side of `where`.
     """
     target = rng.randint(170, 240) / 100
-    same = {
+    same: Facts = {
         "region": rng.choice(REGIONS),
         "purchase": rng.choice(PURCHASES),
         "currency": rng.choice(CURRENCIES),

@@ -101,7 +101,7 @@ def _batch(point: Facts) -> int:
     return point["batch"]
 
 
-def truth(service: Facts) -> dict[str, float | None]:
+def truth(service: Facts) -> Facts:
     if fastest(service) is None:
         return {"servers": None, "cost_per_million": None}
     servers = math.ceil(needs(service)) + service["spare_servers"]
@@ -166,7 +166,8 @@ def server_ways(service: Facts) -> Ways:
 
 def cost_ways(service: Facts) -> Ways:
     """What wrong ways give for the cost of a million items."""
-    right = truth(service)
+    right, best = truth(service), fastest(service)
+    assert best is not None  # a service whose target no batch keeps has no cost
     servers, money = right["servers"], right["cost_per_million"]
     peak, spare = service["peak_to_mean"], service["spare_servers"]
     results = [
@@ -183,10 +184,10 @@ def cost_ways(service: Facts) -> Ways:
         (SAYS["one-server-is-paid"], money / servers),
         (SAYS["items-that-could-be"],
          servers * service["price_per_server_hour"] * 1e6
-         / (servers * fastest(service)["items_per_second"] * HOUR)),
+         / (servers * best["items_per_second"] * HOUR)),
         (SAYS["items-that-could-be"],
          service["price_per_server_hour"] * 1e6
-         / (service["highest_load"] * fastest(service)["items_per_second"] * HOUR)),
+         / (service["highest_load"] * best["items_per_second"] * HOUR)),
     ]  # fmt: skip
     return [item for item in results if not near(item[1], money, 1e-12)]
 

@@ -76,9 +76,8 @@ def _hides_behind_rounding(task: Facts, first: Facts, second: Facts) -> bool:
 def _kind(question: Facts) -> str:
     """Which of the kinds a question is."""
     first, second, what = question["first"], question["second"], question["what"]
-    task = question["task"]
+    task, at = question["task"], crossing(question)
     if what != "runs":
-        at = crossing(question)
         if at is None or at <= 0:
             return "engineering alone"
         return what if at < 1 else f"{what} over one"
@@ -88,7 +87,8 @@ def _kind(question: Facts) -> str:
         return "parallel"
     if (rates[0] < rates[1]) == (ports[0] <= ports[1]):
         return "cheaper twice"
-    if crossing(question) < 1:
+    assert at is not None  # the rates differ
+    if at < 1:
         return "less than one run"
     return "first wins later" if rates[0] < rates[1] else "second wins later"
 

@@ -7,9 +7,7 @@ JUDGES = {
     "ex1": Judge(runs.job_cases, runs.judge_jobs, runs.job_words),
     "ex2": Judge(flips.flip_cases, flips.judge_flips, flips.flip_words),
     "ex3": Judge(
-        comparisons.comparison_cases,
-        comparisons.judge_comparisons,
-        comparisons.comparison_words,
+        comparisons.comparison_cases, comparisons.judge_comparisons, comparisons.comparison_words
     ),
     "ex4": Judge(saving.saving_cases, saving.judge_saving, saving.saving_words),
     "ex5": Judge(ranking.ranking_cases, ranking.judge_ranking, ranking.ranking_words),

@@ -274,10 +274,7 @@ def _about_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -
         return SAYS["ties-backward"]
     place = next(p for p, (a, b) in enumerate(zip(said, order, strict=True)) if a != b)
     shown = SAYS["by-the-best-guess"].format(
-        right=order[place],
-        swing=swings[order[place]],
-        given=said[place],
-        less=swings[said[place]],
+        right=order[place], swing=swings[order[place]], given=said[place], less=swings[said[place]]
     )
     for text, measure in MEASURES:
         if _follows(case, said, measure):

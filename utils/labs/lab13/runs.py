@@ -201,7 +201,7 @@ def _properties(facts: Facts, jobs: list[Facts]) -> Criterion:
         message = "asked again with other values, it returned something else than positive numbers"
         first = all(isinstance(n, int | float) and n > 0 for n in numbers[: len(jobs) * len(PARTS)])
         return not_judged(criterion(name, weight, False, "", "", ""), message if first else "")
-    broken = {}
+    broken: dict[int, str] = {}
     for job, plain, busier, longer, exchanged in zip(jobs, *answers, strict=True):
         texts = [
             (not near(busier["compute"], plain["compute"] / 2, TOLERANCE),

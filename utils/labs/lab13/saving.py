@@ -228,9 +228,10 @@ def _judge_simulation(case: Facts, said: list[Number]) -> Criterion:
     """Whether the costs lie within the error of a simulation, which knows no formula."""
     results = [simulated(case, interval) for interval in case["intervals"]]
     target = f"within {ERRORS:g} standard errors"
-    if not all(isinstance(item, int | float) for item in said):
+    costs = [item for item in said if isinstance(item, int | float)]
+    if len(costs) < len(said):
         return not_judged(criterion("simulation", 1, False, "", target, ""))
-    off = [(item - mean) / error for item, (mean, error) in zip(said, results, strict=True)]
+    off = [(item - mean) / error for item, (mean, error) in zip(costs, results, strict=True)]
     worst = max(range(len(off)), key=lambda place: abs(off[place]))
     mean, error = results[worst]
     message = SAYS["the-simulation-sees-it"].format(
@@ -256,10 +257,7 @@ def _judge_best(case: Facts, said: Number) -> Criterion:
     if near(said, right, BEST):
         return criterion("best interval", 3, True, shown, target, "")
     known = (t for t, number in best_ways(run, case["intervals"]) if near(said, number, BEST / 2))
-    text = next(
-        known,
-        SAYS["far-too-long"],
-    )
+    text = next(known, SAYS["far-too-long"])
     more = ""
     rate = run["servers"] / run["hours_between_failures_per_server"]
     if 0 < said and rate * said < 300:

@@ -27,9 +27,14 @@ MARGIN = 0.005
 @cache
 def money(name: str) -> float | None:
     """The middle saving nearest to the present one at which the verdict changes."""
-    results = list(money_flips(right(name), saving(name), NOTHING, judged()))
     middle = saving(name).middle
-    return min((item.to for item in results), key=lambda to: abs(to - middle), default=None)
+    return min(_edges(name), key=lambda to: abs(to - middle), default=None)
+
+
+def _edges(name: str) -> list[float]:
+    """The middle savings at which the verdict changes."""
+    flips = money_flips(right(name), saving(name), NOTHING, judged())
+    return [flip.to for flip in flips if isinstance(flip.to, int | float)]
 
 
 def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
@@ -132,9 +137,7 @@ def _about_money(name: str, said: Facts | None) -> str:
     if abs(at - expected) <= MARGIN:
         return ""
     middle = saving(name).middle
-    others = [
-        money_flip.to for money_flip in money_flips(right(name), saving(name), NOTHING, judged())
-    ]
+    others = _edges(name)
     if any(abs(at - other) <= MARGIN for other in others):
         return SAYS["the-farther-side"].format(name=name, middle=middle)
     if any(abs(at - (other - middle)) <= MARGIN for other in others):

@@ -74,7 +74,7 @@ def _project(rng: random.Random, kinds: list[str]) -> Facts:
 def _entries(
     rng: random.Random, item: Facts, kind: str, today: datetime.date, code: str
 ) -> list[Facts]:
-    def entry(value: Any, age: int | None = None, **changes: Any) -> Facts:
+    def entry(value: Any, age: int | None = None, /, **changes: Any) -> Facts:
         days = rng.randint(1, item["days"] - 5) if age is None else age
         return {
             "reads": item["reads"], "value": value, "from": "measured", "on": "device",

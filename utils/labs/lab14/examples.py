@@ -3,7 +3,9 @@
 All companies, machines and amounts are invented.
 """
 
-GIVEN = {
+from typing import Any
+
+GIVEN: dict[str, dict[str, Any]] = {
     "ferry": {
         "task": "pre-training",
         "architecture": "dense transformer",

@@ -1,15 +1,7 @@
 """The cases of lab 14 and what is right for them. The sandbox does not see it."""
 
 from utils.labs import Judge
-from utils.labs.lab14 import (
-    audits,
-    deciding,
-    defending,
-    edges,
-    evidence,
-    pilots,
-    plans,
-)
+from utils.labs.lab14 import audits, deciding, defending, edges, evidence, pilots, plans
 
 JUDGES = {
     "ex1": Judge(deciding.case_list, deciding.judge_decisions, deciding.case_words),

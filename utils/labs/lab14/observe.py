@@ -89,7 +89,7 @@ def observe_flips(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_nearest(answer: Answer, case: Facts) -> Facts:
-    results = []
+    results: list[Facts] = []
     for rule in case["rules"]:
         verdict_at, _ = unknown_rule(rule)
         try:

@@ -28,10 +28,7 @@ keep right answers below a tenth of it, and the nearest wrong one, gradients tha
 """
 
 
-_UNLIKE = {
-    "asked": SAYS["another-rank"],
-    "model": SAYS["adapters-in-a-copy"],
-}
+_UNLIKE = {"asked": SAYS["another-rank"], "model": SAYS["adapters-in-a-copy"]}
 
 
 def capstone_cases(rng: random.Random) -> list[Facts]:

@@ -159,7 +159,7 @@ class Watch:
         }
         return response
 
-    def watch_batches(self, batches: type) -> None:
+    def watch_batches(self, batches: type[Any]) -> None:
         """Look at every batch that is drawn, and at the loss that it should give."""
         draw = batches.next
 
@@ -250,7 +250,10 @@ def live(
     np.random.seed(case["seed"])
     torch.manual_seed(case["seed"])
     xm.set_rng_state(case["seed"])
-    task = Task(**{key: tuple(v) if isinstance(v, list) else v for key, v in case.items()})
+    fields: Facts = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in case.items()
+    }
+    task = Task(**fields)
     watch = Watch(mine, task, Journal(journal, key), kill_at, short)
     watch.watch_batches(Batches)
     response: Any = None

@@ -85,7 +85,7 @@ def observe_launches(answer: Answer, case: Facts) -> Facts:
         sorted({text(name) for name in list(item)[:40]}) if isinstance(item, kinds) else None
         for item in response
     ]
-    odd = next(
+    odd: Any = next(
         (item for item, names in zip(response, results, strict=True) if names is None), set()
     )
     return {"kind": describe(odd), "said": results}
@@ -114,7 +114,7 @@ def observe_capstone(answer: Answer, case: Facts) -> Facts:
             folder.mkdir(exist_ok=True)
             asked = (parts, case, folder / "run.ckpt", folder / "saved", key, kill_at, short)
             run = fresh.run if kill_at is None else journal.dying
-            options = {"seconds": SECONDS, "environment": fresh.FAST}
+            options: Facts = {"seconds": SECONDS, "environment": fresh.FAST}
             return apart.observed(run, lives.live, answer, *asked, **options)
 
         def saves(name: str) -> list[Facts]:

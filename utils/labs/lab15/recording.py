@@ -1,7 +1,7 @@
 """A device that records what is asked of it, and what a training does meanwhile, for exercise 1."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -13,6 +13,8 @@ FORWARD, BACKWARD, UPDATE, MARK, WAIT = "FBUMW"
 
 class RecordingDevice(Device):
     """The CPU, under another name: `log` gets a letter for everything that is asked of it."""
+
+    _note: Callable[[str], None]
 
     def __init__(self, log: list[str]) -> None:
         super().__init__("own")
