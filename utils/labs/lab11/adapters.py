@@ -24,6 +24,7 @@ NAMES = ("query", "value", "out", "head")
 
 
 def lora_cases(rng: random.Random) -> list[Facts]:
+    """Two names on the CPU; on the XLA device four: a shared layer's, and one that no layer has."""
     return [
         _case(rng, "cpu", ["query", "head"]),
         _case(rng, "xla", ["query", "value", "out", "gate"]),
@@ -45,6 +46,7 @@ def _case(rng: random.Random, device: str, names: list[str]) -> Facts:
 
 
 def lora_words(case: Facts) -> str:
+    """What a card says of a case."""
     return (
         f"a model on {'the CPU' if case['device'] == 'cpu' else 'the XLA device'}, names ="
         f" {', '.join(case['names'])}, rank = {case['rank']}, alpha = {case['alpha']:g}"
@@ -52,6 +54,7 @@ def lora_words(case: Facts) -> str:
 
 
 def judge_lora(case: Facts, facts: Facts) -> list[Criterion]:
+    """Six criteria: layers, trainable parameters, first output, gradients, scaling and merge."""
     groups = nested.places(case)
     wanted = {place for group in groups for place in group}
     layers = _layers(case, facts, wanted)

@@ -10,6 +10,7 @@ from utils.labs.plain import describe, number
 
 
 def generating(generate: Answer, case: Facts) -> Facts:
+    """What the answer of exercise 4 returned, and the tokens that entered the model for it."""
     import torch
     import torch_xla
 

@@ -28,6 +28,7 @@ itself or with the last micro-batch, which may be a second or a later one.
 
 
 def tuning_cases(rng: random.Random) -> list[Facts]:
+    """Two trainings, of four and six steps."""
     return [_tuning_case(rng, 4), _tuning_case(rng, 6)]
 
 
@@ -49,11 +50,13 @@ def _tuning_case(rng: random.Random, steps: int) -> Facts:
 
 
 def tuning_words(case: Facts) -> str:
+    """What a card says of a case."""
     shapes = ", ".join(f"{len(length)}×{max(length)}" for length in case["lengths"])
     return f"batches of sentences × longest: {shapes}; rates = {case['rates']}"
 
 
 def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: losses, tokens that enter, executions and compiles."""
     steps, rates = len(case["rates"]), case["rates"]
     right, model = truth.tuning(case)
     known = {
@@ -116,6 +119,7 @@ def _tuning_advice(facts: Facts) -> str:
 
 
 def accumulating_cases(rng: random.Random) -> list[Facts]:
+    """Steps of two to five micro-batches; in the second case one has no targets."""
     return [_accumulating_case(rng, [2, 3, 2]), _accumulating_case(rng, [3, 5, 2, 4], empty=True)]
 
 
@@ -140,11 +144,13 @@ def _accumulating_case(rng: random.Random, micros: list[int], empty: bool = Fals
 
 
 def accumulating_words(case: Facts) -> str:
+    """What a card says of a case."""
     tokens = [[sum(n - 1 for n in rows) for rows in step] for step in case["lengths"]]
     return f"tokens to predict in the micro-batches of each step: {tokens}"
 
 
 def judge_accumulating(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: losses, executions and compiles."""
     steps, micros = len(case["lengths"]), sum(map(len, case["lengths"]))
     right, model = truth.accumulating(case)
     summed = SAYS["no-division"]

@@ -19,6 +19,10 @@ def _apart(work: Callable[..., Any], answer: Answer, *arguments: Any) -> Facts:
 
 
 def observe_lora(add_lora: Answer, case: Facts) -> Facts:
+    """The model of exercise 1 with adapters, and after the merge.
+
+    Raises: NameError if the cell lacks `LoRALinear` or `merge`.
+    """
     cell = getattr(add_lora, "__globals__", {})
     for name in ("LoRALinear", "merge"):
         if not callable(cell.get(name)):

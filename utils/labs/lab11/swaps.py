@@ -18,6 +18,7 @@ NAMES = ("north", "south", "east")
 
 
 def swap_cases(rng: random.Random) -> list[Facts]:
+    """Three requests for two adapters, and seven requests for all adapters."""
     few, many = rng.sample([4, 5, 6], 2)
     return [_case(rng, NAMES[:2], 3, few), _case(rng, NAMES, 7, many)]
 
@@ -46,12 +47,14 @@ def _case(rng: random.Random, names: tuple[str, ...], count: int, slots: int) ->
 
 
 def swap_words(case: Facts) -> str:
+    """What a card says of a case."""
     ranks = ", ".join(f"{name} of rank {item[1]}" for name, item in case["adapters"].items())
     asked = ", ".join(f"{name} {rows}×{length}" for name, rows, length in case["requests"])
     return f"{case['slots']} slots; adapters {ranks}; requests {asked}"
 
 
 def judge_swaps(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: losses, compiles, and whether the base stays as it is."""
     right, asked = truth.served(case), len(case["requests"])
     shapes = len({tuple(request[1:]) for request in case["requests"]})
     known = {

@@ -25,6 +25,7 @@ at most 1.5e-5 from those in float64. So rounding never decides. The tests measu
 
 
 def text_cases(rng: random.Random) -> list[Facts]:
+    """Two prompts with 8 new tokens; three, one as long as the bucket, with 64."""
     return [_case(rng, 8, [5, 9]), _case(rng, 64, [rng.randint(4, 9), BUCKET, 12])]
 
 
@@ -40,11 +41,13 @@ def _case(rng: random.Random, count: int, lengths: list[int]) -> Facts:
 
 
 def text_words(case: Facts) -> str:
+    """What a card says of a case."""
     lengths = ", ".join(str(len(prompt)) for prompt in case["prompts"])
     return f"prompts of {lengths} ids, count = {case['count']}"
 
 
 def judge_texts(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: the ids, the tokens that enter, executions and compiles."""
     prompts, count = case["prompts"], case["count"]
     right = [written(case["seed"], tuple(prompt), count)[0] for prompt in prompts]
     ids = [len(prompt) for prompt in prompts]

@@ -9,6 +9,7 @@ from utils.labs.plain import number
 
 
 def tuning(fine_tune: Answer, case: Facts) -> Facts:
+    """What the answer of exercise 2 returned, and the model that it left."""
     import torch_xla
 
     device = torch_xla.device()
@@ -20,6 +21,7 @@ def tuning(fine_tune: Answer, case: Facts) -> Facts:
 
 
 def accumulating(accumulate: Answer, case: Facts) -> Facts:
+    """What the answer of exercise 3 returned, and the model that it left."""
     import torch
     import torch_xla
 
@@ -34,6 +36,7 @@ def accumulating(accumulate: Answer, case: Facts) -> Facts:
 
 
 def serving(serve: Answer, case: Facts) -> Facts:
+    """What the answer of exercise 5 returned, and whether base and adapters stayed as they were."""
     import torch_xla
 
     model = tuned.draw(case["seed"], case["slots"]).to(torch_xla.device())

@@ -53,6 +53,7 @@ def _case(rng: random.Random, traits: list[str], lengths: int) -> Facts:
 
 
 def bench_words(case: Facts) -> str:
+    """What a card says of a case."""
     item = case["services"][0]
     return (
         f"{len(case['services'])} services, the first with lengths {item['lengths']} and repeats ="
@@ -61,6 +62,7 @@ def bench_words(case: Facts) -> str:
 
 
 def label(case: Facts) -> str:
+    """A service by its traits, for messages."""
     return (
         "a service that is " + " and ".join(_SAID[trait] for trait in case["traits"])
         if case["traits"]
@@ -134,6 +136,7 @@ def _is(said: Facts, ticks: Sequence[float]) -> bool:
 
 
 def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion per trait alone, one for all other services, one for `traps`."""
     response = facts["bench"]
     runs = [Run(c, *replayed(c, s["log"])) for c, s in zip(case["services"], response, strict=True)]
     rows = [_alone(name, list(zip(runs, response, strict=True))) for name in ALONE]

@@ -102,10 +102,12 @@ def _clear(arrivals: list[float], server: Facts, right: int, lost_at: float = ma
 
 
 def fleet_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{len(case['fleets'])} services, the first {label(case['fleets'][0])}"
 
 
 def label(fleet: Facts) -> str:
+    """A service by its load, for messages."""
     server = fleet["server"]
     return (
         f"with {fleet['count']} requests, batches of up to {server['max_batch']}, target"
@@ -127,6 +129,7 @@ _START = SAYS["no-waiting"]
 
 
 def servers_ways(fleet: Facts) -> Ways:
+    """What wrong ways give for the number of servers."""
     arrivals, server = draws.arrivals(fleet), fleet["server"]
     result = truth(fleet)
     right, load = result["servers"], by_mean(fleet)
@@ -148,6 +151,7 @@ def servers_ways(fleet: Facts) -> Ways:
 
 
 def p99_ways(fleet: Facts) -> Ways:
+    """What wrong ways give for p99, in ms."""
     arrivals, server = draws.arrivals(fleet), fleet["server"]
     right, servers = truth(fleet)["p99_ms"], truth(fleet)["servers"]
     ways = [
@@ -172,6 +176,7 @@ def p99_ways(fleet: Facts) -> Ways:
 
 
 def loss_ways(fleet: Facts) -> Ways:
+    """What wrong ways give for the number of servers that survives a loss."""
     arrivals, server = draws.arrivals(fleet), fleet["server"]
     result = truth(fleet)
     right, servers = result["servers_after_loss"], result["servers"]
@@ -190,6 +195,7 @@ _LOSS = SAYS["the-same"]
 
 
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: the servers, their p99, and the servers with one lost."""
     response, fleets = facts["said"], case["fleets"]
     if strange := next((item for item in response if isinstance(item, str)), None):
         message = (

@@ -23,6 +23,7 @@ Ends = tuple[float | None, float | None]
 
 
 def set_label(each: Facts) -> str:
+    """A sample by its percentile and size, for messages."""
     count = each["count"]
     return (
         f"p{each['p']:g} of {count} sample{'s' * (count != 1)} ({each['kind']}), level"
@@ -31,6 +32,7 @@ def set_label(each: Facts) -> str:
 
 
 def samples_of(each: Facts) -> tuple[float, ...]:
+    """The latencies of a sample in ms, in ascending order."""
     return _ordered(each["kind"], each["count"], each["seed"])
 
 
@@ -70,6 +72,7 @@ def ends(each: Facts, found: tuple[int | None, int | None] | None = None) -> End
 
 
 def value(each: Facts) -> float:
+    """The percentile of a sample in ms, as NumPy interpolates it."""
     return float(np.percentile(samples_of(each), each["p"]))
 
 
@@ -77,6 +80,7 @@ def value(each: Facts) -> float:
 
 
 def value_ways(each: Facts) -> Ways:
+    """What wrong ways give for a percentile, in ms."""
     ordered, p = samples_of(each), each["p"]
     rank = math.ceil(p / 100 * len(ordered))
     results = [

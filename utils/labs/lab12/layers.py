@@ -52,10 +52,12 @@ def _model(rng: random.Random, fault: str) -> Facts:
 
 
 def model_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{len(case['models'])} models of seeds {[model['seed'] for model in case['models']]}"
 
 
 def label(each: Facts) -> str:
+    """A model by its fault and where it is, for messages."""
     return f"{each['fault']} in {each['module']}" if each["module"] else "no fault"
 
 
@@ -101,6 +103,7 @@ def _same(model: Facts, observed: Any) -> bool:
 
 
 def judge_reports(case: Facts, facts: Facts) -> list[Criterion]:
+    """Five criteria: three numbers of the logits, and the module with a large or a small fault."""
     response = facts["said"]
     rows = [criterion(name, weight, False, "", "", "") for name, weight in WEIGHTS.items()]
     strange = next((item for item in response if isinstance(item, str)), None)

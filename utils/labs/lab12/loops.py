@@ -14,6 +14,7 @@ SAYS = says("lab12")
 
 
 def sent(log: Facts) -> list[float]:
+    """The latencies of the requests that were sent, in ms."""
     return [item for item in log["took_ms"] if item is not None]
 
 

@@ -66,6 +66,7 @@ def _clear(fleet: Facts) -> bool:
 
 
 def merged_ways(fleet: Facts) -> Ways:
+    """What wrong ways give for the percentile of a fleet, in ms."""
     workers = [worker for worker in draws.workers(fleet) if worker["samples"]]
     own = [float(np.percentile(worker["samples"], fleet["p"])) for worker in workers]
     nearest = [
@@ -99,6 +100,7 @@ _POOLED = SAYS["pooled"]
 
 
 def judge_merged(case: Facts, said: list[Any]) -> Criterion:
+    """One criterion: the percentile of all requests of a fleet, from samples of its workers."""
     return right_values(
         "merged",
         WEIGHT,

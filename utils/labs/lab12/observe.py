@@ -98,6 +98,7 @@ def _names(said: Any) -> list[str] | str:
 
 
 def observe_percentiles(percentile: Answer, case: Facts) -> Facts:
+    """Each percentile with the ends of its interval, and those of whole fleets."""
     merged = partner(percentile, "merged")
     sets = [
         (draws.latencies(set_["kind"], set_["count"], set_["seed"]), set_["p"], set_["level"])
@@ -118,6 +119,7 @@ def observe_percentiles(percentile: Answer, case: Facts) -> Facts:
 
 
 def observe_open_loops(answer: Answer, case: Facts) -> Facts:
+    """The latencies of the open loop of each log, and both p99."""
     logs = [(draws.closed_log(log),) for log in case["logs"]]
     results = []
     for item in called.each("lab12.ex3", answer, logs, _SHUT):
@@ -135,6 +137,7 @@ def observe_open_loops(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_fleets(answer: Answer, case: Facts) -> Facts:
+    """The servers of each fleet, their p99, and the servers with one lost."""
     calls = [(draws.arrivals(fleet), dict(fleet["server"])) for fleet in case["fleets"]]
     names = ("servers", "p99_ms", "servers_after_loss")
     results = []

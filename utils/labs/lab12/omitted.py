@@ -56,11 +56,13 @@ def _log(rng: random.Random, count: int, slots: int, steady: bool) -> Facts:
 
 
 def log_words(case: Facts) -> str:
+    """What a card says of a case."""
     item = case["logs"][0]
     return f"{len(case['logs'])} logs, the first {label(item)}"
 
 
 def label(each: Facts) -> str:
+    """A log by its load, for messages."""
     slots = "1 slot" if each["slots"] == 1 else f"{each['slots']} slots"
     return f"of {each['count']} requests, one every {each['every_ms']} ms, {slots}"
 
@@ -70,6 +72,7 @@ def _p99(latencies: list[float]) -> float:
 
 
 def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: p99 of either loop, and the latencies with one slot and with several."""
     response = facts["said"]
     if strange := next((item for item in response if isinstance(item, str)), None):
         message = (

@@ -67,6 +67,7 @@ def _set(rng: random.Random, counts: tuple[int, int], p: float, level: float) ->
 
 
 def percentile_words(case: Facts) -> str:
+    """What a card says of a case."""
     item = case["sets"][0]
     return (
         f"{len(case['sets'])} samples, the first of {item['count']} latencies at p ="
@@ -75,6 +76,7 @@ def percentile_words(case: Facts) -> str:
 
 
 def judge_percentiles(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: percentiles, intervals, samples too small for one, and whole fleets."""
     response = facts["percentiles"]
     if strange := next((item for item in response if isinstance(item, str)), None):
         message = SAYS["no-ends"].format(strange=strange)

@@ -49,10 +49,12 @@ def played(
 
 
 def latencies(*of: Any, **rules: Any) -> list[float]:
+    """The latencies of all requests in ms, as `played` gives them."""
     return list(played(*of, **rules))
 
 
 def p99(found: list[float]) -> float:
+    """The 99th percentile; infinity if a request is never answered."""
     return float(np.percentile(found, 99)) if math.isfinite(max(found)) else math.inf
 
 
@@ -85,6 +87,7 @@ def possible(server: Facts) -> bool:
 
 
 def truth(fleet: Facts) -> Facts:
+    """The servers needed, their p99 in ms, and the servers with one lost; or None for each."""
     drawn = tuple((name, item) for name, item in fleet.items() if name != "server")
     return dict(_truth(drawn, tuple(fleet["server"].items())))
 

@@ -13,6 +13,7 @@ NAMES = "traps"
 
 
 def judge_traps(case: Facts, facts: Facts, weight: int) -> Criterion:
+    """One criterion: the traits of each service, found by an experiment."""
     right = [sorted(service["traits"]) for service in case["services"]]
     response = facts["traps"]
     asked = list(zip(right, response, facts["trap_logs"], strict=True))

@@ -172,6 +172,7 @@ def truth(comparison: Facts) -> set[str]:
 
 
 def share_of_peak(side: Facts) -> float:
+    """The stated throughput as a share of the dense peak."""
     return side["tokens_per_second"] * side["flop_per_token"] / side["peak_flop_per_second"]
 
 
@@ -182,6 +183,7 @@ def bill(side: Facts) -> float:
 
 
 def comparison_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{times(len(case['comparisons']), 'comparison')} of two ways to do the same work"
 
 
@@ -234,6 +236,7 @@ _ALARM = {
 
 
 def judge_comparisons(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion per group of errors, and one for false alarms."""
     response, right = facts["said"], [truth(comparison) for comparison in case["comparisons"]]
     rows = [(name, weight) for name, (weight, _) in GROUPS.items()]
     strange = next((item for item in response if isinstance(item, str)), None)

@@ -102,6 +102,7 @@ def _batch(point: Facts) -> int:
 
 
 def truth(service: Facts) -> Facts:
+    """The servers, and the cost of a million items; None where no batch keeps the target."""
     if fastest(service) is None:
         return {"servers": None, "cost_per_million": None}
     servers = math.ceil(needs(service)) + service["spare_servers"]
@@ -109,15 +110,18 @@ def truth(service: Facts) -> Facts:
 
 
 def cost(service: Facts, servers: float) -> float:
+    """What a million items cost with so many servers."""
     items_per_hour = service["items_per_second"] * HOUR
     return servers * service["price_per_server_hour"] / items_per_hour * 1e6
 
 
 def fleet_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{len(case['services'])} services, the first with {label(case['services'][0])}"
 
 
 def label(service: Facts) -> str:
+    """A service by its load, for messages."""
     return (
         f"{service['items_per_second']:g} items per second, peak {service['peak_to_mean']:g},"
         f" target {service['target_ms']:g} ms, load {service['highest_load']:g},"
@@ -193,6 +197,7 @@ def cost_ways(service: Facts) -> Ways:
 
 
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: the number of servers, and the cost of a million items."""
     response, services = facts["said"], case["services"]
     names = (("servers", 3), ("cost", 2))
     strange = next((item for item in response if isinstance(item, str)), None)

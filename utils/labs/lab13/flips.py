@@ -151,11 +151,13 @@ def truth(question: Facts) -> tuple[float | None, str, str]:
 
 
 def flip_words(case: Facts) -> str:
+    """What a card says of a case."""
     item = case["questions"][0]
     return f"{len(case['questions'])} questions, the first about {label(item)}"
 
 
 def label(question: Facts) -> str:
+    """A question by its input and engineering costs, for messages."""
     what = {"runs": "runs", "mfu": "the first's MFU", "utilisation": "the first's utilisation"}
     engineering = [f"{question[name]['engineering']:,}" for name in NAMES]
     return f"{what[question['what']]}, engineering {engineering[0]} and {engineering[1]}"
@@ -203,6 +205,7 @@ def ways(question: Facts) -> list[tuple[str, float]]:
 
 
 def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: the break-even, and the cheaper option below and above it."""
     response = facts["said"]
     strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:

@@ -45,6 +45,7 @@ def _number(value: Any) -> Any:
 
 
 def observe_jobs(answer: Answer, case: Facts) -> Facts:
+    """The costs of each job as given, and with changed utilisation, runs and currency."""
     jobs = case["jobs"]
     money = ("price_per_server_hour", "pay_per_week")
     asked = {
@@ -67,6 +68,7 @@ def observe_jobs(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_flips(answer: Answer, case: Facts) -> Facts:
+    """The break-even of each question, and the cheaper option below and above it."""
     names = ("task", "first", "second", "what")
     response = _each(
         "ex2", answer, [tuple(question[n] for n in names) for question in case["questions"]]
@@ -88,6 +90,7 @@ _SEVERAL = list | tuple | Set
 
 
 def observe_errors(answer: Answer, case: Facts) -> Facts:
+    """The errors that were named in each comparison, sorted."""
     response = _each("ex3", answer, [(comparison,) for comparison in case["comparisons"]])
     return {
         "said": [
@@ -100,6 +103,7 @@ def observe_errors(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_saving(answer: Answer, case: Facts) -> Facts:
+    """The costs of the intervals and the best one; both None if the response has not both."""
     (response,) = _each("ex4", answer, [(case["run"], case["intervals"])])
     entries = _entries(response, "costs", "best")
     if isinstance(entries, str):
@@ -119,6 +123,7 @@ def _place(value: Any, names: list[str]) -> int | str:
 
 
 def observe_influence(answer: Answer, case: Facts) -> Facts:
+    """Pairs of an input, by its place in the case, and its swing; None if it is no list."""
     cost, names = MODELS[case["model"]], list(case["ranges"])
     (response,) = _each("ex5", answer, [(cost, case["ranges"])])
     items = None
@@ -133,6 +138,7 @@ def observe_influence(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_fleets(answer: Answer, case: Facts) -> Facts:
+    """The servers of each service, and the cost of a million items."""
     response = _each("ex6", answer, [(service,) for service in case["services"]])
     results = []
     for item in response:

@@ -130,6 +130,7 @@ def truth(case: Facts) -> list[tuple[str, float]]:
 
 
 def open_inputs(case: Facts) -> list[str]:
+    """The names of the inputs in question, whose range has a width."""
     return [name for name, (low, _, high) in case["ranges"].items() if low < high]
 
 
@@ -232,11 +233,13 @@ def _follows(case: Facts, order: list[str], measure: Measure) -> bool:
 
 
 def ranking_words(case: Facts) -> str:
+    """What a card says of a case."""
     names = list(case["ranges"])
     return f"{len(names)} inputs, {len(open_inputs(case))} in question, the first {names[0]}"
 
 
 def judge_ranking(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: the order of the inputs, and the swing of each."""
     items, right = facts["items"], truth(case)
     strange = [item for item in items or [] if isinstance(item, str)]
     if not items or strange:

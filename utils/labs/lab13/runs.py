@@ -56,10 +56,12 @@ def _job(rng: random.Random) -> Facts:
 
 
 def job_words(case: Facts) -> str:
+    """What a card says of a case."""
     return "ten jobs, the first of them " + label(case["jobs"][0])
 
 
 def label(job: Facts) -> str:
+    """A job by its inputs, for messages."""
     return (
         f"{job['billion_tokens']:g} billion tokens on {job['servers']} servers, utilisation"
         f" {job['utilisation']:g}, {job['failed_runs_per_good_run']:g} failed runs,"
@@ -150,6 +152,7 @@ def ways(job: Facts, part: str) -> Ways:
 
 
 def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: compute, engineering, total, and how they change with the inputs."""
     jobs, response = case["jobs"], facts["said"]
     weights = {"compute": 3, "engineering": 2, "total": 1}
     strange = next((item for item in response if isinstance(item, str)), None)

@@ -61,6 +61,7 @@ def _case(rng: random.Random, low: float, high: float, least: int) -> Facts:
 
 
 def saving_words(case: Facts) -> str:
+    """What a card says of a case."""
     run = case["run"]
     return (
         f"{run['work_hours']:g} h of work on {run['servers']} servers, each failing every"
@@ -81,6 +82,7 @@ def cost(run: Facts, every: float, **rules: Any) -> float:
 
 
 def best(run: Facts) -> float:
+    """The best interval between checkpoints in hours."""
     rate = run["servers"] / run["hours_between_failures_per_server"]
     return _best(run["write_minutes"] / 60, rate)
 
@@ -201,6 +203,7 @@ def best_ways(run: Facts, intervals: list[float]) -> Ways:
 
 
 def judge_saving(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: the costs, their agreement with a simulation, and the best interval."""
     run, intervals, response = case["run"], case["intervals"], facts["costs"]
     names = (("cost", 3), ("simulation", 1), ("best interval", 3))
     if response is None or len(response) != len(intervals):

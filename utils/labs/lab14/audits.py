@@ -90,6 +90,7 @@ def _project(rng: random.Random, kind: str) -> Facts:
 
 
 def audit_words(case: Facts) -> str:
+    """What a card says of a case."""
     first = case["projects"][0]
     response = ", ".join(f"{name} {value!r}" for name, value in first["answers"].items())
     return f"{len(case['projects'])} projects, the first answers {response}"
@@ -99,6 +100,7 @@ Count = Callable[[Facts, tuple[str, ...]], int]
 
 
 def counted(project: Facts, rules: tuple[str, ...]) -> int:
+    """How often an audit found the rules, notes left out."""
     return sum(
         finding["count"]
         for finding in project["audit"]["findings"]
@@ -121,6 +123,7 @@ def found(
 
 
 def truth(project: Facts, **way: Any) -> dict[str, Any]:
+    """The answers to use, those overruled and those doubted. way: as in `found`."""
     there, used, overruled, doubted = found(project, **way), {}, [], []
     for field, scale in SCALES.items():
         response = project["answers"][field]
@@ -169,6 +172,7 @@ WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def judge_audits(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: what is used, what is overruled and what is doubted."""
     projects, response = case["projects"], facts["projects"]
     known = {field: _recognised(field, projects, response) for field in SCALES}
     used = [_about_used(p, entry, known) for p, entry in zip(projects, response, strict=True)]

@@ -20,6 +20,7 @@ PURCHASES = ("on demand", "capacity block", "savings plan", "reserved", "spot", 
 
 
 def by_name(facts: Facts) -> dict[str, Facts]:
+    """The steps of a plan by their names."""
     return {step["step"]: step for step in facts["steps"]}
 
 
@@ -43,16 +44,19 @@ def price(case: Facts, facts: Facts) -> float | None:
 
 
 def latest_said(case: Facts, facts: Facts) -> tuple[str, str]:
+    """The weeks after which a plan ends at the latest, and the target, as a report shows them."""
     weeks = latest(facts)
     return "" if weeks is None else f"{weeks:g}", f"at most {case['weeks'] / 2:g} weeks"
 
 
 def price_said(case: Facts, facts: Facts) -> tuple[str, str]:
+    """The price of a plan, and the target, as a report shows them."""
     total = price(case, facts)
     return "" if total is None else f"{total:.0f}", f"at most {case['value_of_measuring']}"
 
 
 def about_time(case: Facts, facts: Facts) -> str:
+    """What is wrong with the weeks of a plan; "" if nothing is."""
     steps = by_name(facts)
     for name in STEPS:
         weeks = steps[name]["weeks"]
@@ -76,6 +80,7 @@ def about_time(case: Facts, facts: Facts) -> str:
 
 
 def about_price(case: Facts, facts: Facts) -> str:
+    """What is wrong with the price of a plan; "" if nothing is."""
     steps = by_name(facts)
     for name in STEPS:
         item = steps[name]
@@ -101,6 +106,7 @@ def about_price(case: Facts, facts: Facts) -> str:
 
 
 def about_benchmark(case: Facts, facts: Facts) -> str:
+    """What is wrong with the benchmark of a plan; "" if nothing is."""
     sides = facts["benchmark"]
     for side in ("trainium", "gpu"):
         if not sides.get(side):

@@ -108,10 +108,12 @@ def case_list(rng: random.Random) -> list[Facts]:
 
 
 def case_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"the {case['cases']} described cases"
 
 
 def accepted(name: str, field: str, said: Any) -> bool:
+    """Whether an answer is right for a field of a case."""
     values, _ = FORMS[name][field]
     if isinstance(values[0], str):
         return said in values
@@ -127,15 +129,18 @@ def right(name: str) -> Answers:
 
 @cache
 def saving(name: str) -> Saving:
+    """The comparison of costs of a case."""
     return Saving(*COSTS[name])
 
 
 @cache
 def decision(name: str) -> Decision:
+    """What the rule decides for a case whose form is right."""
     return decide(right(name), comparison=saving(name))
 
 
 def judge_decisions(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion per form, one for the verdicts and one for the reasons."""
     response = facts["cases"]
     if not facts["kind"].startswith("a dict") or not any(name in response for name in CASES):
         message = SAYS["decisions-as-a-list"].format(kind=facts["kind"])

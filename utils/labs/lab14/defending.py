@@ -38,6 +38,7 @@ def _edges(name: str) -> list[float]:
 
 
 def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: the answers that change a verdict, and the savings that do."""
     response = facts["cases"]
     if not facts["kind"].startswith("a dict") or not any(name in response for name in CASES):
         message = SAYS["flips-as-a-list"].format(kind=facts["kind"])

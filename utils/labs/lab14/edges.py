@@ -65,6 +65,7 @@ def _rule(rng: random.Random, kind: str) -> Facts:
 
 
 def edge_words(case: Facts) -> str:
+    """What a card says of a case."""
     first = case["rules"][0]
     return (
         f"{len(case['rules'])} rules, first from {first['low']:.4g} to {first['high']:.4g},"
@@ -73,6 +74,7 @@ def edge_words(case: Facts) -> str:
 
 
 def verdict(rule: Facts, value: float) -> str:
+    """The verdict of a rule for a value."""
     return rule["verdicts"][sum(value >= edge for edge in rule["edges"])]
 
 
@@ -86,6 +88,7 @@ def flips(rule: Facts) -> list[tuple[float, str]]:
 
 
 def judge_edges(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: the verdict beyond the nearest edge, its value, and None without an edge."""
     pairs = list(zip(case["rules"], (rule["said"] for rule in facts["rules"]), strict=True))
     if all(response is None for _, response in pairs) and any(rule["edges"] for rule, _ in pairs):
         message = SAYS["nothing-ever-flips"]

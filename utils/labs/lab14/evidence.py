@@ -140,6 +140,7 @@ def _farther(item: Facts, value: float, sign: int = 1) -> float:
 
 
 def evidence_words(case: Facts) -> str:
+    """What a card says of a case."""
     first = case["projects"][0]
     return (
         f"{len(case['projects'])} projects of {len(first['items'])} items, the first with"
@@ -196,6 +197,7 @@ def _ends(entry: Facts) -> list[float]:
 
 
 def truth(project: Facts) -> dict[str, str]:
+    """The state of each item: open until all that it comes after is done."""
     by_name = {item["item"]: item for item in project["items"]}
 
     def state(name: str) -> str:
@@ -206,6 +208,7 @@ def truth(project: Facts) -> dict[str, str]:
 
 
 def judge_checklists(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: the items that are done, those that failed, and those that are open."""
     pairs = list(zip(case["projects"], facts["projects"], strict=True))
     parts = [
         _judge_state(DONE, 2, pairs),

@@ -58,6 +58,7 @@ def _first(values: Iterable[Any]) -> list[Any]:
 
 
 def observe_decisions(answer: Answer, case: Facts) -> Facts:
+    """The form, the verdict and the reason of each case."""
     (response,) = _each("ex1", answer, [()])
     cases = {}
     for name, item in _dict(response).items():
@@ -74,6 +75,7 @@ def observe_decisions(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_flips(answer: Answer, case: Facts) -> Facts:
+    """What changes the verdict of each case: a field, its value, the new verdict and the saving."""
     (response,) = _each("ex2", answer, [()])
     cases = {}
     for name, item in _dict(response).items():
@@ -89,6 +91,7 @@ def observe_flips(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_nearest(answer: Answer, case: Facts) -> Facts:
+    """The nearest edge of each rule and the verdict beyond it, or that it was asked too often."""
     results: list[Facts] = []
     for rule in case["rules"]:
         verdict_at, _ = unknown_rule(rule)
@@ -128,6 +131,7 @@ def unknown_rule(rule: Facts) -> tuple[Callable[[float], str], list[float]]:
 
 
 def observe_contradictions(answer: Answer, case: Facts) -> Facts:
+    """The answers used in each project, and those overruled and doubted."""
     calls = [
         (project["answers"], project["audit"], project["thresholds"])
         for project in case["projects"]
@@ -148,6 +152,7 @@ def observe_contradictions(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_pilot(answer: Answer, case: Facts) -> Facts:
+    """The choice now and after each result, the value of each pilot, and whether to run it."""
     calls = [(item["draws"], item["price"]) for item in case["pilots"]]
     results = []
     for response in _each("ex5", answer, calls, "utils.cost.tco"):
@@ -168,6 +173,7 @@ def observe_pilot(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_plan(answer: Answer, case: Facts) -> Facts:
+    """The steps of the plan, and the terms of its benchmark."""
     (response,) = _each(
         "ex6", answer, [()], "utils.cost.decision.pilot", "utils.cost.decision.plan"
     )
@@ -219,6 +225,7 @@ def _conditions(said: Any) -> list[Any] | str:
 
 
 def observe_checklist(answer: Answer, case: Facts) -> Facts:
+    """The state of each item of each project."""
     names = ("items", "record", "today", "code")
     calls = [tuple(project[name] for name in names) for project in case["projects"]]
     response = _each("ex7", answer, calls, "utils.cost.decision")

@@ -97,6 +97,7 @@ def _skewed(pilot: Facts) -> bool:
 
 
 def pilot_words(case: Facts) -> str:
+    """What a card says of a case."""
     first = case["pilots"][0]
     results = len(set(first["draws"]["result"]))
     return (
@@ -106,6 +107,7 @@ def pilot_words(case: Facts) -> str:
 
 
 def mean(numbers: list[float]) -> float:
+    """The arithmetic mean."""
     return sum(numbers) / len(numbers)
 
 
@@ -114,6 +116,7 @@ def _results(pilot: Facts) -> list[str]:
 
 
 def costs(pilot: Facts, option: str, result: str | None = None) -> list[float]:
+    """The drawn costs of an option; with a result, those of the draws that have it."""
     draws = pilot["draws"]
     pairs = zip(draws[option], draws["result"], strict=True)
     return [cost for cost, item in pairs if result in (None, item)]
@@ -128,10 +131,12 @@ def _cheapest(pilot: Facts, result: str | None = None) -> str:
 
 
 def now(pilot: Facts) -> str:
+    """The option that is cheaper on average, without a pilot."""
     return _cheapest(pilot)
 
 
 def after(pilot: Facts) -> dict[str, str]:
+    """The option that is cheaper on average, for each result of the pilot."""
     return {name: _cheapest(pilot, name) for name in _results(pilot)}
 
 
@@ -194,6 +199,7 @@ def wrong_ways(pilot: Facts) -> Ways:
 
 
 def judge_pilots(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: the choices, the value of the pilot, and whether to run it."""
     pilots, response = case["pilots"], facts["pilots"]
     if bad := next((item for item in response if not item["kind"].startswith("a dict")), None):
         message = SAYS["one-number"].format(kind=bad["kind"])

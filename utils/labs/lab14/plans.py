@@ -75,6 +75,7 @@ def plan_cases(rng: random.Random) -> list[Facts]:
 
 
 def plan_words(case: Facts) -> str:
+    """What a card says of a case."""
     return (
         f"the ferry company, with {case['weeks']} weeks and a pilot worth at most"
         f" {case['value_of_measuring']:,}"
@@ -82,6 +83,7 @@ def plan_words(case: Facts) -> str:
 
 
 def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion for the six steps, and one per rule of a plan."""
     missing = _about_steps(facts)
     results = [_rule("six steps", missing)]
     for name, about in _ABOUT.items():

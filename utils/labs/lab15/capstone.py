@@ -32,6 +32,7 @@ _UNLIKE = {"asked": SAYS["another-rank"], "model": SAYS["adapters-in-a-copy"]}
 
 
 def capstone_cases(rng: random.Random) -> list[Facts]:
+    """One training that is killed one step after its second checkpoint."""
     every = rng.choice([2, 3])
     kill = 2 * every + 1
     rank = rng.choice([2, 3])
@@ -48,6 +49,7 @@ def capstone_cases(rng: random.Random) -> list[Facts]:
 
 
 def capstone_words(case: Facts) -> str:
+    """What a card says of a case."""
     kill = case["steps"] - 2
     return (
         f"{case['steps']} steps, saved every {case['save_every']}, killed after step {kill},"
@@ -57,6 +59,7 @@ def capstone_words(case: Facts) -> str:
 
 
 def judge_capstone(case: Facts, facts: Facts) -> list[Criterion]:
+    """Seven criteria, from the parts that it needs to the compiles of a life."""
     problems = [_problem(*problem) for problem in facts["problems"]]
     there = f"{len(HOMES) - sum(len(p.wanted.functions) for p in problems)} of {len(HOMES)}"
     target = f"{len(HOMES)} of {len(HOMES)}"

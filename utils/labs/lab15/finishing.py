@@ -42,14 +42,17 @@ def row(place: int, message: str, measured: str = "", target: str = "") -> Crite
 
 
 def far_off(said: Any, right: float) -> bool:
+    """Whether a returned loss is no number, or beyond the tolerance."""
     return isinstance(said, str) or abs(said - right) > TOLERANCE
 
 
 def in_words(value: Any) -> str:
+    """A loss with four decimals; a description as it is."""
     return value if isinstance(value, str) else f"{value:.4f}"
 
 
 def evaluation(life: Facts) -> Criterion:
+    """The losses of all sentences, before and after the merge."""
     result, calls = life["evaluations"], life["calls"]
     order = [name for name in calls if name in ("bucketed_losses", "merge")]
     returned, target = life["returned"], f"within {TOLERANCE:g}, before and after"
@@ -88,6 +91,7 @@ def evaluation(life: Facts) -> Criterion:
 
 
 def benchmark(life: Facts) -> Criterion:
+    """The timing of the merged model by `mine.bench`."""
     seen, home = life.get("bench"), HOMES["bench"]
     if not seen:
         return row(5, f"`mine.bench` ({home}) is never called: time the merged model with it")

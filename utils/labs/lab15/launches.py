@@ -40,6 +40,7 @@ def _pairs(rng: random.Random, names: list[str]) -> list[tuple[str, str]]:
 
 
 def launch_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{len(case['plans'])} plans with two mistakes each"
 
 
@@ -153,6 +154,7 @@ def _too_wide(statement: Any) -> bool:
 
 
 def judge_launches(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion per kind of mistake: found where it is, and nowhere else."""
     response = facts["said"]
     right = [mistakes(plan, case["facts"]["vcpu"]) for plan in case["plans"]]
     if any(item is None for item in response) or len(response) != len(right):

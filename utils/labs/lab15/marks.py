@@ -40,10 +40,12 @@ def mark_cases(rng: random.Random) -> list[Facts]:
 
 
 def mark_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{len(case['names'])} snippets, {case['names'][0]} first"
 
 
 def judge_marks(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion per snippet: its verdict, and the statement that says why."""
     response, count = facts["said"], len(case["names"])
     if response is None or len(response) != count:
         message = SAYS["a-dict"].format(kind=facts["kind"], count=count)

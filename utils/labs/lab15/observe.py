@@ -67,6 +67,7 @@ def _named(answer: Answer) -> list[list[Any]] | None:
 
 
 def observe_marks(answer: Answer, case: Facts) -> Facts:
+    """Pairs of verdict and statement, one per snippet; None if it is no list."""
     response = answer(list(case["names"]))
     pairs = None
     if isinstance(response, list | tuple):
@@ -78,6 +79,7 @@ def observe_marks(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_launches(answer: Answer, case: Facts) -> Facts:
+    """The mistakes that were named in each plan, sorted; None where it is no collection."""
     calls = [(plan, case["facts"]) for plan in case["plans"]]
     response = called.each("lab15.ex3", answer, calls, ("utils.launch",))
     kinds = (set, frozenset, list, tuple)

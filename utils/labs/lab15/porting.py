@@ -19,14 +19,17 @@ _UNCLIPPED = SAYS["no-clipping"]
 
 
 def port_cases(rng: random.Random) -> list[Facts]:
+    """One training of three to five steps."""
     return [training_case(rng, rng.randint(3, 5))]
 
 
 def port_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{case['steps']} steps"
 
 
 def judge_port(case: Facts, facts: Facts) -> list[Criterion]:
+    """Seven criteria: losses on three devices, calls, mixed precision, executions and names."""
     steps, fake = case["steps"], facts["fake"]
     right = clipped_losses(case)
     known = {
