@@ -157,24 +157,12 @@ def _known(
     """Messages, and what each wrong way gives in ticks."""
     return [
         (_ENQUEUED, lambda: case["record_ticks"]),
-        (
-            SAYS["the-mean"],
-            lambda: statistics.fmean(samples),
-        ),
+        (SAYS["the-mean"], lambda: statistics.fmean(samples)),
         (SAYS["the-fastest"], lambda: min(samples)),
         ("this is the slowest sample: quote what is usual", lambda: max(samples)),
-        (
-            SAYS["the-lower-one"],
-            lambda: statistics.median_low(samples),
-        ),
-        (
-            SAYS["the-lower-one"],
-            lambda: statistics.median_high(samples),
-        ),
-        (
-            SAYS["the-first-among-the-samples"],
-            lambda: statistics.median([ticks[0], *samples]),
-        ),
+        (SAYS["the-lower-one"], lambda: statistics.median_low(samples)),
+        (SAYS["the-lower-one"], lambda: statistics.median_high(samples)),
+        (SAYS["the-first-among-the-samples"], lambda: statistics.median([ticks[0], *samples])),
         (SAYS["the-warm-up-among-the-samples"], lambda: statistics.median(ticks[1:])),
         (SAYS["the-warm-up-among-the-samples"], lambda: statistics.median(ticks)),
         ("this is the mean of all calls", lambda: statistics.fmean(ticks)),

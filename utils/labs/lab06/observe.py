@@ -26,7 +26,7 @@ def observe_load(answer: Answer, case: Facts) -> Facts:
     run = Pipeline(
         case["make_ticks"], case["step_ticks"], case["workers"], case["ahead"], case["salt"]
     )
-    kind = "an iterator"
+    kind, stopped = "an iterator", False
 
     def noted(*inputs: Any) -> Any:
         nonlocal kind

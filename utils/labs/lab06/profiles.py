@@ -179,14 +179,8 @@ WAYS: list[tuple[str, Callable[[Events], dict[str, float]]]] = [
     (_ORDER_LOST, _each_alone),
     (_ORDER_LOST, _in_order(ORDER[::-1])),
     (_ORDER_LOST, _in_order((*ORDER[1:], "execute"))),
-    (
-        SAYS["the-whole-file"],
-        _whole_file,
-    ),
-    (
-        SAYS["shares-of-what-is-covered"],
-        _of_covered,
-    ),
+    (SAYS["the-whole-file"], _whole_file),
+    (SAYS["shares-of-what-is-covered"], _of_covered),
     (SAYS["one-thread-of-the-device"], _one_thread),
     (SAYS["the-host-only"], _host_only),
     (
@@ -200,10 +194,7 @@ WAYS: list[tuple[str, Callable[[Events], dict[str, float]]]] = [
         SAYS["percent"],
         lambda events: {kind: 100 * share for kind, share in right_shares(events).items()},
     ),
-    (
-        SAYS["microseconds"],
-        lambda events: _covered(events, ORDER, _window(events)),
-    ),
+    (SAYS["microseconds"], lambda events: _covered(events, ORDER, _window(events))),
 ]
 
 

@@ -12,11 +12,7 @@ from utils.training.loading import predict
 SAYS = says("lab06")
 
 Waits = list[float]
-GROUPS = {
-    "without workers": 1,
-    "one worker": 2,
-    "several workers": 3,
-}
+GROUPS = {"without workers": 1, "one worker": 2, "several workers": 3}
 MANY = (0, 1, 2, 2, 3, 4, 5, 6)
 """Workers of the long pipelines."""
 
@@ -37,12 +33,7 @@ def _pipeline(rng: random.Random, workers: int, batches: int) -> Facts:
     load = [rng.randint(4 * scale, 55 * scale) for _ in range(batches)]
     for place in rng.sample(range(batches), 1 + batches // 8):
         load[place] += 100 * scale
-    return {
-        "load_ms": load,
-        "work_ms": work,
-        "workers": workers,
-        "prefetch": rng.randint(1, 3),
-    }
+    return {"load_ms": load, "work_ms": work, "workers": workers, "prefetch": rng.randint(1, 3)}
 
 
 def wait_words(case: Facts) -> str:
@@ -103,22 +94,10 @@ WAYS: list[tuple[str, Callable[[Facts], Any]]] = [
         SAYS["prefetch-in-all"],
         lambda p: another_way(p, ahead=lambda workers, prefetch: prefetch * (workers > 0)),
     ),
-    (
-        SAYS["whoever-is-free"],
-        lambda p: another_way(p, free=True),
-    ),
-    (
-        SAYS["ordered-after-the-work"],
-        lambda p: another_way(p, ordered_at="done"),
-    ),
-    (
-        SAYS["waits-delay-nothing"],
-        lambda p: another_way(p, shifted=False),
-    ),
-    (
-        SAYS["always-without-workers"],
-        lambda p: [float(item) for item in p["load_ms"]],
-    ),
+    (SAYS["whoever-is-free"], lambda p: another_way(p, free=True)),
+    (SAYS["ordered-after-the-work"], lambda p: another_way(p, ordered_at="done")),
+    (SAYS["waits-delay-nothing"], lambda p: another_way(p, shifted=False)),
+    (SAYS["always-without-workers"], lambda p: [float(item) for item in p["load_ms"]]),
     (
         SAYS["workers-when-there-are-none"],
         lambda p: another_way({**p, "workers": max(1, p["workers"])}),
@@ -127,14 +106,8 @@ WAYS: list[tuple[str, Callable[[Facts], Any]]] = [
         SAYS["one-worker-for-all"],
         lambda p: another_way({**p, "workers": 1}, ahead=lambda *_: p["workers"] * p["prefetch"]),
     ),
-    (
-        SAYS["load-less-work"],
-        lambda p: _unbounded(p),
-    ),
-    (
-        SAYS["the-first-is-free"],
-        lambda p: [0.0, *right_waits(p)[1:]],
-    ),
+    (SAYS["load-less-work"], lambda p: _unbounded(p)),
+    (SAYS["the-first-is-free"], lambda p: [0.0, *right_waits(p)[1:]]),
     (SAYS["seconds"], lambda p: [w / 1000 for w in right_waits(p)]),
 ]
 

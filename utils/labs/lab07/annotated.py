@@ -52,11 +52,12 @@ def judge_annotated(case: Facts, facts: Facts) -> list[Criterion]:
     )
     memory = _memory(case, facts)
     result = facts["collectives"]
-    one = [len(result) == 1 and result[0][0] == "all-reduce", _listed(result), "1 all-reduce"]
+    is_one = len(result) == 1 and result[0][0] == "all-reduce"
     small = payload(case)
     sent = sum(size for _, size, _ in result)
-    fits = one[0] and sent == small
-    alone = criterion("one collective", 3, *one, _why_not_one(case, facts))
+    fits = is_one and sent == small
+    why_not = _why_not_one(case, facts)
+    alone = criterion("one collective", 3, is_one, _listed(result), "1 all-reduce", why_not)
     size = criterion(
         "payload", 2, fits, f"{sent:.0f} bytes", f"{small} bytes", _why_not_small(case, facts)
     )
@@ -87,10 +88,7 @@ def _memory(case: Facts, facts: Facts) -> Criterion:
     for name, (rows, columns) in _whole(case["sizes"]).items():
         held = facts["shards"][name]
         shares.append(rows * columns / max(held[0] * held[1], 1))
-    texts = {
-        "first": SAYS["does-nothing"],
-        "second": SAYS["the-second-weight-left-whole"],
-    }
+    texts = {"first": SAYS["does-nothing"], "second": SAYS["the-second-weight-left-whole"]}
     wrong = [text for text, share in zip(texts.values(), shares, strict=True) if share < parts]
     message = f"{' and '.join(wrong)}: mark it along the axis 'model'"
     if wrong and any(1 < share < parts for share in shares):

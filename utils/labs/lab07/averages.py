@@ -1,6 +1,7 @@
 """The cases and the judgement of averaged gradients, exercise 3 of lab 07."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from utils.course.misconceptions import says
@@ -80,7 +81,7 @@ def truth(case: Facts, local: Local) -> list[float]:
     return _weighted(local, case["samples"], sum(case["samples"]))
 
 
-def _weighted(local: Local, weights: list[float], over: float) -> list[float]:
+def _weighted(local: Local, weights: Sequence[float], over: float) -> list[float]:
     own = [(w, g) for w, g in zip(weights, local, strict=True) if g is not None]
     return [sum(w * g[place] for w, g in own) / over for place in range(len(own[0][1]))]
 

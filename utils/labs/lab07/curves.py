@@ -5,15 +5,7 @@ import random
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
-from utils.labs.lab07.scaling import (
-    GOOD,
-    chip_seconds,
-    efficiency,
-    losses,
-    speed,
-    truth,
-    ways,
-)
+from utils.labs.lab07.scaling import GOOD, chip_seconds, efficiency, losses, speed, truth, ways
 from utils.labs.values import near
 
 SAYS = says("lab07")

@@ -1,5 +1,7 @@
 """Inputs as the exercises of lab 07 get them, to look at in the notebook. All of it is invented."""
 
+from typing import Any
+
 MODEL = {"layers": 48, "width": 4096, "length": 4096, "sequences": 64}
 CLUSTER = {
     "chips": 64,
@@ -24,7 +26,7 @@ def _row(chips: int, compute: float, slowest: float, sends: float, waits: float)
     }
 
 
-CURVE = {
+CURVE: dict[str, Any] = {
     "claim": "step",
     "rows": [
         _row(1, 1.6, 1.6, 0.0, 0.0),
@@ -33,5 +35,5 @@ CURVE = {
         _row(8, 0.21, 0.22, 0.09, 0.01),
     ],
 }
-for _each in CURVE["rows"]:
-    _each["claimed_speedup"] = CURVE["rows"][0]["step_s"] / _each["step_s"]
+for _row_of_curve in CURVE["rows"]:
+    _row_of_curve["claimed_speedup"] = CURVE["rows"][0]["step_s"] / _row_of_curve["step_s"]

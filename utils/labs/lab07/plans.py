@@ -6,15 +6,7 @@ import random
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
-from utils.labs.lab07.planning import (
-    AXES,
-    Layout,
-    allowed,
-    best,
-    fit,
-    memory_gb,
-    step,
-)
+from utils.labs.lab07.planning import AXES, Layout, allowed, best, fit, memory_gb, step
 from utils.labs.values import near
 
 SAYS = says("lab07")

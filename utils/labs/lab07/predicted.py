@@ -33,12 +33,7 @@ def predict_words(case: Facts) -> str:
 def parts(sizes: dict[str, int], of: int = 1) -> list[float]:
     """Elements of w1, b1, w2 and b2, with the hidden ones divided among `of` devices."""
     hidden = sizes["hidden"] / of
-    return [
-        sizes["inputs"] * hidden,
-        hidden,
-        hidden * sizes["outputs"],
-        sizes["outputs"],
-    ]
+    return [sizes["inputs"] * hidden, hidden, hidden * sizes["outputs"], sizes["outputs"]]
 
 
 def expected(sizes: dict[str, int]) -> dict[str, tuple[str, int, float]]:

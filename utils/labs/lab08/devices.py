@@ -6,7 +6,7 @@ from typing import Any
 from utils.xla import fresh
 
 SHAPES = {"rows": (10, 6), "columns": (5, 9), "copies": (4, 3)}
-CUTS = {
+CUTS: dict[int, dict[str, Any]] = {
     4: {"rows": ("devices", None), "columns": (None, "devices"), "copies": (None, None)},
     2: {"rows": (None, "devices"), "columns": (None, "devices"), "copies": (None, None)},
 }

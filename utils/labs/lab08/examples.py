@@ -1,5 +1,7 @@
 """Inputs as exercises 3 and 4 of lab 08 get them, to look at in the notebook. All invented."""
 
+from typing import Any
+
 import numpy as np
 
 FLEET = {
@@ -16,7 +18,7 @@ FLEET = {
     "price_per_hour": 1000.0,
 }
 
-INDEX = {
+INDEX: dict[str, Any] = {
     "embedding": {
         "shape": [5, 2],
         "dtype": "float32",
@@ -35,7 +37,7 @@ INDEX = {
 }
 """Two tensors in four files: one cut along its rows, one with a copy in each file."""
 
-FILES = [
+FILES: list[dict[str, Any]] = [
     {"embedding": [[1, 2], [3, 4]], "scale": [7, 8, 9]},
     {"embedding": [[5, 6]], "scale": [7, 8, 9]},
     {"embedding": [[7, 8]], "scale": [7, 8, 9]},

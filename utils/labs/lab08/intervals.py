@@ -2,6 +2,7 @@
 
 import math
 import random
+from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
@@ -71,7 +72,8 @@ def lost_share(every: float, write: float, restart: float, rate: float) -> float
     """The share of the hours that does not bring the training on."""
     from utils.cost.tco import failures
 
-    return 1 - every / failures.expected_hours(every, every, write, restart, rate)
+    hours: Any = failures.expected_hours(every, every, write, restart, rate)
+    return 1 - every / hours
 
 
 def lost_per_day(fleet: Facts, every: float) -> float:
@@ -200,10 +202,7 @@ def _judge_hours(fleet: Facts, said: Number) -> Criterion:
         return criterion("interval", 4, False, "not judged", target, message)
     # A search in steps is off by less than this.
     known = (text for text, number in hour_ways(fleet) if near(said, number, 5e-3))
-    text = next(
-        known,
-        SAYS["a-rule-of-thumb"],
-    )
+    text = next(known, SAYS["a-rule-of-thumb"])
     passed = near(said, right, INTERVAL)
     return criterion("interval", 4, passed, f"{said / right:.3g} times the best", target, text)
 

@@ -45,7 +45,8 @@ def parts(run: Any) -> Facts:
 
     slots = [run.optimizer.state.get(parameter, {}) for parameter in run.model.parameters()]
     groups = [param_group["lr"] for param_group in run.optimizer.param_groups]
-    name, keys, *rest = np.random.get_state()
+    state: Any = np.random.get_state()
+    name, keys, *rest = state
     return {
         "weights": digest(*run.model.state_dict().values()),
         "moments": digest(*(s.get(n) for s in slots for n in ("exp_avg", "exp_avg_sq"))),
@@ -118,7 +119,8 @@ def segment(
         noted.note(what)
 
     trained, train_step = [0], Run.train_step
-    Run.train_step = _counting(train_step, trained)
+    # Replaced on purpose, so that steps are counted.
+    Run.train_step = _counting(train_step, trained)  # type: ignore[method-assign, assignment]
     run = Run(case["seed"], case["rows_per_batch"])
     with closed("lab08.ex1", *SHUT):
         note(begun=parts(run))
@@ -136,10 +138,10 @@ def segment(
             elif kill and kill["at"] == "step" and run.step >= kill["step"]:
                 die()
             elif run.step % case["save_every"] == 0:
-                deadly = bool(kill) and run.step >= kill["step"]
+                deadly = kill if kill and run.step >= kill["step"] else None
                 note(saving=run.step, state=parts(run))
                 if deadly:
-                    _arm(kill, path.parent)
+                    _arm(deadly, path.parent)
                 save(path, run)
                 if deadly:
                     die()

@@ -195,10 +195,7 @@ _ASIDE = (
     "write the new file beside it, in the same folder, and put it in place by os.replace when it"
     " is complete"
 )
-_MOMENTS = {
-    "bytes": SAYS["in-place"],
-    "rename": SAYS["the-old-one-removed-first"],
-}
+_MOMENTS = {"bytes": SAYS["in-place"], "rename": SAYS["the-old-one-removed-first"]}
 
 
 def _judge_within(case: Facts, lives: list[Facts], wrong: list[str]) -> Criterion:

@@ -84,10 +84,7 @@ _PLAIN = {
     "foreign": "with files and a folder of somebody else in it",
     "three": "after the third write",
 }
-_FILES = {
-    "spared": SAYS["tidies-up"],
-    "outside": SAYS["a-temporary-file-elsewhere"],
-}
+_FILES = {"spared": SAYS["tidies-up"], "outside": SAYS["a-temporary-file-elsewhere"]}
 _NEWEST = {
     "two": SAYS["sorted-as-text"],
     "three": SAYS["sorted-as-text"],

@@ -139,6 +139,7 @@ class _Trials:
         newer = {entry: c for entry, c in whole.items() if c and older.get(entry) != c}
         largest = max(newer, key=lambda entry: len(newer[entry]), default=None)
         for harm in self.case["harms"] if largest else []:
+            assert largest is not None
             for place, content in _harmed(newer, largest, harm):
                 place.write_bytes(content)
             yield {"what": harm, "said": self.said(folder, one, two)}

@@ -37,7 +37,7 @@ def rms_norm(x: np.ndarray, weight: np.ndarray, epsilon: float) -> np.ndarray:
 def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
     rng = generator(facts)
     x = drawn(rng, case, 0.5)
-    weight = rng.uniform(0.5, 1.5, case["columns"]).astype(np.float32)
+    weight = np.asarray(rng.uniform(0.5, 1.5, case["columns"]), dtype=np.float32)
     run = replayed(facts, (x, weight), "rms_norm")
     if run.fault:
         return nothing(NORM_WEIGHTS, run.fault, run.detail)
@@ -92,20 +92,11 @@ def _known(x: np.ndarray, weight: np.ndarray, epsilon: float) -> Iterator[tuple[
     outside = SAYS["the-courses-own-kernel"]
     yield outside, wide / (np.sqrt(square) + epsilon) * weight
     yield outside, wide * (1 / np.sqrt(square) + epsilon) * weight
-    yield (
-        SAYS["epsilon-in-the-sum"],
-        rms_norm(x, weight, epsilon / x.shape[1]),
-    )
-    yield (
-        SAYS["sum-of-squares"],
-        wide / np.sqrt(square * x.shape[1] + epsilon) * weight,
-    )
+    yield (SAYS["epsilon-in-the-sum"], rms_norm(x, weight, epsilon / x.shape[1]))
+    yield (SAYS["sum-of-squares"], wide / np.sqrt(square * x.shape[1] + epsilon) * weight)
     yield (
         "this subtracts the mean, as LayerNorm does: RMSNorm does not",
         centred / np.sqrt(variance + epsilon) * weight,
     )
-    yield (
-        SAYS["the-variance"],
-        wide / np.sqrt(variance + epsilon) * weight,
-    )
+    yield (SAYS["the-variance"], wide / np.sqrt(variance + epsilon) * weight)
     yield SAYS["multiplied-by-the-root"], wide * np.sqrt(square + epsilon) * weight

@@ -71,15 +71,7 @@ def judge_add(case: Facts, facts: Facts) -> list[Criterion]:
         return nothing(ADD_WEIGHTS, run.fault, run.detail)
     right = a.astype(np.float64) + b.astype(np.float64)
     values = right_values(run, right, case["dtype"], TOLERANCE, 4, _add_advice(run, a, b))
-    return [
-        values,
-        few_bytes(
-            run,
-            ONCE,
-            2,
-            SAYS["loads-for-nothing"],
-        ),
-    ]
+    return [values, few_bytes(run, ONCE, 2, SAYS["loads-for-nothing"])]
 
 
 def _add_advice(run: Replayed, a: np.ndarray, b: np.ndarray) -> str:

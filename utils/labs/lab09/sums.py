@@ -1,6 +1,7 @@
 """The cases and the judgement of the sum over rows, exercise 5 of lab 09."""
 
 import random
+from typing import Any
 
 import numpy as np
 
@@ -8,14 +9,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab09.rows import TILE, drawn
-from utils.labs.replayed import (
-    Replayed,
-    close_to,
-    generator,
-    nothing,
-    replayed,
-    right_values,
-)
+from utils.labs.replayed import Replayed, close_to, generator, nothing, replayed, right_values
 
 SAYS = says("lab09")
 
@@ -110,7 +104,7 @@ def _advice(run: Replayed, x: np.ndarray) -> str:
     right = wide.sum(axis=0, keepdims=True)
     if result.shape != right.shape or not np.isfinite(result).all():
         return general
-    close = {"atol": 1e-3 * float(abs(wide).sum(axis=0).max())}
+    close: dict[str, Any] = {"atol": 1e-3 * float(abs(wide).sum(axis=0).max())}
     starts = range(0, len(x), TILE)
     tiles = [wide[start : start + TILE].sum(axis=0) for start in starts]
     if len(tiles) > 1 and np.allclose(result[0], tiles[-1], **close):

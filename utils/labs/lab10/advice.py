@@ -79,7 +79,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
             for place, name in enumerate(ACTIONS)
         ]
     strange = [item for item in text if item not in ACTIONS]
-    made = []
+    made: list[Criterion] = []
     for name in ACTIONS:
         missed = [n for n, (a, b) in enumerate(zip(right, text, strict=True)) if a == name != b]
         wrongly = [n for n, (a, b) in enumerate(zip(right, text, strict=True)) if b == name != a]

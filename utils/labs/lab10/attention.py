@@ -56,15 +56,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     if case["timed"] and good:
         ratio = over_bound(run.profile.seconds)
         reason = why(run)
-    rest = [
-        timed.traffic(
-            run,
-            case,
-            TRAFFIC,
-            1,
-            SAYS["scores-through-hbm"],
-        )
-    ]
+    rest = [timed.traffic(run, case, TRAFFIC, 1, SAYS["scores-through-hbm"])]
     for name, (limit, weight) in STEPS.items():
         rest.append(
             timed.at_most(name, case, ratio, limit, weight, "{:.2f} times the bound", reason)

@@ -32,6 +32,7 @@ def attention_bound(size: int = SIZE) -> dict[str, float]:
 
     core, chip = machine("trainium2", "core"), target("trn2")
     work = roofline.attention(1, 1, size, DEPTH)
+    assert core.dma_bytes_per_s is not None
     return {
         "tensor": work.flops / core.rate("bf16"),
         "scalar": size * size / chip.partitions / chip.clocks[engine.scalar],

@@ -58,13 +58,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
         slower = run.profile.seconds / bound(case)
         reason = why(run) if slower > SLOWER else ""
     rest = [
-        timed.traffic(
-            run,
-            case,
-            TRAFFIC,
-            2,
-            SAYS["a-load-for-each-tap"],
-        ),
+        timed.traffic(run, case, TRAFFIC, 2, SAYS["a-load-for-each-tap"]),
         timed.at_most("over the bound", case, slower, SLOWER, 2, "{:.2f} times the bound", reason),
     ]
     return [values, *(item if values.passed else not_judged(item) for item in rest)]

@@ -56,13 +56,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
         faster = given_seconds(*arguments[0][0]) / run.profile.seconds
         reason = why(run) if faster < BALANCED else ""
     rest = [
-        timed.traffic(
-            run,
-            case,
-            TRAFFIC,
-            2,
-            SAYS["through-hbm-once-more"],
-        ),
+        timed.traffic(run, case, TRAFFIC, 2, SAYS["through-hbm-once-more"]),
         timed.at_least("speed, fused", case, faster, FUSED, 2, "{:.2f} times the given", reason),
         timed.at_least(
             "speed, balanced",

@@ -55,6 +55,7 @@ def judge_traffic(case: Facts, facts: Facts) -> list[Criterion]:
     run, values = _run(case, facts, "matmul")
     if run.fault:
         return nothing(WEIGHTS, run.fault, run.detail)
+    assert values is not None
     result = timed.traffic(run, case, TRAFFIC, 2, _traffic_advice(run, case))
     return [values, result if values.passed else not_judged(result)]
 
@@ -63,6 +64,7 @@ def judge_fast(case: Facts, facts: Facts) -> list[Criterion]:
     run, values = _run(case, facts, "fast_matmul")
     if run.fault:
         return nothing(FAST_WEIGHTS, run.fault, run.detail)
+    assert values is not None
     reached, reason = 0.0, ""
     if case["timed"] and values.passed:
         reached = mfu(case, run)

@@ -151,9 +151,7 @@ def variants() -> list[Variant]:
     results = []
     for rows, columns, depth in ((1024, 1024, 512), (768, 2048, 512), (1536, 1024, 768)):
         shapes = ((depth, rows), BF16), ((depth, columns), BF16)
-        results.append(
-            Variant("block", lambda a, b: product(a, b, keep=False), product, shapes),
-        )
+        results.append(Variant("block", lambda a, b: product(a, b, keep=False), product, shapes))
     for rows, columns, width in ((128, 1024, 8), (256, 1536, 16), (256, 2048, 16)):
         results.append(
             Variant(
