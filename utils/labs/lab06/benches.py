@@ -18,6 +18,7 @@ SHAPES = ((0, 3), (2, 6), (3, 9), (5, 20))
 
 
 def bench_cases(rng: random.Random) -> list[Facts]:
+    """Four pairs of warmup and repeats, with times of the calls drawn for each."""
     return [_case(rng, warmup, repeats) for warmup, repeats in SHAPES]
 
 
@@ -43,6 +44,7 @@ def _case(rng: random.Random, warmup: int, repeats: int) -> Facts:
 
 
 def bench_words(case: Facts) -> str:
+    """What a card says of a case."""
     warmup, repeats = case["warmup"], case["repeats"]
     ticks = [call_ticks(case, call) for call in range(1 + warmup + repeats)]
     median = statistics.median(ticks[1 + warmup :])
@@ -54,6 +56,7 @@ def bench_words(case: Facts) -> str:
 
 
 def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
+    """Five criteria: calls, steps that ran once, `first_s`, `median_s`, and results held."""
     log, calls = facts["log"], 1 + case["warmup"] + case["repeats"]
     rows = [
         _calls(case, log, calls),

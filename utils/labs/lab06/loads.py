@@ -27,6 +27,7 @@ def _batches(count: int) -> str:
 
 
 def load_cases(rng: random.Random) -> list[Facts]:
+    """Three pairs of workers and batches ahead, with times in ticks drawn for each."""
     return [_case(rng, workers, ahead) for workers, ahead in SHAPES]
 
 
@@ -52,6 +53,7 @@ def _case(rng: random.Random, workers: int, ahead: int) -> Facts:
 
 
 def load_words(case: Facts) -> str:
+    """What a card says of a case."""
     makes, step = case["make_ticks"], case["step_ticks"][0]
     return (
         f"count = {case['count']}, workers = {case['workers']}, ahead = {case['ahead']}; a batch"
@@ -60,6 +62,7 @@ def load_words(case: Facts) -> str:
 
 
 def judge_load(case: Facts, facts: Facts) -> list[Criterion]:
+    """Six criteria: order, wait share, batches ahead, made at a time, an error, threads."""
     run = facts["run"]
     first = _order(case, facts)
     rows = [_wait_share(case, facts), *_limits(case, facts), *_endings(case, facts)]

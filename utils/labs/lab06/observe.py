@@ -23,6 +23,7 @@ REAL_BATCHES, REAL_MAKE_S, REAL_STEP_S, REAL_TRIES = 16, 0.009, 0.006, 3
 
 
 def observe_load(answer: Answer, case: Facts) -> Facts:
+    """A loader on the fake clock, left early and failing. Raises RuntimeError if it never ends."""
     run = Pipeline(
         case["make_ticks"], case["step_ticks"], case["workers"], case["ahead"], case["salt"]
     )
@@ -93,6 +94,7 @@ def _real_share(load: Answer) -> float:
 
 
 def observe_waits(answer: Answer, case: Facts) -> Facts:
+    """The waits that the answer predicts for each pipeline. Raises as `called.each` does."""
     names = ("load_ms", "work_ms", "workers", "prefetch")
     calls = [tuple(pipeline[name] for name in names) for pipeline in case["pipelines"]]
     response = called.each("lab06.ex2", answer, calls, ("utils.training.loading",))
@@ -103,6 +105,7 @@ def observe_waits(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_bench(answer: Answer, case: Facts) -> Facts:
+    """The result of the benchmark and the log of the device. Raises RuntimeError if endless."""
     device = LazyDevice(case)
     returned, stopped = limit.within(
         lambda: answer(device.step, device.settle, device.clock, case["warmup"], case["repeats"]),
@@ -126,6 +129,7 @@ def observe_bench(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_profiles(answer: Answer, case: Facts) -> Facts:
+    """The shares and the bottleneck of each profile, or what the answer returned instead."""
     response = called.each(
         "lab06.ex4",
         answer,
@@ -148,6 +152,7 @@ def _shares(said: Any) -> Facts | str:
 
 
 def observe_diagnoses(answer: Answer, case: Facts) -> Facts:
+    """The cause and the number for each record, or what the answer returned instead."""
     response = called.each(
         "lab06.ex5", answer, [(record,) for record in case["records"]], ("utils.training.loading",)
     )

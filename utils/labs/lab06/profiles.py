@@ -31,6 +31,7 @@ def profile_cases(rng: random.Random) -> list[Facts]:
 
 
 def profile_words(case: Facts) -> str:
+    """What a card says of a case."""
     counts = [len(events) for events in case["profiles"]]
     return f"{' and '.join(map(str, counts))} events"
 
@@ -80,6 +81,7 @@ def _over(found: dict[str, float], total: float) -> dict[str, float]:
 
 
 def right_shares(events: Events) -> dict[str, float]:
+    """The share of the window of steps that each kind covers, from 0 to 1."""
     begin, end = _window(events)
     return _over(_covered(events, ORDER, (begin, end)), end - begin)
 
@@ -199,6 +201,7 @@ WAYS: list[tuple[str, Callable[[Events], dict[str, float]]]] = [
 
 
 def judge_profiles(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion for the share of each kind, one for the bottleneck."""
     response = list(zip(case["profiles"], facts["said"], strict=True))
     rows = [_share(kind, weight, response) for kind, weight in WEIGHTS.items()]
     rows.append(_bottleneck(response))

@@ -42,6 +42,7 @@ def record_cases(rng: random.Random) -> list[Facts]:
 
 
 def record_words(case: Facts) -> str:
+    """What a card says of a case."""
     steps = [record["steps"] for record in case["records"]]
     return f"{len(steps)} records of {min(steps)} to {max(steps)} steps"
 
@@ -137,6 +138,7 @@ def numbers(record: Facts) -> dict[str, float]:
 
 
 def right_diagnosis(record: Facts) -> tuple[str, float | None]:
+    """The first cause that holds, with its number; `HEALTHY` and None if none does."""
     result = numbers(record)
     if _counted(record, "MarkStep") < record["steps"] - WARM_UP:
         return "no marker", result["no marker"]
@@ -194,6 +196,7 @@ _NO_FALLBACK = SAYS["reads-are-fallbacks"].format(READ=READ)
 
 
 def judge_diagnoses(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion for each group of causes, one for the numbers."""
     response = list(zip(case["records"], facts["said"], strict=True))
     rows = [_causes(name, weight, kinds, response) for name, (weight, kinds) in GROUPS.items()]
     rows.append(_numbers(response))

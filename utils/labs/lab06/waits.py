@@ -37,6 +37,7 @@ def _pipeline(rng: random.Random, workers: int, batches: int) -> Facts:
 
 
 def wait_words(case: Facts) -> str:
+    """What a card says of a case."""
     first = case["pipelines"][0]
     if len(first["load_ms"]) > 9:
         return f"{len(case['pipelines'])} pipelines of {len(first['load_ms'])} batches"
@@ -118,6 +119,7 @@ def _unbounded(pipeline: Facts) -> Waits:
 
 
 def judge_waits(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: pipelines without workers, with one, and with several."""
     asked = {
         "without workers": [p for p in case["pipelines"] if p["workers"] == 0],
         "one worker": [p for p in case["pipelines"] if p["workers"] == 1],

@@ -29,6 +29,7 @@ def annotated_cases(rng: random.Random) -> list[Facts]:
 
 
 def annotated_words(case: Facts) -> str:
+    """What a card says of a case."""
     sizes = ", ".join(f"{name} {size}" for name, size in case["sizes"].items() if name != "seed")
     data, model = case["mesh"]
     return f"a mesh of {data} by {model}, {sizes}"
@@ -40,6 +41,7 @@ def payload(case: Facts) -> int:
 
 
 def judge_annotated(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: the output, the weights on a device, one collective and its payload."""
     sizes, off = case["sizes"], facts["difference"]
     right = off is not None and off <= TOLERANCE
     output = criterion(

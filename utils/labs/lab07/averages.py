@@ -53,6 +53,7 @@ def average_cases(rng: random.Random) -> list[Facts]:
 
 
 def average_words(case: Facts) -> str:
+    """What a card says of a case."""
     return (
         f"{len(case['samples'])} ranks with {', '.join(map(str, case['samples']))} samples,"
         f" gradients in {case['dtype']}"
@@ -119,6 +120,7 @@ def distance(some: list[float], others: list[float]) -> float:
 
 
 def judge_average(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: ranks that take part, the average, its precision, and all-reduces."""
     rounds = facts["rounds"]
     part = criterion("every rank takes part", 2, *_part(case, facts))
     met = not facts["problem"]

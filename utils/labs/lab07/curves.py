@@ -92,10 +92,12 @@ def _clear(curve: Facts) -> bool:
 
 
 def curve_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{times(len(case['curves']), 'scaling curve')}, the first {label(case['curves'][0])}"
 
 
 def label(curve: Facts) -> str:
+    """A curve by what it claims, for messages."""
     last = curve["rows"][-1]
     return (
         f"claims a {curve['claim']} {last['claimed_speedup']:.3g} times as fast on"
@@ -146,6 +148,7 @@ def _no_alarm(cause: str, curve: Facts) -> str:
 
 
 def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: causes of misleading claims, causes of lost time, and the numbers."""
     response = facts["said"]
     strange = next((item for item in response if isinstance(item, str)), None)
     rows = (("misleading claims", 3), ("lost time", 2), ("numbers", 2))

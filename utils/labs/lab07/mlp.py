@@ -81,4 +81,5 @@ def _count(layouts: list[tuple[Layout, Shape]], sizes: Sizes) -> list[Counts]:
 
 
 def counts(found: Iterable[spmd.Collective]) -> Counts:
+    """The totals of each kind of collective as a list, which JSON can hold."""
     return {kind: list(item) for kind, item in spmd.totals(found).items()}

@@ -16,6 +16,7 @@ _MOST = 20
 
 
 def observe_annotated(answer: Answer, case: Facts) -> Facts:
+    """Collectives, shards and the error of the output, from a process with four devices."""
     return apart.observed(
         spmd.run, _annotated, answer, case["sizes"], tuple(case["mesh"]), devices=mlp.DEVICES
     )
@@ -53,6 +54,7 @@ def _finite(value: float) -> float | None:
 
 
 def observe_predict(answer: Answer, case: Facts) -> Facts:
+    """What the answer predicts for each layout; in the compiled case what XLA makes of it, too."""
     sizes = case["sizes"]
     order = ("rows", "inputs", "hidden", "outputs")
     shut = ("utils.xla.fresh", "utils.xla.spmd", "utils.labs.lab07.mlp")
@@ -86,6 +88,7 @@ def _pair(value: Any) -> list[Any] | str:
 
 
 def observe_average(answer: Answer, case: Facts) -> Facts:
+    """The averaged gradients of all ranks, which run in a process of their own."""
     return apart.observed(fresh.run, ranks.averaged, answer, case)
 
 
@@ -103,6 +106,7 @@ def _maybe(value: Any) -> Any:
 
 
 def observe_plans(answer: Answer, case: Facts) -> Facts:
+    """For each question what fits, the chosen layout, and the seconds of its step."""
     calls = [(question["model"], question["cluster"]) for question in case["questions"]]
     results = []
     for response in called.each("lab07.ex4", answer, calls, ("utils.cost.planner",)):
@@ -123,6 +127,7 @@ def observe_plans(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_curves(answer: Answer, case: Facts) -> Facts:
+    """The cause and the number for each curve, or what the answer returned instead."""
     results = []
     for response in called.each("lab07.ex5", answer, [(curve,) for curve in case["curves"]], ()):
         entries = _entries(response, "cause", "number")

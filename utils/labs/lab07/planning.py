@@ -32,6 +32,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def fit(question: Facts, **rules: Any) -> list[Layout]:
+    """The allowed layouts that fit into the memory of a chip."""
     room = question["cluster"]["memory_gb"]
     return [
         item for item in allowed(question, **rules) if memory_gb(question, item, **rules) <= room
@@ -39,6 +40,7 @@ def fit(question: Facts, **rules: Any) -> list[Layout]:
 
 
 def parameters(question: Facts) -> float:
+    """How many parameters the layers of the model have."""
     return 12.0 * question["model"]["layers"] * question["model"]["width"] ** 2
 
 
@@ -98,5 +100,6 @@ def _ring(size: float, ranks: int, rate: float, **rules: Any) -> float:
 
 
 def best(question: Facts, **rules: Any) -> Layout | None:
+    """The layout that fits and has the shortest step; None if none fits."""
     result = fit(question, **rules)
     return min(result, key=lambda item: step(question, item, **rules)) if result else None

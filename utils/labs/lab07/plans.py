@@ -2,6 +2,7 @@
 
 import math
 import random
+from typing import cast
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
@@ -70,10 +71,12 @@ def _apart(question: Facts) -> bool:
 
 
 def plan_words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"{len(case['questions'])} models and clusters, the first " + label(case["questions"][0])
 
 
 def label(question: Facts) -> str:
+    """A model and its cluster, for messages."""
     model, cluster = question["model"], question["cluster"]
     return (
         f"{model['layers']} layers of width {model['width']}, {model['sequences']} sequences of"
@@ -132,6 +135,7 @@ _STEPS: tuple[tuple[str, Facts], ...] = (
 
 
 def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: the layouts that fit, the seconds of a step, and the choice."""
     response = facts["said"]
     strange = next((item for item in response if isinstance(item, str)), None)
     rows = (("layouts that fit", 3), ("step", 2), ("choice", 3))
@@ -190,7 +194,7 @@ def _layout(said: Facts) -> Layout | str | None:
         return layout
     sizes = [layout[axis] for axis in AXES]
     strange = [size for size in sizes if isinstance(size, str) or size != int(size) or size < 1]
-    return f"{strange[0]} as a size" if strange else tuple(map(int, sizes))  # type: ignore
+    return f"{strange[0]} as a size" if strange else cast(Layout, tuple(map(int, sizes)))
 
 
 def _about_step(question: Facts, said: Facts) -> str:

@@ -27,6 +27,7 @@ def predict_cases(rng: random.Random) -> list[Facts]:
 
 
 def predict_words(case: Facts) -> str:
+    """What a card says of a case."""
     return ", ".join(f"{name} {size}" for name, size in case["sizes"].items())
 
 
@@ -140,6 +141,7 @@ def ways(name: str, sizes: dict[str, int]) -> list[tuple[str, float]]:
 
 
 def judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
+    """One criterion for each of the five layouts."""
     right = expected(case["sizes"])
     if facts["predicted"] is None:
         message = SAYS["does-nothing-2"].format(kind=facts["kind"])

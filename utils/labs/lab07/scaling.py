@@ -33,11 +33,13 @@ def chip_seconds(row: Facts) -> float:
 
 
 def efficiency(curve: Facts) -> float:
+    """The claimed speedup of the last row, divided by how many times the chips grew."""
     first, last = curve["rows"][0], curve["rows"][-1]
     return last["claimed_speedup"] * first["chips"] / last["chips"]
 
 
 def training_s(row: Facts) -> float:
+    """Seconds of training until the target is reached."""
     return row["samples_to_target"] / speed(row)
 
 

@@ -50,6 +50,7 @@ def _fleet(rng: random.Random, low: float, high: float) -> Facts:
 
 
 def fleet_words(case: Facts) -> str:
+    """What a card says of a case."""
     fleet = case["fleet"]
     return (
         f"{write_hours(fleet) * 60:.3g} min to write, {failures_per_hour(fleet):.3g} failures an"
@@ -58,12 +59,14 @@ def fleet_words(case: Facts) -> str:
 
 
 def failures_per_hour(fleet: Facts) -> float:
+    """Failures and interruptions of the whole fleet per hour."""
     groups = fleet["groups"]
     alone = sum(group["number"] / group["hours_between_failures_of_one"] for group in groups)
     return alone + fleet["interruptions_per_day"] / 24
 
 
 def write_hours(fleet: Facts) -> float:
+    """Hours to write one checkpoint, with all writers at once."""
     size_bytes = fleet["parameters"] * fleet["bytes_per_parameter"]
     return size_bytes / (fleet["writers"] * fleet["bytes_per_second_per_writer"]) / 3600
 
@@ -77,12 +80,14 @@ def lost_share(every: float, write: float, restart: float, rate: float) -> float
 
 
 def lost_per_day(fleet: Facts, every: float) -> float:
+    """Money lost per day if a checkpoint is written after every `every` hours of work."""
     restart = fleet["restart_minutes"] / 60
     share = lost_share(every, write_hours(fleet), restart, failures_per_hour(fleet))
     return share * 24 * fleet["price_per_hour"]
 
 
 def best_hours(fleet: Facts) -> float:
+    """Hours of computing between checkpoints that lose the least."""
     from utils.cost.tco import failures
 
     return failures.best_interval(write_hours(fleet), failures_per_hour(fleet))
@@ -165,6 +170,7 @@ def money_ways(fleet: Facts) -> Ways:
 
 
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: the interval, the expected time with it, and the money lost per day."""
     fleet, hours, money = case["fleet"], facts["hours"], facts["lost_per_day"]
     names = (("interval", 4), ("expected time", 1), ("lost per day", 2))
     if facts["kind"]:

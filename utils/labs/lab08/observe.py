@@ -66,6 +66,7 @@ def observe_storage(latest: Answer, case: Facts) -> Facts:
 
 
 def observe_fleet(answer: Answer, case: Facts) -> Facts:
+    """The interval and the money lost per day that the answer gives for a fleet."""
     (response,) = called.each("lab08.ex3", answer, [(case["fleet"],)], ("utils.cost.tco",))
     names = ("hours", "lost_per_day")
     if not isinstance(response, dict) or any(name not in response for name in names):

@@ -94,6 +94,7 @@ def _pieces(rng: random.Random, how: str, shape: list[int], parts: int = FILES) 
 
 
 def reshard_words(case: Facts) -> str:
+    """What a card says of a case."""
     names = len(case["tensors"])
     lost = "" if case["lost"] is None else f", file {case['lost']} is lost"
     shapes = [tensor["shape"] for tensor in case["tensors"] if "." not in tensor["name"]]
@@ -132,6 +133,7 @@ def covered(tensor: Facts, rank: int, lost: int | None) -> bool:
 
 
 def judge_resharding(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: the elements, how often files are read, and gaps that are refused."""
     ranks, lost = facts["ranks"], case["lost"]
     gaps = [
         [tensor["name"] for tensor in case["tensors"] if not covered(tensor, rank, lost)]

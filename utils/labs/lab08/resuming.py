@@ -51,6 +51,7 @@ def kill_cases(rng: random.Random) -> list[Facts]:
 
 
 def kill_words(case: Facts) -> str:
+    """What a card says of a case."""
     first, second, third = case["kills"]
     return (
         f"{case['steps']} steps of {case['rows_per_batch']} rows, saved every"
@@ -61,14 +62,17 @@ def kill_words(case: Facts) -> str:
 
 
 def found(life: Facts, key: str) -> Any:
+    """The first value of a key in the journal of a life; None if it has none."""
     return next((line[key] for line in life["journal"] if key in line), None)
 
 
 def steps_of(life: Facts) -> list[tuple[int, float]]:
+    """Number and loss of each step that a life has noted."""
     return [(line["step"], line["loss"]) for line in life["journal"] if "step" in line]
 
 
 def judge_kills(case: Facts, facts: Facts) -> list[Criterion]:
+    """Six criteria: three groups of the state, the losses, kills within a save, and no harm."""
     whole, *lives = facts["lives"]
     states = {line["after"]["step"]: line["after"] for line in whole["journal"] if "after" in line}
     losses = dict(steps_of(whole))

@@ -42,6 +42,7 @@ def storage_cases(rng: random.Random) -> list[Facts]:
 
 
 def storage_words(case: Facts) -> str:
+    """What a card says of a case."""
     return (
         f"steps {', '.join(map(str, case['steps']))}, {case['bytes']} bytes and more each,"
         f" {len(case['harms'])} ways to damage the newest, {len(case['kills'])} kills"
@@ -49,6 +50,7 @@ def storage_words(case: Facts) -> str:
 
 
 def judge_storage(case: Facts, facts: Facts) -> list[Criterion]:
+    """Six criteria: newest, damaged, killed, full disk, power cut, and room."""
     plain = _judge_plain(case, facts["plain"])
     judged = [
         plain,

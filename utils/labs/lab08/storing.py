@@ -60,12 +60,14 @@ def all_else(latest: Answer, write: Answer, case: Facts, scratch: Path, raised: 
 
 
 def made(scratch: Path, name: str) -> Path:
+    """A new, empty folder. Raises FileExistsError if there is one of that name."""
     folder = scratch / name
     folder.mkdir()
     return folder
 
 
 def files(folder: Path) -> Snapshot:
+    """Everything that lies in a folder and below it, each file with its bytes."""
     return {item: item.read_bytes() for item in sorted(folder.rglob("*")) if item.is_file()}
 
 

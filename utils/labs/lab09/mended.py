@@ -41,10 +41,12 @@ TOLERANCE = 2e-6
 
 
 def cases(rng: random.Random) -> list[Facts]:
+    """One case: the shapes and types of the arguments of all four kernels."""
     return [{"arguments": {n: [[list(s), t] for s, t in a] for n, a in ARGUMENTS.items()}}]
 
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria for each kernel: the broken rule that is named, and the mended kernel."""
     if facts["kind"] != f"a dict of {len(ARGUMENTS)}":
         fault = SAYS["no-dict"].format(kind=facts["kind"])
         return [

@@ -25,6 +25,7 @@ NORM_WEIGHTS = {"values": 5, "HBM traffic": 2, "weight loads": 1}
 
 
 def norm_sizes(rng: random.Random) -> list[Facts]:
+    """The sizes of `sizes`, each with an epsilon."""
     return [case | {"epsilon": rng.choice((1e-5, 1e-3, 0.1))} for case in sizes(rng)]
 
 
@@ -35,6 +36,7 @@ def rms_norm(x: np.ndarray, weight: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: values, HBM traffic and weight loads."""
     rng = generator(facts)
     x = drawn(rng, case, 0.5)
     weight = np.asarray(rng.uniform(0.5, 1.5, case["columns"]), dtype=np.float32)

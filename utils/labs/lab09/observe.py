@@ -11,26 +11,31 @@ READY_MADE = tuple(f"utils.nki.simulator.language.reductions.{n}" for n in ("sof
 
 
 def observe_two(answer: Answer, case: Facts) -> Facts:
+    """The recorded program of a kernel of two arrays of the same size."""
     sizes = (case["rows"], case["columns"]), case["dtype"]
     return recorded("lab09.ex1", answer, sizes, sizes)
 
 
 def observe_transpose(answer: Answer, case: Facts) -> Facts:
+    """The recorded program of the transpose."""
     return recorded("lab09.ex2", answer, ((case["rows"], case["columns"]), case["dtype"]))
 
 
 def observe_softmax(answer: Answer, case: Facts) -> Facts:
+    """The recorded program of the softmax, with the ready-made ones closed."""
     sizes = (case["rows"], case["columns"]), case["dtype"]
     return recorded("lab09.ex3", answer, sizes, also_closed=READY_MADE)
 
 
 def observe_norm(answer: Answer, case: Facts) -> Facts:
+    """The recorded program of RMSNorm, with the ready-made ones closed."""
     x = (case["rows"], case["columns"]), case["dtype"]
     weight = (case["columns"],), "float32"
     return recorded("lab09.ex4", answer, x, weight, case["epsilon"], also_closed=READY_MADE)
 
 
 def observe_sums(answer: Answer, case: Facts) -> Facts:
+    """The recorded program of the sum over rows."""
     return recorded("lab09.ex5", answer, ((case["rows"], case["columns"]), "float32"))
 
 

@@ -49,6 +49,7 @@ def sizes(rng: random.Random) -> list[Facts]:
 
 
 def words(case: Facts) -> str:
+    """What a card says of a case."""
     return f"[{case['rows']}, {case['columns']}] {case['dtype']}"
 
 
@@ -64,6 +65,7 @@ ADD_WEIGHTS = {"values": 4, "HBM traffic": 2}
 
 
 def judge_add(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: values and HBM traffic."""
     rng = generator(facts)
     a, b = drawn(rng, case), drawn(rng, case)
     run = replayed(facts, (a, b), "add_rows")
@@ -104,6 +106,7 @@ tile have 16 times as many and more; single elements have 2 or 4."""
 
 
 def transpose_sizes(rng: random.Random) -> list[Facts]:
+    """One tile, whole tiles in BF16, tiles with a rest."""
     return [
         {"rows": TILE, "columns": TILE, "dtype": "float32"},
         {"rows": 2 * TILE, "columns": 3 * TILE, "dtype": "bfloat16"},
@@ -116,6 +119,7 @@ def transpose_sizes(rng: random.Random) -> list[Facts]:
 
 
 def judge_transpose(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: values and the length of the runs that descriptors move."""
     x = drawn(generator(facts), case)
     run = replayed(facts, (x,), "transpose")
     if run.fault:
@@ -158,6 +162,7 @@ is one too many; columns, one value for each row, count next to nothing."""
 
 
 def judge_softmax(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: values, large inputs, HBM traffic and passes of the engines."""
     x = drawn(generator(facts), case, 2.0)
     run = replayed(facts, (x,), "softmax")
     if run.fault:

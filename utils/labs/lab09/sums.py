@@ -22,6 +22,7 @@ COLUMNS = 512
 
 
 def cases(rng: random.Random) -> list[Facts]:
+    """One tile of rows, whole tiles and a whole bank, both with a rest."""
     return [
         {"rows": TILE, "columns": rng.choice((100, 300)), "dtype": "float32"},
         {"rows": 3 * TILE, "columns": COLUMNS, "dtype": "float32"},
@@ -34,6 +35,7 @@ def cases(rng: random.Random) -> list[Facts]:
 
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: values, the engine that adds, and evictions from PSUM."""
     x = drawn(generator(facts), case)
     run = replayed(facts, (x,), "column_sums")
     if run.fault:

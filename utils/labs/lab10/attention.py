@@ -35,6 +35,7 @@ COMMON = 8.0
 
 
 def sizes(rng: random.Random) -> list[Facts]:
+    """Two short sequences for the values, one of `SIZE` that is timed."""
     return [
         case_of(*attention_sizes(512)),
         case_of(*attention_sizes(512 * rng.choice((2, 3)))),
@@ -43,6 +44,7 @@ def sizes(rng: random.Random) -> list[Facts]:
 
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
+    """Values, large inputs, HBM traffic, and one criterion for each step towards the bound."""
     rng = generator(facts)
     q, k, v = (drawn(rng, argument) for argument in case["arguments"])
     run = on_one_core(facts, (q, k, v), "attention")

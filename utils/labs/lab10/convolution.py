@@ -28,6 +28,8 @@ weights 1.46; shifted copies in SBUF 1.51. Sums outside of PSUM have 3.1, loads 
 
 
 def sizes(rng: random.Random) -> list[Facts]:
+    """Three images for the values, and one of 130 by 130 that is timed."""
+
     def case(inputs: int, outputs: int, high: int, wide: int, is_timed: bool = False) -> Facts:
         return case_of(
             ((inputs, high, wide), "bfloat16"),
@@ -45,6 +47,7 @@ def sizes(rng: random.Random) -> list[Facts]:
 
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: values, HBM traffic and time over the bound."""
     rng = generator(facts)
     x, w, bias = (drawn(rng, argument) for argument in case["arguments"])
     run = on_one_core(facts, (x, w, bias), "conv_pool")

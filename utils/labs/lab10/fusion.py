@@ -29,6 +29,8 @@ Vector Engine, 1.27 with the squares and their sum there too."""
 
 
 def sizes(rng: random.Random) -> list[Facts]:
+    """Two shapes for the values, and one of 2048 by 2048 that is timed."""
+
     def case(rows: int, columns: int, is_timed: bool = False) -> Facts:
         x = (rows, columns), "float32"
         return case_of(x, x, ((columns,), "float32"), rng.choice((1e-5, 1e-3, 0.1)), timed=is_timed)
@@ -41,6 +43,7 @@ def sizes(rng: random.Random) -> list[Facts]:
 
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: values, HBM traffic, and two speeds relative to the given kernel."""
     rng, arguments = generator(facts), case["arguments"]
     x, gate = drawn(rng, arguments[0]), drawn(rng, arguments[1], 2.0)
     weight = rng.uniform(0.5, 1.5, arguments[2][0]).astype(np.float32)

@@ -26,18 +26,22 @@ def sizes_of(case: Facts) -> list[tuple[tuple[int, ...], str] | float]:
 
 
 def observe_product(answer: Answer, case: Facts) -> Facts:
+    """The recorded program of the product, exercise 1."""
     return recorded("lab10.ex1", answer, *sizes_of(case), also_closed=PRODUCT)
 
 
 def observe_fast_product(answer: Answer, case: Facts) -> Facts:
+    """The recorded program of the fast product, exercise 2."""
     return recorded("lab10.ex2", answer, *sizes_of(case), also_closed=PRODUCT)
 
 
 def observe_norm(answer: Answer, case: Facts) -> Facts:
+    """The recorded program of the fused norm, exercise 3."""
     return recorded("lab10.ex3", answer, *sizes_of(case), also_closed=NORMS)
 
 
 def observe_convolution(answer: Answer, case: Facts) -> Facts:
+    """The recorded program of the convolution with pooling, exercise 4."""
     return recorded("lab10.ex4", answer, *sizes_of(case))
 
 
@@ -55,6 +59,7 @@ def observe_advice(answer: Answer, case: Facts) -> Facts:
 
 
 def observe_attention(answer: Answer, case: Facts) -> Facts:
+    """The recorded program of attention, exercise 6."""
     return recorded("lab10.ex6", answer, *sizes_of(case), also_closed=SOFTMAX)
 
 

@@ -39,6 +39,7 @@ def shapes(depth: int, rows: int, columns: int, is_timed: bool = False) -> Facts
 
 
 def sizes(rng: random.Random) -> list[Facts]:
+    """Two shapes for the values, and two whose HBM traffic counts."""
     return [
         shapes(128, 512, 512),
         shapes(128 * rng.choice((2, 3)), 512, 512 * rng.choice((2, 3))),
@@ -48,10 +49,12 @@ def sizes(rng: random.Random) -> list[Facts]:
 
 
 def fast_sizes(rng: random.Random) -> list[Facts]:
+    """One shape for the values, and 2048 by 2048 by 2048, which is timed."""
     return [shapes(256 * rng.choice((1, 2)), 512, 1024), shapes(2048, 2048, 2048, True)]
 
 
 def judge_traffic(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: values and HBM traffic."""
     run, values = _run(case, facts, "matmul")
     if run.fault:
         return nothing(WEIGHTS, run.fault, run.detail)
@@ -61,6 +64,7 @@ def judge_traffic(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def judge_fast(case: Facts, facts: Facts) -> list[Criterion]:
+    """Four criteria: values, HBM traffic, and two levels of MFU."""
     run, values = _run(case, facts, "fast_matmul")
     if run.fault:
         return nothing(FAST_WEIGHTS, run.fault, run.detail)
