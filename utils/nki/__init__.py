@@ -5,6 +5,6 @@
 - `kernels`: the kernels of the lessons; `validation`: estimates against published measurements
 - `bench`: how fast the simulator itself is; `interrupt`: an exception for another thread
 
-Needs NumPy only. May import: facts, course, chip. Used by: show, labs, lessons 09 and 10, and by
-authors of kernels without the course.
+Needs NumPy only. May import: facts, course, chip. Used by: show, labs, cli, lessons 09 and 10, and
+by authors of kernels without the course.
 """

@@ -9,7 +9,7 @@ The seconds that go in may be measured or stated; those that come out are modell
 every machine. Standard library and NumPy only. `bench` measures a model that really runs: on cpu,
 xla, cuda or neuron.
 
-May import: facts, course, chip, cost, xla, training. Used by: cli, show, labs, lesson 12.
+May import: facts, course, chip, cost, xla, training. Used by: cli, labs, lesson 12.
 """
 
 from utils.serving.arrivals import burst, poisson, steady

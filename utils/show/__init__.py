@@ -3,5 +3,5 @@
 - `draw`: the figures of lessons and labs, each with an alternative text
 - `widgets`: the explorables; `report`: a cost report as PDF; `dashboard`: the cost model as a page
 
-May import: every room below. Used by: notebooks, the launcher.
+May import: every room below. Used by: notebooks, cli.
 """

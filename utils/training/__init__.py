@@ -5,5 +5,6 @@
 - `checkpoint`, `coldstart`, `fleet`: exact resume, starts with a compile cache, many hosts
 - `finetune`: LoRA with graphs that stay
 
-May import: facts, course, chip, cost, xla. Used by: serving, show, labs, lessons 04 to 06, 08, 11.
+May import: facts, course, chip, cost, xla. Used by: serving, show, labs, cli, lessons 04 to 06,
+08, 11.
 """
