@@ -240,7 +240,8 @@ def drift(root: Path = ROOT) -> list[str]:
         if not path.is_file():
             results.append(f"{name} is missing")
         elif path.read_text(encoding="utf-8") != content:
-            results.append(f"{name} differs from its solution, {_first_difference(path, content)}")
+            source = "solution" if name.parts[0] == "labs" else "records of misconceptions"
+            results.append(f"{name} differs from its {source}, {_first_difference(path, content)}")
     for path in sorted((root / "labs").glob("lab*/*.ipynb")):
         if path not in made:
             results.append(f"{path.relative_to(root)} has no solution notebook: delete it")

@@ -16,7 +16,8 @@ def _check() -> int:
     if faults:
         print("to mend: python3 course.py labs", file=sys.stderr)
         return 1
-    print(f"{len(labgen.generate(ROOT))} labs and the README table are current")
+    count = len(list((ROOT / "labs").glob("lab*/*.ipynb")))
+    print(f"{count} labs, their solutions and the README table are current")
     return 0
 
 
