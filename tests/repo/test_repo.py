@@ -26,8 +26,11 @@ MODULES = sorted((ROOT / "utils").rglob("*.py"))
 NOTEBOOK_BYTES, FIGURE_BYTES, ALL_BYTES = 150_000, 40_000, 5_000_000
 ROOMS = 14
 SETUP = """\
-import sys; sys.path[:0] = ["..", "../.."]  # where utils is, in any Jupyter
-from utils.xla import env
+import sys; sys.path[:0] = ["..", "../..", "../../.."]  # where the course is, in any Jupyter
+try:
+    from utils.xla import env
+except ModuleNotFoundError as error:
+    sys.exit(f"{error}: open this notebook with `python3 course.py start`, in its folder")
 env.report()"""
 
 

@@ -8,7 +8,7 @@ Notebook = dict[str, Any]
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 METADATA_KEPT = ("course", "kernelspec", "language_info")
-CELL_METADATA_KEPT = ("deletable", "editable", "exercise", "nbgrader", "tags")
+CELL_METADATA_KEPT = ("deletable", "editable", "exercise", "jupyter", "nbgrader", "tags")
 # As JupyterLab itself writes it, so that saving a notebook there changes nothing.
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
