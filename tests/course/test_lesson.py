@@ -1,62 +1,161 @@
 """Predictions, measured numbers, the recap, and what a learner changes with a widget."""
 
+from collections.abc import Iterator
+
 import pytest
 
+from tests.course.kernels import Kernel, started_kernel
 from utils.course import lesson
+from utils.course.lesson import Prediction
 from utils.course.shown import Shown
 from utils.show.draw import Picture
 from utils.show.widgets import explore
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch):
-    monkeypatch.setattr(lesson, "_predictions", {})
-    monkeypatch.setattr(lesson, "_lines", {})
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COURSE_STRICT", raising=False)
+    monkeypatch.setattr(lesson, "state", lesson._State())
+    lesson.begin("lesson03")
 
 
-def test_a_prediction_stands_beside_the_measurement(capsys):
-    lesson.predict(reads=5)
-    lesson.measured("reads", "three reads: executions", 3, says=3)
-    lesson.measured("other", "a number nobody predicted", 7)
-    assert capsys.readouterr().out.splitlines() == [
-        "you predict reads: 5",
-        "three reads: executions: 3 (you predicted 5)",
-        "a number nobody predicted: 7",
-    ]
-    assert lesson.Recap()._repr_markdown_().splitlines()[2:] == [
-        "| three reads: executions | 5 | 3 |",
-        "| a number nobody predicted | no guess | 7 |",
-    ]
+def test_a_prediction_stands_beside_the_measurement(capsys) -> None:
+    lesson.predict(items=1)
+    lesson.measured("items", 3)
+    lesson.measured("cpus", 1)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("executions: 3") and lines[1].startswith("  You predicted 1: ")
+    assert [line[1:] for line in lesson.Recap().lines] == [("1", "3"), ("no guess", "1")]
 
 
 @pytest.mark.parametrize("wrong", ["two", -1, True, [1], float("nan"), float("inf")])
-def test_what_is_no_number_is_said_and_not_kept(wrong, capsys):
-    lesson.predict(reads=wrong, other=2)
-    lesson.measured("reads", "reads", 3)
+def test_what_is_no_number_is_said_and_not_kept(wrong: object, capsys) -> None:
+    lesson.predict(items=wrong, cpus=2)
     text = capsys.readouterr().out
-    assert "is no number of 0 or more, such as predict(reads=2)" in text
-    assert "you predict other: 2" in text and text.endswith("reads: 3\n")
+    assert "is no number of 0 or more, such as predict(items=2)" in text
+    assert lesson.state.guesses == {"cpus": 2} and "your number for" in text
 
 
-def test_a_number_without_a_name_is_said(capsys):
-    lesson.predict(2)
-    lesson.predict()
-    assert capsys.readouterr().out.count("predict(name=2)") == 2
+def test_texts_of_a_box_are_read_as_numbers() -> None:
+    assert [lesson.guess("items", text) for text in (" 1,024 ", "30 %".replace(" ", ""), "")] == [
+        "",
+        "",
+        "",
+    ]
+    assert lesson.state.guesses["items"] == 30
 
 
-def test_no_prediction_costs_nothing(capsys):
-    lesson.predict(reads=None)
-    lesson.measured("reads", "reads", 3)
-    assert capsys.readouterr().out.endswith("reads: 3\n")
+def test_a_key_that_the_lesson_does_not_have_is_named() -> None:
+    with pytest.raises(ValueError, match="measures no 'itms'; it measures record, nodes"):
+        lesson.predict(itms=2)
+    with pytest.raises(ValueError, match="no lesson 'lesson99' has predictions: .*lesson03"):
+        lesson.begin("lesson99")
+    lesson.state = lesson._State()
+    with pytest.raises(ValueError, match="run the cell with `begin"):
+        lesson.measured("items", 3)
 
 
-def test_a_sentence_that_became_false_is_named(monkeypatch, capsys):
-    lesson.measured("reads", "three reads: executions", 4, says=3)
-    assert "note: the text says 3 where 4 is measured" in capsys.readouterr().out
+def test_another_number_than_recorded_is_named(monkeypatch, capsys) -> None:
+    lesson.measured("items", 4)
+    assert "note: the course measured 3 here" in capsys.readouterr().out
     monkeypatch.setenv("COURSE_STRICT", "1")
-    with pytest.raises(lesson.TextIsWrong, match="text says 3 where 4.*three reads.*reads"):
-        lesson.measured("reads", "three reads: executions", 4, says=3)
+    with pytest.raises(lesson.NotAsRecorded, match="4 is measured, .*lesson03.yaml has 3 for 'it"):
+        lesson.measured("items", 4)
+
+
+def test_the_stored_copy_folds_the_number(monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_STRICT", "1")
+    lesson.measured("items", 3)
+    assert lesson.result("items").html.endswith("</summary>3</details>")
+    assert lesson.result("items").text.endswith(": 3")
+
+
+COUNT = Prediction("things", 20, {40: "you counted both ways"}, "count the edges, not the nodes")
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "response"),
+    [
+        (20, 20, "right."),
+        (21, 20, "near."),
+        (40, 20, "you counted both ways."),
+        (7, 20, "count the edges, not the nodes."),
+        (0.4012, 0.4, "right."),
+        (0, 0, "right."),
+        (1, 0, "count the edges, not the nodes."),
+    ],
+)
+def test_the_course_reacts_to_the_number(number: float, value: float, response: str) -> None:
+    assert lesson.reaction(COUNT, number, value) == f"You predicted {number:g}: {response}"
+
+
+def test_without_a_sentence_it_says_how_far_off() -> None:
+    plain = Prediction("things")
+    assert lesson.reaction(plain, 3, 2.5) == "You predicted 3: too high."
+    assert lesson.reaction(plain, 3, 30).endswith("too low by a factor of 10.")
+    assert lesson.reaction(plain, 3, 0).endswith("too high.")
+
+
+# ---- in a kernel of Jupyter, as a learner runs a lesson
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Kernel]:
+    with started_kernel({"COURSE_STRICT": "0"}) as kernel:
+        yield kernel
+
+
+BEGIN = "from utils.course.lesson import Recap, begin, measured, predict; begin('lesson03')"
+CELLS = [
+    ("imports", BEGIN),
+    ("s1-predict", "predict(nodes=None)"),
+    ("s1-define", "print('not closed yet'); measured('record', 0)"),
+    ("s1-run", "print('a line'); measured('nodes', 8); print('the last'); 8 + 1"),
+    ("s1-draw", "from IPython.display import Markdown, display; display(Markdown('*a figure*'))"),
+    ("s2-run", "print('another section')"),
+]
+
+
+def run_all(kernel: Kernel) -> dict[str, list[dict]]:
+    kernel.run("%reset -f")
+    kernel.run("import utils.course.lesson as x; x.state = x._State()")
+    return {name: kernel.run(source, name) for name, source in CELLS}
+
+
+def words(outputs: list[dict]) -> str:
+    return " | ".join(o.get("text") or o.get("data", {}).get("text/plain", "") for o in outputs)
+
+
+@pytest.mark.parametrize("answer", ["predict(nodes=4)", "predict(nodes='show')"])
+def test_a_result_stays_closed_until_its_number_is_predicted(kernel: Kernel, answer: str) -> None:
+    outputs = run_all(kernel)
+    assert words(outputs["s1-define"]).startswith("not closed yet")
+    closed = words(outputs["s1-run"]) + words(outputs["s1-draw"])
+    assert closed.startswith("Closed until you predict") and "nodes of the graph of y" in closed
+    assert not any(text in closed for text in ("8", "9", "line", "last", "figure"))
+    assert words(outputs["s2-run"]) == "another section\n"
+
+    updates = [o for o in kernel.run(answer) if o["msg_type"] == "update_display_data"]
+    places = [o["transient"]["display_id"] for o in [*outputs["s1-run"], *outputs["s1-draw"]]]
+    assert [o["transient"]["display_id"] for o in updates] == places
+    text = words(updates)
+    assert text.index("a line") < text.index(": 8") < text.index("the last") < text.index("9")
+    assert ("You predicted 4: " in text) is ("4" in answer)
+    assert "*a figure*" in updates[-1]["data"]["text/markdown"]
+    assert words(kernel.run("print(8)", "s1-again")) == "8\n"
+
+
+def test_the_recap_does_not_tell_either(kernel: Kernel) -> None:
+    run_all(kernel)
+    assert "y | no guess | closed" in words(kernel.run("Recap()", "recap"))
+
+
+def test_an_error_is_never_kept_back(kernel: Kernel) -> None:
+    run_all(kernel)
+    outputs = kernel.run("predict(nodes=None)", "s1-predict")
+    outputs = kernel.run("print('before'); measured('nodes', 8); 1 / 0", "s1-run")
+    assert outputs[0]["ename"] == "ZeroDivisionError" and "before" not in words(outputs)
+    assert "before" in words(kernel.run("predict(nodes=8)"))
 
 
 def test_an_expected_error_must_come():
@@ -68,7 +167,7 @@ def test_an_expected_error_must_come():
             raise KeyError("other")
 
 
-def test_an_empty_recap_says_what_to_do():
+def test_an_empty_recap_says_what_to_do() -> None:
     assert "run the cells above" in lesson.Recap()._repr_markdown_()
 
 
