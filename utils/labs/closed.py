@@ -35,7 +35,7 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
     # A sandbox does not hold the modules that judge: what is not there is closed already.
     in_sandbox = importlib.util.find_spec(f"utils.labs.{lab}.judge") is None
     there = [n for n in names if not (in_sandbox and n.startswith("utils.labs.") and _absent(n))]
-    functions = {id(f): f for name in there for f in _functions(_found(name))}.values()
+    functions = {id(f): f for name in there for f in _functions_of(name)}.values()
     before = [(function, function.__code__) for function in functions]
     try:
         for function, code in before:
@@ -44,6 +44,20 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
     finally:
         for function, code in reversed(before):
             function.__code__ = code
+
+
+def _functions_of(name: str) -> tuple[FunctionType, ...]:
+    """The functions that a name stands for; a module's anew when more of it has been imported."""
+    thing = _found(name)
+    inside = f"{name}."
+    imported = [m for m in tuple(sys.modules) if m.startswith(inside)]
+    key = name, thing, len(imported)
+    if key not in _known:
+        _known[key] = tuple(_functions(thing))
+    return _known[key]
+
+
+_known: dict[tuple[str, Any, int], tuple[FunctionType, ...]] = {}
 
 
 def _absent(name: str) -> bool:
