@@ -1,5 +1,6 @@
 """Predictions, measured numbers, the recap, and what a learner changes with a widget."""
 
+import base64
 from collections.abc import Iterator
 
 import pytest
@@ -181,18 +182,21 @@ def test_a_slider_redraws_picture_and_caption(monkeypatch):
 
     explore(show, every=(1, 9, 3))
     assert drawn == [3]
-    slider, image, caption = shown[0].children
+    slider, status, place = shown[0].children
+    values = []
+    place.observe(lambda change: values.append(change.new), "value")
     slider.value = 5
-    assert drawn == [3, 5]
-    assert image.value == b"png5"
-    assert "every 5 &lt;step&gt;" in caption.value
+    assert drawn == [3, 5] and "every 5" in status.value
+    assert "opacity" in values[0] and "opacity" not in values[-1]  # dimmed at once
+    assert base64.b64encode(b"png5").decode() in place.value
+    assert 'alt="every 5 &lt;step&gt;"' in place.value
 
 
 def test_words_are_shown_without_a_picture(monkeypatch):
     shown = []
     monkeypatch.setattr("IPython.display.display", shown.append)
     explore(lambda team_size: Shown(f"{team_size} < many"), team_size=[1, 2])
-    chooser, image, words = shown[0].children
+    chooser, _, words = shown[0].children
     chooser.value = 2
-    assert chooser.description == "team size" and image.layout.display == "none"
+    assert chooser.description == "team size"
     assert "2 &lt; many" in words.value

@@ -39,24 +39,23 @@ def explore(
         )
 
     choosers = {name: chooser(name, choice) for name, choice in choices.items()}
-    image = ipywidgets.Image(format="png")
-    caption = ipywidgets.HTML()
+    # Beside the choosers, so that it is seen; read aloud when it changes.
+    status, place = ipywidgets.HTML(), ipywidgets.HTML()
 
     def update(_: object = None) -> None:
-        caption.value = "<p>measuring ...</p>"
-        result = show(**{name: entry.value for name, entry in choosers.items()})
-        if isinstance(result, Shown):
-            image.layout.display = "none"
-            caption.value = f"<div aria-live='polite'>{result._repr_html_()}</div>"
-            return
-        image.value = result.png
-        # Widgets are not read aloud from an image, so the words stand below it.
-        caption.value = f"<p aria-live='polite'>{html.escape(result.caption)}</p>"
+        values = {name: item.value for name, item in choosers.items()}
+        words = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+        status.value = f"<div role='status'>computing {html.escape(words)} ...</div>"
+        place.value = f"<div style='opacity:0.35'>{place.value}</div>"
+        result = show(**values)
+        shown = result.html() if isinstance(result, Picture) else result._repr_html_()
+        place.value = f"<div aria-live='polite'>{shown}</div>"
+        status.value = f"<div role='status'>{html.escape(words)}</div>"
 
     for item in choosers.values():
         item.observe(update, names="value")
     update()
-    display(ipywidgets.VBox([*choosers.values(), image, caption]))
+    display(ipywidgets.VBox([*choosers.values(), status, place]))
 
 
 def searchable(head: tuple[str, ...], rows: list[tuple[str, ...]], choose: tuple[str, ...]) -> None:
