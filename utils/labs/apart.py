@@ -13,7 +13,7 @@ from typing import Any
 
 import cloudpickle
 
-from utils.labs import Answer
+from utils.labs import Answer, limit
 from utils.labs.guard import Originals
 from utils.xla import fresh
 
@@ -47,7 +47,7 @@ def observed(
         # As bytes, because reading them may run code of the answer: the other process is to know
         # its functions before that.
         sent = cloudpickle.dumps((answer, arguments))
-        told = run(_told, work, sent, seconds=seconds, **options)
+        told = run(_told, work, sent, seconds=limit.SHARE * seconds, **options)
     except TimeoutError:
         raise RuntimeError(_ENDLESS.format(seconds=seconds)) from None
     except fresh.Died as death:

@@ -14,6 +14,9 @@ SECONDS = 8.0
 """A thousand times what the answers that are asked for take; a search through all combinations
 takes minutes. So a busy machine does not decide."""
 
+SHARE = 1.0
+"""How much of every limit an answer gets: less where tests try one that never ends."""
+
 
 class _TooLong(BaseException):
     """Not an Exception, so that no answer catches it by the way."""
@@ -39,7 +42,7 @@ def _alarm(seconds: float) -> Iterator[None]:
         raise _TooLong
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, SHARE * seconds)
     try:
         yield
     finally:
