@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from utils.cli.commands import test
-from utils.course import catalog, labgen
+from utils.course import catalog, copies, labgen
 from utils.course.catalog import ROOT
 from utils.course.labgen import CELL_ID, TAGS
 from utils.course.notebooks import canonical, to_text
@@ -269,7 +269,7 @@ FORBIDDEN = re.compile(
     )
 )
 IGNORED = {".git", ".venv", ".tools", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis"}
-IGNORED |= {".ipynb_checkpoints", ".mypy_cache", ".import_linter_cache"}
+IGNORED |= {".ipynb_checkpoints", ".mypy_cache", ".import_linter_cache", copies.FOLDER}
 
 
 def written_files() -> list[Path]:

@@ -2,6 +2,7 @@
 
 - `catalog`, `notebooks`, `labgen`, `readme`: lessons and labs as they lie in the repository
 - `lesson`, `quiz`, `progress`, `earlier`: predictions, questions, points, answers to earlier labs
+- `copies`, `merge`, `parcel`: the learner's own copies, brought up to date, carried elsewhere
 - `runner`: executes notebooks; `kernel_server`: forks kernels for tests
 - `shown`: a result as text and as HTML
 

@@ -175,6 +175,24 @@ def record(exercise_id: str, state: str, points: float, root: Path = ROOT) -> st
     return _update(root, change)
 
 
+def join(content: bytes, root: Path = ROOT) -> str:
+    """Join what another progress file records, keeping the better points. Returns a note, or "".
+
+    Raises ValueError if `content` is no progress file.
+    """
+    other = msgspec.json.decode(content, type=_Document)["exercises"]
+
+    def change(old: Entries) -> Entries:
+        better = {
+            item: entry
+            for item, entry in other.items()
+            if item not in old or entry["points"] > old[item]["points"]
+        }
+        return {**old, **better}
+
+    return _update(root, change)
+
+
 EVERYTHING = "all"
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from utils.course import kernel_server
 from utils.course.catalog import ROOT
+from utils.course.notebooks import KERNELSPEC
 
 CELL_TIMEOUT_S = 600
 
@@ -57,9 +58,7 @@ def kernel_environment(
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         if server:
             command = kernel_server.launcher(server)
-        (kernel / "kernel.json").write_text(
-            json.dumps({"argv": command, "display_name": "Python 3", "language": "python"})
-        )
+        (kernel / "kernel.json").write_text(json.dumps({"argv": command, **KERNELSPEC}))
         environment = dict(os.environ if base is None else base)
         environment.setdefault("COURSE_PROGRESS", str(folder / "progress.json"))
         environment |= {

@@ -5,9 +5,11 @@ import os
 import sys
 from pathlib import Path
 
+from utils.course import copies
+
 NEEDS = "learner"
 ROOT = Path(__file__).resolve().parents[3]
-FIRST_PAGE = "/lab/tree/notebooks/00_start_here.ipynb"
+FIRST_PAGE = f"/lab/tree/{copies.FOLDER}/notebooks/00_start_here.ipynb"
 
 # Nothing in the course may fetch anything while it runs.
 NO_NEWS = {
@@ -37,10 +39,25 @@ def main(arguments: list[str]) -> int:
     """Run the command; returns its exit status."""
     prefix = Path(sys.prefix)
     write_settings(prefix)
+    bring_up_copies(ROOT)
     where = "at the address below" if "--no-browser" in arguments else "in your browser"
     print(f"JupyterLab shows the course {where}; Ctrl-C here, twice, stops it.", flush=True)
     command = [sys.executable, "-P", "-m", "jupyterlab", *options(ROOT, os.geteuid() == 0)]
     os.execve(sys.executable, [*command, *arguments], environment(prefix))
+
+
+def bring_up_copies(root: Path) -> None:
+    """Make the learner's own copies, or bring them to what the course's folder holds."""
+    first = not copies.folder(root).exists()
+    try:
+        with copies.alone(root):
+            told = copies.told(copies.sync(root))
+    except copies.CopiesError as error:
+        told = f"The copies of lessons and labs are not brought up to date: {error}."
+    if first:
+        print(f"Your own copies of lessons and labs are in {copies.FOLDER}/, which git ignores.")
+    if told:
+        print(told)
 
 
 def environment(prefix: Path) -> dict[str, str]:
