@@ -73,17 +73,19 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-@pytest.fixture
-def course_copy(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def course_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The course without its environment: what is run in a browser is saved there."""
+    root = tmp_path_factory.mktemp("course")
     for name in COPIED:
         shutil.copytree(
-            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_*")
+            ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_*")
         )
-    return tmp_path
+    assert copies.sync(root)
+    return root
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server(course_copy: Path) -> Iterator[str]:
     """JupyterLab as `course.py start` runs it, on the copy. Returns its address."""
     port = free_port()
@@ -130,7 +132,7 @@ def opened(server: str, notebook: str) -> Iterator[Any]:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: note_foreign(request.url, server, foreign))
-        page.goto(f"{server}/lab/tree/{notebook}?token={TOKEN}")
+        page.goto(f"{server}/lab/tree/{notebook}?reset&token={TOKEN}")
         page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=60_000)
         assert page.evaluate(CONNECTED) == "python3"
 
@@ -150,11 +152,19 @@ def opened(server: str, notebook: str) -> Iterator[Any]:
     assert foreign == [], "the page asked for something outside this machine"
 
 
-def test_a_learner_runs_a_copy_of_lesson_03_and_moves_its_slider(
-    server: str, course_copy: Path
-) -> None:
-    assert copies.sync(course_copy)
+def test_a_learner_runs_a_copy_of_lesson_03_predicts_and_moves_its_slider(server: str) -> None:
     with opened(server, f"{copies.FOLDER}/{LESSON}") as page:
+        text = "() => document.querySelector('.jp-NotebookPanel').textContent"
+        box = page.get_by_label("nodes of the graph of y")
+        box.scroll_into_view_if_needed()
+        assert "Closed until you predict" in page.evaluate(text)
+        assert "You predicted" not in page.evaluate(text)
+        box.fill("4")
+        box.press("Enter")
+        page.get_by_text("You predicted 4: ").wait_for()
+        page.get_by_role("button", name="Show me").nth(1).click()
+        page.get_by_text("t.clone() ").first.wait_for()  # the table of the second section
+
         slider = page.locator(".jp-Cell .widget-slider .noUi-handle").first
         slider.scroll_into_view_if_needed()
         cell = page.locator(".jp-Cell:has(.widget-slider)").first.element_handle()
@@ -165,6 +175,7 @@ def test_a_learner_runs_a_copy_of_lesson_03_and_moves_its_slider(
             f"([cell, before]) => ({RESULT})(cell) !== before", arg=[cell, before]
         )
         assert cell.evaluate(RESULT).strip()
+        assert page.locator(".jp-OutputArea img:not([alt])").count() == 0
 
 
 def test_a_reader_filters_searches_and_sorts_the_claims(server: str) -> None:

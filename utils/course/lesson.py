@@ -62,7 +62,7 @@ class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     what: str
-    expected: int | float | bool | str | None = None
+    expected: int | float | bool | str | list | None = None
     wrong: dict[int | float, str] = {}
     otherwise: str = ""
 
