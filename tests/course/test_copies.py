@@ -2,6 +2,7 @@
 
 import builtins
 import errno
+import io
 import itertools
 import json
 import os
@@ -220,10 +221,11 @@ def test_untouched_copies_follow_and_leave_with_the_course(root: Path) -> None:
     assert state(root) == state(fresh)
 
 
+OPEN = open
 STEPS: tuple[tuple[Any, str], ...] = (
     *((os, name) for name in ("replace", "fsync", "rmdir")),
     *((Path, name) for name in ("unlink", "mkdir")),
-    (builtins, "open"),
+    *((module, "open") for module in (builtins, io)),
 )
 
 
@@ -233,9 +235,11 @@ def interrupted(act: Callable[[], Any], at: int, stop: Callable[[], None]) -> bo
 
     def counted(step: Callable[..., Any]) -> Callable[..., Any]:
         def instead(*arguments: Any, **named: Any) -> Any:
+            # A file that was opened for writing is empty then.
+            file = step(*arguments, **named) if step is OPEN else None
             if next(count) == at:
                 stop()
-            return step(*arguments, **named)
+            return file or step(*arguments, **named)
 
         return instead
 

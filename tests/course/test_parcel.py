@@ -14,6 +14,7 @@ from tests.course.test_copies import (
     LAB,
     LESSON,
     SECOND_EDITION,
+    clone,
     copy_of,
     edit,
     killed,
@@ -24,6 +25,8 @@ from tests.course.test_copies import (
 from utils.cli.commands import export
 from utils.course import copies, merge, parcel, progress
 from utils.course.copies import CopiesError
+
+__all__ = ["clone"]  # a fixture
 
 import_command: Any = importlib.import_module("utils.cli.commands.import")
 
@@ -83,6 +86,27 @@ def test_work_and_progress_go_to_another_machine_and_back(
     assert parcel.import_(file, here)[0] == []
 
 
+def test_the_folder_of_an_older_course_is_brought_into_a_fresh_one(
+    clone: Path, there: Path, progress_file: Path
+) -> None:
+    """Where git refuses to pull over edited notebooks, a second clone helps."""
+    entry = {"points": 5, "attempts": 1}
+    (clone / ".progress.json").write_text(
+        json.dumps({"format": 1, "exercises": {"lab01.ex1": entry}})
+    )
+    before = (clone / LAB).read_bytes()
+    for _ in range(2):
+        assert parcel.import_(clone, there)[1] == ""
+        copies.sync(there)
+        lab = texts(merge.read(state(there)[LAB]))
+        assert lab[0] == "answer 42" and lab[2:] == ["answer 43", "new check"]
+        assert "predict(41)" in texts(merge.read(state(there)["notebooks/01_new.ipynb"]))
+        assert not [name for name in state(there) if "-1." in name]
+    assert (clone / LAB).read_bytes() == before and progress.entries(there)["lab01.ex1"] == entry
+    with pytest.raises(CopiesError, match="export there"):
+        parcel.import_(there, clone)
+
+
 def test_what_is_here_and_differs_stays_and_the_other_comes_beside(here: Path, there: Path) -> None:
     parcel.export(file := here.with_name("a.zip"), here)
     write_course(there, *FIRST_EDITION)
@@ -122,7 +146,13 @@ def hostile(file: Path, name: str, mode: int = stat.S_IFREG | 0o644, content: st
 @pytest.mark.parametrize(
     "name",
     ["../a", "work/../../a", "/etc/a", "work/..", "work", "a", "work\\..\\a", "work/.lock"]
-    + ["work/notebooks/.ipynb_checkpoints/a", "work/linked/a", "course.py", "work/a\\..\\b"],
+    + [
+        "work/notebooks/.ipynb_checkpoints/a",
+        "work/linked/a",
+        "course.py",
+        "work/a\\..\\b",
+        "work/a/../b",
+    ],
 )
 def test_a_zip_that_is_no_export_writes_nothing(here: Path, tmp_path: Path, name: str) -> None:
     (copies.folder(here) / "linked").symlink_to(tmp_path)
@@ -161,5 +191,5 @@ def test_progress_that_makes_no_sense_is_not_taken(here: Path, progress_file: Pa
     hostile(file := here.with_name("h.zip"), "progress.json", content=json.dumps({"format": 2}))
     changes, note = parcel.import_(file, here)
     assert [change.name for change in changes] == ["good.txt"]
-    assert note.startswith("the progress in h.zip is not taken: ")
+    assert note.startswith("the progress there is not taken: ")
     assert progress.entries(here)["lab01.ex1"]["points"] == 5

@@ -375,41 +375,43 @@ def bring(
     return [] if present is not None and same(name, present, mine) else [Change(ending, name)]
 
 
-def take_over(root: Path) -> list[Change]:
-    """Bring what a learner edited in `notebooks/` and `labs/` into work/; see above for when."""
+def take_over(root: Path, old: Path | None = None) -> list[Change]:
+    """Bring what a learner edited in `notebooks/` and `labs/` into work/; see above for when.
+
+    old: another folder with the course, in which nothing is changed.
+    """
+    place = old or root
     if _maintained():
         return []
     saved = {}
-    for name in sources(root):
-        content = read_file(root / name)
+    for name in sources(place):
+        content = read_file(place / name)
         notebook = notebook_of(name, content)
-        if content is not None and notebook is not None and merge.saved_by_jupyter(notebook):
+        if content and notebook and merge.saved_by_jupyter(notebook) and course_key(name, content):
             saved[name] = content
-    clone = bool(saved) and is_clone(root)
-    if clone:
+    if mends := not old and bool(saved) and is_clone(root):
         names = changed(root)
         others = [name for name in names if name not in saved and (root / name).exists()]
         saved = {name: content for name, content in saved.items() if name in names}
         if others:
-            note = (
-                f"edited in the course's folder, and left there because {others[0]} is changed too"
-            )
+            note = f"edited in the course's folder, where {others[0]} is changed too: left there"
             return [Change("not taken over", name, (note,)) for name in saved]
     changes = []
     for name, content in saved.items():
         kept = folder(root) / TAKEN_OVER / name
-        if not clone and (kept.exists() or course_key(name, content) is None):
+        if not mends and read_file(kept) == content:
             continue
-        edited = merge.published(merge.read(content), name.count("/"))
-        base = _as_published(name, committed(root, name))
-        changes += bring(root, name, merge.write(edited), base, "taken-over")
-        # The whole file, outputs and all.
-        kept = free(kept, "before", content) if read_file(kept) not in (None, content) else kept
-        put(kept, content)
-        if clone and read_file(root / name) == content:
-            git(root, "checkout", "--quiet", "HEAD", "--", name)
-            where = f"{FOLDER}/{kept.relative_to(folder(root))}"
-            changes.append(Change("restored by git", name, (f"what it was is now {where}",)))
+        mine = merge.write(merge.published(merge.read(content), name.count("/")))
+        base = _as_published(name, committed(place, name))
+        changes += bring(root, name, mine, base, "taken-over")
+        if read_file(kept) not in (None, content):
+            kept = free(kept, "before", content)
+        put(kept, content)  # all of it, with outputs
+        if mends and read_file(root / name) == content:
+            done = git(root, "checkout", "--quiet", "HEAD", "--", name)
+            if done and done.returncode == 0:
+                note = f"what you had there is now {kept.relative_to(root).as_posix()}"
+                changes.append(Change("as the course has it again", name, (note,)))
     return changes
 
 

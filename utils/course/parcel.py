@@ -52,7 +52,9 @@ def export(file: Path, root: Path = ROOT) -> int:
 
 
 def _carried(name: PurePosixPath) -> bool:
-    """Whether an export holds a file of work/: none that begin with a dot, except for editions."""
+    """Whether an export holds a file of work/: none that begin with a dot, as ".." does, except
+    for editions.
+    """
     parts = name.parts[1:] if name.parts[0] == PUBLISHED else name.parts
     return not any(part.startswith(".") or part == "__pycache__" for part in parts)
 
@@ -60,7 +62,14 @@ def _carried(name: PurePosixPath) -> bool:
 def import_(file: Path, root: Path = ROOT) -> tuple[list[Change], str]:
     """Bring in what `export` wrote: what differs from what is here comes beside it; of points the
     better ones count. Returns the changes, and a note on the progress, or "".
+
+    file: or the folder of a course in which somebody worked before there was work/.
     """
+    if file.is_dir():
+        if copies.folder(file).exists() or not (file / "notebooks").is_dir():
+            raise CopiesError(f"{file} is no course without a {FOLDER}/ of its own: export there")
+        changes = copies.take_over(root, file)
+        return changes, _join(copies.read_file(file / ".progress.json"), root)
     try:
         with zipfile.ZipFile(file) as archive:
             names = _checked(archive, copies.folder(root).resolve())
@@ -86,15 +95,17 @@ def import_(file: Path, root: Path = ROOT) -> tuple[list[Change], str]:
             for name in there:
                 here[name] = sorted({*here.get(name, []), *there[name]})
             copies.put(work / f".{SEEN}", json.dumps(here).encode())
-            recorded = archive.read(PROGRESS) if PROGRESS in inside else b""
+            recorded = archive.read(PROGRESS) if PROGRESS in inside else None
     except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError) as error:
         raise CopiesError(f"{file} is no zip file, or a damaged one ({error})") from None
-    if not recorded:
-        return changes, ""
+    return changes, _join(recorded, root)
+
+
+def _join(recorded: bytes | None, root: Path) -> str:
     try:
-        return changes, progress.join(recorded, root)
+        return progress.join(recorded, root) if recorded else ""
     except ValueError as error:
-        return changes, f"the progress in {file.name} is not taken: {error}"
+        return f"the progress there is not taken: {error}"
 
 
 def _digest(content: bytes) -> str:
@@ -124,7 +135,7 @@ def _checked(archive: zipfile.ZipFile, work: Path) -> dict[str, zipfile.ZipInfo]
         name = PurePosixPath(entry.filename)
         mode = entry.external_attr >> 16
         plain = not stat.S_IFMT(mode) or stat.S_ISREG(mode)
-        inside = len(name.parts) > 1 and name.parts[0] == FOLDER and ".." not in name.parts
+        inside = len(name.parts) > 1 and name.parts[0] == FOLDER
         place = name.relative_to(FOLDER) if inside else name
         if entry.filename in (PROGRESS, SEEN) and plain:
             continue

@@ -15,7 +15,7 @@ def main(arguments: list[str]) -> int:
     from utils.course import parcel  # late: it needs a package, which --help does not
 
     parser = argparse.ArgumentParser("course.py import", description=__doc__)
-    parser.add_argument("file", type=Path)
+    parser.add_argument("file", type=Path, help="or the folder of an older course, without work/")
     file = parser.parse_args(arguments).file
     try:
         with copies.alone(ROOT):
