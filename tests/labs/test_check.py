@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from utils.course import progress
+from tests.labs.cells import cases_of
+from utils.course import catalog, progress
 from utils.course.shown import html_table
-from utils.labs.check import CheckFailed, check
+from utils.labs import Verdict, rerun
+from utils.labs.check import CheckFailed, card, check, failing_case
+from utils.labs.criteria import all_right
+from utils.labs.values import right_values
 
 pytestmark = pytest.mark.usefixtures("relaxed")
 
@@ -33,7 +37,7 @@ def test_a_right_answer_passes_and_points_to_the_next_exercise(course: Path) -> 
         "  ✓  value  measured 120  target 120  ok",
         "  next: lab99.ex2 · Mean",
     ]
-    assert "next: the quiz below" in repr(check("lab99.ex2", RIGHT, course))
+    assert "passed; next: the quiz below" in repr(check("lab99.ex2", RIGHT, course))
 
 
 def test_the_card_is_the_same_at_every_run(course: Path) -> None:
@@ -162,11 +166,12 @@ def test_all_rows_are_of_the_smallest_case_that_fails(course: Path) -> None:
     assert (len(small), len(large)) == (1, 4) and card.verdict.points == 0
     # A grading report shows the criteria alone: hidden inputs are never in them.
     assert card.verdict.criteria[1].message == "each value is read once"
-    assert [" ".join(line.split()) for line in repr(card).splitlines()[1:6]] == [
+    assert [" ".join(line.split()) for line in repr(card).splitlines()[:6]] == [
+        "mean: off",
+        "lab99.ex2 · Mean · tried · 0 of 8 points",
         f"✗ mean measured {small[0] + 1} target {small[0]} not yet",
         "✗ reads measured 8 target at most 4 not yet in a larger case",
         f"smallest case that fails: values = {small}",
-        "mean: off",
         f"reads: for values = {large}: each value is read once",
     ]
 
@@ -191,6 +196,77 @@ def test_a_worse_attempt_says_that_the_best_is_kept(course: Path) -> None:
     worse = repr(check("lab99.ex1", define("def double(number): return 0"), course))
     assert "0 of 4 points" in worse and "your best so far, 4 of 4, is kept" in worse
     assert "best so far" not in repr(check("lab99.ex1", RIGHT, course))
+
+
+def test_next_never_skips_what_is_open(course: Path) -> None:
+    assert "next: lab99.ex1 · Twice" in repr(check("lab99.ex2", RIGHT, course))
+
+
+def test_after_full_marks_no_hint_is_proposed(course: Path) -> None:
+    check("lab99.ex1", RIGHT, course)
+    text = repr(check("lab99.ex1", define("def double(number): return 0"), course))
+    assert "hint" not in text and "next: lab99.ex2" in text
+
+
+def test_the_diagnosis_comes_first_and_yours_stands_beside_what_is_expected(course: Path) -> None:
+    values = right_values("times", 1, [1.0, 2.5], [1.0, 2.0], ["a", "b"], [[], []], "add it once")
+    verdict = Verdict(
+        "lab99.ex1", "tried", 0.0, 4.0, (values,), {"number": 5}, cases=({"number": 5},)
+    )
+    shown = card(catalog.exercise("lab99.ex1", course), verdict, 1, "", course)
+    assert [" ".join(line.split()) for line in shown.text.splitlines()] == [
+        "times: add it once",
+        "lab99.ex1 · Twice · tried · 0 of 4 points",
+        "✗ times measured 1 of 2 target all, to 0.1% not yet",
+        "smallest case that fails: number = 5",
+        "for yours expected",
+        "b 2.5 2",
+        "`double(*check.failing_case())` makes that call again",
+        "next: open hint 1 of 3 below, change the answer, run its cell, then this check",
+    ]
+    assert shown._repr_html_().startswith("<div><b>times: add it once</b></div><table>")
+
+
+def test_the_failing_call_can_be_made_again(course: Path) -> None:
+    with pytest.raises(LookupError, match="no case of lab99.ex2 failed"):
+        failing_case("lab99.ex2")
+    wrong = define("def mean(read, count): return read(0) if count > 1 else sum([read(0)])")
+    large = check("lab99.ex2", wrong, course).verdict.failing_case["values"]
+    check("lab99.ex1", RIGHT, course)
+    assert RIGHT["mean"](*failing_case()) == sum(large) / len(large)
+    check("lab99.ex2", RIGHT, course)
+    with pytest.raises(LookupError, match="check an answer first"):
+        failing_case("lab99.ex2")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("(): return 1", "keep the line with `def`"),
+        ("(number): return [number][1:].sort().pop()", "a function without `return` gives None"),
+        ("(number): return double.answer", "has no attribute 'answer'"),
+    ],
+)
+def test_what_is_raised_is_said_in_words(course: Path, body: str, words: str) -> None:
+    assert words in repr(check("lab99.ex1", define(f"def double{body}"), course)).splitlines()[0]
+
+
+def test_an_input_that_is_changed_in_place_is_named() -> None:
+    namespace = define(
+        "def gemm_times(sheet, gemms):\n    gemms.pop()\n    return [(1.0, 'memory')] * 6\n"
+        "def neither(sheet, gemms):\n    return gemms[1:]"
+    )
+    case = cases_of("lab01.ex1", "public")[0]
+    assert rerun.changed("lab01.ex1", namespace["gemm_times"], case) == "gemms"
+    assert rerun.changed("lab01.ex1", namespace["neither"], case) == ""
+
+
+def test_what_is_right_in_part_earns_its_part_and_a_constant_nothing() -> None:
+    right, labels, ways = [float(n) for n in range(8)], list("abcdefgh"), [[]] * 8
+    partly = right_values("sum", 1, [*right[:6], -6.0, -7.0], right, labels, ways, "")
+    assert (partly.share, partly.rows[0], partly.call) == (0.5, ("g", "-6", "6"), 6)
+    assert all_right("bound", 1, [0], 8, "", said=["compute"] * 8).share == 0
+    assert right_values("sum", 1, right, right, labels, ways, "").share == 0
 
 
 def test_when_all_is_passed_no_next_exercise_is_named(course: Path) -> None:

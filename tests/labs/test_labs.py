@@ -18,7 +18,7 @@ import pytest
 from tests.labs.cells import SEEDS, Wrong, right_ways, run_cell, verdict_of, wrong_entries
 from utils.course import catalog, labgen, quiz
 from utils.course.catalog import ROOT
-from utils.labs import decide, judge, limit, observe_case, observer
+from utils.labs import decide, judge, limit, observe_case, observer, rerun
 from utils.labs.check import PUBLIC_SEED, card, check
 from utils.labs.grading import shown
 
@@ -149,6 +149,27 @@ def test_other_right_ways_pass(exercise_id: str, source: str, seed: str) -> None
     answer = namespace(exercise_id, source)[observer(exercise_id).answer]
     verdict = verdict_of(exercise_id, answer, seed)
     assert verdict.state == "passed", (verdict.error, [c for c in verdict.criteria if not c.passed])
+
+
+HERE = [exercise for exercise in EXERCISES if not observer(exercise.id).apart]
+"""Exercises whose answers run in this process."""
+
+
+@pytest.mark.parametrize("exercise", HERE, ids=lambda exercise: exercise.id)
+def test_the_arguments_of_a_call_can_be_had(exercise: catalog.Exercise) -> None:
+    answer = namespace(exercise.id)[observer(exercise.id).answer]
+    case = judge(exercise.id).cases(random.Random(PUBLIC_SEED))[0]
+    assert isinstance(rerun.arguments(exercise.id, answer, case), tuple)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("exercise", HERE, ids=lambda exercise: exercise.id)
+def test_its_own_input_given_back_earns_nothing(exercise: catalog.Exercise) -> None:
+    def given_back(*inputs: object) -> object:
+        return inputs[0] if inputs else None
+
+    verdict = verdict_of(exercise.id, given_back, PUBLIC_SEED)
+    assert verdict.points == 0, verdict
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)

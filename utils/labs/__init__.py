@@ -37,10 +37,12 @@ class Observer:
 
     answer: the name of the function that the learner writes.
     observe: called with that function and one case; returns what was seen, as plain JSON values.
+    apart: whether the answer runs in another process, whose arguments nobody can have here.
     """
 
     answer: str
     observe: Callable[[Answer, Facts], Facts]
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class Criterion:
     passed: whether the answer meets it.
     measured, target: the number found and the number asked for, as text.
     message: if not passed, the likely misconception and the next step; shown to the learner.
+    rows: the first wrong values as text, (for which input, yours, expected); on cards only, because
+        at grading inputs stay hidden.
+    share: if not passed, the share of its points that what is right of it earns.
+    call: which call of the answer shows what is wrong, counted from 0 within the case.
     """
 
     name: str
@@ -60,6 +66,9 @@ class Criterion:
     measured: str = ""
     target: str = ""
     message: str = ""
+    rows: tuple[tuple[str, str, str], ...] = ()
+    share: float = 0.0
+    call: int = 0
 
 
 @dataclass(frozen=True)
@@ -171,8 +180,9 @@ def decide(
 ) -> Verdict:
     """Judge the observations of an answer, one per case in the same order.
 
-    Points are `max_points` shared among the criteria by weight; a criterion counts when every case
-    meets it. An answer that raises in any case wins nothing: the smallest such case is reported.
+    Points are `max_points` shared among the criteria by weight. A criterion counts when every case
+    meets it, and in part if it names a share: the smallest of all cases. An answer that raises in
+    any case wins nothing: the smallest such case is reported.
     """
     if not cases or len(cases) != len(observations):
         raise ValueError(f"{len(cases)} cases but {len(observations)} observations")
@@ -196,7 +206,9 @@ def decide(
         for row in zip(*judged, strict=True)
     ]
     criteria = [judged[place][number] for number, place in enumerate(places)]
-    won = sum(c.weight for c in criteria if c.passed) / sum(c.weight for c in criteria)
+    shares = [min(1.0 if c.passed else c.share for c in row) for row in zip(*judged, strict=True)]
+    whole = sum(c.weight for c in criteria)
+    won = sum(c.weight * share for c, share in zip(criteria, shares, strict=True)) / whole
     return Verdict(
         exercise_id,
         "passed" if failing is None else "tried",

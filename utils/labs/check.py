@@ -1,4 +1,5 @@
-"""The instant check: `check("lab03.ex2")` runs the learner's answer and shows a card.
+"""The instant check: `check("lab03.ex2")` runs the learner's answer and shows a card, and
+`check.failing_case()` returns the arguments of the call that failed.
 
 A check never interrupts "Run All": whatever happens is said on the card. With COURSE_STRICT=1
 (tests) anything but a pass raises CheckFailed.
@@ -8,7 +9,7 @@ import difflib
 import json
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from utils.course import catalog, progress
 from utils.course.catalog import ROOT, Exercise
 from utils.course.shown import Shown, columns, html_table, in_html
-from utils.labs import Facts, Verdict, decide, judge, observe_case, observer, where
+from utils.labs import Answer, Facts, Verdict, decide, judge, observe_case, observer, rerun, where
 
 PUBLIC_SEED = "public"
 """Learners see the same cases at every run; grading draws others from a private seed."""
@@ -105,46 +106,84 @@ def run(exercise_id: str, answer: Callable[..., Any], points: float, seed: str) 
         return Verdict(exercise_id, "error", 0.0, points, failing_case=cases[0], error=text)
 
 
-def _next_step(verdict: Verdict, attempts: int) -> str:
-    if verdict.state == "passed":
-        return ""
+def _next_step(exercise: Exercise, verdict: Verdict, attempts: int, root: Path) -> str:
     if verdict.state == "not attempted":
         return (
             "next: replace the line that raises NotImplementedError, run the cell, then this check"
         )
+    # Nothing is to be won here any more, so no hint.
+    if verdict.state == "passed" or progress.entry(exercise.id, root)["points"] >= exercise.points:
+        return _after(exercise, root)
     hint = min(max(attempts, 1), 3)
     return f"next: open hint {hint} of 3 below, change the answer, run its cell, then this check"
 
 
 def _after(exercise: Exercise, root: Path) -> str:
-    """The exercise that follows in the lab, or that all are passed."""
+    """The next exercise of the lab that is open, those before this one last; the quiz if none is.
+
+    An exercise is open until it has its full points.
+    """
     lab = exercise.id.partition(".")[0]
     siblings = catalog.exercises(lab, root)
     done = progress.entries(root)
-    if all(
-        sibling.id in done and done[sibling.id]["points"] >= sibling.points for sibling in siblings
-    ):
-        return f"every exercise of {lab} is passed; next: the quiz below"
-    later = siblings[[sibling.id for sibling in siblings].index(exercise.id) + 1 :]
-    return f"next: {later[0].id} · {later[0].title}" if later else "next: the quiz below"
+    here = [sibling.id for sibling in siblings].index(exercise.id)
+    for other in (*siblings[here + 1 :], *siblings[:here]):
+        if other.id not in done or done[other.id]["points"] < other.points:
+            return f"next: {other.id} · {other.title}"
+    return f"every exercise of {lab} is passed; next: the quiz below"
 
 
-def _messages(verdict: Verdict) -> Iterator[str]:
-    """What each criterion that is not met says; if it is met in the smallest case that fails, for
-    which case it says so.
+_COMMON = {
+    "NoneType": "something here is None: a function without `return` gives None",
+    "same device": "one tensor is on another device than the rest: move it with `.to(device)`",
+    "XLA tensor": "one tensor is on the CPU, the rest on XLA: move it with `.to(device)`",
+}
+"""What often stands behind an exception, by a part of its text."""
+_AFTERWARDS = ("TypeError", "AttributeError", "KeyError", "IndexError", "ValueError")
+"""What an observer may raise that uses what an answer returned."""
+
+
+def _diagnosis(verdict: Verdict) -> tuple[str, int]:
+    """What is wrong, in a sentence, and the place of the criterion that says so."""
+    if verdict.error:
+        name = observer(verdict.exercise).answer
+        kind, _, text = verdict.error.partition(": ")
+        own = f"{name}() takes" in text or f"{name}() missing" in text
+        common = next((why for part, why in _COMMON.items() if part in text), "")
+        if own:
+            common = f"the check calls `{name}` as its cell shows it: keep the line with `def`"
+        elif not common and kind in _AFTERWARDS and "(line " not in text:
+            common = f"raised where the check used what `{name}` returned: is it what is asked for?"
+        return verdict.error + bool(common) * f": {common}", -1
+    failed = [place for place, item in enumerate(verdict.criteria) if not item.passed]
+    if not failed:
+        return "", -1
+    telling = [place for place in failed if verdict.criteria[place].message]
+    place = next((p for p in telling if verdict.cases[p] == verdict.failing_case), failed[0])
+    item = verdict.criteria[place]
+    return f"{item.name}: {item.message or 'not met'}", place
+
+
+def _others(verdict: Verdict, first: int) -> list[str]:
+    """What the criteria say that are not met, but for the first; and for which case, if they are
+    met in the smallest case that fails. A case or sentence that was told is not repeated.
     """
+    response, told = [], [verdict.failing_case]
+    sentences = {verdict.criteria[first].message} if verdict.criteria else set()
     for item, case in zip(verdict.criteria, verdict.cases, strict=True):
-        if item.passed:
-            continue
-        if case != verdict.failing_case:
-            words = _words(verdict.exercise, case)
-            yield f"{item.name}: for {words}: {item.message or 'not met'}"
-        elif item.message:
-            yield f"{item.name}: {item.message}"
+        words = "" if item.passed or case in told else f"for {_words(verdict.exercise, case)}"
+        told += [case] * bool(words)
+        message = "" if item.passed or item.message in sentences else item.message
+        sentences.add(message)
+        if words or message:
+            response.append(": ".join(filter(None, (item.name, words, message))))
+    return response
 
 
 def card(exercise: Exercise, verdict: Verdict, attempts: int, note: str, root: Path) -> Card:
-    """The card of a verdict: measured, target, smallest case that fails, message, next step."""
+    """The card of a verdict: the diagnosis, what was measured and what is asked for, yours beside
+    what is expected in the smallest case that fails, the next step.
+    """
     head = (
         f"{exercise.id} · {exercise.title} · {verdict.state}"
         f" · {verdict.points:g} of {_number(verdict.max_points, 'point')}"
@@ -163,27 +202,68 @@ def card(exercise: Exercise, verdict: Verdict, attempts: int, note: str, root: P
         (mark, name, measured and f"measured {measured}", target and f"target {target}", result)
         for mark, name, measured, target, result in rows
     ]
-    response = []
-    if verdict.error:
-        response.append(verdict.error)
+    diagnosis, place = _diagnosis(verdict)
+    case, values = "", []
     if verdict.failing_case is not None:
         what = "this happened for" if verdict.error else "smallest case that fails:"
-        response.append(f"{what} {_words(exercise.id, verdict.failing_case)}")
-    response += _messages(verdict)
+        case = f"{what} {_words(exercise.id, verdict.failing_case)}"
+        values = list(verdict.criteria[place].rows) if place >= 0 else []
+    response = [case] if case and not values else []
+    response += _others(verdict, place)
+    if case:
+        response.append(_to_run(exercise.id))
     best = progress.entry(exercise.id, root)["points"]
     if best > verdict.points:
         response.append(f"your best so far, {best:g} of {exercise.points:g}, is kept")
-    response.append(_next_step(verdict, attempts) or _after(exercise, root))
+    response.append(_next_step(exercise, verdict, attempts, root))
     if note:
         response.append(f"note: {note}")
-    text = "\n".join([head, *columns(text_rows), *(f"  {line}" for line in response)])
-    table = (
+    named = ("for", "yours", "expected")
+    beside = [f"  {case}", *columns([named, *values], indent="    ")] if values else []
+    lines = [*columns(text_rows), *beside, *(f"  {line}" for line in response)]
+    text = "\n".join([*filter(None, [diagnosis]), head, *lines])
+    html = f"<div><b>{in_html(diagnosis)}</b></div>" if diagnosis else ""
+    html += (
         html_table(("", "criterion", "measured", "target", "result"), rows, head)
         if rows
         else f"<b>{in_html(head)}</b>"
     )
-    html = table + "".join(f"<div>{in_html(line)}</div>" for line in response)
+    html += html_table(named, values, case) if values else ""
+    html += "".join(f"<div>{in_html(line)}</div>" for line in response)
     return Card(text, html, verdict)
+
+
+def _to_run(exercise_id: str) -> str:
+    """The line that makes the call of the failing case again."""
+    asked = observer(exercise_id)
+    if asked.apart:
+        return "`check.failing_case()` returns that case"
+    return f"`{asked.answer}(*check.failing_case())` makes that call again"
+
+
+_failed: dict[str, tuple[Answer, Verdict]] = {}
+"""The last answer to each exercise, if it failed in a case; that of the last check comes last."""
+
+
+def failing_case(exercise_id: str = "") -> Any:
+    """The arguments of the call that failed, in the smallest case that fails of the last check, or
+    of the last check of an exercise. Of an answer that runs in another process, the case itself.
+
+    Raises: LookupError if no case failed.
+    """
+    if exercise_id not in _failed and (exercise_id or not _failed):
+        raise LookupError(
+            f"no case of {exercise_id or 'an exercise'} failed in this notebook since it was"
+            " started: check an answer first"
+        )
+    name = exercise_id or list(_failed)[-1]
+    answer, verdict = _failed[name]
+    case = verdict.failing_case or {}
+    if observer(name).apart:
+        return case
+    place = _diagnosis(verdict)[1]
+    call = verdict.criteria[place].call if place >= 0 else 0
+    return rerun.arguments(name, answer, case, call)
 
 
 def _unknown(exercise_id: object, error: str, root: Path) -> str:
@@ -209,9 +289,16 @@ def _check(exercise_id: str, namespace: dict[str, Any], root: Path) -> Card:
         points = _number(exercise.points, "point")
         return Card(f"{exercise.id} · {exercise.title} · not defined · 0 of {points}\n  {answer}")
     verdict = run(exercise_id, answer, exercise.points, PUBLIC_SEED)
+    _failed.pop(exercise_id, None)
+    if verdict.failing_case is not None:
+        _failed[exercise_id] = answer, verdict
     note = ""
     if verdict.state != "not attempted":
         note = progress.record(exercise_id, verdict.state, verdict.points, root)
+    if verdict.state == "tried" and verdict.failing_case and not observer(exercise_id).apart:
+        if spoilt := rerun.changed(exercise_id, answer, verdict.failing_case):
+            spoilt = f"`{name}` changes its input `{spoilt}` in place: work on a copy"
+            note = "; ".join(filter(None, (note, spoilt)))
     attempts = progress.entry(exercise_id, root)["attempts"] or 1
     return card(exercise, verdict, attempts, note, root)
 
@@ -234,3 +321,6 @@ def check(
     ):
         raise CheckFailed(result.text)
     return result
+
+
+check.failing_case = failing_case  # type: ignore[attr-defined]

@@ -1,6 +1,13 @@
 """What training loops are judged by: right losses, executions, the size of the graph, reads."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 from utils.labs import Criterion, Facts
+
+Row = tuple[str, str, str]
+"""For which input, yours, expected."""
 
 TOLERANCE = 2e-5
 """How far a loss, or a mean of losses, may lie from the one computed in float64.
@@ -13,10 +20,81 @@ Every wrong loss kept for this lab lies more than a hundred limits away. The tes
 
 
 def criterion(
-    name: str, weight: int, passed: bool, measured: str, target: str, message: str
+    name: str, weight: int, passed: bool, measured: str, target: str, message: str, **more: Any
 ) -> Criterion:
-    """A criterion whose message is dropped if it is passed."""
-    return Criterion(name, weight, passed, measured, target, "" if passed else message)
+    """A criterion whose message is dropped if it is passed; more: other fields of it."""
+    return Criterion(name, weight, passed, measured, target, "" if passed else message, **more)
+
+
+MOST_ROWS = 3
+"""Wrong values that a card shows."""
+
+
+def part(wrong: int, total: int) -> float:
+    """The share of its points that an answer earns with some of its values wrong.
+
+    Half of them right earns nothing, because a guess or half of the idea gets as far; from there
+    the points rise with each value, to nine tenths at most.
+
+    >>> part(2, 8), part(4, 8), part(1, 4096), part(0, 8)
+    (0.5, 0.0, 0.9, 0.0)
+    """
+    return min(max(1 - 2 * wrong / total, 0.0), 0.9) if wrong else 0.0
+
+
+def all_right(
+    name: str,
+    weight: int,
+    wrong: Sequence[int],
+    total: int,
+    message: str,
+    target: str = "all",
+    rows: Sequence[Row] = (),
+    said: Sequence[Any] = (),
+) -> Criterion:
+    """Whether all of some values are right: those at the places `wrong` are not. A part of them
+    earns its part.
+
+    rows: of wrong values, as a card shows them; more than three are left out.
+    said: all values; if they are one and the same, that is a guess and earns nothing.
+    """
+    constant = len(said) > 1 and len(set(map(str, said))) == 1
+    share = 0.0 if constant else part(len(wrong), total)
+    measured, first = f"{total - len(wrong)} of {total}", wrong[0] if wrong else 0
+    return criterion(
+        name, weight, not wrong, measured, target, message,
+        rows=tuple(rows[:MOST_ROWS]), share=share, call=first,
+    )  # fmt: skip
+
+
+def about_all(name: str, weight: int, texts: Sequence[str]) -> Criterion:
+    """Whether all of some values are right; texts: what is wrong with each, "" if nothing is."""
+    wrong = [place for place, text in enumerate(texts) if text]
+    return all_right(name, weight, wrong, len(texts), texts[wrong[0]] if wrong else "")
+
+
+def among(item: Criterion, some: Sequence[Any], everything: Sequence[Any]) -> Criterion:
+    """A criterion on some of a case's calls, with the one that shows what is wrong counted among
+    all of them.
+    """
+    wanted = some[item.call] if some else None
+    return replace(item, call=next((p for p, it in enumerate(everything) if it is wanted), 0))
+
+
+def row(which: str, yours: Any, expected: Any) -> Row:
+    """A wrong value beside the right one; numbers with six digits, or as many as tell them apart.
+
+    >>> row("batch 2", 1 / 3, 0.5), row("batch 3", 0.5, 0.5000000001)
+    (('batch 2', '0.333333', '0.5'), ('batch 3', '0.5', '0.5000000001'))
+    """
+    for digits in (6, 16):
+        mine, right = (
+            f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+            for value in (yours, expected)
+        )
+        if mine != right:
+            break
+    return which, mine, right
 
 
 def times(count: int, thing: str) -> str:
@@ -32,6 +110,13 @@ def not_judged(each: Criterion, message: str = "") -> Criterion:
     message, or this one.
     """
     return criterion(each.name, each.weight, False, "not judged", "", message)
+
+
+def costs_of(idle: bool, *costs: Criterion) -> list[Criterion]:
+    """What an answer costs; that it costs little is no merit of one that did nothing of use, such
+    as a training in which nothing is learned, and is not judged then.
+    """
+    return [not_judged(item) if idle and item.passed else item for item in costs]
 
 
 def distance(some: list[float], others: list[float]) -> float:
@@ -75,7 +160,14 @@ def right_numbers(
         # The difference itself is rounding, which depends on the processor.
         return criterion(name, weight, True, "equal", target, "")
     reasons = [text for text, numbers in known.items() if distance(items, numbers) <= tolerance]
-    return criterion(name, weight, False, f"off by {off:.2g}", target, [*reasons, advice][0])
+    rows = [
+        row(f"{asked[1]} {place + 1}", item, wanted)
+        for place, (item, wanted) in enumerate(zip(items, right, strict=True))
+        if abs(item - wanted) > tolerance
+    ]
+    message = [*reasons, advice][0]
+    measured = f"off by {off:.2g}"
+    return criterion(name, weight, False, measured, target, message, rows=tuple(rows[:MOST_ROWS]))
 
 
 def executions(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import MOST_ROWS, criterion, part, row
 from utils.labs.packed import unpacked
 
 MOST_BYTES = 2**28
@@ -153,14 +153,19 @@ def half_step(values: np.ndarray) -> np.ndarray:
     return np.ldexp(1.0, exponent - 9)
 
 
-def farthest(found: np.ndarray, right: np.ndarray, rounded: bool = False) -> float:
-    """The largest distance, relative to the largest right value; nan and infinity count as inf.
+def distances(found: np.ndarray, right: np.ndarray, rounded: bool = False) -> np.ndarray:
+    """How far each value is off, relative to the largest right one; nan and infinity count as inf.
 
     rounded: one rounding of each value to BF16 does not count.
     """
     with np.errstate(all="ignore"):
         off = abs(found.astype(np.float64) - right) - (half_step(right) if rounded else 0.0)
-    return float(max(off.max(), 0.0) / abs(right).max()) if np.isfinite(off).all() else float("inf")
+        return np.nan_to_num(np.maximum(off, 0.0) / abs(right).max(), nan=np.inf, posinf=np.inf)
+
+
+def farthest(found: np.ndarray, right: np.ndarray, rounded: bool = False) -> float:
+    """The largest of the distances."""
+    return float(distances(found, right, rounded).max())
 
 
 def right_values(
@@ -174,7 +179,7 @@ def right_values(
     """
     result = run.outputs[0]
     short = dtype == "bfloat16"
-    off, message = float("inf"), advice
+    off, message, wrong = float("inf"), advice, np.empty((0, right.ndim), int)
     if result.shape != right.shape:
         message = f"the result has the shape {list(result.shape)}, not {list(right.shape)}"
     elif str(result.dtype) != dtype:
@@ -182,7 +187,8 @@ def right_values(
     elif fault := _wrong_place(run.program):
         message = fault
     else:
-        off = farthest(result, right, short and tolerance > 0)
+        apart = distances(result, right, short and tolerance > 0)
+        off, wrong = float(apart.max()), np.argwhere(apart > tolerance)
         if not np.isfinite(off):
             message = (
                 "the result holds nan or infinity: a part of it was never written, memory was "
@@ -193,7 +199,12 @@ def right_values(
         target += " and a rounding"
     passed = off <= tolerance
     measured = target if passed else f"off by {off:.2g}" + " more than a rounding" * short
-    return criterion("values", weight, passed, measured, target, message)
+    places = [tuple(map(int, place)) for place in wrong[:MOST_ROWS]]
+    rows = [row(f"element {list(p)}", float(result[p]), float(right[p])) for p in places]
+    share = part(len(wrong), right.size)
+    return criterion(
+        "values", weight, passed, measured, target, message, rows=tuple(rows), share=share
+    )
 
 
 def _wrong_place(program: Any) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from utils.labs import Criterion
-from utils.labs.criteria import criterion
+from utils.labs.criteria import all_right, row
 
 TOLERANCE = 1e-3
 """How far a number may lie from the right one, relative to it, where a judge gives no other limit.
@@ -96,20 +96,19 @@ def right_values(
     far a number may lie from the right one, relative to it.
     """
     off = [p for p, item in enumerate(right) if not near(said[p], item, tolerance)]
-    measured = f"{len(right) - len(off)} of {len(right)}"
     target = (
         f"all, to {tolerance:.1%}"
         if tolerance >= 1e-3
         else f"all, to 1 in 10^{-math.log10(tolerance):.0f}"
     )
-    if not off:
-        return criterion(name, weight, True, measured, target, "")
-    strange = [place for place in off if isinstance(said[place], str)]
-    if strange:
-        message = f"{labels[strange[0]]}: found {said[strange[0]]}, return a number"
-    else:
-        place, text = recognised(said, right, ways, tolerance)
+    message = ""
+    if strange := [place for place in off if isinstance(said[place], str)]:
+        place, message = strange[0], f"found {said[strange[0]]}, return a number"
+    elif off:
+        place, message = recognised(said, right, ways, tolerance)
         if rounded([(said[item], right[item]) for item in off]):
-            place, text = off[0], "this is rounded too far: return the number as it comes out"
-        message = f"{labels[place]}: {text or advice}"
-    return criterion(name, weight, False, measured, target, message)
+            place, message = off[0], "this is rounded too far: return the number as it comes out"
+    if off:
+        off = [place, *(item for item in off if item != place)]
+    rows = [row(labels[p], said[p], right[p]) for p in off]
+    return all_right(name, weight, off, len(right), message or advice, target, rows, said)

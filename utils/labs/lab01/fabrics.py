@@ -7,6 +7,7 @@ from utils.chip.topology import Topology, all_reduce_seconds, ring, switched, to
 from utils.course.misconceptions import says
 from utils.facts import figure
 from utils.labs import Criterion, Facts
+from utils.labs.criteria import among
 from utils.labs.values import Ways, right_values
 
 SAYS = says("lab01")
@@ -193,15 +194,14 @@ def judge_all_reduce(case: Facts, facts: Facts) -> list[Criterion]:
     for kind, advice in _ADVICE.items():
         places = [p for p, fabric in enumerate(case["fabrics"]) if fabric["kind"] == kind]
         some = [case["fabrics"][p] for p in places]
-        results.append(
-            right_values(
-                kind,
-                1,
-                [response[p] for p in places],
-                [right[p] for p in places],
-                [label(fabric) for fabric in some],
-                [ways(case, fabric) for fabric in some],
-                advice,
-            )
+        values = right_values(
+            kind,
+            1,
+            [response[p] for p in places],
+            [right[p] for p in places],
+            [label(fabric) for fabric in some],
+            [ways(case, fabric) for fabric in some],
+            advice,
         )
+        results.append(among(values, some, case["fabrics"]))
     return results

@@ -6,7 +6,7 @@ from typing import Any
 from utils.chip.roofline import bound, gemm
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import all_right, criterion, not_judged, row
 from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, at_level, core_of, sheet
 from utils.labs.values import Ways, right_values
 
@@ -180,7 +180,7 @@ def _judge_bounds(response: list[str], right: list[str], labels: list[str]) -> C
     off = [place for place, item in enumerate(right) if response[place] != item]
     message = ""
     if off:
-        message = f"{labels[off[0]]}: which takes longer there, computing or moving?"
+        message = "which takes longer there, computing or moving?"
         strange = [item for item in response if item not in BOUNDS]
         if strange:
             message = SAYS["capital-letters"].format(value=strange[0])
@@ -188,6 +188,5 @@ def _judge_bounds(response: list[str], right: list[str], labels: list[str]) -> C
             message = SAYS["the-bound-turned-round"]
         elif len(set(response)) == 1:
             message = SAYS["always-compute"].format(value=labels[off[0]])
-    return criterion(
-        "bound", 3, not off, f"{len(right) - len(off)} of {len(right)}", "all", message
-    )
+    rows = [row(labels[p], response[p], right[p]) for p in off]
+    return all_right("bound", 3, off, len(right), message, rows=rows, said=response)

@@ -5,7 +5,7 @@ import random
 from utils.chip.roofline import ridge
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import among, criterion
 from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, TRAINIUM, at_level, sheet
 from utils.labs.values import Ways, near, right_values
 
@@ -119,7 +119,7 @@ def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
     labels = [f'ridge(sheet, "{level}", "{m}", "{d}")' for level, m, d in case["queries"]]
 
     def part(name: str, weight: int, places: list[int]) -> Criterion:
-        return right_values(
+        values = right_values(
             name,
             weight,
             [response[p] if response[p] is not None else "None" for p in places],
@@ -128,6 +128,7 @@ def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
             [ways(case, *case["queries"][p]) for p in places],
             _ADVICE,
         )
+        return among(values, places, range(len(right)))
 
     places = {
         memory: [

@@ -7,6 +7,7 @@ from utils.audit.rules import RULES
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts, Judge
 from utils.labs.criteria import (
+    costs_of,
     criterion,
     did_nothing,
     distance,
@@ -39,6 +40,10 @@ _LEAST_NODES = 40
 10, a step with backward, clipping and update 80 or more."""
 
 _FROZEN = SAYS["optimizer-before-the-move"]
+_STUCK = (
+    "this model has the weights that it came with, and never learns: load those in `checkpoint`,"
+    " and make the optimizer when the model is on the device"
+)
 _UNCLIPPED = SAYS["no-clipping"]
 _SUMMED = SAYS["gradients-add-up"]
 _NO_MOMENTUM = SAYS["no-momentum"]
@@ -71,10 +76,7 @@ def _judge_port(case: Facts, facts: Facts) -> list[Criterion]:
     known = {
         **_known(case),
         SAYS["checkpoint-forgotten"]: (clipped_losses(case, weights_of=first)),
-        "this model has the weights that it came with, and never learns: load those in"
-        " `checkpoint`, and make the optimizer when the model is on the device": clipped_losses(
-            {**case, "lr": 0.0}, weights_of=first
-        ),
+        _STUCK: clipped_losses({**case, "lr": 0.0}, weights_of=first),
     }
     right = clipped_losses(case)
     advice = (
@@ -83,9 +85,8 @@ def _judge_port(case: Facts, facts: Facts) -> list[Criterion]:
         else "compare with the script: weights from the file, zero_grad, the loss in float32,"
         " clipping, one update per batch"
     )
-    rows = [
-        right_numbers("losses", 2, facts["returned"], right, known, advice, ("train", "batch")),
-        _audit(3, facts["audit"]),
+    losses = right_numbers("losses", 2, facts["returned"], right, known, advice, ("train", "batch"))
+    costs = [
         executions(
             "one execution a step", 2, case, facts, steps + 1, "End each step with torch_xla.sync()"
         ),
@@ -98,6 +99,11 @@ def _judge_port(case: Facts, facts: Facts) -> list[Criterion]:
             f"at most {MOST_COMPILES}",
             "the graph differs from step to step: look for a Python number or a shape that changes",
         ),
+    ]
+    rows = [
+        losses,
+        _audit(3, facts["audit"]),
+        *costs_of(losses.message in (_FROZEN, _STUCK), *costs),
     ]
     return _with_place(1, rows, facts, "torch_xla.device()", steps)
 
@@ -167,8 +173,8 @@ def _with_place(
 def _judge_step(case: Facts, facts: Facts) -> list[Criterion]:
     steps, on_cpu, on_xla = case["steps"], facts["cpu"], facts["xla"]
     right, known = clipped_losses(case), _known(case)
-    rows = [
-        _step_losses("losses on xla", 2, on_xla, right, known),
+    losses = _step_losses("losses on xla", 2, on_xla, right, known)
+    costs = [
         executions("one execution a step", 2, case, on_xla, steps, SAYS["compared-with-a-str"]),
         criterion(
             "reads",
@@ -178,6 +184,10 @@ def _judge_step(case: Facts, facts: Facts) -> list[Criterion]:
             "0",
             SAYS["read-in-each-step"],
         ),
+    ]
+    rows = [
+        losses,
+        *costs_of(losses.message == _FROZEN, *costs),
         _step_losses("losses on the cpu", 1, on_cpu, right, known),
         criterion(
             "only the cpu on the cpu",

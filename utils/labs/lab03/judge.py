@@ -7,6 +7,7 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts, Judge
 from utils.labs.criteria import (
+    costs_of,
     criterion,
     did_nothing,
     executions,
@@ -174,17 +175,23 @@ def _judge_train(case: Facts, facts: Facts) -> list[Criterion]:
     known = {SAYS["optimizer-made-before-the-move"]: true_losses({**case, "lr": 0.0})}
     advice = SAYS["data-moved-once-only"]
     compiles = facts["compiles"]
+    losses = right_numbers("losses", 2, facts["returned"], right, known, advice, ("train", "batch"))
     rows = [
-        right_numbers("losses", 2, facts["returned"], right, known, advice, ("train", "batch")),
-        executions("one execution a step", 3, case, facts, steps + 1, SAYS["no-sync-but-the-read"]),
-        reads(2, facts, 1),
-        criterion(
-            "compiles",
-            1,
-            compiles <= MOST_COMPILES,
-            str(compiles),
-            f"at most {MOST_COMPILES}",
-            SAYS["indexed-on-the-device"],
+        losses,
+        *costs_of(
+            losses.message in known,
+            executions(
+                "one execution a step", 3, case, facts, steps + 1, SAYS["no-sync-but-the-read"]
+            ),
+            reads(2, facts, 1),
+            criterion(
+                "compiles",
+                1,
+                compiles <= MOST_COMPILES,
+                str(compiles),
+                f"at most {MOST_COMPILES}",
+                SAYS["indexed-on-the-device"],
+            ),
         ),
     ]
     moved = facts["on_device"] == steps

@@ -8,6 +8,7 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import (
+    costs_of,
     criterion,
     did_nothing,
     distance,
@@ -118,7 +119,7 @@ def judge_steady_loop(case: Facts, facts: Facts) -> list[Criterion]:
     if sum(rows) == sum(sizes) and not steady.passed:
         # Nor are right losses one of a loop that has no padded row to leave out.
         return [*map(not_judged, (losses, entered, ran)), steady]
-    return [losses, entered, ran, steady]
+    return [losses, entered, *costs_of(losses.message == SAYS["no-update"], ran, steady)]
 
 
 def _near(value: float | str, right: float) -> bool:

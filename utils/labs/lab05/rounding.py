@@ -8,7 +8,7 @@ import random
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, times
+from utils.labs.criteria import all_right, criterion, row, times
 from utils.labs.lab05.codes import KNOWN, code_of
 
 SAYS = says("lab05")
@@ -110,8 +110,6 @@ def judge_rounding(case: Facts, facts: Facts) -> list[Criterion]:
         fault = f"`round_by_hand` returned {kind}: return a list of {count} codes, one per number"
     elif strange := [item for item in items if not isinstance(item, int)]:
         fault = SAYS["values-in-place-of-codes"].format(value=strange[0])
-    else:
-        fault = _out_of_range(case, items)
     if fault:
         return [
             criterion(name, weight, False, "", "", fault if name == "between two values" else "")
@@ -120,19 +118,15 @@ def judge_rounding(case: Facts, facts: Facts) -> list[Criterion]:
     return [_judge_kind(name, case, items) for name in _WEIGHTS]
 
 
-def _out_of_range(case: Facts, items: list[int]) -> str:
-    most = 2 ** (1 + case["exponent_bits"] + case["mantissa_bits"]) - 1
-    for x, code in zip(case["numbers"], items, strict=True):
-        if not 0 <= code <= most:
-            response = (
-                f"{x!r} became {code}: with sign, exponent and mantissa a code is 0 to {most}"
-            )
-            if code >= 0:
-                return response
-            if x < 0:
-                return SAYS["negative-codes"].format(answer=response)
-            return SAYS["subnormals-one-exponent-too-low"].format(answer=response)
-    return ""
+def _out_of_range(x: float, code: int, bits: int) -> str:
+    most = 2 ** (1 + bits) - 1
+    if 0 <= code <= most:
+        return ""
+    response = f"{x!r} became {code}: with sign, exponent and mantissa a code is 0 to {most}"
+    if code >= 0:
+        return response
+    name = "negative-codes" if x < 0 else "subnormals-one-exponent-too-low"
+    return SAYS[name].format(answer=response)
 
 
 def _judge_kind(kind: str, case: Facts, items: list[int]) -> Criterion:
@@ -152,6 +146,8 @@ def _judge_kind(kind: str, case: Facts, items: list[int]) -> Criterion:
             for text, way in KNOWN
             if all(code == way(x, *bits) for x, code in some)
         ]
-        message = f"{x!r} became {code:#x}: {[*reasons, _ADVICE[kind]][0]}"
-    measured, target = f"{len(own) - len(wrong)} of {len(own)}", times(len(own), "number")
-    return criterion(kind, _WEIGHTS[kind], not wrong, measured, target, message)
+        message = _out_of_range(x, code, sum(bits)) or [*reasons, _ADVICE[kind]][0]
+    off = [place for place, pair in enumerate(own) if pair in wrong]
+    rows = [row(repr(x), f"{code:#x}", f"{code_of(x, *bits):#x}") for x, code in wrong]
+    target = times(len(own), "number")
+    return all_right(kind, _WEIGHTS[kind], off, len(own), message, target, rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.criteria import all_right, among, not_judged, row, times
 from utils.labs.values import near
 
 SAYS = says("lab06")
@@ -227,12 +227,16 @@ def _causes(
     name: str, weight: int, kinds: Sequence[str], said: list[tuple[Facts, Any]]
 ) -> Criterion:
     asked = [(r, s) for r, s in said if right_diagnosis(r)[0] in kinds and isinstance(s, dict)]
-    wrong = [(r, s) for r, s in asked if s["cause"] != right_diagnosis(r)[0]]
-    measured = f"{len(asked) - len(wrong)} of {len(asked)}"
-    if not wrong:
-        return criterion(name, weight, True, measured, "all", "")
-    record, answer = wrong[0]
-    return criterion(name, weight, False, measured, "all", _reason(record, answer["cause"]))
+    wrong = [p for p, (r, s) in enumerate(asked) if s["cause"] != right_diagnosis(r)[0]]
+    message = _reason(asked[wrong[0]][0], asked[wrong[0]][1]["cause"]) if wrong else ""
+    causes = [s["cause"] for _, s in asked]
+    rows = [row(_label(asked[p][0]), causes[p], right_diagnosis(asked[p][0])[0]) for p in wrong]
+    result = all_right(name, weight, wrong, len(asked), message, rows=rows, said=causes)
+    return among(result, [record for record, _ in asked], [record for record, _ in said])
+
+
+def _label(record: Facts) -> str:
+    return f"a record of {times(record['steps'], 'step')}"
 
 
 def _reason(record: Facts, cause: str) -> str:
@@ -268,14 +272,14 @@ def _reason(record: Facts, cause: str) -> str:
 
 
 def _numbers(said: list[tuple[Facts, Any]]) -> Criterion:
-    known = [(r, s) for r, s in said if isinstance(s, dict) and s["cause"] == right_diagnosis(r)[0]]
-    wrong = [(r, s) for r, s in known if not near(s["number"], right_diagnosis(r)[1], 1e-3)]
-    measured = f"{len(known) - len(wrong)} of {len(said)}"
-    passed = len(known) == len(said) and not wrong
+    right = [right_diagnosis(record) for record, _ in said]
+    known = [
+        p for p, (_, s) in enumerate(said) if isinstance(s, dict) and s["cause"] == right[p][0]
+    ]
+    wrong = [p for p in known if not near(said[p][1]["number"], right[p][1], 1e-3)]
     message = "" if wrong else "a number counts with the right cause: mend these first"
-    for record, answer in wrong[:1]:
-        cause, _ = right_diagnosis(record)
-        number = answer["number"]
+    for place in wrong[:1]:
+        record, cause, number = said[place][0], right[place][0], said[place][1]["number"]
         if cause == HEALTHY:
             message = SAYS["a-number-for-health"]
         elif not isinstance(number, int | float):
@@ -286,4 +290,6 @@ def _numbers(said: list[tuple[Facts, Any]]) -> Criterion:
                 (text for text, value in ways if near(number, value, 1e-3)),
                 "see the table for what is counted, and per what",
             )
-    return criterion("numbers", NUMBERS, passed, measured, "all", message)
+    rows = [row(_label(said[p][0]), said[p][1]["number"], right[p][1]) for p in wrong]
+    wrong += [place for place in range(len(said)) if place not in known]
+    return all_right("numbers", NUMBERS, wrong, len(said), message, rows=rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import all_right, among, criterion, not_judged, row
 from utils.training.loading import predict
 
 SAYS = says("lab06")
@@ -137,17 +137,25 @@ def judge_waits(case: Facts, facts: Facts) -> list[Criterion]:
         rows = [criterion(n, w, False, "0", "", "") for n, w in GROUPS.items()]
         message = SAYS["nothing-is-waited-for"]
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
-    return [
-        _group(name, weight, [(p, s) for p, s in response if p in asked[name]])
+    groups = [
+        among(
+            _group(name, weight, [(p, s) for p, s in response if p in asked[name]]),
+            asked[name],
+            case["pipelines"],
+        )
         for name, weight in GROUPS.items()
     ]
+    # Its own inputs, given back, are right without workers.
+    same = all(row["items"] == pipeline["load_ms"] for pipeline, row in response)
+    same = same and not all(item.passed for item in groups)
+    return [not_judged(item) if same and item.passed else item for item in groups]
 
 
 def _group(name: str, weight: int, rows: list[tuple[Facts, Facts]]) -> Criterion:
-    wrong = [(p, s["items"], s["kind"]) for p, s in rows if not _same(s["items"], right_waits(p))]
-    measured = f"{len(rows) - len(wrong)} of {len(rows)} pipelines"
+    off = [n for n, (p, s) in enumerate(rows) if not _same(s["items"], right_waits(p))]
+    wrong = [(rows[n][0], rows[n][1]["items"], rows[n][1]["kind"]) for n in off]
     if not wrong:
-        return criterion(name, weight, True, measured, "every wait", "")
+        return all_right(name, weight, [], len(rows), "", "every wait")
     pipeline, items, kind = wrong[0]
     count = len(pipeline["load_ms"])
     if items is None or len(items) != count:
@@ -169,7 +177,12 @@ def _group(name: str, weight: int, rows: list[tuple[Facts, Facts]]) -> Criterion
             else f"the wait before batch {place} is the first that is wrong: when is its load"
             " ordered, when is its worker free, when does the loop ask?"
         )
-    return criterion(name, weight, False, measured, "every wait", message)
+    beside = [
+        row(f"batch {n}", mine, right)
+        for n, (mine, right) in enumerate(zip(items or [], right_waits(pipeline), strict=False))
+        if mine != right
+    ]
+    return all_right(name, weight, off, len(rows), message, "every wait", beside)
 
 
 def _same(items: Any, right: Waits) -> bool:

@@ -1,10 +1,11 @@
 """The cases and the judgement of explained scaling curves, exercise 5 of lab 07. All invented."""
 
 import random
+from dataclasses import replace
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.criteria import all_right, criterion, not_judged, times
 from utils.labs.lab07.scaling import GOOD, chip_seconds, efficiency, losses, speed, truth, ways
 from utils.labs.values import near
 
@@ -182,13 +183,12 @@ def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _criterion(name: str, weight: int, case: Facts, texts: list[tuple[int, str]]) -> Criterion:
-    wrong = [(place, text) for place, text in texts if text]
-    message = ""
-    if wrong:
-        place, text = wrong[0]
-        message = f"curve {place + 1} ({label(case['curves'][place])}): {text}"
-    shown = f"{len(texts) - len(wrong)} of {len(texts)}"
-    return criterion(name, weight, not wrong, shown, "all", message)
+    wrong = [number for number, (_, text) in enumerate(texts) if text]
+    if not wrong:
+        return all_right(name, weight, [], len(texts), "")
+    place, text = texts[wrong[0]]
+    message = f"curve {place + 1} ({label(case['curves'][place])}): {text}"
+    return replace(all_right(name, weight, wrong, len(texts), message), call=place)
 
 
 def _about_cause(curve: Facts, said: Facts) -> str:

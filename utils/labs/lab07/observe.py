@@ -141,9 +141,9 @@ def observe_curves(answer: Answer, case: Facts) -> Facts:
 
 
 OBSERVERS = {
-    "ex1": Observer("annotate", observe_annotated),
+    "ex1": Observer("annotate", observe_annotated, apart=True),
     "ex2": Observer("predict", observe_predict),
-    "ex3": Observer("average_gradients", observe_average),
+    "ex3": Observer("average_gradients", observe_average, apart=True),
     "ex4": Observer("choose", observe_plans),
     "ex5": Observer("explain", observe_curves),
 }

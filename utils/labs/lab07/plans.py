@@ -6,7 +6,7 @@ from typing import cast
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import all_right, criterion, not_judged
 from utils.labs.lab07.planning import AXES, Layout, allowed, best, fit, memory_gb, step
 from utils.labs.values import near
 
@@ -166,8 +166,7 @@ def _criterion(name: str, weight: int, case: Facts, texts: list[str]) -> Criteri
     if wrong:
         first = case["questions"][wrong[0]]
         message = f"question {wrong[0] + 1} ({label(first)}): {texts[wrong[0]]}"
-    shown = f"{len(texts) - len(wrong)} of {len(texts)}"
-    return criterion(name, weight, not wrong, shown, "all", message)
+    return all_right(name, weight, wrong, len(texts), message)
 
 
 def _rule(pairs: list[tuple[Facts, Facts]]) -> str:

@@ -136,8 +136,8 @@ def _array(value: Any) -> Facts | str:
 
 
 OBSERVERS = {
-    "ex1": Observer("resume", observe_kills),
-    "ex2": Observer("latest", observe_storage),
+    "ex1": Observer("resume", observe_kills, apart=True),
+    "ex2": Observer("latest", observe_storage, apart=True),
     "ex3": Observer("choose_interval", observe_fleet),
     "ex4": Observer("reshard", observe_resharding),
 }

@@ -7,7 +7,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import costs_of, criterion
 from utils.labs.lab09.rows import CLOSE, ONCE, TILE, TOLERANCE, drawn, sizes
 from utils.labs.replayed import (
     Replayed,
@@ -48,8 +48,7 @@ def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
     values = right_values(run, right, case["dtype"], TOLERANCE, 5, advice)
     loads = run.bytes_read_of(1) / weight.nbytes
     traffic = (run.hbm_bytes - run.bytes_read_of(1)) / (x.nbytes + run.outputs[0].nbytes)
-    return [
-        values,
+    costs = [
         criterion(
             "HBM traffic",
             2,
@@ -67,6 +66,7 @@ def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
             SAYS["the-weight-for-every-tile"],
         ),
     ]
+    return [values, *costs_of(not (values.passed or values.share), *costs)]
 
 
 def _norm_advice(run: Replayed, x: np.ndarray, weight: np.ndarray, epsilon: float) -> str:

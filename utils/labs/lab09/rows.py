@@ -7,7 +7,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import costs_of, criterion, not_judged
 from utils.labs.replayed import (
     Replayed,
     close_to,
@@ -73,7 +73,8 @@ def judge_add(case: Facts, facts: Facts) -> list[Criterion]:
         return nothing(ADD_WEIGHTS, run.fault, run.detail)
     right = a.astype(np.float64) + b.astype(np.float64)
     values = right_values(run, right, case["dtype"], TOLERANCE, 4, _add_advice(run, a, b))
-    return [values, few_bytes(run, ONCE, 2, SAYS["loads-for-nothing"])]
+    idle = not (values.passed or values.share)
+    return [values, *costs_of(idle, few_bytes(run, ONCE, 2, SAYS["loads-for-nothing"]))]
 
 
 def _add_advice(run: Replayed, a: np.ndarray, b: np.ndarray) -> str:
@@ -134,17 +135,15 @@ def judge_transpose(case: Facts, facts: Facts) -> list[Criterion]:
             advice = "each block is transposed where it was: block (i, j) goes to place (j, i)"
     values = right_values(run, right, case["dtype"], 0.0, 4, advice)
     shortest = run.shortest_run
-    return [
-        values,
-        criterion(
-            "descriptors",
-            2,
-            shortest >= SMALLEST_RUN,
-            f"runs of {shortest} bytes",
-            f"runs of {SMALLEST_RUN} bytes or more",
-            SAYS["one-descriptor-for-each-element"],
-        ),
-    ]
+    runs = criterion(
+        "descriptors",
+        2,
+        shortest >= SMALLEST_RUN,
+        f"runs of {shortest} bytes",
+        f"runs of {SMALLEST_RUN} bytes or more",
+        SAYS["one-descriptor-for-each-element"],
+    )
+    return [values, *costs_of(not (values.passed or values.share), runs)]
 
 
 def _blocks_in_place(found: np.ndarray, x: np.ndarray) -> bool:
@@ -187,14 +186,17 @@ def judge_softmax(case: Facts, facts: Facts) -> list[Criterion]:
     return [
         values,
         large if values.passed else not_judged(large),
-        few_bytes(run, ONCE, 1, SAYS["stored-and-loaded-on-the-way"]),
-        criterion(
-            "passes",
-            1,
-            passes <= PASSES,
-            f"{passes:.2g}",
-            f"at most {PASSES:g}",
-            SAYS["a-separate-subtraction"],
+        *costs_of(
+            not (values.passed or values.share),
+            few_bytes(run, ONCE, 1, SAYS["stored-and-loaded-on-the-way"]),
+            criterion(
+                "passes",
+                1,
+                passes <= PASSES,
+                f"{passes:.2g}",
+                f"at most {PASSES:g}",
+                SAYS["a-separate-subtraction"],
+            ),
         ),
     ]
 

@@ -30,10 +30,14 @@ def observe_lora(add_lora: Answer, case: Facts) -> Facts:
     return _apart(adapting.adapted, add_lora, cell["merge"], cell["LoRALinear"], case)
 
 
+def _alone(name: str, work: Callable[..., Any]) -> Observer:
+    return Observer(name, lambda answer, case: _apart(work, answer, case), apart=True)
+
+
 OBSERVERS = {
-    "ex1": Observer("add_lora", observe_lora),
-    "ex2": Observer("fine_tune", lambda answer, case: _apart(training.tuning, answer, case)),
-    "ex3": Observer("accumulate", lambda answer, case: _apart(training.accumulating, answer, case)),
-    "ex4": Observer("generate", lambda answer, case: _apart(generating.generating, answer, case)),
-    "ex5": Observer("serve", lambda answer, case: _apart(training.serving, answer, case)),
+    "ex1": Observer("add_lora", observe_lora, apart=True),
+    "ex2": _alone("fine_tune", training.tuning),
+    "ex3": _alone("accumulate", training.accumulating),
+    "ex4": _alone("generate", generating.generating),
+    "ex5": _alone("serve", training.serving),
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.criteria import all_right, criterion, not_judged, times
 from utils.labs.lab12.service import TICK_S, TRAITS, Call, Service, replayed
 from utils.labs.lab12.trapping import NAMES, judge_traps
 from utils.labs.values import near
@@ -187,10 +187,11 @@ def _together(asked: list[tuple[Run, Facts]]) -> Criterion:
 
 
 def _right(name: str, asked: list[tuple[Run, Facts]]) -> Criterion:
-    wrong = [(r, s) for r, s in asked if not (r.samples and _is(s, r.samples) and r.timed)]
-    measured = f"{len(asked) - len(wrong)} of {len(asked)}"
-    message = f"{label(wrong[0][0].case)}: {_why(*wrong[0])}" if wrong else ""
-    return criterion(name, WEIGHTS[name], not wrong, measured, "p50 and p99 exact", message)
+    wrong = [
+        p for p, (r, s) in enumerate(asked) if not (r.samples and _is(s, r.samples) and r.timed)
+    ]
+    message = f"{label(asked[wrong[0]][0].case)}: {_why(*asked[wrong[0]])}" if wrong else ""
+    return all_right(name, WEIGHTS[name], wrong, len(asked), message, "p50 and p99 exact")
 
 
 def _why(run: Run, said: Facts) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import all_right, criterion, not_judged, row
 from utils.labs.lab12 import draws
 from utils.labs.lab12.queues import by_mean, latencies, p99, possible, smallest, truth
 from utils.labs.values import Ways, near, right_values
@@ -216,10 +216,11 @@ def _judge(
     pairs = list(zip(values, right, strict=True))
     place = next((p for p, (a, b) in enumerate(pairs) if (a is None) != (b is None)), None)
     if place is not None:
-        hits = sum(near(a, b, TOLERANCE) for a, b in pairs)
         text = SAYS["always-none"] if values[place] is None else SAYS["a-number-for-none"]
-        message = f"{label(fleets[place])}: {text}"
-        return criterion(name, WEIGHTS[name], False, f"{hits} of {len(pairs)}", "all", message)
+        wrong = [p for p, (a, b) in enumerate(pairs) if not near(a, b, TOLERANCE)]
+        wrong = [place, *(p for p in wrong if p != place)]
+        rows = [row(label(fleets[p]), *pairs[p]) for p in wrong]
+        return all_right(name, WEIGHTS[name], wrong, len(pairs), text, rows=rows, said=values)
     return right_values(
         name,
         WEIGHTS[name],

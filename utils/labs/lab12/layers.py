@@ -8,7 +8,7 @@ from scipy.special import log_softmax
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import all_right, among, criterion, not_judged, row
 from utils.labs.values import near
 
 SAYS = says("lab12")
@@ -114,10 +114,12 @@ def judge_reports(case: Facts, facts: Facts) -> list[Criterion]:
         message = "the logits are not those of the models: what was changed in torch?"
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
     asked = list(zip(case["models"], response, facts["logits"], strict=True))
+    large = [item for item in asked if item[0]["fault"] in LARGE]
+    others = [item for item in asked if item[0]["fault"] not in LARGE]
     return [
         *(_number(name, key, asked) for name, key in KEYS.items()),
-        _modules("large faults", [item for item in asked if item[0]["fault"] in LARGE]),
-        _modules("small and none", [item for item in asked if item[0]["fault"] not in LARGE]),
+        among(_modules("large faults", large), large, asked),
+        among(_modules("small and none", others), others, asked),
     ]
 
 
@@ -164,13 +166,11 @@ def _ways(key: str, logits: Any) -> list[tuple[str, float]]:
 
 
 def _number(name: str, key: str, asked: Asked) -> Criterion:
-    wrong = [
-        (m, s[key], lo) for m, s, lo in asked if not near(s[key], numbers(*lo)[key], TOLERANCE)
-    ]
-    measured, target = f"{len(asked) - len(wrong)} of {len(asked)}", "all, to 0.1%"
+    right = [numbers(*logits)[key] for _, _, logits in asked]
+    wrong = [p for p, (_, s, _) in enumerate(asked) if not near(s[key], right[p], TOLERANCE)]
     if not wrong:
-        return criterion(name, WEIGHTS[name], True, measured, target, "")
-    model, response, logits = wrong[0]
+        return all_right(name, WEIGHTS[name], [], len(asked), "", _EXACT)
+    response, logits = asked[wrong[0]][1][key], asked[wrong[0]][2]
     if not isinstance(response, int | float):
         text = f"found {response}, return a number"
     else:
@@ -178,10 +178,16 @@ def _number(name: str, key: str, asked: Asked) -> Criterion:
         text = ways[0][0] if ways else _ADVICE[key]
         if key == "kl" and not ways and numbers(*logits)["kl"] < 1e-5:
             text += SAYS["kl-of-float32"]
-    message = f"seed {model['seed']}, {label(model)}: {text}"
-    return criterion(name, WEIGHTS[name], False, measured, target, message)
+    rows = [row(_which(asked[p][0]), asked[p][1][key], right[p]) for p in wrong]
+    said = [s[key] for _, s, _ in asked]
+    return all_right(name, WEIGHTS[name], wrong, len(asked), text, _EXACT, rows, said)
 
 
+def _which(model: Facts) -> str:
+    return f"seed {model['seed']}, {label(model)}"
+
+
+_EXACT = "all, to 0.1%"
 _ADVICE = {
     "max_difference": "the largest absolute difference of two logits, of reference(x) and"
     " candidate(x)",
@@ -192,13 +198,11 @@ _ADVICE = {
 
 
 def _modules(name: str, asked: Asked) -> Criterion:
-    wrong = [(m, s["module"]) for m, s, _ in asked if s["module"] != m["module"]]
-    measured = f"{len(asked) - len(wrong)} of {len(asked)}"
-    if not wrong:
-        return criterion(name, WEIGHTS[name], True, measured, "the module", "")
-    model, response = wrong[0]
-    message = f"seed {model['seed']}, {label(model)}: {_why(model, response)}"
-    return criterion(name, WEIGHTS[name], False, measured, "the module", message)
+    said = [s["module"] for _, s, _ in asked]
+    wrong = [p for p, (m, _, _) in enumerate(asked) if said[p] != m["module"]]
+    message = _why(asked[wrong[0]][0], said[wrong[0]]) if wrong else ""
+    rows = [row(_which(asked[p][0]), said[p], asked[p][0]["module"]) for p in wrong]
+    return all_right(name, WEIGHTS[name], wrong, len(asked), message, "the module", rows, said)
 
 
 def _why(model: Facts, said: str | None) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import all_right, among, criterion, not_judged, row
 from utils.labs.lab12 import draws
 from utils.labs.lab12.loops import WAYS, filled, open_loop, sent
 from utils.labs.values import near
@@ -82,10 +82,12 @@ def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
         rows = [not_judged(criterion(n, w, False, "", "", "")) for n, w in WEIGHTS.items()]
         return [not_judged(rows[0], message), *rows[1:]]
     asked = [(draws.closed_log(log), log, s) for log, s in zip(case["logs"], response, strict=True)]
+    one = [item for item in asked if item[1]["slots"] == 1]
+    several = [item for item in asked if item[1]["slots"] > 1]
     rows = [
         _closed(asked),
-        _queue("one slot", [item for item in asked if item[1]["slots"] == 1]),
-        _queue("several slots", [item for item in asked if item[1]["slots"] > 1]),
+        among(_queue("one slot", one), one, asked),
+        among(_queue("several slots", several), several, asked),
         _open(asked),
     ]
     return rows
@@ -130,16 +132,17 @@ def _open(asked: Asked) -> Criterion:
 def _percentile(
     name: str, key: str, asked: Asked, right: Callable[[Facts], float], ways: Any, advice: str
 ) -> Criterion:
-    wrong = [(log, d, s[key]) for log, d, s in asked if not near(s[key], right(log), TOLERANCE)]
-    measured, target = f"{len(asked) - len(wrong)} of {len(asked)}", "p99 exact"
+    wrong = [p for p, (log, _, s) in enumerate(asked) if not near(s[key], right(log), TOLERANCE)]
     if not wrong:
-        return criterion(name, WEIGHTS[name], True, measured, target, "")
-    log, drawn, response = wrong[0]
+        return all_right(name, WEIGHTS[name], [], len(asked), "", "p99 exact")
+    log, response = asked[wrong[0]][0], asked[wrong[0]][2][key]
     if not isinstance(response, int | float):
         text = f"found {response}, return a number"
     else:
         text = next((t for t, way in ways if near(response, way(log), TOLERANCE)), advice)
-    return criterion(name, WEIGHTS[name], False, measured, target, f"{label(drawn)}: {text}")
+    rows = [row(label(asked[p][1]), asked[p][2][key], right(asked[p][0])) for p in wrong]
+    said = [s[key] for *_, s in asked]
+    return all_right(name, WEIGHTS[name], wrong, len(asked), text, "p99 exact", rows, said)
 
 
 def _same(items: Any, right: list[float]) -> bool:
@@ -154,13 +157,15 @@ def _same(items: Any, right: list[float]) -> bool:
 
 
 def _queue(name: str, asked: Asked) -> Criterion:
-    wrong = [(log, d, s) for log, d, s in asked if not _same(s["open"]["items"], open_loop(log))]
-    measured, target = f"{len(asked) - len(wrong)} of {len(asked)}", "every latency"
-    if not wrong:
-        return criterion(name, WEIGHTS[name], True, measured, target, "")
-    log, drawn, response = wrong[0]
-    text = _why(log, response["open"])
-    return criterion(name, WEIGHTS[name], False, measured, target, f"{label(drawn)}: {text}")
+    said = [s["open"]["items"] for *_, s in asked]
+    wrong = [p for p, (log, *_) in enumerate(asked) if not _same(said[p], open_loop(log))]
+    message, rows = "", []
+    if wrong:
+        log, drawn, response = asked[wrong[0]]
+        message = f"{label(drawn)}: {_why(log, response['open'])}"
+        pairs = zip(said[wrong[0]] or [], open_loop(log), strict=False)
+        rows = [row(f"request {n}", a, b) for n, (a, b) in enumerate(pairs) if a != b]
+    return all_right(name, WEIGHTS[name], wrong, len(asked), message, "every latency", rows, said)
 
 
 def _why(log: Facts, said: Facts) -> str:

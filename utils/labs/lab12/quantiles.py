@@ -5,7 +5,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import all_right, among, criterion, not_judged, row
 from utils.labs.lab12 import draws
 from utils.labs.lab12.intervals import (
     END_WAYS,
@@ -96,8 +96,8 @@ def judge_percentiles(case: Facts, facts: Facts) -> list[Criterion]:
             LINEAR,
             TOLERANCE,
         ),
-        _judge_ends("interval", large),
-        _judge_ends("too small", small),
+        among(_judge_ends("interval", large), [s for s, _ in large], case["sets"]),
+        among(_judge_ends("too small", small), [s for s, _ in small], case["sets"]),
         judge_merged(case, facts["merged"]),
     ]
 
@@ -107,12 +107,16 @@ def _row(name: str) -> Criterion:
 
 
 def _judge_ends(name: str, pairs: list[tuple[Facts, Facts]]) -> Criterion:
-    wrong = [(s, (e["low"], e["high"])) for s, e in pairs if not _same((e["low"], e["high"]), s)]
-    measured = f"{len(pairs) - len(wrong)} of {len(pairs)}"
-    if not wrong:
-        return criterion(name, WEIGHTS[name], True, measured, "both ends", "")
-    text = f"{set_label(wrong[0][0])}: {_why_ends(wrong)}"
-    return criterion(name, WEIGHTS[name], False, measured, "both ends", text)
+    said = [(e["low"], e["high"]) for _, e in pairs]
+    wrong = [p for p, (s, _) in enumerate(pairs) if not _same(said[p], s)]
+    message = _why_ends([(pairs[p][0], said[p]) for p in wrong]) if wrong else ""
+    rows = [
+        row(f"{set_label(pairs[p][0])}, {side}", mine, right)
+        for p in wrong
+        for side, mine, right in zip(("low", "high"), said[p], ends(pairs[p][0]), strict=True)
+        if not near(mine, right, TOLERANCE)
+    ]
+    return all_right(name, WEIGHTS[name], wrong, len(pairs), message, "both ends", rows, said)
 
 
 def _same(said: tuple[Any, Any], each: Facts, right: Ends | None = None) -> bool:

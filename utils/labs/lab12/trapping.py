@@ -4,7 +4,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import all_right
 from utils.labs.lab12.service import TRAITS
 
 SAYS = says("lab12")
@@ -17,16 +17,15 @@ def judge_traps(case: Facts, facts: Facts, weight: int) -> Criterion:
     right = [sorted(service["traits"]) for service in case["services"]]
     response = facts["traps"]
     asked = list(zip(right, response, facts["trap_logs"], strict=True))
-    wrong = [(r, s) for r, s, log in asked if r != s or _unasked(log)]
-    measured = f"{len(right) - len(wrong)} of {len(right)}"
+    wrong = [p for p, (r, s, log) in enumerate(asked) if r != s or _unasked(log)]
     message = ""
-    if named := [item for item in wrong if item[0] != item[1]]:
-        message = _misnamed(*named[0])
+    if named := [asked[p] for p in wrong if asked[p][0] != asked[p][1]]:
+        message = _misnamed(*named[0][:2])
         if len({str(item) for item in response}) == 1 and not isinstance(response[0], str):
             message += SAYS["always-all-traps"]
     elif wrong:
         message = next(_unasked(log) for _, _, log in asked if _unasked(log))
-    return criterion(NAMES, weight, not wrong, measured, "all", message)
+    return all_right(NAMES, weight, wrong, len(right), message, said=response)
 
 
 def _unasked(log: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.criteria import all_right, criterion, not_judged, times
 
 SAYS = says("lab13")
 
@@ -265,10 +265,10 @@ def _judge_group(
     right: list[set[str]],
 ) -> Criterion:
     """Whether the errors of a group are named where they are, and nowhere else."""
-    own, wrong, message = set(names), 0, ""
+    own, wrong, message = set(names), [], ""
     for place, (here, there) in enumerate(zip(said, right, strict=True)):
         missing, extra = (there - here) & own, (here - there) & own
-        wrong += bool(missing or extra)
+        wrong += [place] * bool(missing or extra)
         if (missing or extra) and not message:
             which = f"comparison {place + 1}"
             if missing:
@@ -285,8 +285,7 @@ def _judge_group(
                 message = SAYS["dates-that-differ"].format(
                     which=which, first=first, value=_ALARM[first]
                 )
-    shown = f"{len(said) - wrong} of {len(said)}"
-    return criterion(name, weight, not wrong, shown, "all", message)
+    return all_right(name, weight, wrong, len(said), message, said=[item & own for item in said])
 
 
 def _confused(missed: str, extra: set[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import all_right, criterion, not_judged, row
 from utils.labs.values import Ways, near, right_values
 
 SAYS = says("lab13")
@@ -217,10 +217,10 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
         place = next((p for p, (a, b) in enumerate(pairs) if (a is None) != (b is None)), None)
         if place is not None:
             text = SAYS["none-everywhere"] if values[place] is None else SAYS["infinity-for-none"]
-            hits = sum(near(a, b, TOLERANCE) for a, b in pairs)
-            shown = f"{hits} of {len(services)}"
-            message = f"{label(services[place])}: {text}"
-            results.append(criterion(name, weight, False, shown, "all", message))
+            wrong = [p for p, (a, b) in enumerate(pairs) if not near(a, b, TOLERANCE)]
+            wrong = [place, *(p for p in wrong if p != place)]
+            rows = [row(label(services[p]), *pairs[p]) for p in wrong]
+            results.append(all_right(name, weight, wrong, len(pairs), text, rows=rows, said=values))
             continue
         results.append(
             right_values(

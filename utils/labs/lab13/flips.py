@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import all_right, criterion, not_judged, row
 
 SAYS = says("lab13")
 
@@ -216,27 +216,37 @@ def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
         return [first, not_judged(criterion("cheaper", 3, False, "", "", ""))]
     pairs = list(zip(case["questions"], response, strict=True))
     texts = [_about_value(question, item["at"]) for question, item in pairs]
-    first = _criterion("break-even", 4, case, texts)
+    rights = [truth(question) for question in case["questions"]]
+    values = [(item["at"], right[0]) for item, right in zip(response, rights, strict=True)]
+    first = _criterion("break-even", 4, case, texts, values)
     others = [
         "" if text else _about_names(question, item)
         for text, (question, item) in zip(texts, pairs, strict=True)
     ]
-    second = _criterion("cheaper", 3, case, others)
+    names = [
+        (f"{item['below']}, {item['above']}", f"{right[1]}, {right[2]}")
+        for item, right in zip(response, rights, strict=True)
+    ]
+    second = _criterion("cheaper", 3, case, others, names)
     right = all((item["below"], item["above"]) == truth(question)[1:] for question, item in pairs)
     # Which is cheaper on either side of a wrong value tells nothing more.
     return [first, second if first.passed or right or not second.passed else not_judged(second)]
 
 
-def _criterion(name: str, weight: int, case: Facts, texts: list[str]) -> Criterion:
-    wrong = [place for place, text in enumerate(texts) if text]
-    message = ""
-    if wrong:
-        # A None where there is a break-even says little of how it came about.
-        first = min(wrong, key=lambda place: texts[place].startswith("None says"))
-        message = f"question {first + 1} ({label(case['questions'][first])}): {texts[first]}"
-    shown = f"{len(texts) - len(wrong)} of {len(texts)}"
+def _criterion(
+    name: str, weight: int, case: Facts, texts: list[str], pairs: list[tuple[Any, Any]]
+) -> Criterion:
+    """pairs: what was said to each question, and what is right."""
+    # A None where there is a break-even says little of how it came about.
+    wrong = sorted(
+        (place for place, text in enumerate(texts) if text),
+        key=lambda place: texts[place].startswith("None says"),
+    )
+    message = texts[wrong[0]] if wrong else ""
     target = "all, costs agree" if name == "break-even" else "all"
-    return criterion(name, weight, not wrong, shown, target, message)
+    rows = [row(label(case["questions"][p]), *pairs[p]) for p in wrong]
+    said = [mine for mine, _ in pairs]
+    return all_right(name, weight, wrong, len(texts), message, target, rows, said)
 
 
 def _about_value(question: Facts, at: Any) -> str:

@@ -8,7 +8,7 @@ from utils.cost.decision.findings import DYNAMIC, OWN, PACKAGED
 from utils.cost.decision.questions import KERNELS, SHAPES
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import about_all, all_right, not_judged
 
 SAYS = says("lab14")
 
@@ -177,19 +177,19 @@ def judge_audits(case: Facts, facts: Facts) -> list[Criterion]:
     known = {field: _recognised(field, projects, response) for field in SCALES}
     used = [_about_used(p, entry, known) for p, entry in zip(projects, response, strict=True)]
     fields = len(SCALES) * len(projects)
-    right = sum(
-        entry["used"].get(field) == value
-        for p, entry in zip(projects, response, strict=True)
+    wrong = [
+        place
+        for place, (p, entry) in enumerate(zip(projects, response, strict=True))
         for field, value in truth(p)["used"].items()
-    )
+        if entry["used"].get(field) != value
+    ]
+    right = fields - len(wrong)
     message = next(filter(None, used), "")
-    first = criterion("used", 3, not message, f"{right} of {fields}", "all", message)
+    first = all_right("used", 3, wrong, fields, message)
     parts = [first]
     for part, about in (("overruled", _about_overruled), ("doubted", _about_doubted)):
         texts = [about(p, entry) for p, entry in zip(projects, response, strict=True)]
-        good = sum(not text for text in texts)
-        message = next(filter(None, texts), "")
-        item = criterion(part, 1, not message, f"{good} of {len(texts)}", "all", message)
+        item = about_all(part, 1, texts)
         # Nothing overruled and nothing doubted is right for some, and no work at all.
         parts.append(item if right else not_judged(item))
     return parts

@@ -12,7 +12,7 @@ from utils.cost.decision.questions import QUESTIONS
 from utils.cost.decision.rules import ROWS
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import about_all, criterion, not_judged
 from utils.labs.lab14.examples import COSTS, GIVEN
 
 SAYS = says("lab14")
@@ -196,13 +196,9 @@ def _verdict(name: str, said: Facts) -> str | None:
 
 
 def _judge_verdicts(said: Facts) -> Criterion:
-    good, message = 0, ""
-    for name in CASES:
-        verdict = said.get(name, {}).get("verdict", "nothing")
-        about = _about_verdict(name, verdict, said.get(name))
-        good += not about
-        message = message or about
-    return criterion("verdicts", 3, not message, f"{good} of {len(CASES)}", "all", message)
+    verdicts = [said.get(name, {}).get("verdict", "nothing") for name in CASES]
+    pairs = zip(CASES, verdicts, strict=True)
+    return about_all("verdicts", 3, [_about_verdict(n, v, said.get(n)) for n, v in pairs])
 
 
 def _about_verdict(name: str, verdict: str, said: Facts | None) -> str:
@@ -219,13 +215,8 @@ def _about_verdict(name: str, verdict: str, said: Facts | None) -> str:
 
 
 def _judge_reasons(said: Facts) -> Criterion:
-    good, message = 0, ""
-    for name in CASES:
-        reason = said.get(name, {}).get("because", "nothing")
-        about = _about_reason(name, reason)
-        good += not about
-        message = message or about
-    result = criterion("reasons", 3, not message, f"{good} of {len(CASES)}", "all", message)
+    texts = [_about_reason(n, said.get(n, {}).get("because", "nothing")) for n in CASES]
+    result = about_all("reasons", 3, texts)
     # A name alone, beside no form at all, would be a guess.
     return result if any(said.get(n, {}).get("answers") for n in CASES) else not_judged(result)
 

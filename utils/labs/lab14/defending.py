@@ -10,7 +10,7 @@ from utils.cost.decision.questions import QUESTIONS
 from utils.cost.decision.rules import Case, holds, outcome
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import about_all, criterion
 from utils.labs.lab14.deciding import CASES, decision, right, saving
 
 SAYS = says("lab14")
@@ -49,9 +49,7 @@ def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     parts = []
     for part, about in (("answers", _about_flip), ("savings", _about_money)):
         texts = [about(name, response.get(name)) for name in CASES]
-        good = sum(not text for text in texts)
-        first = next(filter(None, texts), "")
-        parts.append(criterion(part, 2, not first, f"{good} of {len(CASES)}", "all", first))
+        parts.append(about_all(part, 2, texts))
     return parts
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import about_all, among, criterion
 
 SAYS = says("lab14")
 
@@ -97,11 +97,11 @@ def judge_edges(case: Facts, facts: Facts) -> list[Criterion]:
             criterion("value", 3, False, "not judged", "", ""),
             criterion("None", 1, False, "not judged", "", ""),
         ]
-    some = [(rule, response) for rule, response in pairs if rule["edges"]]
+    some = [pair for pair in pairs if pair[0]["edges"]]
     none = [response for rule, response in pairs if not rule["edges"]]
     return [
-        _part("verdict", 2, some, _about_verdict),
-        _part("value", 3, some, _about_value),
+        among(_part("verdict", 2, some, _about_verdict), some, pairs),
+        among(_part("value", 3, some, _about_value), some, pairs),
         _judge_none(none, some),
     ]
 
@@ -110,9 +110,7 @@ def _part(
     name: str, weight: int, pairs: list[tuple[Facts, Any]], about: Callable[[Facts, Any], str]
 ) -> Criterion:
     texts = [about(rule, response) for rule, response in pairs]
-    good = sum(not text for text in texts)
-    first = next(filter(None, texts), "")
-    return criterion(name, weight, not first, f"{good} of {len(texts)}", "all", first)
+    return about_all(name, weight, texts)
 
 
 def _judge_none(none: list[Any], some: list[tuple[Facts, Any]]) -> Criterion:

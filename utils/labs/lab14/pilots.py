@@ -6,7 +6,7 @@ from statistics import median
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.criteria import about_all, criterion, not_judged, times
 from utils.labs.values import Ways, near, right_values
 
 SAYS = says("lab14")
@@ -220,9 +220,7 @@ def _part(
     name: str, weight: int, pairs: list[tuple[Facts, Facts]], about: Callable[[Facts, Facts], str]
 ) -> Criterion:
     texts = [about(pilot, response) for pilot, response in pairs]
-    good = sum(not text for text in texts)
-    first = next(filter(None, texts), "")
-    return criterion(name, weight, not first, f"{good} of {len(texts)}", "all", first)
+    return about_all(name, weight, texts)
 
 
 def _about_choices(pilot: Facts, said: Facts) -> str:

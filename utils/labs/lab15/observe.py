@@ -144,5 +144,5 @@ OBSERVERS = {
     "ex1": Observer("train", observe_port),
     "ex2": Observer("mark", observe_marks),
     "ex3": Observer("find", observe_launches),
-    "ex4": Observer("fine_tune", observe_capstone),
+    "ex4": Observer("fine_tune", observe_capstone, apart=True),
 }
