@@ -325,6 +325,14 @@ def test_restore_brings_a_fresh_copy_and_keeps_the_old_one(
     after = state(root)
     assert texts(merge.read(after[LAB])) == ["new stub", "new check"]
     assert_all_answers_are_there(root)
+    edit(copies.folder(root) / LAB, ex1="answer 47")
+    for at in itertools.count(1):
+        copy = copy_of(root, at)
+        if not killed(lambda copy=copy: copies.restore("lab01", copy), at):
+            break
+        assert b"answer 47" in b"".join(state(copy).values())
+        copies.sync(copy)
+        assert (copies.folder(copy) / LAB).exists()
     assert restore.main(["lab77"]) == 1 and "there is lab01" in capsys.readouterr().err
 
 

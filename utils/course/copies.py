@@ -32,7 +32,7 @@ from utils.course.catalog import ROOT
 from utils.course.merge import Damaged, Notebook
 
 FOLDER, PUBLISHED, TAKEN_OVER = "work", ".published", "taken-over"
-SECONDS = 60
+SECONDS = 300
 
 
 class CopiesError(Exception):
@@ -146,11 +146,9 @@ def same(name: str, one: bytes | None, other: bytes | None) -> bool:
 def git(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
     """Run git; None if there is no git, or if it does not end."""
     asks_nothing = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"}
-    command = ["git", "-C", str(root), *arguments]
+    command, env = ["git", "-C", str(root), *arguments], asks_nothing | os.environ
     try:
-        return subprocess.run(
-            command, env={**os.environ, **asks_nothing}, capture_output=True, timeout=SECONDS
-        )
+        return subprocess.run(command, env=env, capture_output=True, timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return None
 
@@ -164,9 +162,8 @@ def is_clone(root: Path) -> bool:
 def changed(root: Path) -> list[str]:
     """The files that git knows and that differ from the last commit."""
     diff = git(root, "diff", "--name-only", "-z", "HEAD")
-    return (
-        [] if diff is None else [n for n in diff.stdout.decode(errors="replace").split("\0") if n]
-    )
+    names = diff.stdout.decode(errors="replace").split("\0") if diff else []
+    return [name for name in names if name]
 
 
 def committed(root: Path, name: str) -> bytes | None:
@@ -270,38 +267,29 @@ def _bring_up(root: Path, name: str, new: bytes) -> list[Change]:
         put(path, new)
         put(edition(root, name), new)
         return [Change("added", name)]
-    notebook = notebook_of(name, mine)
-    changes = []
+    notebook, aside, changes = notebook_of(name, mine), None, []
     if name.endswith(".ipynb") and notebook is None:
-        changes = _replace(path, mine, new, name, "damaged", "it is no notebook any more")
-    elif mine in (base, new):
-        if mine != new:
-            if not put(path, new, mine):
-                return _bring_up(root, name, new)
-            changes = [] if same(name, mine, new) else [Change("replaced", name)]
+        fresh, aside, why = new, free(path, "damaged"), "it is no notebook any more"
     elif base == new:
         return []
+    elif mine in (base, new):
+        fresh, changes = new, [] if same(name, mine, new) else [Change("replaced", name)]
     elif notebook is not None:
         theirs = merge.read(new)
         before = notebook_of(name, base) or {**theirs, "cells": []}
         merged = merge.merge(before, notebook, theirs)
-        if not put(path, merge.write(merged.notebook), mine):
-            return _bring_up(root, name, new)
+        fresh = merge.write(merged.notebook)
         if merged.notes or merge.contents(merged.notebook) != merge.contents(notebook):
             untouched = merge.contents(before) == merge.contents(notebook)
             changes = [Change("replaced" if untouched else "merged", name, merged.notes)]
     else:
-        changes = _replace(path, mine, new, name, "before", "changed in the course and by you")
+        fresh, aside, why = new, free(path, "before"), "changed in the course and by you"
+    if aside:
+        changes = [Change("kept beside", name, (f"{why}; it is now {aside.name}",))]
+    if fresh != mine and not put(path, fresh, mine, aside):
+        return _bring_up(root, name, new)  # it was saved meanwhile
     put(edition(root, name), new)
     return changes
-
-
-def _replace(
-    path: Path, mine: bytes, new: bytes, name: str, ending: str, reason: str
-) -> list[Change]:
-    aside = free(path, ending)
-    put(path, new, mine, aside)
-    return [Change("kept beside", name, (f"{reason}; it is now {aside.name}",))]
 
 
 def _rename(root: Path, old: str, new: str) -> list[Change]:
