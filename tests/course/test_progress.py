@@ -9,7 +9,19 @@ import pytest
 
 from tests.conftest import ROOT
 from utils.course import progress
-from utils.course.progress import board, entries, record, reset, undo_reset
+from utils.course.progress import (
+    board,
+    choose,
+    document,
+    entries,
+    join,
+    lesson_begun,
+    lesson_done,
+    nothing,
+    record,
+    reset,
+    undo_reset,
+)
 
 
 def test_the_best_points_and_the_last_state_are_kept(course: Path, progress_file: Path) -> None:
@@ -48,7 +60,14 @@ def test_two_processes_at_once_lose_nothing(course: Path, progress_file: Path) -
 
 
 @pytest.mark.parametrize(
-    "content", ["{", "[]", '{"format": 7, "exercises": {}}', '{"format": 1, "exercises": {"a": 3}}']
+    "content",
+    [
+        "{",
+        "[]",
+        '{"format": 7, "exercises": {}}',
+        '{"format": 1, "exercises": {"a": 3}}',
+        '{"format": 1, "exercises": {}, "lessons": {"03": "half"}}',
+    ],
 )
 def test_a_damaged_file_is_moved_aside_and_said(
     course: Path, progress_file: Path, content: str
@@ -59,7 +78,7 @@ def test_a_damaged_file_is_moved_aside_and_said(
     assert (progress_file.parent / "progress.json.broken-1").read_text() == content
     assert entries(course)["lab99.ex1"]["points"] == 4.0
     progress_file.write_text(content)
-    assert "broken-2" in repr(board(root=course))
+    assert "broken-2" in repr(board("lab99", course))
 
 
 def test_where_nothing_can_be_written_it_is_said_once(course: Path, monkeypatch) -> None:
@@ -67,17 +86,17 @@ def test_where_nothing_can_be_written_it_is_said_once(course: Path, monkeypatch)
     assert "is not writable" in record("lab99.ex1", "tried", 1.0, course)
     assert record("lab99.ex1", "passed", 4.0, course) == ""
     assert entries(course)["lab99.ex1"]["attempts"] == 2
-    assert "● passed" in repr(board(root=course))
+    assert "● passed" in repr(board("lab99", course))
     assert "forgotten: lab99.ex1" in repr(reset("all", course))
     assert entries(course) == {}
 
 
 def test_the_board_shows_states_points_minutes_and_the_next_step(course: Path) -> None:
-    assert repr(board(root=course)).splitlines() == [
+    assert repr(board("lab99", course)).splitlines() == [
         "lab99 · Sums · 0 / 12 points · 15 min left",
         "  ○ not tried  lab99.ex1  Twice  0 / 4 points    5 min left",
         "  ○ not tried  lab99.ex2  Mean   0 / 8 points    10 min left",
-        "next: lab99.ex1 · Twice · 5 min · labs/lab99_sums/lab99_sums.ipynb",
+        "next: lab99.ex1 · Twice · 5 min",
     ]
     record("lab99.ex1", "passed", 4.0, course)
     record("lab99.ex2", "tried", 6.0, course)
@@ -88,12 +107,12 @@ def test_the_board_shows_states_points_minutes_and_the_next_step(course: Path) -
     assert "◐ tried   lab99.ex2  Mean   6 / 8 points  2 attempts  10 min left" in text
     assert "next: lab99.ex2 · Mean" in text
     record("lab99.ex2", "passed", 8.0, course)
-    assert "complete" in repr(board(root=course))
-    assert "all exercises are passed" in repr(board(root=course))
+    assert "complete" in repr(board("lab99", course))
+    assert "all exercises are passed" in repr(board("lab99", course))
 
 
 def test_the_board_has_an_html_twin_and_knows_its_labs(course: Path) -> None:
-    html = board(root=course)._repr_html_()
+    html = board("lab99", course)._repr_html_()
     assert "<caption" in html and "not tried" in html and 'scope="col"' in html
     assert "there is no lab 'lab42'; there is: lab99" in repr(board("lab42", course))
 
@@ -122,6 +141,32 @@ def test_reset_of_the_unknown_or_the_untried_changes_nothing(course: Path) -> No
     assert progress.entries(course) == {}
 
 
+def test_lessons_are_begun_and_done_once_and_forgotten_by_name_or_with_all(
+    course: Path, progress_file: Path
+) -> None:
+    progress_file.write_text('{"format": 1, "exercises": {}}')  # as an older course wrote it
+    for recorded, state in ((lesson_begun, "begun"), (lesson_done, "done"), (lesson_begun, "done")):
+        assert recorded("lesson99", course) == ""
+        assert document(course)[0]["lessons"] == {"99": state}
+    choose("kernels", course)
+    for target in ("lesson99", "all"):
+        assert "forgotten: lesson99" in repr(reset(target, course))
+        assert document(course)[0] == {**nothing(), "track": "kernels"}
+        lesson_begun("lesson99", course)
+        assert "back again: nothing" in repr(undo_reset(course))
+        assert document(course)[0]["lessons"] == {"99": "done"}
+
+
+def test_what_is_joined_is_the_better_of_both(course: Path, progress_file: Path) -> None:
+    lesson_done("lesson01", course)
+    lesson_begun("lesson02", course)
+    other = {"01": "begun", "02": "done", "03": "begun"}
+    content = {"format": 1, "exercises": {}, "lessons": other, "track": "serving"}
+    assert join(json.dumps(content).encode(), course) == ""
+    assert document(course)[0]["lessons"] == {"01": "done", "02": "done", "03": "begun"}
+    assert document(course)[0]["track"] == "serving"
+
+
 @pytest.mark.parametrize("target", ["", 3, None])
 def test_reset_has_to_be_told_what(course: Path, target) -> None:
     record("lab99.ex1", "passed", 4.0, course)
@@ -132,19 +177,20 @@ def test_reset_has_to_be_told_what(course: Path, target) -> None:
 
 def test_an_empty_file_is_no_progress_and_no_damage(course: Path, progress_file: Path) -> None:
     progress_file.write_text("\n")
-    assert "damaged" not in repr(board(root=course))
+    assert "damaged" not in repr(board("lab99", course))
     assert record("lab99.ex1", "passed", 4.0, course) == ""
     assert not list(progress_file.parent.glob("*broken*"))
 
 
 def test_a_folder_in_place_of_the_file_is_named_as_such(course: Path, progress_file: Path) -> None:
     progress_file.mkdir()
-    assert "progress.json is a folder" in repr(board(root=course))
+    assert "progress.json is a folder" in repr(board("lab99", course))
     assert "progress.json is a folder. Move or remove it" in record("lab99.ex1", "a", 1, course)
     assert progress_file.is_dir()
 
 
 def test_the_board_of_no_lab_is_one_sentence(course: Path) -> None:
-    assert repr(board(3, course)) == 'board(3): name a lab, as in board("lab03"), or none: board()'
-    html = board(root=course)._repr_html_()
+    says = 'name a lab, as in board("lab03"); notebooks/00_start_here.ipynb shows the whole course'
+    assert (repr(board(3, course)), repr(board())) == (f"board(3): {says}", f"board(): {says}")
+    html = board("lab99", course)._repr_html_()
     assert 'scope="col"' in html and "attempts</th>" not in html, "no exercise was tried yet"

@@ -1,4 +1,4 @@
-"""The README's table is made from the notebooks."""
+"""The README's tables are made from the notebooks."""
 
 import json
 from pathlib import Path
@@ -27,11 +27,15 @@ def test_a_page_stands_at_the_end(course: Path) -> None:
 
 
 def test_only_the_marked_place_is_written(course: Path) -> None:
-    (course / "README.md").write_text(f"before\n{readme.BEGIN}\nold\n{readme.END}\nafter\n")
+    places = "between\n".join(
+        f"{readme.BEGIN.format(name)}\nold\n{readme.END.format(name)}\n" for name in readme.TABLES
+    )
+    (course / "README.md").write_text(f"before\n{places}after\n")
     assert not readme.is_current(course)
     assert readme.write(course) is True
     text = (course / "README.md").read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+    assert "\nbetween\n" in text and text.count("| Track |") == text.count("| # |") == 1
     assert readme.write(course) is False
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import msgspec
 
+from utils.course import progress
 from utils.course.misconceptions import says
 from utils.course.reveal import Kept, keeper, running_shell
 from utils.course.shown import Shown, in_html, markdown
@@ -109,8 +110,8 @@ def begin(lesson: str) -> None:
     global state
     if state.lesson != lesson:
         state = _State(lesson)
-    if not strict():
-        keeper.install(_keeps, _put)
+    if not strict() and keeper.install(_keeps, _put):
+        progress.lesson_begun(lesson)
 
 
 def record_of(key: str) -> Prediction:
@@ -353,10 +354,15 @@ RECAP = ("what was measured", "you", "measured")
 
 
 class Recap:
-    """The table of all numbers measured so far in this kernel, with the predictions."""
+    """The table of all numbers measured so far in this kernel, with the predictions.
+
+    The lesson is done once it is shown with all that was asked for answered.
+    """
 
     def __init__(self) -> None:
         closed = [] if strict() else state.closed(state.all_asked)
+        if running_shell() and not strict() and state.all_asked and not closed:
+            progress.lesson_done(state.lesson)
         self.lines = tuple(
             (
                 record_of(key).what,

@@ -1,4 +1,4 @@
-"""The learner's progress: one readable JSON file, the board that shows it, and reset.
+"""The learner's progress: one readable JSON file, the board of a lab, and reset.
 
 The environment variable COURSE_PROGRESS names another file; tests, papermill, nbval and grading
 use it, so that they never touch a learner's own progress.
@@ -18,10 +18,10 @@ from typing import Literal, NotRequired, TypedDict
 import msgspec
 
 from utils.course import catalog
-from utils.course.catalog import ROOT, Exercise, Lab
+from utils.course.catalog import ROOT, Exercise
 from utils.course.shown import Shown, columns, html_table, in_html
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 
 
 class Entry(TypedDict):
@@ -36,14 +36,19 @@ class Entry(TypedDict):
 Entries = dict[str, Entry]
 
 
-class _Document(TypedDict):
-    """The content of a progress file."""
+class Document(TypedDict):
+    """The content of a progress file; an older one has exercises only.
+
+    lessons: such as {"03": "done"}. track: a key of `tracks.yaml`, "" before one is chosen.
+    """
 
     format: Literal[1]
     exercises: Entries
+    lessons: NotRequired[dict[str, Literal["begun", "done"]]]
+    track: NotRequired[str]
 
 
-_unsaved: dict[Path, Entries] = {}
+_unsaved: dict[Path, Document] = {}
 """Progress of this process where the file cannot be written: it lasts as long as the kernel."""
 
 
@@ -76,37 +81,51 @@ def _free(path: Path, ending: str) -> Path:
     return candidate
 
 
-def _load(path: Path) -> tuple[Entries, str]:
-    """The entries of a progress file, and a note; a file that makes no sense is moved aside."""
+def nothing() -> Document:
+    """Progress before the first step."""
+    return Document(format=FORMAT, exercises={}, lessons={}, track="")
+
+
+def _decoded(content: bytes) -> Document:
+    """Raises ValueError if it is no progress file."""
+    return Document(**{**nothing(), **msgspec.json.decode(content, type=Document)})
+
+
+def _load(path: Path) -> tuple[Document, str]:
+    """What a progress file holds, and a note; a file that makes no sense is moved aside."""
     if path in _unsaved:
         return _unsaved[path], ""
     if path.is_dir():
-        return {}, f"progress cannot be read: {path.name} is a folder. Move or remove it"
+        return nothing(), f"progress cannot be read: {path.name} is a folder. Move or remove it"
     try:
         content = path.read_bytes()
         if not content.strip():  # made by `touch`, say: nothing is lost
-            return {}, ""
-        return msgspec.json.decode(content, type=_Document)["exercises"], ""
+            return nothing(), ""
+        return _decoded(content), ""
     except FileNotFoundError:
-        return {}, ""
+        return nothing(), ""
     except OSError as error:
-        return {}, f"progress cannot be read: {error.strerror} ({path.name})"
+        return nothing(), f"progress cannot be read: {error.strerror} ({path.name})"
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass  # no JSON, or not such a document
     aside = _free(path, "broken")
     try:
         path.rename(aside)
     except OSError as error:
-        return {}, f"{path.name} is damaged and cannot be moved aside ({error.strerror})"
-    return {}, (
+        return nothing(), f"{path.name} is damaged and cannot be moved aside ({error.strerror})"
+    return nothing(), (
         f"{path.name} was damaged: it now lies beside it as {aside.name}, and a new one was begun."
         " Run the checks again to fill it"
     )
 
 
-def _write(path: Path, entries: Entries) -> None:
+def _write(path: Path, content: Document) -> None:
     """Replace the file in one step: a reader sees the old content or the new, never a part."""
-    document = {"format": FORMAT, "exercises": dict(sorted(entries.items()))}
+    document = {
+        **content,
+        "exercises": dict(sorted(content["exercises"].items())),
+        "lessons": dict(sorted(content["lessons"].items())),
+    }
     handle, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -129,16 +148,16 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _update(root: Path, change: Callable[[Entries], Entries]) -> str:
-    """Apply `change` to the stored entries. Returns a note for the learner, or ""."""
+def _update(root: Path, change: Callable[[Document], Document]) -> str:
+    """Apply `change` to what is stored. Returns a note for the learner, or ""."""
     path = progress_file(root)
     if path in _unsaved:
         _unsaved[path] = change(_unsaved[path])
         return ""
     try:
         with _locked(path):
-            entries, note = _load(path)
-            _write(path, change(entries))
+            document, note = _load(path)
+            _write(path, change(document))
         return note
     except OSError as error:
         _unsaved[path] = change(_load(path)[0])
@@ -149,9 +168,14 @@ def _update(root: Path, change: Callable[[Entries], Entries]) -> str:
         return f"progress lasts only as long as this notebook runs: {reason}"
 
 
+def document(root: Path = ROOT) -> tuple[Document, str]:
+    """All that is recorded, and a note for the learner, or ""."""
+    return _load(progress_file(root))
+
+
 def entries(root: Path = ROOT) -> Entries:
-    """What is recorded: exercise id to {"points", "state", "attempts", "versions"}."""
-    return _load(progress_file(root))[0]
+    """What is recorded of exercises: exercise id to {"points", "state", "attempts", "versions"}."""
+    return document(root)[0]["exercises"]
 
 
 def entry(exercise_id: str, root: Path = ROOT) -> Entry:
@@ -162,17 +186,39 @@ def entry(exercise_id: str, root: Path = ROOT) -> Entry:
 def record(exercise_id: str, state: str, points: float, root: Path = ROOT) -> str:
     """Add one attempt; the last state and the best points are kept. Returns a note, or ""."""
 
-    def change(old: Entries) -> Entries:
-        before = old.get(exercise_id, Entry(points=0.0, attempts=0))
+    def change(old: Document) -> Document:
+        before = old["exercises"].get(exercise_id, Entry(points=0.0, attempts=0))
         after = Entry(
             points=max(points, before["points"]),
             state=state,
             attempts=before["attempts"] + 1,
             versions=versions(root),
         )
-        return {**old, exercise_id: after}
+        return {**old, "exercises": {**old["exercises"], exercise_id: after}}
 
     return _update(root, change)
+
+
+def lesson_begun(lesson: str, root: Path = ROOT) -> str:
+    """Record that a lesson such as "lesson03" is being taken. Returns a note, or ""."""
+    return _lesson(lesson, "begun", root)
+
+
+def lesson_done(lesson: str, root: Path = ROOT) -> str:
+    """Record that a lesson such as "lesson03" was taken to its end. Returns a note, or ""."""
+    return _lesson(lesson, "done", root)
+
+
+def _lesson(lesson: str, state: Literal["begun", "done"], root: Path) -> str:
+    number = lesson.removeprefix("lesson")
+    if document(root)[0]["lessons"].get(number) in (state, "done"):
+        return ""
+    return _update(root, lambda old: {**old, "lessons": {**old["lessons"], number: state}})
+
+
+def choose(track: str, root: Path = ROOT) -> str:
+    """Record which track the learner is on. Returns a note, or ""."""
+    return _update(root, lambda old: {**old, "track": track})
 
 
 def join(content: bytes, root: Path = ROOT) -> str:
@@ -180,15 +226,22 @@ def join(content: bytes, root: Path = ROOT) -> str:
 
     Raises ValueError if `content` is no progress file.
     """
-    other = msgspec.json.decode(content, type=_Document)["exercises"]
+    other = _decoded(content)
 
-    def change(old: Entries) -> Entries:
+    def change(old: Document) -> Document:
+        mine = old["exercises"]
         better = {
             item: entry
-            for item, entry in other.items()
-            if item not in old or entry["points"] > old[item]["points"]
+            for item, entry in other["exercises"].items()
+            if item not in mine or entry["points"] > mine[item]["points"]
         }
-        return {**old, **better}
+        done = {item: state for item, state in old["lessons"].items() if state == "done"}
+        return {
+            **old,
+            "exercises": {**mine, **better},
+            "lessons": {**old["lessons"], **other["lessons"], **done},
+            "track": old["track"] or other["track"],
+        }
 
     return _update(root, change)
 
@@ -198,6 +251,11 @@ EVERYTHING = "all"
 
 def _matches(target: str, exercise_id: str) -> bool:
     return target in (EVERYTHING, exercise_id, exercise_id.partition(".")[0])
+
+
+def _names(document: Document) -> list[str]:
+    """What there is progress in: "lab03.ex2", "lesson03"."""
+    return [*document["exercises"], *(f"lesson{number}" for number in document["lessons"])]
 
 
 def reset(target: str = "", root: Path = ROOT) -> Shown:
@@ -212,19 +270,21 @@ def reset(target: str = "", root: Path = ROOT) -> Shown:
     try:
         if "." in target:
             catalog.exercise(target, root)
-        elif target != EVERYTHING:
+        elif target != EVERYTHING and target not in _names(document(root)[0]):
             catalog.lab(target, root)
     except catalog.CatalogError as error:
         return Shown(f"nothing was reset: {error}")
-    gone = [item for item in entries(root) if _matches(target, item)]
+    gone = [item for item in _names(document(root)[0]) if _matches(target, item)]
     if not gone:
         place = "any lab" if target == EVERYTHING else target
         return Shown(f"nothing was reset: there is no progress in {place} yet")
 
-    def change(old: Entries) -> Entries:
+    def change(old: Document) -> Document:
         if path not in _unsaved:
             _write(_free(path, "backup"), old)
-        return {item: entry for item, entry in old.items() if not _matches(target, item)}
+        kept = {item: e for item, e in old["exercises"].items() if not _matches(target, item)}
+        lessons = {n: s for n, s in old["lessons"].items() if not _matches(target, f"lesson{n}")}
+        return {**old, "exercises": kept, "lessons": lessons}
 
     note = _update(root, change)
     undo = "to undo: from utils.course.progress import undo_reset; undo_reset()"
@@ -241,15 +301,17 @@ def undo_reset(root: Path = ROOT) -> Shown:
     if not backups:
         return Shown("there is no reset to undo")
     kept = _load(backups[-1])[0]
-    back = sorted(set(kept) - set(entries(root)))
+    old = kept["exercises"]
+    back = sorted(set(_names(kept)) - set(_names(document(root)[0])))
 
-    def change(now: Entries) -> Entries:
+    def change(now: Document) -> Document:
         better = {
             item: entry
-            for item, entry in now.items()
-            if item not in kept or entry["points"] >= kept[item]["points"]
+            for item, entry in now["exercises"].items()
+            if item not in old or entry["points"] >= old[item]["points"]
         }
-        return {**kept, **better}
+        lessons = {**now["lessons"], **kept["lessons"]}
+        return {**now, "exercises": {**old, **better}, "lessons": lessons}
 
     note = _update(root, change)
     backups[-1].unlink(missing_ok=True)
@@ -259,14 +321,19 @@ def undo_reset(root: Path = ROOT) -> Shown:
 SYMBOLS = {"passed": "●", "tried": "◐", "not tried": "○"}
 
 
-def _state(exercise: Exercise, entry: Entry | None) -> str:
+def exercise_state(exercise: Exercise, entry: Entry | None) -> str:
+    """One of `SYMBOLS`."""
     if not entry:
         return "not tried"
     return "passed" if entry["points"] >= exercise.points else "tried"
 
 
-def _row(exercise: Exercise, entry: Entry | None) -> tuple[str, ...]:
-    state = _state(exercise, entry)
+EXERCISE_HEAD = ("state", "exercise", "title", "points", "attempts", "time")
+
+
+def exercise_row(exercise: Exercise, entry: Entry | None) -> tuple[str, ...]:
+    """What is shown of an exercise, under `EXERCISE_HEAD`."""
+    state = exercise_state(exercise, entry)
     won, attempts = (entry["points"], entry["attempts"]) if entry else (0, 0)
     return (
         f"{SYMBOLS[state]} {state}",
@@ -279,36 +346,28 @@ def _row(exercise: Exercise, entry: Entry | None) -> tuple[str, ...]:
 
 
 def board(name: str = "", root: Path = ROOT) -> Shown:
-    """The board: every exercise of every lab, or of the lab `name`, and the next open one."""
-    if not isinstance(name, str):
-        return Shown(f'board({name!r}): name a lab, as in board("lab03"), or none: board()')
+    """The exercises of the lab `name`, and the next open one."""
+    if not isinstance(name, str) or not name:
+        call = f"board({name!r})" if name else "board()"
+        page = "notebooks/00_start_here.ipynb"
+        return Shown(f'{call}: name a lab, as in board("lab03"); {page} shows the whole course')
     try:
-        shown: tuple[Lab, ...] = (catalog.lab(name, root),) if name else catalog.labs(root)
+        lab = catalog.lab(name, root)
     except catalog.CatalogError as error:
         return Shown(str(error))
-    done, note = _load(progress_file(root))
-    lines, tables = [], []
-    for lab in shown:
-        won = sum(done[exercise.id]["points"] for exercise in lab.exercises if exercise.id in done)
-        left = [e for e in lab.exercises if _state(e, done.get(e.id)) != "passed"]
-        caption = f"{lab.name} · {lab.title} · {won:g} / {lab.points:g} points" + (
-            f" · {sum(element.minutes for element in left)} min left" if left else " · complete"
-        )
-        rows = [_row(exercise, done.get(exercise.id)) for exercise in lab.exercises]
-        lines += [caption, *columns(rows)]
-        head = ("state", "exercise", "title", "points", "attempts", "time")
-        tables.append(html_table(head, rows, caption))
-    open_ones = [
-        (lab, exercise)
-        for lab in shown
-        for exercise in lab.exercises
-        if _state(exercise, done.get(exercise.id)) != "passed"
-    ]
-    if open_ones:
-        lab, item = open_ones[0]
-        last = f"next: {item.id} · {item.title} · {item.minutes} min · {lab.path.relative_to(root)}"
+    everything, note = document(root)
+    done = everything["exercises"]
+    won = sum(done[exercise.id]["points"] for exercise in lab.exercises if exercise.id in done)
+    left = [e for e in lab.exercises if exercise_state(e, done.get(e.id)) != "passed"]
+    caption = f"{lab.name} · {lab.title} · {won:g} / {lab.points:g} points" + (
+        f" · {sum(element.minutes for element in left)} min left" if left else " · complete"
+    )
+    rows = [exercise_row(exercise, done.get(exercise.id)) for exercise in lab.exercises]
+    if left:
+        last = f"next: {left[0].id} · {left[0].title} · {left[0].minutes} min"
     else:
-        last = "all exercises are passed" if shown else "there are no labs here"
+        last = "all exercises are passed"
     ending = [last, *([note] if note else [])]
-    html = "".join(tables) + "".join(f"<p>{in_html(line)}</p>" for line in ending)
-    return Shown("\n".join([*lines, *ending]), html)
+    html = html_table(EXERCISE_HEAD, rows, caption)
+    html += "".join(f"<p>{in_html(line)}</p>" for line in ending)
+    return Shown("\n".join([caption, *columns(rows), *ending]), html)

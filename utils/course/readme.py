@@ -1,13 +1,13 @@
-"""The table of lessons, labs and pages in README.md, made from the metadata of the notebooks."""
+"""The tables in README.md: tracks, and lessons, labs and pages. They are made, not written."""
 
 from pathlib import Path
 
-from utils.course import catalog
+from utils.course import catalog, tracks
 from utils.course.catalog import ROOT, CatalogError, Lab, Lesson
 from utils.course.shown import markdown
 
-BEGIN = "<!-- lessons and labs: made by `python3 course.py labs`, do not edit -->"
-END = "<!-- end of lessons and labs -->"
+BEGIN = "<!-- {}: made by `python3 course.py labs`, do not edit -->"
+END = "<!-- end of {} -->"
 HEAD = ("#", "Notebook", "Minutes", "Needs", "After", "What it shows")
 
 
@@ -31,25 +31,31 @@ def table(root: Path = ROOT) -> str:
     return markdown(HEAD, (_cells(notebook, root) for notebook in ordered))
 
 
+TABLES = {"tracks": tracks.table, "lessons and labs": table}
+
+
 def updated(root: Path = ROOT) -> str:
-    """The text of README.md with a fresh table. Raises CatalogError if its place is not marked."""
+    """The text of README.md with fresh tables. Raises CatalogError if a place is not marked."""
     text = (root / "README.md").read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise CatalogError(
-            f"README.md does not mark the place of the table: add the lines {BEGIN} and {END}"
-        )
-    return f"{before}{BEGIN}\n\n{table(root)}\n\n{END}{after}"
+    for name, make in TABLES.items():
+        first, last = BEGIN.format(name), END.format(name)
+        before, begin, rest = text.partition(first)
+        _, end, after = rest.partition(last)
+        if not begin or not end:
+            raise CatalogError(
+                f"README.md does not mark the place of a table: add the lines {first} and {last}"
+            )
+        text = f"{before}{first}\n\n{make(root)}\n\n{last}{after}"
+    return text
 
 
 def is_current(root: Path = ROOT) -> bool:
-    """Whether README.md holds the table as it would be made now."""
+    """Whether README.md holds the tables as they would be made now."""
     return updated(root) == (root / "README.md").read_text(encoding="utf-8")
 
 
 def write(root: Path = ROOT) -> bool:
-    """Refresh the table. Returns whether the file changed."""
+    """Refresh the tables. Returns whether the file changed."""
     if is_current(root):
         return False
     (root / "README.md").write_text(updated(root), encoding="utf-8")

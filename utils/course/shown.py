@@ -40,22 +40,34 @@ def in_html(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
+def link(text: str, target: str) -> Shown:
+    """A link in a notebook, its text elsewhere."""
+    return Shown(text, f'<a href="{escape(target)}">{in_html(text)}</a>')
+
+
+def html_table(
+    head: Sequence[str], rows: Sequence[Sequence[str | Shown]], caption: str = ""
+) -> str:
     """A table with header cells and a caption, readable by a screen reader; all text is escaped.
 
     Columns that are empty in all rows are left out.
     """
-    used = [place for place in range(len(head)) if any(row[place] for row in rows)]
+
+    def cell(content: str | Shown) -> str:
+        return content.html if isinstance(content, Shown) else in_html(content)
+
+    used = [place for place in range(len(head)) if any(str(row[place]) for row in rows)]
     line = "".join(
         f'<th scope="col" style="text-align:left">{in_html(head[place])}</th>' for place in used
     )
     body = "".join(
         "<tr>"
-        + "".join(f'<td style="text-align:left">{in_html(row[place])}</td>' for place in used)
+        + "".join(f'<td style="text-align:left">{cell(row[place])}</td>' for place in used)
         + "</tr>"
         for row in rows
     )
+    named = f'<caption style="text-align:left"><b>{in_html(caption)}</b></caption>'
     return (
-        f'<table><caption style="text-align:left"><b>{in_html(caption)}</b></caption>'
+        f"<table>{named if caption else ''}"
         f"<thead><tr>{line}</tr></thead><tbody>{body}</tbody></table>"
     )

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from utils.course import tracks
+
 SETUP = "import sys; sys.path[:0] = ['..', '../..']\nfrom utils.labs.check import check"
 DOUBLE = """def double(number):
     \"\"\"Twice the number.\"\"\"
@@ -15,6 +17,11 @@ MEAN = """def mean(read, count):
     total = sum(read(index) for index in range(count))
     ### END SOLUTION
     return total / count"""
+TRACKS = """all:
+  name: All
+  whom: For everybody.
+  parts: [["99", lab99.ex1, lab99.ex2]]
+"""
 HINTS = "".join(f"<details><summary>Hint {n}</summary>add</details>\n" for n in (1, 2, 3))
 
 
@@ -92,4 +99,6 @@ def build(root: Path) -> Path:
     save(root / "notebooks" / "99_counting.ipynb", lesson())
     path = root / "solutions" / "lab99_sums" / "lab99_sums.ipynb"
     save(path, solution())
+    (root / tracks.FILE).parent.mkdir(parents=True)
+    (root / tracks.FILE).write_text(TRACKS)
     return path

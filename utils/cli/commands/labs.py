@@ -1,4 +1,4 @@
-"""Make the learners' labs and the README table from the notebooks; --check only compares."""
+"""Make the learners' labs and the README's tables from the notebooks; --check only compares."""
 
 import argparse
 import sys
@@ -10,14 +10,14 @@ from utils.course.catalog import ROOT, CatalogError
 def _check() -> int:
     faults = labgen.drift(ROOT)
     if not readme.is_current(ROOT):
-        faults.append("README.md: the table of lessons and labs is not current")
+        faults.append("README.md: a table is not current")
     for fault in faults:
         print(fault, file=sys.stderr)
     if faults:
         print("to mend: python3 course.py labs", file=sys.stderr)
         return 1
     count = len(list((ROOT / "labs").glob("lab*/*.ipynb")))
-    print(f"{count} labs, their solutions and the README table are current")
+    print(f"{count} labs, their solutions and the README's tables are current")
     return 0
 
 
