@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.course.kernels import started_kernel
 from utils.course import catalog, copies, home, progress, running, tracks
 from utils.course.catalog import ROOT, CatalogError
 from utils.course.earlier import WANTED
@@ -236,6 +237,27 @@ def test_a_track_is_chosen_from_a_menu(progress_file: Path, relaxed, monkeypatch
     assert progress.document()[0]["track"] == "kernels"
     assert "<h3>The whole course</h3>" in card.html and "<h3>Writing kernels" in updates[0].html
     assert "1 running, 0.6 GB" in card.html and "idle for 25 min" in card.html
+
+
+def test_a_lesson_is_begun_in_a_kernel_and_done_when_all_its_questions_are(
+    progress_file: Path,
+) -> None:
+    def recorded() -> dict[str, str]:
+        return progress.document()[0]["lessons"]
+
+    variables = {"COURSE_PROGRESS": str(progress_file), "COURSE_STRICT": "0"}
+    with started_kernel(variables) as kernel:
+        kernel.run("from utils.course.lesson import *; begin('lesson03'); Recap()")
+        assert recorded() == {"03": "begun"}
+        kernel.run("predict(nodes=None, triggers=None); Recap()")
+        assert recorded() == {"03": "begun"}
+        kernel.run("predict(nodes=5, triggers='show'); Recap()")
+        assert recorded() == {"03": "done"}
+        kernel.run("begin('lesson03')")
+        outputs = kernel.run("from utils.course.home import home; home()")
+    menu, card = (o["data"] for o in outputs if o["msg_type"] == "display_data")
+    assert "widget" in str(menu) and "Next comes lesson 01." in card["text/html"]
+    assert recorded() == {"03": "done"}
 
 
 # ---- kernels

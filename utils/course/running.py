@@ -13,8 +13,9 @@ from typing import Any
 KEPT, IDLE_S = 3, 20 * 60
 HEAD = ("notebook", "state", "memory")
 RULE = (
-    f"Notebooks that are idle for {IDLE_S // 60} minutes are ended, except for the {KEPT} used"
-    " last. Their text and outputs stay; run the cells again to have the variables back."
+    f"What does nothing for {IDLE_S // 60} minutes is ended, except for the {KEPT} notebooks used"
+    " last. Text and outputs stay; such a notebook says No Kernel at its top right. To have its"
+    " variables back, run its cells again from the first one on."
 )
 
 
