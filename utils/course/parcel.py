@@ -33,17 +33,17 @@ def export(file: Path, root: Path = ROOT) -> int:
     part = file.with_name(f".{file.name}.part")
     count, seen = 0, _seen(copies.read_file(work / f".{SEEN}"))
     try:
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(work.rglob("*")):
                 name = PurePosixPath(path.relative_to(work))
                 if path.is_file() and not path.is_symlink() and _carried(name):
-                    if not path.samefile(part):
-                        archive.write(path, f"{FOLDER}/{name.as_posix()}")
-                        _remember(seen, name.as_posix(), path.read_bytes())
-                        count += 1
+                    content = path.read_bytes()
+                    archive.writestr(f"{FOLDER}/{name.as_posix()}", content)
+                    _remember(seen, name.as_posix(), content)
+                    count += 1
             archive.writestr(SEEN, json.dumps(seen))
             if recorded.is_file():
-                archive.write(recorded, PROGRESS)
+                archive.writestr(PROGRESS, recorded.read_bytes())
         os.replace(part, file)
         copies.put(work / f".{SEEN}", json.dumps(seen).encode())
     finally:
