@@ -248,8 +248,8 @@ def _put(kept: Kept) -> None:
     state.kept.append((keys, kept))
     first = not any(others == keys for others, _ in state.kept[:-1])
     what = "; ".join(record_of(key).what for key in state.closed(keys))
-    instead = f'Closed until you predict, or press "Show me" above: {what}.' if first else "Closed."
-    kept.place(Shown(instead))
+    text = f'Closed until you predict, or press "Show me" above: {what}.' if first else "Closed."
+    kept.place(Shown(text, f"<p><em>{in_html(text)}</em></p>"))
     open_kept()
 
 

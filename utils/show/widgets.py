@@ -27,6 +27,8 @@ def explore(
     import ipywidgets  # late: slow to load, and only a live notebook needs it
     from IPython.display import display
 
+    from utils.show.slider import Slider  # late, as above
+
     width = f"{max(9, *map(len, choices)) + 1}ch"
 
     def chooser(name: str, choice: tuple[int, int, int] | list[str] | list[int]) -> Any:
@@ -34,9 +36,7 @@ def explore(
         if isinstance(choice, list):
             return ipywidgets.Dropdown(options=choice, **words)
         low, high, first = choice
-        return ipywidgets.IntSlider(
-            value=first, min=low, max=high, continuous_update=False, **words
-        )
+        return Slider(value=first, min=low, max=high, description=words["description"])
 
     choosers = {name: chooser(name, choice) for name, choice in choices.items()}
     # Beside the choosers, so that it is seen; read aloud when it changes.
