@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from utils.course.misconceptions import says
@@ -137,14 +138,11 @@ def judge_waits(case: Facts, facts: Facts) -> list[Criterion]:
         rows = [criterion(n, w, False, "0", "", "") for n, w in GROUPS.items()]
         message = SAYS["nothing-is-waited-for"]
         return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
-    groups = [
-        among(
-            _group(name, weight, [(p, s) for p, s in response if p in asked[name]]),
-            asked[name],
-            case["pipelines"],
-        )
-        for name, weight in GROUPS.items()
-    ]
+    groups = []
+    for name, weight in GROUPS.items():
+        item = _group(name, weight, [(p, s) for p, s in response if p in asked[name]])
+        item = replace(item, measured=f"{item.measured} pipelines")
+        groups.append(among(item, asked[name], case["pipelines"]))
     # Its own inputs, given back, are right without workers.
     same = all(row["items"] == pipeline["load_ms"] for pipeline, row in response)
     same = same and not all(item.passed for item in groups)
