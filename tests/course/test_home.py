@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.course.kernels import started_kernel
+from utils.cli.commands import home as command
 from utils.course import catalog, copies, home, progress, running, tracks
 from utils.course.catalog import ROOT, CatalogError
 from utils.course.earlier import WANTED
@@ -219,6 +220,11 @@ def test_the_card_in_a_terminal_follows_progress_and_track(course: Path, relaxed
     assert progress.document(course)[0]["track"] == "all"
     progress.progress_file().write_text("{")
     assert "was damaged" in repr(home.home(root=course))
+
+
+def test_a_terminal_has_it_too(progress_file: Path, relaxed, capsys) -> None:
+    assert command.main(["serving"]) == 0 and progress.document()[0]["track"] == "serving"
+    assert capsys.readouterr().out.startswith("Serving. You have not begun yet.")
 
 
 def test_a_track_is_chosen_from_a_menu(progress_file: Path, relaxed, monkeypatch) -> None:

@@ -14,7 +14,7 @@ from utils.course.shown import Shown, columns, html_table, in_html, link
 from utils.course.tracks import Stop, Track, duration, tracks
 
 SYMBOLS = {"done": "●", "begun": "◐", "open": "○"}
-MAP_HEAD = ("", "lesson", "lab", "left")
+MAP_HEAD = ("state", "lesson", "lab", "left")
 ALL_HEAD = ("notebook", "minutes", "after", "what it shows")
 
 
