@@ -30,7 +30,7 @@ def build_course(root: Path) -> Path:
     """A whole course with lab 99 only, `utils` included; returns `root`."""
     lab99.build(root)
     ignore = shutil.ignore_patterns("__pycache__", "lab[0-9]*")
-    shutil.copytree(REPOSITORY / "utils", root / "utils", ignore=ignore)
+    shutil.copytree(REPOSITORY / "utils", root / "utils", ignore=ignore, dirs_exist_ok=True)
     shutil.copytree(
         REPOSITORY / "tests" / "labs" / "lab99",
         root / "utils" / "labs" / "lab99",
