@@ -239,6 +239,14 @@ def test_the_failing_call_can_be_made_again(course: Path) -> None:
         failing_case("lab99.ex2")
 
 
+def test_the_call_that_raised_is_the_one_that_is_made_again() -> None:
+    case = cases_of("lab01.ex2", "public")[0]
+    wanted = (case["sheet"], *case["queries"][2])
+    refuse = f"    if query == {tuple(case['queries'][2])!r}: raise KeyError\n    return 1.0"
+    answer = define(f"def ridge(sheet, *query):\n{refuse}")["ridge"]
+    assert rerun.arguments("lab01.ex2", answer, case, -1) == wanted
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [

@@ -150,7 +150,9 @@ def _diagnosis(verdict: Verdict) -> tuple[str, int]:
         kind, _, text = verdict.error.partition(": ")
         own = f"{name}() takes" in text or f"{name}() missing" in text
         common = next((why for part, why in _COMMON.items() if part in text), "")
-        if own:
+        if kind.startswith("what the answer returned"):
+            common = "is it of the form that the task asks for?"
+        elif own:
             common = f"the check calls `{name}` as its cell shows it: keep the line with `def`"
         elif not common and kind in _AFTERWARDS and "(line " not in text:
             common = f"raised where the check used what `{name}` returned: is it what is asked for?"
@@ -159,7 +161,8 @@ def _diagnosis(verdict: Verdict) -> tuple[str, int]:
     if not failed:
         return "", -1
     telling = [place for place in failed if verdict.criteria[place].message]
-    place = next((p for p in telling if verdict.cases[p] == verdict.failing_case), failed[0])
+    here = [place for place in telling if verdict.cases[place] == verdict.failing_case]
+    place = [*here, *telling, *failed][0]
     item = verdict.criteria[place]
     return f"{item.name}: {item.message or 'not met'}", place
 
@@ -207,7 +210,8 @@ def card(exercise: Exercise, verdict: Verdict, attempts: int, note: str, root: P
     if verdict.failing_case is not None:
         what = "this happened for" if verdict.error else "smallest case that fails:"
         case = f"{what} {_words(exercise.id, verdict.failing_case)}"
-        values = list(verdict.criteria[place].rows) if place >= 0 else []
+        at_hand = place >= 0 and verdict.cases[place] == verdict.failing_case
+        values = list(verdict.criteria[place].rows) if at_hand else []
     response = [case] if case and not values else []
     response += _others(verdict, place)
     if case:
@@ -262,7 +266,8 @@ def failing_case(exercise_id: str = "") -> Any:
     if observer(name).apart:
         return case
     place = _diagnosis(verdict)[1]
-    call = verdict.criteria[place].call if place >= 0 else 0
+    stopped = "stopped by you" in verdict.error  # it would not end now, either
+    call = verdict.criteria[place].call if place >= 0 else stopped - 1
     return rerun.arguments(name, answer, case, call)
 
 
