@@ -207,6 +207,15 @@ def test_the_stored_card_is_that_of_a_beginner(course: Path) -> None:
     assert shown.text.startswith("All. You have not begun yet.\nContinue: lesson 99 · Counting")
 
 
+def test_the_card_that_the_first_page_stores_is_current(progress_file: Path) -> None:
+    path = ROOT / "notebooks" / "00_start_here.ipynb"
+    cells = {cell["id"]: cell for cell in catalog.read_notebook(path)["cells"]}
+    (output,) = cells["home"]["outputs"]
+    text = "store it again: python3 course.py run --save notebooks/00_start_here.ipynb"
+    assert "".join(output["data"]["text/plain"]) == repr(home.home()), text
+    assert "".join(output["data"]["text/html"]) == home.home()._repr_html_(), text
+
+
 def test_the_card_in_a_terminal_follows_progress_and_track(course: Path, relaxed) -> None:
     progress.lesson_done("lesson99", course)
     assert repr(home.home(root=course)).splitlines() == [

@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 
 from utils.cli.commands.start import options
-from utils.course import copies
+from utils.course import copies, progress
 from utils.course.catalog import ROOT
 from utils.course.runner import kernel_environment
 
 LESSON = "notebooks/03_lazy_tensors.ipynb"
 CLAIMS = "notebooks/claims.ipynb"
-COPIED = ("notebooks", "utils")
+HOME = "notebooks/00_start_here.ipynb"
+COPIED = ("labs", "notebooks", "utils")
 TOKEN = "test"
 START_S, RUN_MS, WIDGET_MS = 60, 240_000, 60_000
 
@@ -199,6 +200,22 @@ def assert_accessible(page: Any) -> None:
             for node in item["nodes"]
         }
     assert violations == set()
+
+
+def test_the_first_page_leads_a_learner_to_the_open_exercise(server: str) -> None:
+    progress.reset("all")  # the file of these tests, which the kernels read too
+    progress.lesson_done("lesson03")
+    progress.record("lab03.ex1", "passed", 6)
+    with opened(server, f"{copies.FOLDER}/{HOME}") as page:
+        page.get_by_label("Track").select_option("Workshop of 90 minutes")
+        page.get_by_role("heading", name="Workshop of 90 minutes").wait_for()
+        page.locator("summary", has_text="running").click()
+        page.get_by_text("work/notebooks/00_start_here.ipynb").wait_for()
+        assert_accessible(page)
+        page.get_by_role("link", name="Continue: lab03.ex2").click()
+        page.get_by_role("heading", name="Exercise 2 · A sync budget").wait_for()
+        path = page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
+        assert path == f"{copies.FOLDER}/labs/lab03_lazy_tensors/lab03_lazy_tensors.ipynb"
 
 
 def test_a_reader_filters_searches_and_sorts_the_claims(server: str) -> None:
