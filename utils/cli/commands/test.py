@@ -28,7 +28,8 @@ PROGRAMS = {"chromium": "chromium", "bubblewrap": "bwrap"}
 LIBRARIES = {"libatomic1": "libatomic.so.1"}
 """What those programs load and a minimal system lacks: Debian package to library."""
 
-WORKERS = 2
+WORKERS = 3
+"""More than the two cores of CI: tests wait for kernels, browsers and sandboxes."""
 QUICK_S, QUICK_LIMIT_S = 220, 150
 """Seconds of both workers that fit three minutes beside start and collection; and seconds of the
 clock after which nothing is begun, because the recorded seconds are those of another machine.
