@@ -2,10 +2,11 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, not_judged, times
+from utils.labs.criteria import all_right, criterion, not_judged, row, times
 from utils.labs.lab07.scaling import GOOD, chip_seconds, efficiency, losses, speed, truth, ways
 from utils.labs.values import near
 
@@ -75,8 +76,8 @@ def _drawn(rng: random.Random, cause: str, claim: str, fewest: tuple[int, ...]) 
                 "samples_to_target": round(target),
             }
         )
-    for row in rows:
-        row["claimed_speedup"] = speed(row) / speed(rows[0])
+    for entry in rows:
+        entry["claimed_speedup"] = speed(entry) / speed(rows[0])
     return {"claim": claim, "rows": rows}
 
 
@@ -159,6 +160,7 @@ def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
         return [first, *(not_judged(criterion(*row, False, "", "", "")) for row in rows[1:])]
     pairs = list(zip(case["curves"], response, strict=True))
     causes = [truth(curve)[0] for curve in case["curves"]]
+    named = [(item["cause"], cause) for item, cause in zip(response, causes, strict=True)]
     results = []
     for (name, weight), group in zip(rows, (MISLEADING, LOST), strict=False):
         own = [
@@ -166,13 +168,14 @@ def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
             for place, cause in enumerate(causes)
             if cause in group
         ]
-        results.append(_criterion(name, weight, case, own))
+        results.append(_criterion(name, weight, case, own, named))
     numbers = [
         (place, _about_number(curve, item))
         for place, (curve, item) in enumerate(pairs)
         if item["cause"] == causes[place]
     ]
-    third = _criterion(*rows[2], case, numbers)
+    values = [(item["number"], truth(curve)[1]) for curve, item in pairs]
+    third = _criterion(*rows[2], case, numbers, values)
     # One name for all of them is right of some.
     same = len({item["cause"] for item in response}) < 2
     all_named = len(numbers) == len(pairs)
@@ -182,13 +185,19 @@ def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
     ]
 
 
-def _criterion(name: str, weight: int, case: Facts, texts: list[tuple[int, str]]) -> Criterion:
+def _criterion(
+    name: str, weight: int, case: Facts, texts: list[tuple[int, str]], values: list[tuple[Any, Any]]
+) -> Criterion:
+    """texts: the places of some curves, and what is wrong with each. values: what was said of each
+    curve of the case, and what is right.
+    """
     wrong = [number for number, (_, text) in enumerate(texts) if text]
     if not wrong:
         return all_right(name, weight, [], len(texts), "")
-    place, text = texts[wrong[0]]
-    message = f"curve {place + 1} ({label(case['curves'][place])}): {text}"
-    return replace(all_right(name, weight, wrong, len(texts), message), call=place)
+    places = [texts[number][0] for number in wrong]
+    rows = [row(f"curve {p + 1} ({label(case['curves'][p])})", *values[p]) for p in places]
+    result = all_right(name, weight, wrong, len(texts), texts[wrong[0]][1], rows=rows)
+    return replace(result, call=places[0])
 
 
 def _about_cause(curve: Facts, said: Facts) -> str:

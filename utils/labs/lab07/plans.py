@@ -2,11 +2,11 @@
 
 import math
 import random
-from typing import cast
+from typing import Any, cast
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, not_judged
+from utils.labs.criteria import all_right, criterion, not_judged, row
 from utils.labs.lab07.planning import AXES, Layout, allowed, best, fit, memory_gb, step
 from utils.labs.values import near
 
@@ -150,9 +150,14 @@ def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
         [_about_step(*pair) for pair in pairs],
         [_about_choice(*pair) for pair in pairs],
     ]
+    values: list[list[tuple[Any, Any]]] = [
+        [(item["fits"], len(fit(question))) for question, item in pairs],
+        [],  # of the layout that is named, be it the best or not
+        [(_layout(item), best(question)) for question, item in pairs],
+    ]
     results = [
-        _criterion(name, weight, case, text)
-        for (name, weight), text in zip(rows, texts, strict=True)
+        _criterion(name, weight, case, text, beside)
+        for (name, weight), text, beside in zip(rows, texts, values, strict=True)
     ]
     # To say of each question that nothing fits is right of some, and shows nothing.
     if all(item["layout"] is None for item in response):
@@ -160,13 +165,17 @@ def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
     return results
 
 
-def _criterion(name: str, weight: int, case: Facts, texts: list[str]) -> Criterion:
+def _criterion(
+    name: str, weight: int, case: Facts, texts: list[str], values: list[tuple[Any, Any]]
+) -> Criterion:
+    """values: what was said to each question, and what is right; empty if a card shows neither."""
     wrong = [place for place, text in enumerate(texts) if text]
+    labels = [f"question {n + 1} ({label(item)})" for n, item in enumerate(case["questions"])]
     message = ""
     if wrong:
-        first = case["questions"][wrong[0]]
-        message = f"question {wrong[0] + 1} ({label(first)}): {texts[wrong[0]]}"
-    return all_right(name, weight, wrong, len(texts), message)
+        message = texts[wrong[0]] if values else f"{labels[wrong[0]]}: {texts[wrong[0]]}"
+    rows = [row(labels[p], *values[p]) for p in wrong if values]
+    return all_right(name, weight, wrong, len(texts), message, rows=rows)
 
 
 def _rule(pairs: list[tuple[Facts, Facts]]) -> str:
