@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from traitlets.utils.importstring import import_item
 
 import course
 from utils.cli import builds, install, installers, platforms, standins
@@ -541,7 +542,9 @@ def test_jupyterlab_shows_nothing_of_nbgrader_and_voila(tmp_path, monkeypatch):
         assert re.search(rf"{name} v\S+ .*disabled", answer.stdout + answer.stderr)
     command = [sys.executable, "-m", "jupyterlab", "--show-config-json"]
     answer = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    pages = json.loads(answer.stdout)["ServerApp"]["jpserver_extensions"]
+    server = json.loads(answer.stdout)["ServerApp"]
+    assert import_item(server["kernel_manager_class"]).cull_idle_timeout.default_value == 1200
+    pages = server["jpserver_extensions"]
     assert [name for name in pages if "nbgrader" in name and pages[name]] == []
     assert sum("nbgrader" in name for name in pages) == len(start.NBGRADER_PAGES)
     assert pages["voila.server_extension"] is False

@@ -25,6 +25,13 @@ UNWANTED = (*(f"nbgrader.server_extensions.{n}" for n in NBGRADER_PAGES), "voila
 NO_PAGES = {"ServerApp": {"jpserver_extensions": dict.fromkeys(UNWANTED, False)}}
 # A kernel warns that it talks to JupyterLab without encryption; both are on this machine.
 QUIET_KERNEL = "c.IPKernelApp.log_level = 40\n"
+# The server ends idle notebooks. Started with -P, it would not find the course by itself.
+FEW_KERNELS = f"""\
+import sys
+
+sys.path.append({str(ROOT)!r})
+c.ServerApp.kernel_manager_class = "utils.course.kernels.FewKernels"
+"""
 
 OWN_CONFIG = Path("share", "trainium-course")
 SETTINGS = {
@@ -32,6 +39,7 @@ SETTINGS = {
     Path("etc", "ipython", "ipython_kernel_config.py"): QUIET_KERNEL,
     OWN_CONFIG / "labconfig" / "page_config.json": json.dumps(NO_MENUS, indent=1),
     OWN_CONFIG / "jupyter_server_config.json": json.dumps(NO_PAGES, indent=1),
+    OWN_CONFIG / "jupyter_server_config.py": FEW_KERNELS,
 }
 
 
