@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import utils.labs
+from tests.browser import launched, violations
 from tests.labs import hostile
 from utils.cli.commands import grade as command
 from utils.labs import Criterion, Verdict
@@ -638,6 +639,14 @@ def test_the_class_page_says_where_it_is_stuck(graded: Graded) -> None:
     assert 'href="reports/Zo%C3%AB.html"' in page
     assert "<h2>" not in graded.text("reports/nobody.html")
     assert "<h2>" in graded.text("reports/ann.html")
+
+
+def test_pages_shut_nobody_out(graded: Graded) -> None:
+    with launched() as browser:
+        page = browser.new_page()
+        for name in ("class.html", "reports/ann.html", "reports/nobody.html"):
+            page.goto((graded.out / name).as_uri())
+            assert violations(page) == set(), name
 
 
 def test_reports_do_not_name_hidden_inputs(graded: Graded) -> None:

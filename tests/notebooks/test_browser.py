@@ -5,17 +5,16 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.browser import answers, free_port, launched, note_foreign, violations
 from utils.cli.commands.start import options
 from utils.course import copies, progress
 from utils.course.catalog import ROOT
@@ -58,23 +57,6 @@ OURS = {"include": [[".jp-OutputArea"], [".jp-RenderedMarkdown"]]}
 COUNT = "words => document.querySelector('.dt-info')?.innerText.includes(words)"
 
 
-def chromium() -> str:
-    """The path of Debian's Chromium. Missing is a failure, unless there is no way to install it."""
-    for name in ("chromium", "chromium-browser"):
-        if path := shutil.which(name):
-            return path
-    may_install = shutil.which("apt-get") and os.geteuid() == 0
-    if may_install:
-        pytest.fail("Chromium is missing: apt-get install chromium, or: python3 course.py test")
-    pytest.skip("NOT TESTED: the browser. Chromium is missing and apt-get cannot be used here")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def course_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The course without its environment: what is run in a browser is saved there."""
@@ -115,22 +97,12 @@ def server(course_copy: Path) -> Iterator[str]:
             process.wait()
 
 
-def answers(url: str) -> bool:
-    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=2) as reply:
-        return reply.status == 200
-    return False
-
-
 @contextlib.contextmanager
 def opened(server: str, notebook: str) -> Iterator[Any]:
     """The page of a notebook whose cells have all run, without an error or a foreign request."""
-    from playwright.sync_api import sync_playwright
-
-    flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     errors: list[str] = []
     foreign: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=flags)
+    with launched() as browser:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: note_foreign(request.url, server, foreign))
@@ -149,7 +121,6 @@ def opened(server: str, notebook: str) -> Iterator[Any]:
 
         page.set_default_timeout(WIDGET_MS)
         yield page
-        browser.close()
     assert errors == []
     assert foreign == [], "the page asked for something outside this machine"
 
@@ -185,21 +156,14 @@ def assert_accessible(page: Any) -> None:
 
     JupyterLab draws only what is in view, so the notebook is looked at page by page.
     """
-    from axe_playwright_python.sync_playwright import Axe  # late, as playwright
-
     pane = "document.querySelector('.jp-NotebookPanel .jp-WindowedPanel-outer')"
     height = page.evaluate(f"() => {pane}.scrollHeight")
-    violations: set[str] = set()
+    problems: set[str] = set()
     for top in range(0, height, 900):
         page.evaluate(f"() => {{ {pane}.scrollTop = {top}; }}")
         page.wait_for_timeout(300)
-        results = Axe().run(page, context=OURS)
-        violations |= {
-            f"{item['id']}: {node['html'][:200]}"
-            for item in results.response["violations"]
-            for node in item["nodes"]
-        }
-    assert violations == set()
+        problems |= violations(page, OURS)
+    assert problems == set()
 
 
 def test_the_first_page_leads_a_learner_to_the_open_exercise(server: str) -> None:
@@ -235,12 +199,6 @@ def test_a_reader_filters_searches_and_sorts_the_claims(server: str) -> None:
         heads.last.click()
         first = page.locator("table.dataTable tbody tr", has_text="A-").first
         assert "@nki.jit" in first.inner_text()
-
-
-def note_foreign(url: str, server: str, foreign: list[str]) -> None:
-    own = (server, server.replace("http:", "ws:"), "data:", "blob:", "about:")
-    if not url.startswith(own):
-        foreign.append(url)
 
 
 def test_the_lesson_has_one_cell_tagged_as_widget() -> None:

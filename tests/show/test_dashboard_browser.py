@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.notebooks.test_browser import answers, chromium, free_port, note_foreign
+from tests.browser import answers, free_port, launched, note_foreign, violations
 from utils.cost.tco.fields import FIELDS
 from utils.course.catalog import ROOT
 from utils.course.runner import kernel_environment
@@ -96,19 +96,15 @@ def saved(page: Any, button: str) -> bytes:
 def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
     served: tuple[str, int],
 ) -> None:
-    from playwright.sync_api import sync_playwright
-
     server, process = served
     for path in ("dashboard.ipynb", "page.py", "voila/files/page.py", "voila/files/dashboard.ipynb",
                  "api/contents", "api/kernels"):  # fmt: skip
         assert status(f"{server}/{path}") == 403, path
     assert status(server, host="elsewhere.example") == 403
 
-    flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     errors: list[str] = []
     foreign: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=flags)
+    with launched() as browser:
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         context.on("request", lambda request: note_foreign(request.url, server, foreign))
         context.on("weberror", lambda error: errors.append(str(error.error)))
@@ -138,6 +134,7 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
         assert runs.input_value() == "52" and runs.get_attribute("aria-invalid") == "true"
         assert headline.inner_text() == after
 
+        assert violations(page) == set()
         link = page.get_by_label("Link to what you see").input_value()
         assert link == f"{server}/?scenario=lora-13b&trainium.weeks=1.25" == page.url
 
@@ -175,6 +172,5 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
         # Its server is stopped: the page says that it is dead.
         os.kill(process, signal.SIGTERM)
         other.get_by_role("alert").filter(has_text="no longer answers").wait_for()
-        browser.close()
     assert errors == []
     assert foreign == [], "the page asked for something outside this machine"
