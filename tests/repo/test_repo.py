@@ -58,6 +58,14 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=relative)
 every_executed = pytest.mark.parametrize("path", [*LESSONS, *SOLUTIONS], ids=relative)
 
 
+def test_in_a_wrong_folder_the_first_cell_says_what_to_do(tmp_path: Path) -> None:
+    command = [sys.executable, "-I", "-c", SETUP]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr.strip() == (
+        "No module named 'utils': open this notebook with `python3 course.py start`, in its folder"
+    )
+
+
 @every_notebook
 def test_cell_ids_are_unique_slugs_of_ours(path: Path) -> None:
     ids = [cell["id"] for cell in cells(path)]
