@@ -146,6 +146,14 @@ def test_a_result_stays_closed_until_its_number_is_predicted(kernel: Kernel, ans
     assert words(kernel.run("print(8)", "s1-again")) == "8\n"
 
 
+def test_a_number_asked_long_before_is_closed_too(kernel: Kernel) -> None:
+    run_all(kernel)
+    kernel.run("predict(triggers=None)", "s2-predict")
+    assert "Closed until you predict" in words(kernel.run("measured('nodes', 8)", "s4-run"))
+    assert words(kernel.run("print('next')", "s5-run")) == "next\n"
+    assert "Closed" in words(kernel.run("k = 'triggers'; measured(k, 11)", "s6-run"))
+
+
 def test_the_recap_does_not_tell_either(kernel: Kernel) -> None:
     run_all(kernel)
     assert "y | no guess | closed" in words(kernel.run("Recap()", "recap"))
@@ -186,7 +194,7 @@ def test_a_slider_redraws_picture_and_caption(monkeypatch):
     values = []
     place.observe(lambda change: values.append(change.new), "value")
     slider.value = 5
-    assert drawn == [3, 5] and "every 5" in status.value
+    assert drawn == [3, 5] and "every: 5" in status.value
     assert "opacity" in values[0] and "opacity" not in values[-1]  # dimmed at once
     assert base64.b64encode(b"png5").decode() in place.value
     assert 'alt="every 5 &lt;step&gt;"' in place.value
@@ -200,3 +208,13 @@ def test_words_are_shown_without_a_picture(monkeypatch):
     chooser.value = 2
     assert chooser.description == "team size"
     assert "2 &lt; many" in words.value
+
+
+def test_a_choice_says_what_it_means_and_its_unit(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    labels = {"size": "people in the team", "hours": "hours a week [h]"}
+    explore(lambda size, hours: Shown("so"), labels, size=[1, 2], hours=(1, 40, 8))
+    size, hours, status, _ = shown[0].children
+    assert (size.description, hours.description) == tuple(labels.values())
+    assert "people in the team: 1, hours a week [h]: 8" in status.value

@@ -95,6 +95,8 @@ class _State:
         self.asked: list[str] = []  # by the last `predict`
         self.all_asked: set[str] = set()
         self.section: str | None = None  # of the cells kept back; None: none are
+        self.waiting: set[str] = set()  # the numbers that they wait for
+        self.announced: tuple[str | None, list[str]] = (None, [])
         self.kept: list[tuple[list[str], Kept]] = []
 
     def closed(self, keys: Iterable[str]) -> list[str]:
@@ -230,23 +232,26 @@ def _keeps(source: str, cell_id: str) -> bool:
     """Whether the output of a cell is kept back: it measures what was asked for and not answered,
     or it follows such a cell in the same section.
     """
-    closed, section = state.closed(state.asked), cell_id.partition("-")[0]
-    if not closed or any(end in source for end in END):
+    section = cell_id.partition("-")[0]
+    if any(end in source for end in END) or state.section != section:
         state.section = None
+    if any(end in source for end in END):
         return False
-    if state.section is not None:
-        return state.section == section
-    named = set(re.findall(r"""\bmeasured\(\s*["'](\w+)["']""", source))
-    if named & set(closed) or re.search(r"""\bmeasured\(\s*[^"'\s]""", source):
-        state.section = section
-        return True
-    return False
+    named = re.findall(r"""\bmeasured\(\s*["'](\w+)["']""", source)
+    keys = set(state.closed(state.all_asked)) & set(named)
+    if re.search(r"""\bmeasured\(\s*[^"'\s]""", source):  # a name that is made at run time
+        keys |= set(state.closed(state.asked))
+    if keys:
+        before = state.waiting if state.section is not None else set()
+        state.section, state.waiting = section, keys | before
+    return state.section is not None and bool(state.closed(state.waiting))
 
 
 def _put(kept: Kept) -> None:
-    keys = list(state.asked)
+    keys = sorted(state.waiting, key=list(state.records).index)
+    first = state.announced != (state.section, keys)
+    state.announced = (state.section, keys)
     state.kept.append((keys, kept))
-    first = not any(others == keys for others, _ in state.kept[:-1])
     what = "; ".join(record_of(key).what for key in state.closed(keys))
     text = f'Closed until you predict, or press "Show me" above: {what}.' if first else "Closed."
     kept.place(Shown(text, f"<p><em>{in_html(text)}</em></p>"))
