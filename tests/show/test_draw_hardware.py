@@ -65,21 +65,24 @@ def test_ridges_and_works_stand_where_they_belong(drawn: Drawn) -> None:
     (axes,) = drawn[0].axes
     roofs = [line for line in axes.lines if len(line.get_xdata()) == 3]
     assert [line.get_xdata()[1] for line in roofs] == [100, 10]
-    assert [line.get_label() for line in roofs] == ["A: ridge at 100", "B: ridge at 10"]
+    assert [line.get_label() for line in roofs] == [
+        "A: ridge at 100 FLOP/B",
+        "B: ridge at 10 FLOP/B",
+    ]
     dots = {(line.get_xdata()[0], line.get_ydata()[0]): line.get_markerfacecolor()
             for line in axes.lines if len(line.get_xdata()) == 1}  # fmt: skip
     assert dots == {(2, 2e12): "black", (400, 1e14): "white"}
 
 
-def test_names_of_works_do_not_cover_each_other(drawn: Drawn) -> None:
+def test_works_are_numbered_and_named_below_the_roof(drawn: Drawn) -> None:
     works = {f"work {i}": 100 + i for i in range(5)} | {"small embedding": 0.1}
     draw.roofline({"A": (1e14, 1e12)}, works, "c")
     (axes,) = drawn[0].axes
-    # The extent of an annotation would include its line.
-    boxes = [Text.get_window_extent(text) for text in axes.texts]
-    assert len(boxes) == 6
-    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
-    assert all(box.y0 > axes.get_window_extent().y0 for box in boxes)
+    numbers, names = axes.texts[:-1], axes.texts[-1]
+    assert [text.get_text() for text in numbers] == ["1", "2", "3", "4", "5", "6"]
+    lines = names.get_text().splitlines()
+    assert lines[0] == "1  small embedding: 0.1 FLOP/B" and lines[-1] == "6  work 4: 104 FLOP/B"
+    assert names.get_window_extent().y0 > axes.get_window_extent().y0
 
 
 @pytest.mark.parametrize(("shape", "count"), [((4, 4), 16), ((4, 4, 4), 64), (144, 144), ((5,), 5)])

@@ -6,7 +6,7 @@ below: its static twin, which readers on GitHub see and tests compare.
 """
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from utils.course.shown import Shown
@@ -14,13 +14,16 @@ from utils.show.draw import Picture
 
 
 def explore(
-    show: Callable[..., Picture | Shown], **choices: tuple[int, int, int] | list[str] | list[int]
+    show: Callable[..., Picture | Shown],
+    labels: Mapping[str, str] | None = None,
+    **choices: tuple[int, int, int] | list[str] | list[int],
 ) -> None:
     """Sliders and lists that call `show` with their values; below them the picture and its caption,
     or the words.
 
     Args:
         show: takes one value per choice, returns a `Picture`, or a `Shown` where words are enough.
+        labels: argument name to what it means, with its unit; by default the name itself.
         choices: argument name to (lowest, highest, first) for a slider, or to a list of options,
             the first of them chosen, for a drop-down list.
     """
@@ -29,12 +32,14 @@ def explore(
 
     from utils.show.slider import Slider  # late, as above
 
-    width = f"{max(9, *map(len, choices)) + 1}ch"
+    meaning = {name: (labels or {}).get(name, name.replace("_", " ")) for name in choices}
+    width = f"{max(9, *map(len, meaning.values())) + 1}ch"
 
     def chooser(name: str, choice: tuple[int, int, int] | list[str] | list[int]) -> Any:
-        words = {"description": name.replace("_", " "), "style": {"description_width": width}}
+        words = {"description": meaning[name], "style": {"description_width": width}}
         if isinstance(choice, list):
-            return ipywidgets.Dropdown(options=choice, **words)
+            layout = {"width": "max-content", "min_width": "20em"}
+            return ipywidgets.Dropdown(options=choice, layout=layout, **words)
         low, high, first = choice
         return Slider(value=first, min=low, max=high, description=words["description"])
 
@@ -44,7 +49,7 @@ def explore(
 
     def update(_: object = None) -> None:
         values = {name: item.value for name, item in choosers.items()}
-        words = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+        words = ", ".join(f"{meaning[name]}: {value}" for name, value in values.items())
         status.value = f"<div role='status'>computing {html.escape(words)} ...</div>"
         place.value = f"<div style='opacity:0.35'>{place.value}</div>"
         result = show(**values)

@@ -34,6 +34,8 @@ def bars(
     axes.set_xticks(range(len(labels)), labels, fontsize=7 if len(labels) > 8 else None)
     axes.set_ylabel(ylabel)
     axes.margins(y=0.15)
+    if all(float(item).is_integer() for values in groups.values() for item in values):
+        axes.locator_params("y", integer=True)
     axes.spines[["top", "right"]].set_visible(False)
     if len(groups) > 1:
         axes.legend(frameon=False)

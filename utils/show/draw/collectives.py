@@ -59,6 +59,8 @@ def collective_times(
             at, 2 * per_byte * at, MARKERS[i], color=color, markersize=9, markeredgecolor="black",
             label=f"{name}: {said_bytes(at)}",
         )  # fmt: skip
+    axes.plot([], [], color="0.4", linewidth=0.8, linestyle=(0, (1, 2)),
+              label="latency alone, bandwidth alone")  # fmt: skip
     lowest = min(min(line.latency_s for line in lines(kind, f, (ranks or {}).get(n)))
                  for n, f in fabrics.items())  # fmt: skip
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(lowest / 3, None))

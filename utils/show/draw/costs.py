@@ -21,6 +21,8 @@ SMALL = 0.01
 _REST = "all others"
 _DEARER, _CHEAPER = "#F4D3AE", "#CDE3F1"
 """Tints of orange and blue, which colour-blind readers can tell apart; borders say the same."""
+_CLEAR = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+"""Behind a label, so that no line cuts it."""
 
 
 def waterfall(
@@ -129,7 +131,7 @@ def _label_ends(axes: "Axes", row: int, swing: "Swing", saving: float) -> None:
         ends, places, ("right", "left"), (-3, 3), strict=True
     ):
         axes.annotate(short(value), (100 * place, row), (shift, 0), textcoords="offset points",
-                      ha=side, va="center", fontsize=8)  # fmt: skip
+                      ha=side, va="center", fontsize=8, zorder=5, bbox=_CLEAR)  # fmt: skip
 
 
 def break_even(
@@ -198,7 +200,7 @@ def break_even_surface(
         savings: shares, [len(ys), len(xs)], as `utils.cost.tco.break_even_surface` returns them.
         now: (x, y). believed: the ranges, as (x low, x high, y low, y high), drawn as a box.
     """
-    from matplotlib.patches import Rectangle
+    from matplotlib.patches import Patch, Rectangle
 
     figure = new_figure(5.4, 3)
     axes = figure.subplots()
@@ -211,7 +213,8 @@ def break_even_surface(
         styles = ["--" if level < 0 else "-" for level in levels]
         drawn = axes.contour(xs, ys, percent, levels=levels, colors="0.45", linewidths=0.9,
                              linestyles=styles)  # fmt: skip
-        axes.clabel(drawn, fmt="%+g %%", fontsize=8)
+        for label in axes.clabel(drawn, fmt="%+g %%", fontsize=8, colors="0.2", zorder=6):
+            label.set(rotation=0, bbox=_CLEAR)
     if percent.min() < 0 < percent.max():
         axes.contour(xs, ys, percent, levels=[0], colors="black", linewidths=2)
         axes.plot([], [], color="black", linewidth=2, label="both cost the same")
@@ -229,7 +232,13 @@ def break_even_surface(
         axis.set_major_formatter(lambda value, _: short(value))
     axes.set_xlabel(xlabel, fontsize=9)
     axes.set_ylabel(ylabel, fontsize=9)
-    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
+    handles = axes.get_legend_handles_labels()[0]
+    handles += [
+        Patch(facecolor=color, edgecolor="0.5", label=name)
+        for color, name in ((_DEARER, "saving below 0 %"), (_CHEAPER, "saving above 0 %"))
+    ]
+    axes.legend(handles=handles, frameon=False, fontsize=8, loc="lower center",
+                bbox_to_anchor=(0.5, 1), ncols=3)  # fmt: skip
     return finished(figure, caption, diagram=True)
 
 

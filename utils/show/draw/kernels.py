@@ -151,8 +151,9 @@ def occupancy(profile: "Profile", caption: str = "") -> Picture:
         levels = [used / scale for _, used in steps]
         axes.stairs(levels, times, fill=True, color=COLORS[4], edgecolor=COLORS[0])
         axes.axhline(limit / scale, color=COLORS[5], linestyle="--", linewidth=1.2)
-        axes.text(0, limit / scale, " all of it", va="bottom", fontsize=8, color=COLORS[5])
-        axes.set_ylim(0, limit / scale * 1.15)
+        axes.annotate("all of it", (1, limit / scale), (0, 3), ha="right", fontsize=8,
+                      xycoords=("axes fraction", "data"), textcoords="offset points")  # fmt: skip
+        axes.set_ylim(0, limit / scale * 1.2)
         axes.set_xlim(0, times[-1])
         axes.set_title(f"{region.upper()}: {unit}", fontsize=9, loc="left")
         axes.set_xlabel(f"estimated time ({time_unit})", fontsize=8)
@@ -204,6 +205,10 @@ def hbm_loads(
         axes.set_yticks([0, rows[-1]])
         axes.tick_params(labelsize=8, length=2)
         axes.set_facecolor("white")
+    for axes in panels[-1]:
+        axes.set_xlabel("column", fontsize=8, labelpad=1)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("row", fontsize=8, labelpad=-8)
     ticks = [2**power for power in range(most.bit_length())]
     bar = figure.colorbar(ScalarMappable(norm, "viridis_r"), ax=panels, shrink=0.8, ticks=ticks)
     bar.ax.set_yticklabels([str(tick) for tick in ticks])

@@ -69,11 +69,13 @@ def felt(
     rows = figure.subplots(len(tests), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for i, (axes, (name, (moments, seconds))) in enumerate(zip(rows, tests.items(), strict=True)):
         if stall:
-            axes.axvspan(*stall, color="0.9")
+            axes.axvspan(*stall, color="0.9", label=None if i else "the service stands still")
         axes.plot(moments, seconds, MARKERS[i], color=COLORS[i], markersize=3)
         axes.set_title(f"{name}: {len(seconds)} values", fontsize=9, loc="left")
         axes.set_ylabel("latency [s]")
         axes.spines[["top", "right"]].set_visible(False)
+    if stall:
+        rows[0].legend(frameon=False, fontsize=8, loc="upper right")
     rows[-1].set_xlabel("seconds since the start of the test")
     return finished(figure, caption, diagram=True)
 
@@ -133,9 +135,13 @@ def intervals(
             axes.annotate("", (right, place), (end, place), arrowprops=arrow)
         axes.plot([1e3 * value], [place], "o", color="0.1")
     axes.axvline(1e3 * true, color="0.3", linestyle="--", linewidth=1, label="true value")
+    for name, look, color in (
+        ("estimate", "o", "0.1"), ("interval", "-", COLORS[0]), ("no end known", ">-", COLORS[5]),
+    ):  # fmt: skip
+        axes.plot([], [], look, color=color, label=name)
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
     axes.invert_yaxis()
     axes.set(xlabel="milliseconds", xlim=(None, right))
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1))
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4)
     return finished(figure, caption, diagram=True)

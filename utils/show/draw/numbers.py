@@ -20,6 +20,8 @@ def ranges(formats: Sequence["Format"], caption: str) -> Picture:
     The light part of a bar are subnormal numbers, which lose digits towards its end. Formats of
     fewer than 16 bits are hatched; the number beside a bar are the bits of its mantissa.
     """
+    from matplotlib.patches import Patch
+
     figure = new_figure(7, 0.32 * len(formats) + 0.9)
     axes = figure.subplots()
     for row, form in enumerate(formats):
@@ -32,6 +34,12 @@ def ranges(formats: Sequence["Format"], caption: str) -> Picture:
     axes.invert_yaxis()
     axes.axvline(0, color="0.3", linewidth=0.8)
     axes.set_xlim(-155, 152)
+    keys = [
+        Patch(color=COLORS[0], label="normal numbers"),
+        Patch(color=COLORS[4], label="subnormal numbers"),
+        Patch(facecolor="0.6", hatch="//", edgecolor="white", label="fewer than 16 bits"),
+    ]
+    axes.legend(handles=keys, frameon=False, fontsize=8, loc="center right")
     axes.set_xlabel("magnitude, as a power of two; beside each bar the bits of the mantissa")
     axes.spines[["top", "right", "left"]].set_visible(False)
     return finished(figure, caption)
@@ -46,7 +54,7 @@ def number_line(formats: Sequence["Format"], low: float, high: float, caption: s
     """
     if not low < high:
         raise ValueError(f"low is {low} and high is {high}: low has to be the smaller one")
-    figure = new_figure(7, 0.5 * len(formats) + 0.8)
+    figure = new_figure(7, 0.5 * len(formats) + 1.0)
     axes = figure.subplots()
     names = []
     for row, form in enumerate(formats):
@@ -61,6 +69,7 @@ def number_line(formats: Sequence["Format"], low: float, high: float, caption: s
     axes.set_ylim(len(formats) - 0.4, -0.6)
     margin = 0.005 * (high - low)  # else the first and the last tick are cut in half
     axes.set_xlim(low - margin, high + margin)
+    axes.set_xlabel("value; in brackets how many there are")
     axes.spines[["top", "right", "left"]].set_visible(False)
     return finished(figure, caption)
 

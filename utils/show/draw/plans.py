@@ -66,7 +66,7 @@ def _bars(
             "hatch": HATCHES[i % len(HATCHES)],
         }
         if i == len(COLORS):
-            looks = {"color": "0.6", "hatch": ""}
+            looks = {"color": "0.6", "hatch": "--"}
         axes.barh(range(len(rows)), widths, left=ends, height=0.7, label=part, edgecolor="white",
                   linewidth=0.4, **looks)  # fmt: skip
         ends = [end + width for end, width in zip(ends, widths, strict=True)]

@@ -4,8 +4,13 @@ tensor go, and where the hours of a run on failing machines are lost.
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.patches import Patch
 
 LOOKS = {
     "computing": (COLORS[0], ""),
@@ -37,19 +42,24 @@ def lives(attempts: Sequence[tuple[int, int]], every: int, steps: int, caption: 
         if end < steps:
             axes.plot([end], [row], "X", color="0.1", markersize=11)
         reached = max(reached, end)
-    for name, style in (
-        ("steps", {"color": LOOKS["computing"][0], "linewidth": 6}),
-        ("steps done again", {"color": LOOKS["lost"][0], "linewidth": 6}),
-        ("checkpoint", {"color": "0.1", "marker": "D", "linestyle": ""}),
-        ("killed", {"color": "0.1", "marker": "X", "linestyle": "", "markersize": 9}),
-    ):
-        axes.plot([], [], label=name, **style)
+    keys: "list[Artist]" = [_key("computing", "steps"), _key("lost", "steps done again")]
+    for name, marker, size in (("checkpoint", "D", 6), ("killed", "X", 9)):
+        keys += axes.plot([], [], marker, color="0.1", markersize=size, label=name)
     axes.set_yticks(range(len(attempts)), [f"life {i + 1}" for i in range(len(attempts))])
     axes.invert_yaxis()
     axes.set(xlim=(-0.2, steps + 0.3), xlabel="steps done", xticks=range(0, steps + 1))
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1))
+    axes.legend(handles=keys, frameon=False, fontsize=8, ncols=4, loc="lower center",
+                bbox_to_anchor=(0.5, 1))  # fmt: skip
     return finished(figure, caption, diagram=True)
+
+
+def _key(kind: str, name: str = "") -> "Patch":
+    """The entry of a legend for one of `LOOKS`."""
+    from matplotlib.patches import Patch
+
+    color, hatch = LOOKS[kind]
+    return Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name or kind)
 
 
 def differences(
@@ -75,7 +85,7 @@ def differences(
     axes.set(xlabel=xlabel, xticks=range(first, first + longest))
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
     axes.tick_params(length=0)
-    for name, color in (("equal", "#B3D1E7"), ("differs", COLORS[5])):
+    for name, color in (("= equal", "#B3D1E7"), ("≠ differs", COLORS[5])):
         axes.plot([], [], color=color, linewidth=6, label=name)
     axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     return finished(figure, caption, diagram=True)
@@ -121,19 +131,19 @@ def spans(runs: Mapping[str, Sequence[tuple[float, float, str]]], caption: str) 
     figure = new_figure(7, 0.8 + 0.5 * len(runs))
     axes = figure.subplots()
     for row, parts in enumerate(runs.values()):
-        for kind, (color, _) in LOOKS.items():
+        for kind, (color, hatch) in LOOKS.items():
             axes.broken_barh(
                 [(start, end - start) for start, end, item in parts if item == kind],
-                (row - 0.32, 0.64), facecolors=color,
+                (row - 0.32, 0.64), facecolors=color, hatch=hatch, edgecolor="white", linewidth=0,
             )  # fmt: skip
-    for kind, (color, _) in LOOKS.items():
-        axes.plot([], [], color=color, linewidth=6, label=kind)
     axes.set_yticks(range(len(runs)), list(runs), fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("hours since the start")
     axes.set_xlim(0, None)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1))
+    keys = [_key(kind) for kind in LOOKS]
+    axes.legend(handles=keys, frameon=False, fontsize=8, ncols=4, loc="lower center",
+                bbox_to_anchor=(0.5, 1))  # fmt: skip
     return finished(figure, caption, diagram=True)
 
 
@@ -166,7 +176,7 @@ def interval(
     for (name, value), style in zip(marks.items(), (":", "--", "-."), strict=False):
         axes.axvline(value, color="0.3", linewidth=1.2, linestyle=style, label=name)
     axes.set(xscale="log", yscale="log", xlabel="hours of computing between two checkpoints",
-             ylabel="hours beyond the work")  # fmt: skip
+             ylabel="hours beyond the work [% of it]")  # fmt: skip
     for axis, text in (
         (axes.yaxis, lambda share, _: f"{100 * share:g} %"),
         (axes.xaxis, lambda hours, _: f"{hours:g}"),

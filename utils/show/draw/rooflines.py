@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
-APART = 1.3
-"""Names nearer to each other than this ratio of intensities would be written over each other."""
 
 
 def roofline(
@@ -20,6 +18,9 @@ def roofline(
     counted: Mapping[str, float] | None = None,
 ) -> Picture:
     """Roofs on logarithmic axes, each with its ridge marked, and works on the first of them.
+
+    Works have numbers; their names and intensities stand below the roof. Where roofs coincide, the
+    later ones are thinner lines on the earlier.
 
     Args:
         roofs: name to (FLOP/s, B/s).
@@ -35,11 +36,12 @@ def roofline(
     axes = figure.subplots()
     for i, (name, (flops, bandwidth)) in enumerate(roofs.items()):
         color, ridge = COLORS[i % len(COLORS)], ridges[name]
-        axes.plot([low, ridge, high], [low * bandwidth, flops, flops], linewidth=2, color=color,
-                  linestyle=STYLES[i % len(STYLES)], label=f"{name}: ridge at {ridge:,.0f}",
+        axes.plot([low, ridge, high], [low * bandwidth, flops, flops], color=color,
+                  linewidth=1.6 + 1.1 * (len(roofs) - 1 - i), linestyle=STYLES[i % len(STYLES)],
+                  label=f"{name}: ridge at {ridge:,.0f} FLOP/B",
                   marker=MARKERS[i % len(MARKERS)], markevery=[1])  # fmt: skip
-    # Names hang below their dots, so there is room for one below the lowest.
-    floor = low * min(bandwidth for _, bandwidth in roofs.values()) / 150
+    # Room for the names of the works, in the corner below the roof.
+    floor = low * min(bandwidth for _, bandwidth in roofs.values()) / 40
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(floor, None))
     axes.set(xlabel="arithmetic intensity [FLOP/B]", ylabel="attainable rate [FLOP/s]")
     axes.minorticks_off()
@@ -52,14 +54,17 @@ def roofline(
 
 
 def _place(axes: "Axes", marks: list[tuple[float, str, bool]], roof: tuple[float, float]) -> None:
-    """Dots on the roof and their names below them, moved to the right where they would collide."""
-    free = 0.0
-    for x, name, full in marks:
+    """Numbered dots on the roof, and what the numbers stand for in the corner below it."""
+    names = []
+    for i, (x, name, full) in enumerate(marks, 1):
         y = min(roof[0], x * roof[1])
-        at = max(x, free)
-        free = at * APART
         axes.plot(x, y, "o", color="black", markerfacecolor="black" if full else "white", zorder=5)
-        arrow = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.7, "shrinkB": 3, "shrinkA": 0}
-        axes.annotate(name, (x, y), (at, min(y, at * roof[1]) / 1.9), rotation=90, fontsize=8,
-                      ha="center", va="top", arrowprops=arrow,
-                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})  # fmt: skip
+        # Above and below in turns, so that numbers of neighbours do not meet.
+        shift, place = ((-5, 4), "bottom") if i % 2 else ((5, -4), "top")
+        axes.annotate(str(i), (x, y), shift, textcoords="offset points", fontsize=8, ha="center",
+                      va=place, zorder=6)  # fmt: skip
+        value = f"{x:,.0f}" if x >= 100 else f"{x:.3g}"
+        names.append(f"{i}  {name}: {value} FLOP/B")
+    axes.text(0.99, 0.03, "\n".join(names), transform=axes.transAxes, ha="right", va="bottom",
+              fontsize=8, multialignment="left", linespacing=1.35,
+              bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip

@@ -87,7 +87,7 @@ _STYLE: Mapping[str, Mapping[str, Any]] = {
     "trace": {"facecolor": COLORS[0]},
     "compile": {"facecolor": COLORS[3], "hatch": HATCHES[3]},
     "transfer": {"facecolor": COLORS[2], "hatch": HATCHES[2]},
-    "execute": {"facecolor": COLORS[4]},
+    "execute": {"facecolor": COLORS[4], "hatch": HATCHES[5]},
     "wait": _WAIT,
     "data": {"facecolor": COLORS[1], "hatch": HATCHES[4]},
 }
@@ -132,5 +132,6 @@ def lanes(
     axes.tick_params(axis="y", length=0)
     results = [kind for kind in _STYLE if (shown["kind"] == kind).any()]
     keys = [Patch(**{"edgecolor": "none", **_STYLE[kind], "label": kind}) for kind in results]
+    keys += [Patch(facecolor="0.35", label="between two marks of the loop")] if mark else []
     figure.legend(handles=keys, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
     return finished(figure, caption, diagram=True)
