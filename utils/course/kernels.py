@@ -1,6 +1,6 @@
 """The Jupyter server of `course.py start` ends notebooks that are idle, and keeps the last three.
 
-Opening the whole course in tabs would otherwise keep a kernel of 0.6 GB for each of them.
+Opening the whole course in tabs would otherwise keep a kernel with torch_xla for each of them.
 """
 
 from datetime import UTC, datetime
