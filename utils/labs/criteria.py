@@ -1,6 +1,6 @@
 """What training loops are judged by: right losses, executions, the size of the graph, reads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,6 +110,45 @@ def not_judged(each: Criterion, message: str = "") -> Criterion:
     message, or this one.
     """
     return criterion(each.name, each.weight, False, "not judged", "", message)
+
+
+def not_asked_for(
+    weights: Mapping[str, int],
+    message: str,
+    measured: str = "",
+    target: str = "",
+    at: str = "",
+    others: str = "",
+) -> list[Criterion]:
+    """The criteria of an answer that returned something else than was asked for: the first, or that
+    named `at`, says so; the others have nothing to say but `others`.
+    """
+    first = at or next(iter(weights))
+    return [
+        criterion(first, weight, False, measured, target, message)
+        if name == first
+        else criterion(name, weight, False, others, "", "")
+        for name, weight in weights.items()
+    ]
+
+
+def none_judged(rows: Sequence[Criterion], message: str = "") -> list[Criterion]:
+    """The rows, none of which can be judged; the first says why."""
+    return [not_judged(item, "" if place else message) for place, item in enumerate(rows)]
+
+
+def at_most(name: str, weight: int, count: int, most: int, message: str) -> Criterion:
+    """Whether something is no more than allowed."""
+    return criterion(name, weight, count <= most, str(count), f"at most {most}", message)
+
+
+def first_of(*checks: tuple[Any, str], otherwise: str = "") -> str:
+    """The text of the first check whose condition holds.
+
+    >>> first_of((0 > 1, "negative"), (1 > 0, "positive")), first_of((0, "a"), otherwise="b")
+    ('positive', 'b')
+    """
+    return next((text for holds, text in checks if holds), otherwise)
 
 
 def costs_of(idle: bool, *costs: Criterion) -> list[Criterion]:

@@ -123,55 +123,38 @@ def ways(case: Facts, fabric: Facts) -> Ways:
         rate, alpha = fabric["link_gb_per_s"] * 0.5e9, fabric["latency_us"] * 1e-6
         axes = len(sizes)
         loop = {**fabric, "kind": "ring", "sizes": [chips]}
-        text = SAYS["all-links-on-each-axis"]
+
+        def on_axis(a: int, share: float, width: int = axes) -> float:
+            return 2 * (a - 1) * (alpha + width * share / rate)
+
+        shares = _steps(size, sizes)
+        more = sum(2 * a * (alpha + axes * share / rate) for a, share in shares)
         results += [
             (SAYS["a-torus-as-one-ring"], seconds(size, loop)),
-            (text, moved / axes + waited),
-            (
-                SAYS["all-axes-at-once"],
-                max(2 * (a - 1) * (alpha + axes * s / rate) for a, s in _steps(size, sizes)),
-            ),
-            (
-                SAYS["all-axes-at-once"],
-                max(2 * (a - 1) * (alpha + axes * size / a / rate) for a in sizes),
-            ),
-            (
-                SAYS["all-of-it-on-each-axis"],
-                sum(2 * (a - 1) * (alpha + size / a / (rate / axes)) for a in sizes),
-            ),
-            (
-                SAYS["all-of-it-on-each-axis"],
-                sum(2 * (a - 1) * (alpha + size / a / rate) for a in sizes),
-            ),
-            (
-                "an axis of a chips takes a − 1 steps each way, not a",
-                sum(2 * a * (alpha + axes * s / rate) for a, s in _steps(size, sizes)),
-            ),
+            (SAYS["all-links-on-each-axis"], moved / axes + waited),
+            (SAYS["all-axes-at-once"], max(on_axis(*step) for step in shares)),
+            (SAYS["all-axes-at-once"], max(on_axis(a, size / a) for a in sizes)),
+            (SAYS["all-of-it-on-each-axis"], sum(on_axis(a, size / a) for a in sizes)),
+            (SAYS["all-of-it-on-each-axis"], sum(on_axis(a, size / a, 1) for a in sizes)),
+            ("an axis of a chips takes a − 1 steps each way, not a", more),
         ]
     else:
-        results += [
-            (SAYS["n-steps"], part)
-            for part in (
-                right / less_by_one,
-                moved / less_by_one + waited,
-                moved + waited / less_by_one,
-            )
-        ]
+        longer = moved / less_by_one, waited / less_by_one
+        for part in (right / less_by_one, longer[0] + waited, moved + longer[1]):
+            results.append((SAYS["n-steps"], part))
     if fabric["kind"] == "ring":
-        rest = SAYS["all-of-it-in-each-step"]
-        results += [(rest, chips * moved + waited)]
-        direct = {**fabric, "kind": "switched"}
-        results += [("on a ring a piece passes from chip to chip", seconds(size, direct))]
+        direct = seconds(size, {**fabric, "kind": "switched"})
+        results += [
+            (SAYS["all-of-it-in-each-step"], chips * moved + waited),
+            ("on a ring a piece passes from chip to chip", direct),
+        ]
     if fabric["kind"] == "switched":
-        loop = {**fabric, "kind": "ring"}
+        loop, whole = {**fabric, "kind": "ring"}, moved * chips + waited
         # First, because a small message tells one factor of its bytes hardly from another.
         results = [
             (SAYS["a-switch-as-a-ring"], seconds(size, loop)),
             ("both halves take a step: two latencies", moved + waited / 2),
-            (
-                "a chip sends each of the others one piece, S/n, not the whole of S",
-                moved * chips + waited,
-            ),
+            ("a chip sends each of the others one piece, S/n, not the whole of S", whole),
             ("pieces for n − 1 others leave through the same links", moved / (chips - 1) + waited),
             *results,
         ]
@@ -194,14 +177,8 @@ def judge_all_reduce(case: Facts, facts: Facts) -> list[Criterion]:
     for kind, advice in _ADVICE.items():
         places = [p for p, fabric in enumerate(case["fabrics"]) if fabric["kind"] == kind]
         some = [case["fabrics"][p] for p in places]
-        values = right_values(
-            kind,
-            1,
-            [response[p] for p in places],
-            [right[p] for p in places],
-            [label(fabric) for fabric in some],
-            [ways(case, fabric) for fabric in some],
-            advice,
-        )
+        pairs = [response[p] for p in places], [right[p] for p in places]
+        labels, known = map(label, some), [ways(case, fabric) for fabric in some]
+        values = right_values(kind, 1, *pairs, list(labels), known, advice)
         results.append(among(values, some, case["fabrics"]))
     return results

@@ -7,23 +7,20 @@ from utils.chip.hardware import machine
 from utils.chip.training_memory import training_bytes
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab01.sheets import INSTANCES, TRAINIUM
 from utils.labs.values import Ways, right_values
 
 SAYS = says("lab01")
 
 GIB = 2**30
+WEIGHTS = {"bytes": 5, "stage": 3}
 STAGES = (0, 1, 2, 3)
+_REST = ("gradients", "master", "moments")
 RECIPE_DTYPES = {
     "fp32": {"weights": "fp32", "gradients": "fp32", "master": None, "moments": "fp32"},
     "mixed": {"weights": "bf16", "gradients": "bf16", "master": "fp32", "moments": "fp32"},
-    "mixed-fp32-gradients": {
-        "weights": "bf16",
-        "gradients": "fp32",
-        "master": "fp32",
-        "moments": "fp32",
-    },
+    "mixed-fp32-gradients": {"weights": "bf16", **dict.fromkeys(_REST, "fp32")},
     "bf16-sr": {"weights": "bf16", "gradients": "bf16", "master": None, "moments": "fp32"},
     "bf16": {"weights": "bf16", "gradients": "bf16", "master": None, "moments": "bf16"},
 }
@@ -80,12 +77,8 @@ def _suits(case: Facts, kind: Any, wanted: int) -> bool:
 def state(case: Facts) -> list[float]:
     """Bytes of the state on each core, by stage."""
     ways = case["cores"] // case["tensor_parallel"]
-    return [
-        training_bytes(
-            case["parameters"], case["recipe"], ways, item, case["tensor_parallel"]
-        ).total
-        for item in STAGES
-    ]
+    job, tensor = (case["parameters"], case["recipe"], ways), case["tensor_parallel"]
+    return [training_bytes(*job, item, tensor).total for item in STAGES]
 
 
 def room_bytes(case: Facts) -> float:
@@ -108,7 +101,6 @@ def fitting_words(case: Facts) -> str:
 
 
 _ADVICE = "add up bytes per parameter, and divide each part by those who share it at this stage"
-
 _SMALL = SAYS["one-moment"]
 
 
@@ -136,6 +128,10 @@ def ways(case: Facts, at: int) -> Ways:
             for name, first in zip(parts, from_stage, strict=True)
         )
 
+    weights = total(moments=0, gradients=None, master=None)
+    mixed: dict[str, Any] = {"weights": "bf16", "gradients": "bf16", "master": "fp32"}
+    given_back = total(from_stage=(3, 3, 1, 1) if at < 3 else (3, 9, 9, 9))
+    given_back_at_2 = total(from_stage=(3, 2, 1, 1) if at < 2 else (3, 2, 9, 9))
     results = [
         (_SMALL, total(moments=1)),
         (_SMALL, total(master=None)),
@@ -148,30 +144,13 @@ def ways(case: Facts, at: int) -> Ways:
         ("FP32 has 4 bytes and BF16 has 2", 2 * right),
         (SAYS["tensor-parallelism-forgotten"], total(tensor=1)),
         (SAYS["tensor-parallelism-forgotten"], total(optimizer_tensor=1)),
-        (
-            "the weights are not all: gradients and optimizer",
-            total(moments=0, gradients=None, master=None),
-        ),
-        (
-            SAYS["the-recipe-mixed-for-all"],
-            total(
-                moments=2 * 4 / BYTES[dtypes["moments"]],
-                weights="bf16",
-                gradients="bf16",
-                master="fp32",
-            ),
-        ),
+        ("the weights are not all: gradients and optimizer", weights),
+        (SAYS["the-recipe-mixed-for-all"], total(moments=8 / BYTES[dtypes["moments"]], **mixed)),
         (SAYS["shared-among-all-cores"], total(data=cores)),
         (SAYS["shared-among-chips"], total(data=data / case["cores_per_chip"])),
-        (
-            SAYS["stage-2-gives-the-optimizer-back"],
-            total(from_stage=(3, 3, 1, 1) if at < 3 else (3, 9, 9, 9)),
-        ),
+        (SAYS["stage-2-gives-the-optimizer-back"], given_back),
         (SAYS["stage-1-shares-the-gradients"], total(from_stage=(3, 1, 2, 2))),
-        (
-            SAYS["stage-2-gives-the-optimizer-back"],
-            total(from_stage=(3, 2, 1, 1) if at < 2 else (3, 2, 9, 9)),
-        ),
+        (SAYS["stage-2-gives-the-optimizer-back"], given_back_at_2),
         ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 9, 1))),
         ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 3, 1))),
         (SAYS["stage-3-keeps-the-weights"], total(from_stage=(9, 2, 1, 1))),
@@ -194,11 +173,10 @@ def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
     items, kind = facts["items"], facts["kind"]
     if items is None or len(items) != len(STAGES):
         message = SAYS["the-stage-alone"].format(kind=kind)
-        first = criterion("bytes", 5, False, kind, "four numbers", message)
-        return [first, not_judged(criterion("stage", 3, False, "", "", ""))]
+        return not_asked_for(WEIGHTS, message, kind, "four numbers", others="not judged")
     labels = [f"bytes at stage {item}" for item in STAGES]
     known = [ways(case, item) for item in STAGES]
-    first = right_values("bytes", 5, items, state(case), labels, known, _ADVICE)
+    first = right_values("bytes", WEIGHTS["bytes"], items, state(case), labels, known, _ADVICE)
     second = _judge_stage(case, facts["stage"])
     blank = not any(isinstance(item, int | float) for item in items)
     # A stage that follows from wrong bytes tells nothing more.
@@ -208,34 +186,32 @@ def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _judge_stage(case: Facts, response: Any) -> Criterion:
     right = stage(case)
+    hbm, activation, cores = (
+        case[name] for name in ("hbm_gib_per_chip", "activation_gib", "cores_per_chip")
+    )
     wrong_ways = [
-        (SAYS["no-activations"], _with(case, activation_gib=case["activation_gib"] * 1e9 / GIB)),
-        (SAYS["gb-for-gib"], _with(case, hbm_gib_per_chip=case["hbm_gib_per_chip"] * 1e9 / GIB)),
-        (
-            SAYS["the-chips-memory-for-a-core"],
-            _with(case, hbm_gib_per_chip=case["hbm_gib_per_chip"] * case["cores_per_chip"]),
-        ),
+        (SAYS["no-activations"], _with(case, activation_gib=activation * 1e9 / GIB)),
+        (SAYS["gb-for-gib"], _with(case, hbm_gib_per_chip=hbm * 1e9 / GIB)),
+        (SAYS["the-chips-memory-for-a-core"], _with(case, hbm_gib_per_chip=hbm * cores)),
         ("the activations need room, too", _with(case, activation_gib=0.0)),
         (
             "the activations are given per core already",
-            _with(case, activation_gib=case["activation_gib"] / case["cores_per_chip"]),
+            _with(case, activation_gib=activation / cores),
         ),
         (SAYS["always-stage-3"], 3),
     ]
-    message = ""
-    if response != right:
-        strange = response is not None and response not in STAGES
+    if response is not None and response not in STAGES:
         result = SAYS["no-stage"] if response == "nothing" else f"{response} is no stage"
         message = f"{result}: return 0, 1, 2, 3, or None if nothing fits"
-        if not strange:
-            message = next((text for text, item in wrong_ways if item == response), "")
-            if right is None:
-                message = message or "it does not even fit at stage 3: return None"
-            message = message or (
-                "the lowest stage whose bytes, with the activations, are at most a core's share"
-            )
+    else:
+        advice = "the lowest stage whose bytes, with the activations, are at most a core's share"
+        if right is None:
+            advice = "it does not even fit at stage 3: return None"
+        message = next((text for text, item in wrong_ways if item == response), advice)
     shown = "none" if response in (None, "nothing") else str(response)
-    return criterion("stage", 3, response == right, shown, "the lowest that fits", message)
+    return criterion(
+        "stage", WEIGHTS["stage"], response == right, shown, "the lowest that fits", message
+    )
 
 
 def _with(case: Facts, **changed: float) -> int | None:

@@ -1,17 +1,19 @@
 """The cases and the judgement of bound and time of six GEMMs, exercise 1 of lab 01."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from utils.chip.roofline import bound, gemm
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, not_judged, row
+from utils.labs.criteria import all_right, not_asked_for, row
 from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, at_level, core_of, sheet
 from utils.labs.values import Ways, right_values
 
 SAYS = says("lab01")
 
+WEIGHTS = {"time": 5, "bound": 3}
 COUNT = 6
 BOUNDS = ("compute", "memory")
 CLEAR = 1.3
@@ -77,10 +79,7 @@ def truth(case: Facts) -> list[tuple[float, str]]:
 
 
 _ADVICE = "2mkn FLOP at the rate of its dtype, all three matrices over HBM: the longer of the two"
-
-
 _UNITS = SAYS["no-powers-of-ten"]
-_DENSE = SAYS["the-sparse-rate"]
 
 
 def ways(case: Facts, item: dict[str, Any]) -> Ways:
@@ -90,13 +89,11 @@ def ways(case: Facts, item: dict[str, Any]) -> Ways:
     flops, elements, width = 2 * m * k * n, m * k + k * n + m * n, DTYPE_BYTES[dtype]
     compute, move = flops / of.rate(dtype), elements * width / of.hbm_bytes_per_s
     right = max(compute, move)
+    factors, product = (size * width / of.hbm_bytes_per_s for size in (m * k + k * n, m * n))
     results = [
         (SAYS["additions-forgotten"], max(compute / 2, move)),
         (SAYS["both-times-added"], compute + move),
-        (
-            SAYS["the-product-is-not-written"],
-            max(compute, (m * k + k * n) * width / of.hbm_bytes_per_s),
-        ),
+        (SAYS["the-product-is-not-written"], max(compute, factors)),
         (SAYS["values-for-bytes"], max(compute, move / width)),
         (SAYS["two-bytes-each"], max(compute, move / width * 2)),
         (SAYS["four-bytes-each"], max(compute, move / width * 4)),
@@ -110,10 +107,7 @@ def ways(case: Facts, item: dict[str, Any]) -> Ways:
         (_UNITS, max(1e12 * compute, move)),
         (_UNITS, max(compute, 1e12 * move)),
         (_UNITS, 1e12 * right),
-        (
-            "both factors are read, not the product alone written",
-            max(compute, m * n * width / of.hbm_bytes_per_s),
-        ),
+        ("both factors are read, not the product alone written", max(compute, product)),
     ]
     sparse = case["sheet"]["sparse_tflops"]
     if item["on"] == "core":
@@ -138,7 +132,7 @@ def ways(case: Facts, item: dict[str, Any]) -> Ways:
             ),
         ]
     if sparse and item["on"] == "chip":
-        results += [(_DENSE, max(flops / (sparse * 1e12), move))]
+        results += [(SAYS["the-sparse-rate"], max(flops / (sparse * 1e12), move))]
     # From here on those that give the number of another wrong way now and then.
     results += [
         (SAYS["compute-only"], compute),
@@ -157,36 +151,29 @@ def judge_gemm_times(case: Facts, facts: Facts) -> list[Criterion]:
         strange = [item for item in items or [] if isinstance(item, str)]
         what = f"{facts['kind']} with {strange[0]}" if strange else facts["kind"]
         message = SAYS["the-seconds-alone"].format(what=what)
-        first = criterion("time", 5, False, facts["kind"], "six pairs", message)
-        return [first, not_judged(criterion("bound", 3, False, "", "", ""))]
+        return not_asked_for(WEIGHTS, message, facts["kind"], "six pairs", others="not judged")
     labels = [label(item) for item in case["gemms"]]
     if all(isinstance(seconds, str) and name not in BOUNDS for seconds, name in items):
         message = SAYS["the-bound-before-the-seconds"]
-        first = criterion("time", 5, False, "not judged", "seconds first", message)
-        return [first, not_judged(criterion("bound", 3, False, "", "", ""))]
-    times = right_values(
-        "time",
-        5,
-        [seconds for seconds, _ in items],
-        [seconds for seconds, _ in right],
-        labels,
-        [ways(case, item) for item in case["gemms"]],
-        _ADVICE,
+        return not_asked_for(WEIGHTS, message, "not judged", "seconds first", others="not judged")
+    known = [ways(case, item) for item in case["gemms"]]
+    (seconds, bounds), (right_seconds, right_bounds) = (
+        zip(*both, strict=True) for both in (items, right)
     )
-    return [times, _judge_bounds([b for _, b in items], [b for _, b in right], labels)]
+    times = right_values("time", WEIGHTS["time"], seconds, right_seconds, labels, known, _ADVICE)
+    return [times, _judge_bounds(bounds, right_bounds, labels)]
 
 
-def _judge_bounds(response: list[str], right: list[str], labels: list[str]) -> Criterion:
+def _judge_bounds(response: Sequence[str], right: Sequence[str], labels: list[str]) -> Criterion:
     off = [place for place, item in enumerate(right) if response[place] != item]
-    message = ""
-    if off:
-        message = "which takes longer there, computing or moving?"
-        strange = [item for item in response if item not in BOUNDS]
-        if strange:
-            message = SAYS["capital-letters"].format(value=strange[0])
-        elif len(off) == len(right):
-            message = SAYS["the-bound-turned-round"]
-        elif len(set(response)) == 1:
-            message = SAYS["always-compute"].format(value=labels[off[0]])
+    strange = [item for item in response if item not in BOUNDS]
+    if strange:
+        message = SAYS["capital-letters"].format(value=strange[0])
+    elif len(off) == len(right):
+        message = SAYS["the-bound-turned-round"]
+    elif off and len(set(response)) == 1:
+        message = SAYS["always-compute"].format(value=labels[off[0]])
+    else:
+        message = "which takes longer there, computing or moving?" if off else ""
     rows = [row(labels[p], response[p], right[p]) for p in off]
-    return all_right("bound", 3, off, len(right), message, rows=rows, said=response)
+    return all_right("bound", WEIGHTS["bound"], off, len(right), message, rows=rows, said=response)

@@ -39,15 +39,15 @@ def _listed(value: Any) -> Any:
 def observe_gemm_times(answer: Answer, case: Facts) -> Facts:
     """Pairs of seconds and bound, one per GEMM; "items" is None if it is no list."""
     response = _said("ex1", answer, case["sheet"], case["gemms"])
-    items = None
-    if isinstance(response, list | tuple):
-        items = [
-            [number(_listed(item[0])), text(item[1])]
-            if isinstance(item, list | tuple) and len(item) == 2
-            else describe(item)
-            for item in response[:_MOST]
-        ]
+    is_list = isinstance(response, list | tuple)
+    items = [_seconds_and_bound(item) for item in response[:_MOST]] if is_list else None
     return {"kind": describe(response), "items": items}
+
+
+def _seconds_and_bound(item: Any) -> list[Any] | str:
+    if not isinstance(item, list | tuple) or len(item) != 2:
+        return describe(item)
+    return [number(_listed(item[0])), text(item[1])]
 
 
 def observe_ridges(answer: Answer, case: Facts) -> Facts:

@@ -6,27 +6,16 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.criteria import criterion, first_of, not_asked_for, not_judged, times
 from utils.labs.lab01.sheets import MARKETS, offer
 from utils.labs.values import near
 
 SAYS = says("lab01")
 
 NAMES = (
-    "trn1.2xlarge",
-    "trn1.32xlarge",
-    "trn1n.32xlarge",
-    "trn2.48xlarge",
-    "trn2u.48xlarge",
-    "trn2-ultraserver",
-    "inf2.48xlarge",
-    "p4d.24xlarge",
-    "p4de.24xlarge",
-    "p5.48xlarge",
-    "p5e.48xlarge",
-    "p5en.48xlarge",
-    "p6-b200.48xlarge",
-    "p6-b300.48xlarge",
+    *("trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge", "trn2.48xlarge", "trn2u.48xlarge"),
+    *("trn2-ultraserver", "inf2.48xlarge", "p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge"),
+    *("p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge"),
 )
 GIB = 2**30
 
@@ -135,16 +124,14 @@ _FORM = (
 
 def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: what fits, the cheapest known price, and the offers without a price."""
-    names = ("what fits", "cheapest known", "unknown prices")
     if facts["rejected"] is None or facts["ask"] is None:
         entry = "rejected" if facts["rejected"] is None else "ask"
         result = facts["kind"]
         if result.startswith("a dict"):
             result += f" with {facts[f'{entry}_kind']} as {entry!r}"
         message = SAYS["the-name-alone"].format(got=result, FORM=_FORM)
-        first = criterion(names[0], 2, False, facts["kind"], "a dict", message)
-        others = [criterion(name, 2, False, "", "", "") for name in names[1:]]
-        return [first, *map(not_judged, others)]
+        weights = dict.fromkeys(("what fits", "cheapest known", "unknown prices"), 2)
+        return not_asked_for(weights, message, facts["kind"], "a dict", others="not judged")
     right = truth(case)
     fits = _judge_rejected(case, facts["rejected"], right["rejected"])
     cheapest = _judge_instance(case, facts, right)
@@ -197,9 +184,6 @@ def _about_fit(name: str, response: str | None, right: str | None) -> str:
     return f"{name}: compare bytes with bytes"
 
 
-_MARKET = SAYS["the-other-markets-price"]
-
-
 def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
     response, price = facts["instance"], facts["price"]
     passed = response == right["instance"] and near(price, right["usd_per_hour"])
@@ -208,36 +192,27 @@ def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
         truth(case, market=",".join(permutation))["instance"]
         for permutation in itertools.permutations(MARKETS)
     ]
-    message = ""
     own = offers.get(response, {}).get(f"usd_per_hour_{case['job']['market']}")
-    if response in right["ask"] and price != 0:
-        message = _MARKET
-    elif response in right["ask"]:
-        message = SAYS["none-as-0"]
-    elif response != right["instance"] and response is None:
-        message = "some that fit have a price: the cheapest of those is asked for"
-    elif response in right["rejected"]:
-        message = "it does not fit: choose among what does"
-    elif response != right["instance"] and response not in offers:
-        message = "return the name of an offer, or None if there is none with a known price"
-    elif response != right["instance"] and own is not None and not near(price, own):
-        message = _MARKET
-    elif response != right["instance"] and response in others:
-        message = _MARKET
-    elif response != right["instance"]:
-        message = SAYS["the-dearest"]
-    elif not passed:
-        message = SAYS["no-price"]
+    other_market = SAYS["the-other-markets-price"]
+    message = first_of(
+        (response in right["ask"], SAYS["none-as-0"] if price == 0 else other_market),
+        (response == right["instance"], SAYS["no-price"]),
+        (response is None, "some that fit have a price: the cheapest of those is asked for"),
+        (response in right["rejected"], "it does not fit: choose among what does"),
+        (
+            response not in offers,
+            "return the name of an offer, or None if there is none with a known price",
+        ),
+        ((own is not None and not near(price, own)) or response in others, other_market),
+        otherwise=SAYS["the-dearest"],
+    )
     shown = "done" if passed else "other" if response else "none"
     return criterion("cheapest known", 2, passed, shown, "name and price", message)
 
 
 def _judge_ask(case: Facts, response: list[str], right: list[str]) -> Criterion:
     missing, extra = set(right) - set(response), set(response) - set(right)
-    message = ""
-    if missing:
-        message = SAYS["unknown-prices-left-out"].format(times=times(len(missing), "offer"))
-    elif extra:
-        message = SAYS["everybody-is-asked"]
+    left_out = SAYS["unknown-prices-left-out"].format(times=times(len(missing), "offer"))
+    message = first_of((missing, left_out), (extra, SAYS["everybody-is-asked"]))
     shown = f"{len(set(right) & set(response))} of {len(right)}"
     return criterion("unknown prices", 2, not message, shown, "all that fit", message)

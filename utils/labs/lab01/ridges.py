@@ -60,9 +60,6 @@ def _right(key: str, level: str, memory: str, dtype: str) -> float | None:
 _ADVICE = "dense FLOP per second of this level and dtype, over the bytes per second of this memory"
 
 
-_UNITS = SAYS["no-powers-of-ten-2"]
-
-
 def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
     """What wrong ways give for one ridge."""
     key, data = case["key"], case["sheet"]
@@ -76,7 +73,7 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
         ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right / 1e3),
         ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right * 1e3),
         (SAYS["per-value"], right * DTYPE_BYTES[dtype]),
-        *((_UNITS, right * 10.0**power) for power in (-12, -9, 9, 12)),
+        *((SAYS["no-powers-of-ten-2"], right * 10.0**power) for power in (-12, -9, 9, 12)),
         (SAYS["tebibytes"], right * 1e12 / 2**40),
         (SAYS["the-bf16-rate-for-all"], right * of.rate("bf16") / rate),
     ]
@@ -119,24 +116,18 @@ def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
     labels = [f'ridge(sheet, "{level}", "{m}", "{d}")' for level, m, d in case["queries"]]
 
     def part(name: str, weight: int, places: list[int]) -> Criterion:
-        values = right_values(
-            name,
-            weight,
-            [response[p] if response[p] is not None else "None" for p in places],
-            [right[p] for p in places],
-            [labels[p] for p in places],
-            [ways(case, *case["queries"][p]) for p in places],
-            _ADVICE,
-        )
+        given = ["None" if response[p] is None else response[p] for p in places]
+        asked = [right[p] for p in places], [labels[p] for p in places]
+        known = [ways(case, *case["queries"][p]) for p in places]
+        values = right_values(name, weight, given, *asked, known, _ADVICE)
         return among(values, places, range(len(right)))
 
-    places = {
-        memory: [
-            p for p, (_, m, _) in enumerate(case["queries"]) if m == memory and right[p] is not None
-        ]
-        for memory in ("hbm", "dma")
-    }
+    memories = [memory for _, memory, _ in case["queries"]]
     unknown = [p for p, item in enumerate(right) if item is None]
+    hbm, dma = (
+        [p for p, memory in enumerate(memories) if memory == name and p not in unknown]
+        for name in ("hbm", "dma")
+    )
     guessed = [p for p in unknown if not near(response[p], None)]
     message = ""
     if guessed:
@@ -150,10 +141,9 @@ def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
     counted = f"{len(unknown) - len(guessed)} of {len(unknown)}"
     # An answer that returns None for everything knows nothing.
     knows = any(item is not None for item in response)
-    if not knows:
-        message = SAYS["does-nothing"]
+    message = message if knows else SAYS["does-nothing"]
     return [
-        part("HBM", 3, places["hbm"]),
-        part("DMA", 2, places["dma"]),
+        part("HBM", 3, hbm),
+        part("DMA", 2, dma),
         criterion("unknown stays unknown", 1, not guessed and knows, counted, "all None", message),
     ]

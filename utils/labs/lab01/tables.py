@@ -163,7 +163,8 @@ def judge_wrong_row(case: Facts, facts: Facts) -> list[Criterion]:
     if said_table is None:
         message = SAYS["the-row-alone"].format(kind=facts["kind"])
     elif not right_table:
-        message = _about_table(case, said_table)
+        is_name = said_table in case["tables"]
+        message = SAYS["no-tolerance-for-cores" if is_name else "rows-and-table-exchanged"]
     elif said_row != row:
         second = _about_row(case["tables"][table], row, said_row)
     shown = "done" if right_table else "other"
@@ -171,12 +172,6 @@ def judge_wrong_row(case: Facts, facts: Facts) -> list[Criterion]:
     result = right_table and said_row == row
     last = criterion("row", 4, result, "done" if result else "other", "the wrong one", second)
     return [first, last if right_table else not_judged(last)]
-
-
-def _about_table(case: Facts, response: str) -> str:
-    if response not in case["tables"]:
-        return SAYS["rows-and-table-exchanged"]
-    return SAYS["no-tolerance-for-cores"]
 
 
 def _about_row(table: Table, row: str, response: str) -> str:
