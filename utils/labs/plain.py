@@ -65,6 +65,33 @@ def number(value: Any) -> float | str:
     return int(real) if real.is_integer() and abs(real) < 2**53 else real
 
 
+def maybe(value: Any, most: int = 1) -> float | str | None:
+    """A number, None, or what else it is; most: items of an array that are looked at."""
+    return None if value is None else number(listed(value, most))
+
+
+def entries(value: Any, *names: str) -> dict[str, Any] | str:
+    """The named entries of a dict; otherwise what was returned, and which entry is missing.
+
+    >>> entries({"at": 1, "to": 2}, "at"), entries({"at": 1}, "to"), entries(3, "at")
+    ({'at': 1}, "a dict of 1 without 'to'", 'an int')
+    """
+    if not isinstance(value, dict):
+        return describe(value)
+    missing = [name for name in names if name not in value]
+    return f"{describe(value)} without {missing[0]!r}" if missing else {n: value[n] for n in names}
+
+
+def maybe_entries(value: Any, *names: str, most: int = 1) -> dict[str, Any] | str:
+    """The named entries of a dict, each a number, None or what else it is; otherwise as `entries`.
+
+    >>> maybe_entries({"at": 1, "to": None}, "at", "to"), maybe_entries({}, "at")
+    ({'at': 1, 'to': None}, "a dict of 0 without 'at'")
+    """
+    given = entries(value, *names)
+    return given if isinstance(given, str) else {n: maybe(given[n], most) for n in names}
+
+
 def numbers(value: Any) -> dict[str, Any]:
     """What was returned in place of a list of numbers.
 

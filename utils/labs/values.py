@@ -79,6 +79,30 @@ def rounded(pairs: Sequence[tuple[Number, Number]]) -> bool:
     )
 
 
+def right_or_none(
+    name: str,
+    weight: int,
+    said: Sequence[Number],
+    right: Sequence[float | None],
+    labels: Sequence[str],
+    ways: Sequence[Ways],
+    advice: str,
+    tolerance: float,
+    texts: tuple[str, str],
+) -> Criterion:
+    """As `right_values`, where None is right for some; texts: what is wrong with None where there
+    is a number, and with a number where there is None.
+    """
+    odd = [p for p, item in enumerate(right) if (said[p] is None) != (item is None)]
+    if not odd:
+        return right_values(name, weight, said, right, labels, ways, advice, tolerance)
+    off = [p for p, item in enumerate(right) if not near(said[p], item, tolerance)]
+    off = [odd[0], *(place for place in off if place != odd[0])]
+    rows = [row(labels[p], said[p], right[p]) for p in off]
+    text = texts[said[odd[0]] is not None]
+    return all_right(name, weight, off, len(right), text, rows=rows, said=said)
+
+
 def right_values(
     name: str,
     weight: int,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, not_judged, times
+from utils.labs.criteria import all_right, criterion, not_asked_for, not_judged, times
 
 SAYS = says("lab13")
 
@@ -238,14 +238,12 @@ _ALARM = {
 def judge_comparisons(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion per group of errors, and one for false alarms."""
     response, right = facts["said"], [truth(comparison) for comparison in case["comparisons"]]
-    rows = [(name, weight) for name, (weight, _) in GROUPS.items()]
     strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         more = SAYS["braces"] if strange == "a dict of 0" else ""
         message = SAYS["one-name"].format(strange=strange, more=more)
-        first = criterion(*rows[0], False, strange, "a set", message)
-        others = [*rows[1:], ("false alarms", ALARMS)]
-        return [first, *(not_judged(criterion(*other, False, "", "", "")) for other in others)]
+        weights = {name: weight for name, (weight, _) in GROUPS.items()} | {"false alarms": ALARMS}
+        return not_asked_for(weights, message, strange, "a set", others="not judged")
     results = [
         _judge_group(name, weight, names, case, [set(item) for item in response], right)
         for name, (weight, names) in GROUPS.items()

@@ -6,8 +6,8 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, not_judged, row
-from utils.labs.values import Ways, near, right_values
+from utils.labs.criteria import not_asked_for, not_judged
+from utils.labs.values import Ways, near, right_or_none
 
 SAYS = says("lab13")
 
@@ -196,44 +196,32 @@ def cost_ways(service: Facts) -> Ways:
     return [item for item in results if not near(item[1], money, 1e-12)]
 
 
+_ADVICE = {
+    "servers": "demand at its peak over what a server may carry, rounded up, and the spare ones",
+    "cost_per_million": "servers × price of an hour, over the items of an hour, times a million",
+}
+
+
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: the number of servers, and the cost of a million items."""
     response, services = facts["said"], case["services"]
-    names = (("servers", 3), ("cost", 2))
+    weights = {"servers": 3, "cost": 2}
     strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         message = SAYS["a-pair"].format(strange=strange)
-        first = criterion(
-            *names[0], False, strange.partition(" without")[0], "a dict of 2", message
-        )
-        return [first, not_judged(criterion(*names[1], False, "", "", ""))]
-    right = [truth(service) for service in services]
+        kind = strange.partition(" without")[0]
+        return not_asked_for(weights, message, kind, "a dict of 2", others="not judged")
+    right, labels = [truth(item) for item in services], [label(item) for item in services]
+    texts = SAYS["none-everywhere"], SAYS["infinity-for-none"]
     results = []
     for (name, weight), key, known in zip(
-        names, ("servers", "cost_per_million"), (server_ways, cost_ways), strict=True
+        weights.items(), _ADVICE, (server_ways, cost_ways), strict=True
     ):
         values, rights = [item[key] for item in response], [item[key] for item in right]
-        pairs = list(zip(values, rights, strict=True))
-        place = next((p for p, (a, b) in enumerate(pairs) if (a is None) != (b is None)), None)
-        if place is not None:
-            text = SAYS["none-everywhere"] if values[place] is None else SAYS["infinity-for-none"]
-            wrong = [p for p, (a, b) in enumerate(pairs) if not near(a, b, TOLERANCE)]
-            wrong = [place, *(p for p in wrong if p != place)]
-            rows = [row(label(services[p]), *pairs[p]) for p in wrong]
-            results.append(all_right(name, weight, wrong, len(pairs), text, rows=rows, said=values))
-            continue
+        ways = [known(service) if fastest(service) else [] for service in services]
         results.append(
-            right_values(
-                name,
-                weight,
-                values,
-                rights,
-                [label(service) for service in services],
-                [known(service) if fastest(service) else [] for service in services],
-                "demand at its peak over what a server may carry, rounded up, and the spare ones"
-                if key == "servers"
-                else "servers × price of an hour, over the items of an hour, times a million",
-                TOLERANCE,
+            right_or_none(
+                name, weight, values, rights, labels, ways, _ADVICE[key], TOLERANCE, texts
             )
         )
     servers, money = results

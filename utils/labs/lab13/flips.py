@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, not_judged, row
+from utils.labs.criteria import all_right, not_asked_for, not_judged, row
 
 SAYS = says("lab13")
 
@@ -47,9 +47,8 @@ def _option(rng: random.Random) -> Facts:
 
 
 def _question(rng: random.Random, kind: str) -> Facts:
-    what = kind if kind in ("mfu", "utilisation") else "runs"
-    if kind in ("mfu over one", "utilisation over one"):
-        what = kind.partition(" ")[0]
+    first_word = kind.partition(" ")[0]
+    what = first_word if first_word in ("mfu", "utilisation") else "runs"
     if kind == "engineering alone":
         what = rng.choice(("mfu", "utilisation"))
     while True:
@@ -210,10 +209,9 @@ def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         message = SAYS["the-value-alone"].format(strange=strange)
-        first = criterion(
-            "break-even", 4, False, strange.partition(" without")[0], "a dict of 3", message
-        )
-        return [first, not_judged(criterion("cheaper", 3, False, "", "", ""))]
+        kind = strange.partition(" without")[0]
+        weights = {"break-even": 4, "cheaper": 3}
+        return not_asked_for(weights, message, kind, "a dict of 3", others="not judged")
     pairs = list(zip(case["questions"], response, strict=True))
     texts = [_about_value(question, item["at"]) for question, item in pairs]
     rights = [truth(question) for question in case["questions"]]

@@ -6,9 +6,9 @@ The course's own cost model is closed while an answer runs.
 from collections.abc import Set
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, called
+from utils.labs import Answer, Facts, Observer, called, plain
 from utils.labs.lab13.models import MODELS
-from utils.labs.plain import describe, listed, number, numbers, text
+from utils.labs.plain import describe, entries, listed, number, numbers, text
 
 _MOST = 40
 """Items that are kept: more is wrong in any case."""
@@ -20,28 +20,11 @@ FACTOR = 7
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models."""
     response = called.each(f"lab13.{exercise}", answer, calls, ("utils.cost.tco",))
-    return [_listed(item) for item in response]
-
-
-def _listed(value: Any) -> Any:
-    return listed(value, _MOST)
-
-
-def _maybe(value: Any) -> Any:
-    """A number, None, or what else it is."""
-    return None if value is None else _number(value)
-
-
-def _entries(said: Any, *names: str) -> dict[str, Any] | str:
-    """The named entries of a dict; otherwise what was returned, and which entry is missing."""
-    if not isinstance(said, dict):
-        return describe(said)
-    missing = [name for name in names if name not in said]
-    return f"{describe(said)} without {missing[0]!r}" if missing else {n: said[n] for n in names}
+    return [listed(item, _MOST) for item in response]
 
 
 def _number(value: Any) -> Any:
-    return number(_listed(value))
+    return number(listed(value, _MOST))
 
 
 def observe_jobs(answer: Answer, case: Facts) -> Facts:
@@ -55,13 +38,12 @@ def observe_jobs(answer: Answer, case: Facts) -> Facts:
         "exchanged": [{**job, **{name: FACTOR * job[name] for name in money}} for job in jobs],
     }
     calls = [(job,) for some in asked.values() for job in some]
-    response = _each("ex1", answer, calls)
     parts = []
-    for item in response:
-        entries = _entries(item, "compute", "engineering", "total")
-        if isinstance(entries, dict):
-            entries = {name: _number(value) for name, value in entries.items()}
-        parts.append(entries)
+    for item in _each("ex1", answer, calls):
+        given = entries(item, "compute", "engineering", "total")
+        parts.append(
+            given if isinstance(given, str) else {n: _number(value) for n, value in given.items()}
+        )
     return {
         name: parts[place * len(jobs) : (place + 1) * len(jobs)] for place, name in enumerate(asked)
     }
@@ -70,18 +52,14 @@ def observe_jobs(answer: Answer, case: Facts) -> Facts:
 def observe_flips(answer: Answer, case: Facts) -> Facts:
     """The break-even of each question, and the cheaper option below and above it."""
     names = ("task", "first", "second", "what")
-    response = _each(
-        "ex2", answer, [tuple(question[n] for n in names) for question in case["questions"]]
-    )
-    results = []
-    for item in response:
-        entries = _entries(item, "at", "below", "above")
-        if isinstance(entries, dict):
-            entries = {
-                "at": _maybe(entries["at"]),
-                **{name: text(entries[name]) for name in ("below", "above")},
-            }
-        results.append(entries)
+    calls = [tuple(question[n] for n in names) for question in case["questions"]]
+    results: list[Any] = []
+    for item in _each("ex2", answer, calls):
+        given = entries(item, "at", "below", "above")
+        if isinstance(given, dict):
+            sides = {name: text(given[name]) for name in ("below", "above")}
+            given = {"at": plain.maybe(given["at"], _MOST), **sides}
+        results.append(given)
     return {"said": results}
 
 
@@ -105,15 +83,12 @@ def observe_errors(answer: Answer, case: Facts) -> Facts:
 def observe_saving(answer: Answer, case: Facts) -> Facts:
     """The costs of the intervals and the best one; both None if the response has not both."""
     (response,) = _each("ex4", answer, [(case["run"], case["intervals"])])
-    entries = _entries(response, "costs", "best")
-    if isinstance(entries, str):
-        return {"kind": entries, "costs": None, "best": None}
-    costs = numbers(_listed(entries["costs"]))
-    return {
-        "kind": costs["kind"],
-        "costs": costs["items"] and costs["items"][:_MOST],
-        "best": _number(entries["best"]),
-    }
+    given = entries(response, "costs", "best")
+    if isinstance(given, str):
+        return {"kind": given, "costs": None, "best": None}
+    costs = numbers(listed(given["costs"], _MOST))
+    items = costs["items"] and costs["items"][:_MOST]
+    return {"kind": costs["kind"], "costs": items, "best": _number(given["best"])}
 
 
 def _place(value: Any, names: list[str]) -> int | str:
@@ -140,13 +115,8 @@ def observe_influence(answer: Answer, case: Facts) -> Facts:
 def observe_fleets(answer: Answer, case: Facts) -> Facts:
     """The servers of each service, and the cost of a million items."""
     response = _each("ex6", answer, [(service,) for service in case["services"]])
-    results = []
-    for item in response:
-        entries = _entries(item, "servers", "cost_per_million")
-        if isinstance(entries, dict):
-            entries = {name: _maybe(value) for name, value in entries.items()}
-        results.append(entries)
-    return {"said": results}
+    names = ("servers", "cost_per_million")
+    return {"said": [plain.maybe_entries(item, *names, most=_MOST) for item in response]}
 
 
 OBSERVERS = {

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab13.models import MODELS
 from utils.labs.values import near, right_values
 
@@ -154,25 +154,13 @@ def _at(case: Facts, name: str, places: tuple[int, int], others: int = 1) -> flo
 Measure = Callable[[Facts, str], float]
 
 
+def _best(case: Facts, name: str) -> float:
+    return case["ranges"][name][1]
+
+
 def _width(case: Facts, name: str) -> float:
     low, _, high = case["ranges"][name]
     return high - low
-
-
-def _relative_width(case: Facts, name: str) -> float:
-    return _width(case, name) / case["ranges"][name][1]
-
-
-def _elasticity(case: Facts, name: str) -> float:
-    return abs(_slope(case, name)) * case["ranges"][name][1]
-
-
-def _slope_times_width(case: Facts, name: str) -> float:
-    return abs(_slope(case, name)) * _width(case, name)
-
-
-def _signed(case: Facts, name: str) -> float:
-    return _at(case, name, (0, 2))
 
 
 def _difference(*places: int, others: int = 1) -> Measure:
@@ -185,14 +173,6 @@ def _farther_end(case: Facts, name: str) -> float:
     return max(abs(_at(case, name, (0, 1))), abs(_at(case, name, (1, 2))))
 
 
-def _share(case: Facts, name: str) -> float:
-    return swing(case, name) / moved(case, name, case["ranges"][name][1])
-
-
-def _half(case: Facts, name: str) -> float:
-    return swing(case, name) / 2
-
-
 def _all_together(case: Facts, _: str) -> float:
     model = MODELS[case["model"]]
     low, high = ({n: ends[place] for n, ends in case["ranges"].items()} for place in (0, 2))
@@ -201,26 +181,23 @@ def _all_together(case: Facts, _: str) -> float:
 
 MEASURES: tuple[tuple[str, Measure], ...] = (
     (SAYS["by-width"], _width),
-    (SAYS["by-relative-width"], _relative_width),
-    (SAYS["by-elasticity"], _elasticity),
+    (SAYS["by-relative-width"], lambda case, name: _width(case, name) / _best(case, name)),
+    (SAYS["by-elasticity"], lambda case, name: abs(_slope(case, name)) * _best(case, name)),
     (SAYS["only-upward"], _difference(1, 2)),
     (SAYS["only-downward"], _difference(0, 1)),
     (SAYS["two-ends"], _difference(0, 2)),
-    (SAYS["slope-times-width"], _slope_times_width),
+    (SAYS["slope-times-width"], lambda case, name: abs(_slope(case, name)) * _width(case, name)),
     (SAYS["others-low"], _difference(0, 2, others=0)),
-    (
-        "the others stay at their best guess while one moves, not at their high ends",
-        _difference(0, 2, others=2),
-    ),
-    (SAYS["signed"], _signed),
-    (SAYS["shares"], _share),
-    (
-        "a swing goes from the least to the most, not from the best guess to the farther one",
-        _farther_end,
-    ),
-    (SAYS["half"], _half),
+    ("the others stay at their best guess while one moves, not at their high ends",
+     _difference(0, 2, others=2)),
+    (SAYS["signed"], lambda case, name: _at(case, name, (0, 2))),
+    (SAYS["shares"],
+     lambda case, name: swing(case, name) / moved(case, name, _best(case, name))),
+    ("a swing goes from the least to the most, not from the best guess to the farther one",
+     _farther_end),
+    (SAYS["half"], lambda case, name: swing(case, name) / 2),
     (SAYS["all-together"], _all_together),
-)
+)  # fmt: skip
 """What other measures of influence there are, with what is wrong about each."""
 
 
@@ -245,8 +222,8 @@ def judge_ranking(case: Facts, facts: Facts) -> list[Criterion]:
     if not items or strange:
         what = f"{facts['kind']} with {strange[0]}" if strange else facts["kind"]
         message = SAYS["names-alone"].format(what=what)
-        first = criterion("order", 3, False, facts["kind"], "pairs", message)
-        return [first, not_judged(criterion("swings", 3, False, "", "", ""))]
+        weights = {"order": 3, "swings": 3}
+        return not_asked_for(weights, message, facts["kind"], "pairs", others="not judged")
     names = list(case["ranges"])
     response = [(names[item] if isinstance(item, int) else item, swing) for item, swing in items]
     order = [name for name, _ in response]
@@ -293,14 +270,11 @@ def _judge_swings(
     """Whether the swing beside each name is right, in whatever order they stand."""
     names = [name for name, _ in right]
     if not any(name in said for name in names):
-        return not_judged(criterion("swings", 3, False, "", "", ""))
-    return right_values(
-        "swings",
-        3,
-        [said.get(name, "nothing") for name in names],
-        [number for _, number in right],
-        names,
-        [[(text, measure(case, name)) for text, measure in MEASURES] for name in names],
-        "the largest less the smallest cost of low, best and high, with all others at their best",
-        TOLERANCE,
+        return criterion("swings", 3, False, "not judged", "", "")
+    values = [said.get(name, "nothing") for name in names]
+    known = [[(text, measure(case, name)) for text, measure in MEASURES] for name in names]
+    advice = (
+        "the largest less the smallest cost of low, best and high, with all others at their best"
     )
+    swings = [number for _, number in right]
+    return right_values("swings", 3, values, swings, names, known, advice, TOLERANCE)

@@ -5,7 +5,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab13.observe import FACTOR
 from utils.labs.values import Ways, near, right_values
 
@@ -154,28 +154,20 @@ def ways(job: Facts, part: str) -> Ways:
 def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: compute, engineering, total, and how they change with the inputs."""
     jobs, response = case["jobs"], facts["said"]
-    weights = {"compute": 3, "engineering": 2, "total": 1}
+    weights = {"compute": 3, "engineering": 2, "total": 1, "properties": 1}
     strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         message = SAYS["the-total-alone"].format(strange=strange)
-        first = criterion(
-            "compute", 3, False, strange.partition(" without")[0], "a dict of 3", message
+        kind = strange.partition(" without")[0]
+        return not_asked_for(weights, message, kind, "a dict of 3", others="not judged")
+    labels, rights = [label(job) for job in jobs], [truth(job) for job in jobs]
+    results = []
+    for part in PARTS:
+        values, right = [item[part] for item in response], [item[part] for item in rights]
+        known, weight = [ways(job, part) for job in jobs], weights[part]
+        results.append(
+            right_values(part, weight, values, right, labels, known, _ADVICE[part], TOLERANCE)
         )
-        others = [("engineering", 2), ("total", 1), ("properties", 1)]
-        return [first, *(not_judged(criterion(*other, False, "", "", "")) for other in others)]
-    results = [
-        right_values(
-            part,
-            weights[part],
-            [item[part] for item in response],
-            [truth(job)[part] for job in jobs],
-            [label(job) for job in jobs],
-            [ways(job, part) for job in jobs],
-            _ADVICE[part],
-            TOLERANCE,
-        )
-        for part in PARTS
-    ]
     if not results[2].passed and not (results[0].passed and results[1].passed):
         # A sum of wrong parts says nothing that they do not say.
         consistent = all(_adds_up(item) for item in response)
@@ -192,8 +184,7 @@ def _adds_up(parts: dict[str, Any]) -> bool:
 
 def _properties(facts: Facts, jobs: list[Facts]) -> Criterion:
     name, weight = "properties", 1
-    asked = ["said", "busier", "longer", "exchanged"]
-    answers = [facts[item] for item in asked]
+    answers = [facts[item] for item in ("said", "busier", "longer", "exchanged")]
     numbers = [
         item[part] if isinstance(item, dict) else item
         for answer in answers
@@ -203,7 +194,7 @@ def _properties(facts: Facts, jobs: list[Facts]) -> Criterion:
     if not all(isinstance(number, int | float) and number > 0 for number in numbers):
         message = "asked again with other values, it returned something else than positive numbers"
         first = all(isinstance(n, int | float) and n > 0 for n in numbers[: len(jobs) * len(PARTS)])
-        return not_judged(criterion(name, weight, False, "", "", ""), message if first else "")
+        return criterion(name, weight, False, "not judged", "", message if first else "")
     broken: dict[int, str] = {}
     for job, plain, busier, longer, exchanged in zip(jobs, *answers, strict=True):
         texts = [

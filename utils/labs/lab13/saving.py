@@ -9,7 +9,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.values import Number, Ways, near, right_values
 
 SAYS = says("lab13")
@@ -205,25 +205,17 @@ def best_ways(run: Facts, intervals: list[float]) -> Ways:
 def judge_saving(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the costs, their agreement with a simulation, and the best interval."""
     run, intervals, response = case["run"], case["intervals"], facts["costs"]
-    names = (("cost", 3), ("simulation", 1), ("best interval", 3))
     if response is None or len(response) != len(intervals):
         what = facts["kind"] if facts["best"] is None else f"{facts['kind']} as 'costs'"
         message = SAYS["a-cost-too-few"].format(what=what, intervals=len(intervals))
         shown = facts["kind"].partition(" without")[0]
         target = "a dict of 2" if facts["best"] is None else f"{len(intervals)} numbers"
-        first = criterion(*names[0], False, shown, target, message)
-        return [first, *(not_judged(criterion(*name, False, "", "", "")) for name in names[1:])]
+        weights = {"cost": 3, "simulation": 1, "best interval": 3}
+        return not_asked_for(weights, message, shown, target, others="not judged")
     labels = [f"saved every {interval:.3g} h" for interval in intervals]
-    costs = right_values(
-        "cost",
-        3,
-        response,
-        [cost(run, interval) for interval in intervals],
-        labels,
-        [ways(run, interval) for interval in intervals],
-        _ADVICE,
-        TOLERANCE,
-    )
+    right = [cost(run, interval) for interval in intervals]
+    known = [ways(run, interval) for interval in intervals]
+    costs = right_values("cost", 3, response, right, labels, known, _ADVICE, TOLERANCE)
     return [costs, _judge_simulation(case, response), _judge_best(case, facts["best"])]
 
 
@@ -233,7 +225,7 @@ def _judge_simulation(case: Facts, said: list[Number]) -> Criterion:
     target = f"within {ERRORS:g} standard errors"
     costs = [item for item in said if isinstance(item, int | float)]
     if len(costs) < len(said):
-        return not_judged(criterion("simulation", 1, False, "", target, ""))
+        return criterion("simulation", 1, False, "not judged", "", "")
     off = [(item - mean) / error for item, (mean, error) in zip(costs, results, strict=True)]
     worst = max(range(len(off)), key=lambda place: abs(off[place]))
     mean, error = results[worst]
