@@ -162,6 +162,21 @@ def test_every_figure_is_small_and_described_in_words(path: Path) -> None:
             assert not words.startswith("<"), f"{name}: {words!r} describes nothing"
 
 
+@pytest.mark.parametrize("path", [p for p in LESSONS if p.name[0].isdigit()], ids=relative)
+def test_a_lesson_begins_with_something_to_move(path: Path) -> None:
+    of_id = {cell["id"]: cell for cell in cells(path)}
+    names = list(of_id)
+    first = next(place for place, name in enumerate(names) if name.startswith("s1-"))
+    parts = [f"explore-{part}" for part in ("idea", "define", "widget", "twin")]
+    assert names[first - len(parts) : first] == parts
+    idea, define, widget, twin = (of_id[part] for part in parts)
+    sentences = re.findall(r"[.?!](?=\s|$)", "".join(idea["source"]).replace("**", ""))
+    assert len(sentences) <= 4, "say what to move and what to look for, and no more"
+    assert define["metadata"]["jupyter"]["source_hidden"]
+    assert "widget" in catalog.tags(widget) and "nbval-ignore-output" in catalog.tags(widget)
+    assert twin["outputs"], "readers on the web see one choice"
+
+
 @pytest.mark.parametrize("path", LABS, ids=relative)
 def test_labs_keep_no_outputs_and_no_counts(path: Path) -> None:
     assert outputs(path) == []
