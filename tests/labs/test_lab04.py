@@ -412,10 +412,7 @@ def test_wrong_losses_are_far_from_right_ones(seed: int) -> None:
 
 @given(st.integers(0, 10**9))
 @settings(max_examples=30, deadline=None)
-def test_cases_are_plain_and_the_same_for_a_seed(seed: int) -> None:
-    for exercise_id in EXERCISES:
-        cases = cases_of(exercise_id, str(seed))
-        assert json.loads(json.dumps(cases)) == cases == cases_of(exercise_id, str(seed))
+def test_cases_are_within_bounds_for_any_seed(seed: int) -> None:
     small, large = (set(case["values"]) for case in cases_of("lab04.ex1", str(seed)))
     assert 1.0 not in small and 1.0 in large and len(small) <= len(large)
     for case in cases_of("lab04.ex2", str(seed)):

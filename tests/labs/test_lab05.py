@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.labs.cells import answer_from, cases_of, names_of, verdict_of, wrong_entries
 from utils.course import catalog
 from utils.course.catalog import ROOT
-from utils.labs import decide, judge, observe_case
+from utils.labs import decide, observe_case
 from utils.labs.grading import shown
 from utils.labs.lab05 import (
     blocks,
@@ -661,20 +661,6 @@ def test_every_kind_of_block_is_in_every_check() -> None:
         assert kinds == set(blocks._EVERY)
         assert {case["element"] for case in result} == set(blocks.ELEMENTS)
         assert inputs.blocks(result[-1]).shape == (blocks.BLOCK, blocks.BLOCK)
-
-
-# What a card and a report show
-
-
-@given(st.integers(0, 10**9))
-@settings(max_examples=20, deadline=None)
-def test_cases_are_plain_and_the_same_for_a_seed_and_fit_on_a_card(seed: int) -> None:
-    for exercise_id in EXERCISES:
-        result = cases_of(exercise_id, seed)
-        assert json.loads(json.dumps(result)) == result == cases_of(exercise_id, seed)
-        for case in result:
-            words = judge(exercise_id).words(case)
-            assert len(words) <= 160, words
 
 
 # Apart from each other, and from the notebook
