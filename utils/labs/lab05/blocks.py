@@ -6,13 +6,14 @@ the elements rounded by ml_dtypes.
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab05.inputs import blocks
 
 SAYS = says("lab05")
@@ -31,9 +32,7 @@ class Element:
 
 ELEMENTS = {"e4m3fn": Element("float8_e4m3fn", 8, 448.0), "e2m1": Element("float4_e2m1fn", 2, 6.0)}
 
-_WEIGHTS = {"scales": 2, "elements": 3, "cut off": 1, "zeros and tiny": 1}
-
-
+WEIGHTS = {"scales": 2, "elements": 3, "cut off": 1, "zeros and tiny": 1}
 _EVERY = ("plain", "wide", "power", "cut off", "edge", "zeros", "tiny")
 
 
@@ -90,12 +89,8 @@ def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: scales, elements, what a scale cuts off, and zeros and tiny values."""
     x, element = blocks(case), ELEMENTS[case["element"]]
     codes, right = reference(x, element)
-    fault = _fault(x, codes, facts)
-    if fault:
-        return [
-            criterion(name, weight, False, "", "", fault if name == "scales" else "")
-            for name, weight in _WEIGHTS.items()
-        ]
+    if fault := _fault(x, codes, facts):
+        return not_asked_for(WEIGHTS, fault)
     given_codes = np.array(facts["codes"]).reshape(codes.shape)
     given = np.array([math.nan if isinstance(v, str) else v for v in facts["elements"]])
     given = given.reshape(x.shape)
@@ -106,11 +101,11 @@ def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
 
     def judged(name: str, own: np.ndarray, bad: np.ndarray, message: str) -> Criterion:
         equal, total = int((own & ~bad).sum()), int(own.sum())
-        weight = _WEIGHTS[name]
-        return criterion(name, weight, equal == total, f"{equal} of {total}", "equal", message)
+        measured, passed = f"{equal} of {total}", equal == total
+        return criterion(name, WEIGHTS[name], passed, measured, "equal", message)
 
-    scale_text = _scale_message(x, element, codes, given_codes)
-    scales = judged("scales", plain, other_scale, scale_text)
+    text = _scale_message(x, element, codes, given_codes)
+    scales = judged("scales", plain, other_scale, text)
     elements = judged("elements", plain, other, _element_message(x, element, given, codes))
     if not scales.passed:
         # Elements of another scale are others, and say nothing by themselves.
@@ -120,8 +115,9 @@ def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
     cut = judged("cut off", large, other | other_scale, _cut_message(larger, given, element))
     small = np.isin(kinds, ("zeros", "tiny"))
     wrong_small = (other | other_scale) & small
-    tiny_text = _tiny_message(bool((wrong_small & (kinds == "zeros")).any()))
-    tiny = judged("zeros and tiny", small, wrong_small, tiny_text)
+    zeros = (wrong_small & (kinds == "zeros")).any()
+    text = SAYS["zeros-with-a-scale-of-one" if zeros else "codes-that-wrap-around"]
+    tiny = judged("zeros and tiny", small, wrong_small, text)
     if not (scales.passed and elements.passed):
         cut, tiny = not_judged(cut), not_judged(tiny)
     return [scales, elements, cut, tiny]
@@ -149,9 +145,6 @@ def _fault(x: np.ndarray, codes: np.ndarray, facts: Facts) -> str:
     return ""
 
 
-_RULE = SAYS["emax-one-too-large"]
-
-
 def _ceiling(size: float) -> int:
     fraction, power = math.frexp(size)
     return power - 1 + (fraction > 0.5)
@@ -163,27 +156,23 @@ def _scale_message(x: np.ndarray, element: Element, codes: np.ndarray, given: np
     def is_like(other: np.ndarray) -> bool:
         return bool((np.clip(other, 0, 254) == given)[own].all())
 
-    middle = (codes - 127 + element.emax) + 127
+    def codes_by(exponent: Callable[[float], int]) -> np.ndarray:
+        return reference(x, element, exponent)[0]
+
+    def quotient(size: float) -> int:
+        return math.floor(math.log2(size / element.largest)) + element.emax
+
+    rule = SAYS["emax-one-too-large"].format(element.emax, element.largest)
+    nearest = codes_by(lambda size: round(math.log2(size)))
     ways = (
         (254 - codes, SAYS["reciprocal-scales"]),
         (codes - 127, "a code is the exponent plus 127"),
-        (middle, SAYS["without-emax"].format(emax=element.emax)),
-        (reference(x, element, _ceiling)[0], SAYS["exponent-rounded-up"]),
-        (
-            reference(x, element, lambda size: round(math.log2(size)))[0],
-            SAYS["exponent-rounded-to-nearest"],
-        ),
-        (
-            codes + 1,
-            SAYS["a-bias-of-128"].format(format=_RULE.format(element.emax, element.largest)),
-        ),
-        (codes - 1, f"every code is one too small: {_RULE.format(element.emax, element.largest)}"),
-        (
-            reference(
-                x, element, lambda s: math.floor(math.log2(s / element.largest)) + element.emax
-            )[0],
-            SAYS["floor-of-the-quotient"],
-        ),
+        (codes + element.emax, SAYS["without-emax"].format(emax=element.emax)),
+        (codes_by(_ceiling), SAYS["exponent-rounded-up"]),
+        (nearest, SAYS["exponent-rounded-to-nearest"]),
+        (codes + 1, SAYS["a-bias-of-128"].format(format=rule)),
+        (codes - 1, f"every code is one too small: {rule}"),
+        (codes_by(quotient), SAYS["floor-of-the-quotient"]),
     )
     for other, text in ways:
         if is_like(other):
@@ -256,9 +245,3 @@ def _cut_message(other_scales: set[str], given: np.ndarray, element: Element) ->
         f"with the scale of the specification a block's largest values may lie beyond"
         f" {element.largest:g}: they become {element.largest:g}, others stay as they are"
     )
-
-
-def _tiny_message(zeros: bool) -> str:
-    if zeros:
-        return SAYS["zeros-with-a-scale-of-one"]
-    return SAYS["codes-that-wrap-around"]

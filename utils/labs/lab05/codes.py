@@ -68,18 +68,20 @@ def _up(x: float, e: int, m: int) -> int:
     return _lower(x, e, m) + (x > 0 and not _exact(x, e, m))
 
 
+def _middle(low: int, e: int, m: int) -> Fraction:
+    """Between the magnitudes of a code and the next."""
+    magnitude = low & ~(1 << (e + m))
+    return (value_of(magnitude, e, m) + value_of(magnitude + 1, e, m)) / 2
+
+
 def _away(x: float, e: int, m: int) -> int:
     low = _lower(x, e, m)
-    magnitude = low & ~_sign(x, e, m)
-    middle = (value_of(magnitude, e, m) + value_of(magnitude + 1, e, m)) / 2
-    return low + (abs(x) >= middle)
+    return low + (abs(x) >= _middle(low, e, m))
 
 
 def _half_to_zero(x: float, e: int, m: int) -> int:
-    away, low = _away(x, e, m), _lower(x, e, m)
-    magnitude = low & ~_sign(x, e, m)
-    middle = (value_of(magnitude, e, m) + value_of(magnitude + 1, e, m)) / 2
-    return low if abs(x) == middle else away
+    low = _lower(x, e, m)
+    return low + (abs(x) > _middle(low, e, m))
 
 
 def _without_carry(x: float, e: int, m: int) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab05.engine import DEPTH
 from utils.labs.lab05.inputs import operands
 
@@ -20,7 +20,7 @@ for k = 4096 in both kinds of data; partial sums in FP16 lie above 1e-4, those i
 The tests measure all of them.
 """
 
-_WEIGHTS = {"products by the engine": 2, "error": 4, "partial sums": 1}
+WEIGHTS = {"products by the engine": 2, "error": 4, "partial sums": 1}
 
 
 def product_cases(rng: random.Random) -> list[Facts]:
@@ -53,43 +53,22 @@ def relative_error(c: np.ndarray, exact: np.ndarray) -> float:
 def judge_product(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: products by the engine, the error, and the dtypes of the sums."""
     needed = case["m"] * case["k"] * case["n"]
-    fault = _fault(case, facts)
-    if fault:
-        return [
-            criterion(name, weight, False, "", "", fault if name == "error" else "")
-            for name, weight in _WEIGHTS.items()
-        ]
-    engine = criterion(
-        "products by the engine",
-        _WEIGHTS["products by the engine"],
-        facts["products"] == needed,
-        str(facts["products"]),
-        str(needed),
-        _products_message(case, facts["products"], needed),
-    )
+    if fault := _fault(case, facts):
+        return not_asked_for(WEIGHTS, fault, at="error")
+    made, of, name = facts["products"], WEIGHTS, "products by the engine"
+    text = _products_message(case, made, needed)
+    engine = criterion(name, of[name], made == needed, str(made), str(needed), text)
     c = np.array(facts["values"]).reshape(case["m"], case["n"])
     off = relative_error(c, exact_product(case))
-    error = criterion(
-        "error",
-        _WEIGHTS["error"],
-        off <= TOLERANCE,
-        f"at most {TOLERANCE:g}" if off <= TOLERANCE else f"{off:.2g}",
-        f"at most {TOLERANCE:g}",
-        _error_message(case, c),
-    )
+    close, target = off <= TOLERANCE, f"at most {TOLERANCE:g}"
+    measured = target if close else f"{off:.2g}"
+    error = criterion("error", of["error"], close, measured, target, _error_message(case, c))
     other = sorted(set(facts["sums"]) - {"float32"})
-    sums = criterion(
-        "partial sums",
-        _WEIGHTS["partial sums"],
-        not other and error.passed,
-        other[0] if other else "float32",
-        "float32",
-        SAYS["sums-in-float64"].format(value=other[0] if other else ""),
-    )
-    if facts["products"] < needed and error.passed:
-        # A right number that the engine did not make.
-        error = not_judged(error)
-    if facts["products"] > needed and not error.passed:
+    dtype = [*other, "float32"][0]
+    text, passed = SAYS["sums-in-float64"].format(value=dtype), not other and close
+    sums = criterion("partial sums", of["partial sums"], passed, dtype, "float32", text)
+    if (made < needed and close) or (made > needed and not close):
+        # A right number that the engine did not make, or a wrong one of other products.
         error = not_judged(error)
     if not error.passed and not other:
         sums = not_judged(sums)

@@ -8,7 +8,7 @@ import random
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, row, times
+from utils.labs.criteria import all_right, not_asked_for, row, times
 from utils.labs.lab05.codes import KNOWN, code_of
 
 SAYS = says("lab05")
@@ -16,14 +16,9 @@ SAYS = says("lab05")
 ODD_FORMATS = ((3, 5), (4, 4), (5, 4), (5, 6), (6, 5), (6, 8))
 """Exponent and mantissa bits of formats that no library rounds to."""
 
-_WEIGHTS = {
-    "between two values": 1,
-    "ties": 2,
-    "next to a tie": 1,
-    "carry": 1,
-    "subnormal": 2,
-    "overflow": 1,
-}
+_WEIGHTS = dict.fromkeys(
+    ("between two values", "ties", "next to a tie", "carry", "subnormal", "overflow"), 1
+) | {"ties": 2, "subnormal": 2}
 
 
 def rounding_cases(rng: random.Random) -> list[Facts]:
@@ -111,10 +106,7 @@ def judge_rounding(case: Facts, facts: Facts) -> list[Criterion]:
     elif strange := [item for item in items if not isinstance(item, int)]:
         fault = SAYS["values-in-place-of-codes"].format(value=strange[0])
     if fault:
-        return [
-            criterion(name, weight, False, "", "", fault if name == "between two values" else "")
-            for name, weight in _WEIGHTS.items()
-        ]
+        return not_asked_for(_WEIGHTS, fault)
     return [_judge_kind(name, case, items) for name in _WEIGHTS]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.criteria import criterion, not_asked_for, not_judged, times
 from utils.labs.lab05.inputs import tensors
 
 SAYS = says("lab05")
@@ -21,7 +21,7 @@ NEAR = 1.10
 _EXPONENTS = range(-60, 61)
 _SMALLEST, _LARGEST = 2.0**-126, 2.0**128 * (1 - 2.0**-24)  # normal numbers of float32
 _SATURATES = "nothing saturates"
-_WEIGHTS = {_SATURATES: 2, "error": 4}
+WEIGHTS = {_SATURATES: 2, "error": 4}
 
 # Ranges of the largest value's significand: where a scale for 448, one rounded to the nearest power
 # of two, and one from the exponent alone are too large. None lies where rounding decides.
@@ -86,36 +86,23 @@ def best_error(x: np.ndarray) -> float:
 def judge_scales(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: no value saturates, and the error is near the best."""
     xs = tensors(case)
-    fault = _fault(len(xs), facts)
-    if fault:
-        return [
-            criterion(name, weight, False, "", "", fault if name == _SATURATES else "")
-            for name, weight in _WEIGHTS.items()
-        ]
+    if fault := _fault(len(xs), facts):
+        return not_asked_for(WEIGHTS, fault)
     pairs = list(zip(xs, facts["returned"]["items"], strict=True))
     beyond = sum(saturates(x, scale) for x, scale in pairs)
-    none = criterion(
-        _SATURATES,
-        _WEIGHTS[_SATURATES],
-        not beyond,
-        times(beyond, "value"),
-        "0",
-        _saturation_message(pairs) if beyond else "",
-    )
+    text = _saturation_message(pairs) if beyond else ""
+    measured = times(beyond, "value")
+    none = criterion(_SATURATES, WEIGHTS[_SATURATES], not beyond, measured, "0", text)
     ratios = [
         mean_error(x, scale) / best if (best := best_error(x)) else 1.0
         for x, scale in pairs
         if not saturates(x, scale)
     ]
     worst = max(ratios, default=math.inf)
-    near = criterion(
-        "error",
-        _WEIGHTS["error"],
-        not beyond and worst <= NEAR,
-        f"{worst:.3g} × the best" if ratios else "not judged",
-        f"at most {NEAR:.2f} × the best",
-        _error_message(pairs, worst),
-    )
+    measured = f"{worst:.3g} × the best" if ratios else "not judged"
+    target, passed = f"at most {NEAR:.2f} × the best", not beyond and worst <= NEAR
+    text = _error_message(pairs, worst)
+    near = criterion("error", WEIGHTS["error"], passed, measured, target, text)
     if beyond:
         return [none, not_judged(near)]
     # A scale of nearly 0 saturates nothing either.
@@ -129,10 +116,9 @@ def _fault(count: int, facts: Facts) -> str:
     if items is None or len(items) != count:
         return SAYS["zeros-left-out"].format(kind=kind, count=count)
     if strange := [item for item in items if isinstance(item, str)]:
-        zeros = " A tensor of zeros has no largest value to divide by"
-        return f"{strange[0]} is among the scales: a scale is a finite float." + (
-            zeros if strange[0] in ("inf", "-inf", "nan") else ""
-        )
+        endless = strange[0] in ("inf", "-inf", "nan")
+        zeros = " A tensor of zeros has no largest value to divide by" * endless
+        return f"{strange[0]} is among the scales: a scale is a finite float.{zeros}"
     if min(items) < _SMALLEST or max(items) > _LARGEST:
         bad = min(items) if min(items) < _SMALLEST else max(items)
         return SAYS["a-tensor-of-zeros-forgotten"].format(bad=bad)
@@ -150,22 +136,14 @@ def _fits(pairs: Pairs, changed) -> bool:
     )
 
 
-def _extreme(x: np.ndarray) -> float:
-    return float(abs(x).max())
-
-
-_OCP = SAYS["448-over-the-largest"]
 _DOWN = "the exponent of a power of two for the scale has to be rounded down"
 _TOO_LARGE = (
-    (_OCP, lambda largest: 448 / largest),
+    (SAYS["448-over-the-largest"], lambda largest: 448 / largest),
     (SAYS["the-maximum-of-e5m2"], lambda largest: 57344 / largest),
     (SAYS["448-for-240"], lambda largest: 2.0 ** math.floor(math.log2(448 / largest))),
     (f"{_DOWN}, not to the nearest", lambda largest: 2.0 ** round(math.log2(240 / largest))),
     (f"{_DOWN}, not up", lambda largest: 2.0 ** math.ceil(math.log2(240 / largest))),
-    (
-        SAYS["only-the-exponent-of-the-largest"],
-        lambda largest: 2.0 ** (7 - math.floor(math.log2(largest))),
-    ),
+    (SAYS["only-the-exponent-of-the-largest"], lambda x: 2.0 ** (7 - math.floor(math.log2(x)))),
 )
 """Usual scales that are too large: what to say, and the scale for a largest magnitude."""
 
@@ -183,9 +161,8 @@ def _saturation_message(pairs: Pairs) -> str:
     if text := _mistaken(pairs):
         return text
     for text, rule in _TOO_LARGE:
-        if all(
-            math.isclose(scale, rule(_extreme(x)), rel_tol=1e-3) for x, scale in pairs if x.any()
-        ):
+        right = [(scale, rule(float(abs(x).max()))) for x, scale in pairs if x.any()]
+        if all(math.isclose(*both, rel_tol=1e-3) for both in right):
             return text
     if any(-x.min() > x.max() and saturates(x, scale) for x, scale in pairs):
         return "the extreme value of a tensor is negative there: take the largest magnitude"
@@ -193,8 +170,5 @@ def _saturation_message(pairs: Pairs) -> str:
 
 
 def _error_message(pairs: Pairs, worst: float) -> str:
-    if text := _mistaken(pairs):
-        return text
-    if worst < 3:
-        return SAYS["a-power-of-two-too-small"]
-    return SAYS["no-scaling"]
+    near = SAYS["a-power-of-two-too-small" if worst < 3 else "no-scaling"]
+    return _mistaken(pairs) or near

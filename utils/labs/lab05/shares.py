@@ -19,26 +19,20 @@ class Share(NamedTuple):
 
 
 _NOT_RANDOM = SAYS["half-up-in-the-mantissa"]
-
+_WIDE = (
+    "numbers are moved up too often: the noise may be one step wide in all, and what is added"
+    " may not be rounded up again"
+)
+_AROUND = "the noise is half a step wide around zero: numbers near a neighbour never leave it"
 _WAYS: tuple[tuple[Callable[[float], float], str], ...] = (
     (lambda p: 0.0, SAYS["truncation-2"].format(NOT_RANDOM=_NOT_RANDOM)),
     (lambda p: 1.0, f"every draw went away from zero: {_NOT_RANDOM}"),
-    (
-        lambda p: p if p == 0.5 else float(p > 0.5),
-        SAYS["to-nearest"].format(NOT_RANDOM=_NOT_RANDOM),
-    ),
+    (lambda p: (1 + (p > 0.5) - (p < 0.5)) / 2, SAYS["to-nearest"].format(NOT_RANDOM=_NOT_RANDOM)),
     (lambda p: 0.5, SAYS["a-coin"]),
     (lambda p: 1 - p, SAYS["neighbours-exchanged"]),
     (lambda p: max(0.0, 2 * p - 1), SAYS["noise-half-as-wide"]),
-    (
-        lambda p: min(1.0, 2 * p),
-        "numbers are moved up too often: the noise may be one step wide in all, and what is added"
-        " may not be rounded up again",
-    ),
-    (
-        lambda p: min(1.0, max(0.0, 2 * p - 0.5)),
-        "the noise is half a step wide around zero: numbers near a neighbour never leave it",
-    ),
+    (lambda p: min(1.0, 2 * p), _WIDE),
+    (lambda p: min(1.0, max(0.0, 2 * p - 0.5)), _AROUND),
 )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion, first_of, not_asked_for, not_judged
 from utils.labs.lab05.shares import Share, why_biased
 
 SAYS = says("lab05")
@@ -111,17 +111,13 @@ def lean_limit(draws: int) -> float:
 
 # The judgement
 
-_WEIGHTS = {"neighbours": 2, "exact values": 1, "unbiased": 3, "generator": 1}
+WEIGHTS = {"neighbours": 2, "exact values": 1, "unbiased": 3, "generator": 1}
 
 
 def judge_stochastic(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: neighbours, exact values, no bias, and the generator given."""
-    fault = _fault(facts)
-    if fault:
-        return [
-            criterion(name, weight, False, "", "", fault if name == "neighbours" else "")
-            for name, weight in _WEIGHTS.items()
-        ]
+    if fault := _fault(facts):
+        return not_asked_for(WEIGHTS, fault)
     values = [neighbours(x) for x in case["values"]]
     between = [(v, s) for v, s in zip(values, facts["seen"], strict=True) if v.p > 0]
     exact = [(v, s) for v, s in zip(values, facts["seen"], strict=True) if v.p == 0]
@@ -137,17 +133,17 @@ def judge_stochastic(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _fault(facts: Facts) -> str:
-    if facts["stopped"]:
-        return "the check stopped the answer after some seconds: round all numbers at once"
-    if facts["kind"] != "a ndarray":
-        return SAYS["does-nothing-2"].format(kind=facts["kind"])
-    if facts["dtype"] != "float32":
-        return f"the result is {facts['dtype']}: return float32 that holds values of BF16"
-    if not facts["same_shape"]:
-        return "the result has another shape than x: return one number for each"
-    if facts["input_changed"]:
-        return SAYS["works-on-x-itself"]
-    return ""
+    kind, dtype = facts["kind"], facts["dtype"]
+    slow = "the check stopped the answer after some seconds: round all numbers at once"
+    other = f"the result is {dtype}: return float32 that holds values of BF16"
+    shape = "the result has another shape than x: return one number for each"
+    return first_of(
+        (facts["stopped"], slow),
+        (kind != "a ndarray", SAYS["does-nothing-2"].format(kind=kind)),
+        (dtype != "float32", other),
+        (not facts["same_shape"], shape),
+        (facts["input_changed"], SAYS["works-on-x-itself"]),
+    )
 
 
 def _ups(value: Value, seen: list[list[Any]]) -> int:
@@ -173,9 +169,8 @@ def _neighbours(between: list[tuple[Value, list[list[float]]]]) -> Criterion:
             message += SAYS["the-lower-bits-kept"]
         else:
             message += SAYS["noise-twice-as-wide"]
-    return criterion(
-        "neighbours", _WEIGHTS["neighbours"], not bad, f"{len(bad)} others", "none other", message
-    )
+    measured = f"{len(bad)} others"
+    return criterion("neighbours", WEIGHTS["neighbours"], not bad, measured, "none other", message)
 
 
 def _exact(exact: list[tuple[Value, list[list[float]]]]) -> Criterion:
@@ -185,63 +180,32 @@ def _exact(exact: list[tuple[Value, list[list[float]]]]) -> Criterion:
         message = f"{moved[0]!r} is a value of BF16 and did not always stay: "
         power = moved[0] and math.frexp(moved[0])[0] in (0.5, -0.5)
         message += SAYS["below-a-power-of-two"] if power else SAYS["an-end-that-is-included"]
-    return criterion(
-        "exact values",
-        _WEIGHTS["exact values"],
-        not moved,
-        f"{len(moved)} of {len(exact)} not equal",
-        "equal",
-        message,
-    )
+    weight, measured = WEIGHTS["exact values"], f"{len(moved)} of {len(exact)} not equal"
+    return criterion("exact values", weight, not moved, measured, "equal", message)
 
 
 def _unbiased(
     case: Facts, between: list[tuple[Value, list[list[float]]]], random_at_all: bool
 ) -> Criterion:
-    draws = case["draws"]
-    ups = [_ups(value, seen) for value, seen in between]
-    far = [
-        (item, value.p)
-        for item, (value, _) in zip(ups, between, strict=True)
-        if too_far(item, draws, value.p)
-    ]
-    total = draws * len(between)
-    off = [item - draws * value.p for item, (value, _) in zip(ups, between, strict=True)]
-    signed = [
-        math.copysign(1, value.low) * item for item, (value, _) in zip(off, between, strict=True)
-    ]
-    lean = max(abs(sum(off)), abs(sum(signed))) / total
-    passed = not far and lean <= lean_limit(total)
-    message = ""
-    if not passed:
-        message = why_biased(
-            [
-                Share(item / draws, value.p, value.high - value.low)
-                for item, (value, _) in zip(ups, between, strict=True)
-            ],
-            random_at_all,
-        )
-    return criterion(
-        "unbiased",
-        _WEIGHTS["unbiased"],
-        passed,
-        f"{len(far)} of {len(between)} too far, mean off by {lean:.2g}",
-        f"none, mean off by at most {lean_limit(total):.2g}",
-        message,
-    )
+    draws, total = case["draws"], case["draws"] * len(between)
+    ups = [(_ups(value, seen), value) for value, seen in between]
+    far = [value for count, value in ups if too_far(count, draws, value.p)]
+    off = [count - draws * value.p for count, value in ups]
+    signed = [math.copysign(1, v.low) * item for (_, v), item in zip(ups, off, strict=True)]
+    lean, most = max(abs(sum(off)), abs(sum(signed))) / total, lean_limit(total)
+    passed = not far and lean <= most
+    shares = [Share(count / draws, value.p, value.high - value.low) for count, value in ups]
+    message = "" if passed else why_biased(shares, random_at_all)
+    measured = f"{len(far)} of {len(between)} too far, mean off by {lean:.2g}"
+    target = f"none, mean off by at most {most:.2g}"
+    return criterion("unbiased", WEIGHTS["unbiased"], passed, measured, target, message)
 
 
 def _generator(facts: Facts) -> Criterion:
-    message = ""
+    measured, message = "", ""
     if not facts["repeats"]:
-        message = SAYS["the-global-generator"]
+        measured, message = "not equal", SAYS["the-global-generator"]
     elif not facts["differs"]:
-        message = SAYS["a-generator-of-its-own"]
-    return criterion(
-        "generator",
-        _WEIGHTS["generator"],
-        not message,
-        "not equal" if not facts["repeats"] else "equal for other seeds" * (not facts["differs"]),
-        "one result per seed",
-        message,
-    )
+        measured, message = "equal for other seeds", SAYS["a-generator-of-its-own"]
+    passed, target = not message, "one result per seed"
+    return criterion("generator", WEIGHTS["generator"], passed, measured, target, message)

@@ -21,11 +21,6 @@ without the bias 0.11 or more, one with the double learning rate 0.17 or more. T
 them.
 """
 
-_WEIGHTS = {"last loss": 5, "weights in BF16": 2}
-
-
-_UNMOVED = SAYS["sums-in-fp32-nothing-kept"]
-
 
 def update_cases(rng: random.Random) -> list[Facts]:
     """A shorter training with a higher learning rate, and a longer one with a lower."""
@@ -65,24 +60,15 @@ def judge_update(case: Facts, facts: Facts) -> list[Criterion]:
     share, message = _share(case, facts, start, first)
     if share is not None and not message and abs(share - right) > TOLERANCE:
         moved = any((s != w.ravel()).any() for s, w in zip(facts["weights"], start, strict=True))
-        message = _loss_message(case, share, right, first) if moved else _UNMOVED
-    loss = criterion(
-        "last loss",
-        _WEIGHTS["last loss"],
-        not message,
-        "" if share is None else f"{share:.3g} of the first",
-        f"{right:.3g} ± {TOLERANCE:g} of the first",
-        message,
-    )
+        unmoved = SAYS["sums-in-fp32-nothing-kept"]
+        message = _loss_message(case, share, right, first) if moved else unmoved
+    measured = "" if share is None else f"{share:.3g} of the first"
+    target = f"{right:.3g} ± {TOLERANCE:g} of the first"
+    loss = criterion("last loss", 5, not message, measured, target, message)
     strange = sorted(set(facts["dtypes"]) - {"bfloat16"})
-    kept = criterion(
-        "weights in BF16",
-        _WEIGHTS["weights in BF16"],
-        not strange,
-        [*strange, "bfloat16"][0],
-        "bfloat16",
-        SAYS["fp32-weights-in-the-forward-pass"].format(strange=", ".join(strange)),
-    )
+    dtype = [*strange, "bfloat16"][0]
+    text = SAYS["fp32-weights-in-the-forward-pass"].format(strange=", ".join(strange))
+    kept = criterion("weights in BF16", 2, not strange, dtype, "bfloat16", text)
     if strange:
         # A training in FP32 is no cure for one in BF16.
         return [not_judged(loss), kept]
