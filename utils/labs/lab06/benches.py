@@ -3,12 +3,11 @@
 import random
 import re
 import statistics
-from collections.abc import Callable
 from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion, first_of, none_judged
 from utils.labs.lab06.device import TICK_S, call_ticks
 
 SAYS = says("lab06")
@@ -58,29 +57,23 @@ def bench_words(case: Facts) -> str:
 def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
     """Five criteria: calls, steps that ran once, `first_s`, `median_s`, and results held."""
     log, calls = facts["log"], 1 + case["warmup"] + case["repeats"]
+    held, kept = facts["most_alive"], SAYS["all-are-kept"]
     rows = [
         _calls(case, log, calls),
         _once(facts, calls),
         _first(case, facts),
         _median(case, facts),
-        criterion(
-            "results held",
-            1,
-            facts["most_alive"] <= 2,
-            str(facts["most_alive"]),
-            "at most 2 at a time",
-            SAYS["all-are-kept"],
-        ),
+        criterion("results held", 1, held <= 2, str(held), "at most 2 at a time", kept),
     ]
     if not log.count("f"):
         message = SAYS["does-nothing-3"].format(returned=_returned(facts))
-        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+        return none_judged(rows, message)
     if "c" not in log:
         message = SAYS["another-clock"]
-        return [rows[0], rows[1], not_judged(rows[2], message), *map(not_judged, rows[3:])]
+        return [*rows[:2], *none_judged(rows[2:], message)]
     if facts["items"] is None:
         message = f'{_returned(facts)}: return {{"first_s": ..., "median_s": ...}}, in seconds'
-        return [rows[0], rows[1], not_judged(rows[2], message), not_judged(rows[3]), rows[4]]
+        return [*rows[:2], *none_judged(rows[2:4], message), rows[4]]
     return rows
 
 
@@ -89,29 +82,20 @@ def _returned(facts: Facts) -> str:
 
 
 def _calls(case: Facts, log: str, calls: int) -> Criterion:
-    result = log.count("f")
-    return criterion(
-        "calls of step",
-        1,
-        result == calls,
-        str(result),
-        f"1 + {case['warmup']} + {case['repeats']}",
-        SAYS["no-first"],
-    )
+    result, target = log.count("f"), f"1 + {case['warmup']} + {case['repeats']}"
+    passed = result == calls
+    return criterion("calls of step", 1, passed, str(result), target, SAYS["no-first"])
 
 
 def _once(facts: Facts, calls: int) -> Criterion:
-    runs, reads = facts["runs"], facts["log"].count("i")
-    called = facts["log"].count("f")
+    runs, reads, called = facts["runs"], facts["log"].count("i"), facts["log"].count("f")
     once = sum(count == 1 for count in runs)
-    if any(count > 1 for count in runs):
-        message = SAYS["read-and-settled"]
-    elif reads:
-        message = SAYS["read-in-place-of-settled"]
-    elif called < calls and sum(runs) == called:
-        message = "all that were called ran: call the missing ones"
-    else:
-        message = SAYS["dropped"]
+    message = first_of(
+        (max(runs) > 1, SAYS["read-and-settled"]),
+        (reads, SAYS["read-in-place-of-settled"]),
+        (sum(runs) == called < calls, "all that were called ran: call the missing ones"),
+        otherwise=SAYS["dropped"],
+    )
     passed = once == len(runs) and not reads
     return criterion("each step ran once", 2, passed, f"{once} of {len(runs)}", "all", message)
 
@@ -121,56 +105,42 @@ def _first(case: Facts, facts: Facts) -> Criterion:
     response = (facts["items"] or [None, None])[0]
     log = facts["log"]
     before = log[: log.index("f")] if "f" in log else log
-    if not re.search(r"sc+$", before):
-        message = (
-            SAYS["busy-at-first"]
-            if "c" in before
-            else "the clock is not read before the first call: it is the one that compiles"
-        )
-    elif _is(response, case["record_ticks"]):
-        message = _ENQUEUED
-    elif case["warmup"] and _is(response, call_ticks(case, 1)):
-        message = "this is the second call: the first one compiles, and is what a cold start costs"
-    else:
-        message = "this is not the time of the first call alone, from settle to settle"
+    unread = "the clock is not read before the first call: it is the one that compiles"
+    second = "this is the second call: the first one compiles, and is what a cold start costs"
+    message = first_of(
+        ("c" not in before, unread),
+        (not re.search(r"sc+$", before), SAYS["busy-at-first"]),
+        (_is(response, case["record_ticks"]), SAYS["no-wait"]),
+        (case["warmup"] and _is(response, call_ticks(case, 1)), second),
+        otherwise="this is not the time of the first call alone, from settle to settle",
+    )
     return _number("first_s", 2, response, right, "the first call", message)
-
-
-_ENQUEUED = SAYS["no-wait"]
 
 
 def _median(case: Facts, facts: Facts) -> Criterion:
     ticks = [call_ticks(case, call) for call in range(len(case["work_ticks"]))]
     samples = ticks[1 + case["warmup"] :]
-    response = (facts["items"] or [None, None])[1]
-    message = next(
-        (text for text, compute in _known(ticks, samples, case) if _is(response, compute())),
-        SAYS["one-loop-for-all"],
+    response, right = (facts["items"] or [None, None])[1], statistics.median(samples)
+    known = [
+        (SAYS["no-wait"], case["record_ticks"]),
+        (SAYS["the-mean"], statistics.fmean(samples)),
+        (SAYS["the-fastest"], min(samples)),
+        ("this is the slowest sample: quote what is usual", max(samples)),
+        (SAYS["the-lower-one"], statistics.median_low(samples)),
+        (SAYS["the-lower-one"], statistics.median_high(samples)),
+        (SAYS["the-first-among-the-samples"], statistics.median([ticks[0], *samples])),
+        (SAYS["the-warm-up-among-the-samples"], statistics.median(ticks[1:])),
+        (SAYS["the-warm-up-among-the-samples"], statistics.median(ticks)),
+        ("this is the mean of all calls", statistics.fmean(ticks)),
+        (SAYS["milliseconds"], right * 1e3),
+    ]
+    message = first_of(
+        *((_is(response, number), text) for text, number in known),
+        otherwise=SAYS["one-loop-for-all"],
     )
     if facts["log"].count("f") < len(ticks):
         message = "these are other samples than those that were asked for: calls are missing"
-    return _number(
-        "median_s", 2, response, statistics.median(samples), f"of {len(samples)} samples", message
-    )
-
-
-def _known(
-    ticks: list[int], samples: list[int], case: Facts
-) -> list[tuple[str, Callable[[], float]]]:
-    """Messages, and what each wrong way gives in ticks."""
-    return [
-        (_ENQUEUED, lambda: case["record_ticks"]),
-        (SAYS["the-mean"], lambda: statistics.fmean(samples)),
-        (SAYS["the-fastest"], lambda: min(samples)),
-        ("this is the slowest sample: quote what is usual", lambda: max(samples)),
-        (SAYS["the-lower-one"], lambda: statistics.median_low(samples)),
-        (SAYS["the-lower-one"], lambda: statistics.median_high(samples)),
-        (SAYS["the-first-among-the-samples"], lambda: statistics.median([ticks[0], *samples])),
-        (SAYS["the-warm-up-among-the-samples"], lambda: statistics.median(ticks[1:])),
-        (SAYS["the-warm-up-among-the-samples"], lambda: statistics.median(ticks)),
-        ("this is the mean of all calls", lambda: statistics.fmean(ticks)),
-        (SAYS["milliseconds"], lambda: statistics.median(samples) * 1e3),
-    ]
+    return _number("median_s", 2, response, right, f"of {len(samples)} samples", message)
 
 
 def _is(said: Any, ticks: float) -> bool:

@@ -4,7 +4,7 @@ import random
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import at_most, criterion, none_judged
 from utils.training.loading import Waits
 
 SAYS = says("lab06")
@@ -23,7 +23,7 @@ SHAPES = ((1, 1), (4, 2), (3, 3))
 
 
 def _batches(count: int) -> str:
-    return f"{count} batch{'' if count == 1 else 'es'}"
+    return "1 batch" if count == 1 else f"{count} batches"
 
 
 def load_cases(rng: random.Random) -> list[Facts]:
@@ -70,7 +70,7 @@ def judge_load(case: Facts, facts: Facts) -> list[Criterion]:
     nothing = -1 in run["got"] or len(run["got"]) < case["count"] // 2
     if nothing or run["in_consumer"] == run["begun"]:
         message = first.message or (SAYS["the-given-one"])
-        return [not_judged(first, message), *map(not_judged, rows)]
+        return none_judged([first, *rows], message)
     return [first, *rows]
 
 
@@ -126,39 +126,21 @@ def _wait_share(case: Facts, facts: Facts) -> Criterion:
 def _limits(case: Facts, facts: Facts) -> list[Criterion]:
     run, early = facts["run"], facts["early"]
     ahead = max(run["most_ahead"], early["begun"] - len(early["taken"]))
-    workers = run["most_together"]
-    if ahead > case["ahead"] + case["workers"]:
-        message = SAYS["map"]
-    else:
-        message = SAYS["one-too-many"]
+    message = SAYS["map" if ahead > case["ahead"] + case["workers"] else "one-too-many"]
+    threads = run["most_together"], case["workers"], SAYS["a-thread-for-each-place"]
     return [
-        criterion(
-            "batches ahead",
-            2,
-            ahead <= case["ahead"],
-            str(ahead),
-            f"at most {case['ahead']}",
-            message,
-        ),
-        criterion(
-            "made at a time",
-            1,
-            workers <= case["workers"],
-            str(workers),
-            f"at most {case['workers']}",
-            SAYS["a-thread-for-each-place"],
-        ),
+        at_most("batches ahead", 2, ahead, case["ahead"], message),
+        at_most("made at a time", 1, *threads),
     ]
-
-
-def _upto(number: int | None) -> list[int]:
-    return list(range(number or 0))
 
 
 def _endings(case: Facts, facts: Facts) -> list[Criterion]:
     early = facts["early"]
     fails = facts["fails"] or {"raised": "as it was", "got": None, "left": 0}
-    arrived = fails["raised"] == "as it was" and fails["got"] in (None, _upto(case["fails"]))
+    arrived = fails["raised"] == "as it was" and fails["got"] in (
+        None,
+        list(range(case["fails"] or 0)),
+    )
     if fails["raised"] == "as it was":
         message = SAYS["errors-at-once"].format(
             batches=_batches(len(fails["got"] or [])), fails=case["fails"]
@@ -168,24 +150,20 @@ def _endings(case: Facts, facts: Facts) -> list[Criterion]:
     else:
         message = SAYS["errors-are-skipped"]
     left = max(facts["left"], early["left"], fails["left"])
-    which = [
-        text
-        for text, count in (
-            ("after the last batch", facts["left"]),
-            (SAYS["threads-that-stay"], early["left"]),
-            ("after an error", fails["left"]),
-        )
-        if count
-    ]
-    ends = (
-        f"threads are left {' and '.join(which)}: each keeps its batch for good. A generator that"
-        " is closed runs its `finally`: end the threads there, and free one that waits for a place"
-        if which
-        else "batches are made after the loader was closed"
+    places = (
+        ("after the last batch", facts["left"]),
+        (SAYS["threads-that-stay"], early["left"]),
+        ("after an error", fails["left"]),
     )
+    ends = "batches are made after the loader was closed"
+    if left:
+        which = " and ".join(text for text, count in places if count)
+        ends = (
+            f"threads are left {which}: each keeps its batch for good. A generator that is closed"
+            " runs its `finally`: end the threads there, and free one that waits for a place"
+        )
+    came, ended = "yes" if arrived else "no", not left and not early["more"]
     return [
-        criterion(
-            "an error arrives", 1, arrived, "yes" if arrived else "no", "at its batch", message
-        ),
-        criterion("threads end", 1, not left and not early["more"], f"{left} left", "0 left", ends),
+        criterion("an error arrives", 1, arrived, came, "at its batch", message),
+        criterion("threads end", 1, ended, f"{left} left", "0 left", ends),
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion, none_judged
 from utils.labs.lab06.examples import KINDS, ORDER
 from utils.labs.lab06.tapes import HOST, SECOND, Events, draw
 
@@ -80,73 +80,45 @@ def _over(found: dict[str, float], total: float) -> dict[str, float]:
     return {kind: time / total for kind, time in found.items()}
 
 
-def right_shares(events: Events) -> dict[str, float]:
-    """The share of the window of steps that each kind covers, from 0 to 1."""
-    begin, end = _window(events)
-    return _over(_covered(events, ORDER, (begin, end)), end - begin)
-
-
 def _whole(events: Events) -> tuple[float, float]:
     timed = [event for event in events if event["ph"] == "X"]
     return min(e["ts"] for e in timed), max(e["ts"] + e["dur"] for e in timed)
 
 
-def _summed(events: Events, clipped: bool = True) -> dict[str, float]:
-    begin, end = _window(events) if clipped else _whole(events)
+def _shares(
+    events: Events,
+    order: Sequence[str] = ORDER,
+    window: Callable[[Events], tuple[float, float]] = _window,
+    keep: Callable[[Facts], bool] = lambda event: True,
+) -> dict[str, float]:
+    """The share of a window that each kind covers; keep: which events count."""
+    begin, end = window(events)
+    kept = [event for event in events if keep(event)]
+    return _over(_covered(kept, order, (begin, end)), (end - begin) or 1.0)
+
+
+def right_shares(events: Events) -> dict[str, float]:
+    """The share of the window of steps that each kind covers, from 0 to 1."""
+    return _shares(events)
+
+
+def _sums(events: Events, clipped: bool = True, over_sums: bool = False) -> dict[str, float]:
+    """What events take, be there others at the same time or not."""
+    first, last = _window(events)
+    begin, end = (first, last) if clipped else _whole(events)
     result = dict.fromkeys(ORDER, 0.0)
     for kind, a, b, _ in _spans(events):
         result[kind] += max(0.0, min(b, end) - max(a, begin))
-    return result
-
-
-def _sums_over_window(events: Events) -> dict[str, float]:
-    begin, end = _window(events)
-    return _over(_summed(events), end - begin)
-
-
-def _sums_unclipped(events: Events) -> dict[str, float]:
-    begin, end = _window(events)
-    return _over(_summed(events, clipped=False), end - begin)
-
-
-def _sums_over_sums(events: Events, clipped: bool = True) -> dict[str, float]:
-    result = _summed(events, clipped)
-    return _over(result, sum(result.values()))
+    return _over(result, sum(result.values()) if over_sums else last - first)
 
 
 def _each_alone(events: Events) -> dict[str, float]:
-    begin, end = _window(events)
-    return {k: _covered(events, (k,), (begin, end))[k] / (end - begin) for k in ORDER}
-
-
-def _in_order(order: Sequence[str]) -> Callable[[Events], dict[str, float]]:
-    def shares(events: Events) -> dict[str, float]:
-        begin, end = _window(events)
-        return _over(_covered(events, order, (begin, end)), end - begin)
-
-    return shares
-
-
-def _whole_file(events: Events) -> dict[str, float]:
-    begin, end = _whole(events)
-    return _over(_covered(events, ORDER, (begin, end)), end - begin)
+    return {kind: _shares(events, (kind,))[kind] for kind in ORDER}
 
 
 def _of_covered(events: Events) -> dict[str, float]:
     result = _covered(events, ORDER, _window(events))
     return _over(result, sum(result.values()))
-
-
-def _one_thread(events: Events) -> dict[str, float]:
-    begin, end = _window(events)
-    kept = [event for event in events if event.get("tid") != SECOND]
-    return _over(_covered(kept, ORDER, (begin, end)), end - begin)
-
-
-def _host_only(events: Events) -> dict[str, float]:
-    begin, end = _window(events)
-    kept = [event for event in events if event.get("tid") == HOST or event.get("name") == "step"]
-    return _over(_covered(kept, ORDER, (begin, end)), end - begin)
 
 
 def _in_steps(events: Events) -> dict[str, float]:
@@ -156,15 +128,14 @@ def _in_steps(events: Events) -> dict[str, float]:
     return {kind: sum(part[kind] for part in parts) / total for kind in ORDER}
 
 
-def _listed_steps(last: int) -> Callable[[Events], dict[str, float]]:
+def _listed_steps(last: int) -> Callable[[Events], tuple[float, float]]:
     """From the first step of the list to that at place `last`: the list is in no order."""
 
-    def shares(events: Events) -> dict[str, float]:
+    def window(events: Events) -> tuple[float, float]:
         steps = [event for event in events if event["ph"] == "X" and event["name"] == "step"]
-        begin, end = steps[0]["ts"], steps[last]["ts"] + steps[last]["dur"]
-        return _over(_covered(events, ORDER, (begin, end)), (end - begin) or 1.0)
+        return steps[0]["ts"], steps[last]["ts"] + steps[last]["dur"]
 
-    return shares
+    return window
 
 
 _UNSORTED = (
@@ -174,28 +145,31 @@ _UNSORTED = (
 _DOUBLE = SAYS["sums"]
 _ORDER_LOST = SAYS["each-kind-alone"]
 WAYS: list[tuple[str, Callable[[Events], dict[str, float]]]] = [
-    (_DOUBLE, _sums_over_window),
-    (_DOUBLE, _sums_unclipped),
-    (_DOUBLE, _sums_over_sums),
-    (_DOUBLE, lambda events: _sums_over_sums(events, clipped=False)),
+    (_DOUBLE, _sums),
+    (_DOUBLE, lambda events: _sums(events, clipped=False)),
+    (_DOUBLE, lambda events: _sums(events, over_sums=True)),
+    (_DOUBLE, lambda events: _sums(events, clipped=False, over_sums=True)),
     (_ORDER_LOST, _each_alone),
-    (_ORDER_LOST, _in_order(ORDER[::-1])),
-    (_ORDER_LOST, _in_order((*ORDER[1:], "execute"))),
-    (SAYS["the-whole-file"], _whole_file),
+    (_ORDER_LOST, lambda events: _shares(events, ORDER[::-1])),
+    (_ORDER_LOST, lambda events: _shares(events, (*ORDER[1:], "execute"))),
+    (SAYS["the-whole-file"], lambda events: _shares(events, window=_whole)),
     (SAYS["shares-of-what-is-covered"], _of_covered),
-    (SAYS["one-thread-of-the-device"], _one_thread),
-    (SAYS["the-host-only"], _host_only),
+    (
+        SAYS["one-thread-of-the-device"],
+        lambda events: _shares(events, keep=lambda event: event.get("tid") != SECOND),
+    ),
+    (
+        SAYS["the-host-only"],
+        lambda events: _shares(events, keep=lambda event: event.get("tid") == HOST),
+    ),
     (
         "the whole reaches from the first step to the end of the last: the time between two steps"
         " belongs to it",
         _in_steps,
     ),
-    (_UNSORTED, _listed_steps(-1)),
-    (_UNSORTED, _listed_steps(0)),
-    (
-        SAYS["percent"],
-        lambda events: {kind: 100 * share for kind, share in right_shares(events).items()},
-    ),
+    (_UNSORTED, lambda events: _shares(events, window=_listed_steps(-1))),
+    (_UNSORTED, lambda events: _shares(events, window=_listed_steps(0))),
+    (SAYS["percent"], lambda events: _over(_shares(events), 0.01)),
     (SAYS["microseconds"], lambda events: _covered(events, ORDER, _window(events))),
 ]
 
@@ -207,7 +181,7 @@ def judge_profiles(case: Facts, facts: Facts) -> list[Criterion]:
     rows.append(_bottleneck(response))
     if missing := [item for item in facts["said"] if isinstance(item, str)]:
         message = SAYS["does-nothing-4"].format(value=missing[0], ORDER=", ".join(ORDER))
-        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+        return none_judged(rows, message)
     return rows
 
 
@@ -229,15 +203,11 @@ def _share(kind: str, weight: int, said: list[tuple[Events, Any]]) -> Criterion:
         for text, way in WAYS
         if _near(share, way(events)[kind])
     ]
-    message = (
-        max(scored, key=lambda item: item[0])[1]
-        if scored
-        else (
-            "look at one moment after the other: which events of the table cover it?"
-            if share
-            else f"no moment counts as {kind}: which events of the table are of that kind?"
-        )
-    )
+    message = f"no moment counts as {kind}: which events of the table are of that kind?"
+    if share:
+        message = "look at one moment after the other: which events of the table cover it?"
+    if scored:
+        message = max(scored, key=lambda item: item[0])[1]
     return criterion(kind, weight, False, f"{share:.4g}", target, message)
 
 

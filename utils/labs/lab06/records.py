@@ -9,7 +9,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, among, not_judged, row, times
+from utils.labs.criteria import all_right, among, none_judged, row, times
 from utils.labs.values import near
 
 SAYS = says("lab06")
@@ -201,8 +201,7 @@ def judge_diagnoses(case: Facts, facts: Facts) -> list[Criterion]:
     rows = [_causes(name, weight, kinds, response) for name, (weight, kinds) in GROUPS.items()]
     rows.append(_numbers(response))
     if strange := [item for item in facts["said"] if isinstance(item, str)]:
-        message = SAYS["does-nothing-5"].format(value=strange[0])
-        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+        return none_judged(rows, SAYS["does-nothing-5"].format(value=strange[0]))
     if len({item["cause"] for item in facts["said"]}) == 1:
         # The same of all is right of some by chance.
         kinds = {right_diagnosis(record)[0] for record in case["records"]}
@@ -210,17 +209,9 @@ def judge_diagnoses(case: Facts, facts: Facts) -> list[Criterion]:
             record, answer = next(
                 (r, s) for r, s in response if s["cause"] != right_diagnosis(r)[0]
             )
-            message = SAYS["always-recompiles"].format(reason=_reason(record, answer["cause"]))
-            return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+            reason = _reason(record, answer["cause"])
+            return none_judged(rows, SAYS["always-recompiles"].format(reason=reason))
     return rows
-
-
-def _named(cause: str) -> str:
-    return (
-        f'"{cause}"'
-        if cause in (*CAUSES, HEALTHY)
-        else SAYS["names-of-its-own"].format(cause=cause)
-    )
 
 
 def _causes(
@@ -242,7 +233,8 @@ def _label(record: Facts) -> str:
 def _reason(record: Facts, cause: str) -> str:
     right, result = right_diagnosis(record)[0], numbers(record)
     if cause not in (*CAUSES, HEALTHY):
-        return f"{_named(cause)} was returned: give one of {', '.join((*CAUSES, HEALTHY))}"
+        named = SAYS["names-of-its-own"].format(cause=cause)
+        return f"{named} was returned: give one of {', '.join((*CAUSES, HEALTHY))}"
     if cause == HEALTHY:
         return (
             f"a record with a fault was called healthy, of {times(record['steps'], 'step')}."

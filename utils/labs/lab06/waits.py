@@ -7,7 +7,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, among, criterion, not_judged, row
+from utils.labs.criteria import all_right, among, not_asked_for, not_judged, row
 from utils.training.loading import predict
 
 SAYS = says("lab06")
@@ -47,12 +47,8 @@ def wait_words(case: Facts) -> str:
 
 def right_waits(pipeline: Facts) -> Waits:
     """Milliseconds; the rules are those of lesson 06, in one place."""
-    result = predict(
-        pipeline["load_ms"],
-        pipeline["work_ms"],
-        workers=pipeline["workers"],
-        prefetch=pipeline["prefetch"],
-    )
+    given = pipeline["load_ms"], pipeline["work_ms"]
+    result = predict(*given, workers=pipeline["workers"], prefetch=pipeline["prefetch"])
     return list(result.waits.waits_s)
 
 
@@ -87,23 +83,18 @@ def another_way(
     return waits
 
 
+def _with_workers(pipeline: Facts, workers: int) -> Waits:
+    return another_way({**pipeline, "workers": workers})
+
+
 WAYS: list[tuple[str, Callable[[Facts], Any]]] = [
-    (
-        SAYS["no-bound"],
-        lambda p: another_way(p, ahead=lambda workers, prefetch: 10**9 * (workers > 0)),
-    ),
-    (
-        SAYS["prefetch-in-all"],
-        lambda p: another_way(p, ahead=lambda workers, prefetch: prefetch * (workers > 0)),
-    ),
+    (SAYS["no-bound"], lambda p: another_way(p, ahead=lambda w, _: 10**9 * (w > 0))),
+    (SAYS["prefetch-in-all"], lambda p: another_way(p, ahead=lambda w, most: most * (w > 0))),
     (SAYS["whoever-is-free"], lambda p: another_way(p, free=True)),
     (SAYS["ordered-after-the-work"], lambda p: another_way(p, ordered_at="done")),
     (SAYS["waits-delay-nothing"], lambda p: another_way(p, shifted=False)),
     (SAYS["always-without-workers"], lambda p: [float(item) for item in p["load_ms"]]),
-    (
-        SAYS["workers-when-there-are-none"],
-        lambda p: another_way({**p, "workers": max(1, p["workers"])}),
-    ),
+    (SAYS["workers-when-there-are-none"], lambda p: _with_workers(p, p["workers"] or 1)),
     (
         SAYS["one-worker-for-all"],
         lambda p: another_way({**p, "workers": 1}, ahead=lambda *_: p["workers"] * p["prefetch"]),
@@ -130,14 +121,10 @@ def judge_waits(case: Facts, facts: Facts) -> list[Criterion]:
     shapeless = [row for row in facts["said"] if row["items"] is None]
     if len(shapeless) == len(response):
         kind = shapeless[0]["kind"]
-        message = SAYS["the-total"].format(kind=kind)
-        rows = [criterion(n, w, False, kind, "", "") for n, w in GROUPS.items()]
-        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+        return _no_prediction(SAYS["the-total"].format(kind=kind))
     if not any(any(row["items"] or []) for row in facts["said"]):
         # No wait at all is no prediction, though a pipeline may happen to have hardly any.
-        rows = [criterion(n, w, False, "0", "", "") for n, w in GROUPS.items()]
-        message = SAYS["nothing-is-waited-for"]
-        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+        return _no_prediction(SAYS["nothing-is-waited-for"])
     groups = []
     for name, weight in GROUPS.items():
         item = _group(name, weight, [(p, s) for p, s in response if p in asked[name]])
@@ -147,6 +134,10 @@ def judge_waits(case: Facts, facts: Facts) -> list[Criterion]:
     same = all(row["items"] == pipeline["load_ms"] for pipeline, row in response)
     same = same and not all(item.passed for item in groups)
     return [not_judged(item) if same and item.passed else item for item in groups]
+
+
+def _no_prediction(message: str) -> list[Criterion]:
+    return not_asked_for(GROUPS, message, "not judged", others="not judged")
 
 
 def _group(name: str, weight: int, rows: list[tuple[Facts, Facts]]) -> Criterion:
@@ -161,20 +152,15 @@ def _group(name: str, weight: int, rows: list[tuple[Facts, Facts]]) -> Criterion
     elif strange := [item for item in items if isinstance(item, str)]:
         message = SAYS["text"].format(value=strange[0])
     else:
-        known = [
-            (sum(_same(i, way(p)) for p, i, _ in wrong), text)
-            for text, way in WAYS
-            if any(_same(i, way(p)) for p, i, _ in wrong)
-        ]
-        place = next(
-            n for n, (a, b) in enumerate(zip(items, right_waits(pipeline), strict=True)) if a != b
-        )
+        counts = [sum(_same(i, way(p)) for p, i, _ in wrong) for _, way in WAYS]
+        pairs = enumerate(zip(items, right_waits(pipeline), strict=True))
+        place = next(n for n, (a, b) in pairs if a != b)
         message = (
-            max(known, key=lambda item: item[0])[1]
-            if known
-            else f"the wait before batch {place} is the first that is wrong: when is its load"
+            f"the wait before batch {place} is the first that is wrong: when is its load"
             " ordered, when is its worker free, when does the loop ask?"
         )
+        if any(counts):
+            message = WAYS[counts.index(max(counts))][0]
     beside = [
         row(f"batch {n}", mine, right)
         for n, (mine, right) in enumerate(zip(items or [], right_waits(pipeline), strict=False))
@@ -184,10 +170,7 @@ def _group(name: str, weight: int, rows: list[tuple[Facts, Facts]]) -> Criterion
 
 
 def _same(items: Any, right: Waits) -> bool:
-    return (
-        items is not None
-        and len(items) == len(right)
-        and all(
-            not isinstance(a, str) and abs(a - b) < 1e-6 for a, b in zip(items, right, strict=True)
-        )
-    )
+    if items is None or len(items) != len(right):
+        return False
+    pairs = zip(items, right, strict=True)
+    return all(not isinstance(mine, str) and abs(mine - wait) < 1e-6 for mine, wait in pairs)
