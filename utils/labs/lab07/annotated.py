@@ -1,6 +1,8 @@
 """The cases and the judgement of an annotated MLP, exercise 1 of lab 07."""
 
+import math
 import random
+from collections import Counter
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
@@ -44,25 +46,17 @@ def judge_annotated(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: the output, the weights on a device, one collective and its payload."""
     sizes, off = case["sizes"], facts["difference"]
     right = off is not None and off <= TOLERANCE
-    output = criterion(
-        "output",
-        1,
-        right,
-        "equal" if right else "nan" if off is None else f"off by {off:.2g}",
-        f"within {TOLERANCE:g}",
-        SAYS["another-model"],
-    )
+    measured = "equal" if right else "nan" if off is None else f"off by {off:.2g}"
+    target = f"within {TOLERANCE:g}"
+    output = criterion("output", 1, right, measured, target, SAYS["another-model"])
     memory = _memory(case, facts)
     result = facts["collectives"]
     is_one = len(result) == 1 and result[0][0] == "all-reduce"
-    small = payload(case)
-    sent = sum(size for _, size, _ in result)
-    fits = is_one and sent == small
+    small, sent = payload(case), sum(size for _, size, _ in result)
+    fits, bytes_of = is_one and sent == small, (f"{sent:.0f} bytes", f"{small} bytes")
     why_not = _why_not_one(case, facts)
     alone = criterion("one collective", 3, is_one, _listed(result), "1 all-reduce", why_not)
-    size = criterion(
-        "payload", 2, fits, f"{sent:.0f} bytes", f"{small} bytes", _why_not_small(case, facts)
-    )
+    size = criterion("payload", 2, fits, *bytes_of, _why_not_small(case, facts))
     if not right:
         # Of another computation it means nothing what it sends.
         memory, alone, size = (not_judged(item) for item in (memory, alone, size))
@@ -86,12 +80,12 @@ def _whole(sizes: dict[str, int]) -> dict[str, list[int]]:
 def _memory(case: Facts, facts: Facts) -> Criterion:
     """Whether each device holds its part of both weights and no more."""
     parts, target = case["mesh"][1], f"1/{case['mesh'][1]} of both weights"
-    shares = []
-    for name, (rows, columns) in _whole(case["sizes"]).items():
-        held = facts["shards"][name]
-        shares.append(rows * columns / max(held[0] * held[1], 1))
-    texts = {"first": SAYS["does-nothing"], "second": SAYS["the-second-weight-left-whole"]}
-    wrong = [text for text, share in zip(texts.values(), shares, strict=True) if share < parts]
+    shares = [
+        math.prod(shape) / max(math.prod(facts["shards"][name]), 1)
+        for name, shape in _whole(case["sizes"]).items()
+    ]
+    texts = SAYS["does-nothing"], SAYS["the-second-weight-left-whole"]
+    wrong = [text for text, share in zip(texts, shares, strict=True) if share < parts]
     message = f"{' and '.join(wrong)}: mark it along the axis 'model'"
     if wrong and any(1 < share < parts for share in shares):
         message = "a weight is divided, but not among all devices of the axis 'model'"
@@ -103,13 +97,8 @@ def _memory(case: Facts, facts: Facts) -> Criterion:
 
 
 def _listed(found: list) -> str:
-    kinds: dict[str, int] = {}
-    for kind, _, _ in found:
-        kinds[kind] = kinds.get(kind, 0) + 1
+    kinds = Counter(kind for kind, _, _ in found)
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
-
-
-_ROWS_THEN_COLUMNS = SAYS["rows-then-columns"]
 
 
 def _why_not_one(case: Facts, facts: Facts) -> str:
@@ -124,7 +113,7 @@ def _why_not_one(case: Facts, facts: Facts) -> str:
     if by_outputs["first"] and by_outputs["second"]:
         return SAYS["both-by-outputs"]
     if not by_outputs["first"] and by_outputs["second"]:
-        return _ROWS_THEN_COLUMNS
+        return SAYS["rows-then-columns"]
     if not by_outputs["first"]:
         return SAYS["both-by-inputs"].format(listed=_listed(result))
     if "collective-permute" in kinds:
@@ -136,7 +125,7 @@ def _why_not_one(case: Facts, facts: Facts) -> str:
 
 def _why_not_small(case: Facts, facts: Facts) -> str:
     if facts["shards"]["first"][0] == case["sizes"]["hidden"]:
-        return _ROWS_THEN_COLUMNS
+        return SAYS["rows-then-columns"]
     if case["mesh"][0] > 1 and facts["shards"]["x"][0] == case["sizes"]["rows"]:
         return SAYS["all-rows-on-every-device"]
     return f"{times(len(facts['collectives']), 'collective')}, but larger than the output needs"

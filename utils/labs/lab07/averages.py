@@ -32,24 +32,17 @@ def average_cases(rng: random.Random) -> list[Facts]:
     many = [*rng.sample(range(1, 30), 6), 0, 0]
     rng.shuffle(empty)
     rng.shuffle(many)
-    cases = []
-    for samples, dtype in (
-        (equal, "float32"),
-        (unequal, "float32"),
-        (empty, "float32"),
-        (many, "bfloat16"),
-    ):
-        cases.append(
-            {
-                "samples": samples,
-                "dtype": dtype,
-                "features": rng.randint(3, 6),
-                "hidden": rng.randint(4, 8),
-                "classes": rng.randint(3, 4),
-                "seed": rng.randrange(10**6),
-            }
-        )
-    return cases
+    return [
+        {
+            "samples": samples,
+            "dtype": "bfloat16" if samples is many else "float32",
+            "features": rng.randint(3, 6),
+            "hidden": rng.randint(4, 8),
+            "classes": rng.randint(3, 4),
+            "seed": rng.randrange(10**6),
+        }
+        for samples in (equal, unequal, empty, many)
+    ]
 
 
 def average_words(case: Facts) -> str:
@@ -97,10 +90,8 @@ def ways(case: Facts, local: Local) -> list[tuple[str, list[float]]]:
         (plain, _weighted(local, ones, ranks)),
         (plain, _weighted(local, ones, busy)),
         (SAYS["a-sum-over-ranks"], _weighted(local, ones, 1)),
-        (SAYS["a-sum-over-samples"],
-         _weighted(local, samples, 1)),
-        (SAYS["divided-by-the-ranks"],
-         _weighted(local, samples, ranks)),
+        (SAYS["a-sum-over-samples"], _weighted(local, samples, 1)),
+        (SAYS["divided-by-the-ranks"], _weighted(local, samples, ranks)),
         ("weighted by samples, then divided by the ranks that have some: divide by all samples",
          _weighted(local, samples, busy)),
         ("divided twice: by all samples, and by the ranks",
@@ -126,14 +117,8 @@ def judge_average(case: Facts, facts: Facts) -> list[Criterion]:
     met = not facts["problem"]
     average, fine = _averages(case, facts) if met else _not_compared()
     few = rounds <= PARAMETERS + 1
-    calls = criterion(
-        "all-reduces",
-        1,
-        few and rounds > 0,
-        str(rounds),
-        f"at most {PARAMETERS + 1}",
-        SAYS["a-reduce-too-many"] if rounds else "",
-    )
+    target, text = f"at most {PARAMETERS + 1}", SAYS["a-reduce-too-many"] if rounds else ""
+    calls = criterion("all-reduces", 1, few and rounds > 0, str(rounds), target, text)
     return [part, average, fine, calls if met else not_judged(calls)]
 
 
@@ -147,10 +132,8 @@ def _part(case: Facts, facts: Facts) -> tuple[bool, str, str, str]:
     """passed, measured, target and message of whether all ranks met."""
     problem, target = facts["problem"], "all, each time"
     if not problem:
-        message = SAYS["nothing-reduced"]
         # What came back says more, if it is nothing.
-        if not isinstance(facts["returned"][0], list):
-            message = ""
+        message = SAYS["nothing-reduced"] if isinstance(facts["returned"][0], list) else ""
         return facts["rounds"] > 0, times(facts["rounds"], "round"), target, message
     if problem["kind"] == "mismatch":
         (first, one), (second, two) = problem["shapes"]
@@ -187,17 +170,14 @@ def _averages(case: Facts, facts: Facts) -> tuple[Criterion, Criterion]:
     for rank, returned in enumerate(facts["returned"]):
         asked = SAYS["one-tensor"].format(PARAMETERS=PARAMETERS)
         if not isinstance(returned, list):
-            return both(
-                returned.partition(" with ")[0],
-                SAYS["does-nothing-3"].format(returned=returned, asked=asked),
-            )
+            text = SAYS["does-nothing-3"].format(returned=returned, asked=asked)
+            return both(returned.partition(" with ")[0], text)
         if [len(item) for item in returned] != sizes:
             result = ", ".join(str(len(item)) for item in returned)
             text = f"tensors of {result} elements came back: {asked}, in its shape"
             return both(times(len(returned), "item"), text)
         flat.append([value for item in returned for value in item])
-        strange = [value for value in flat[-1] if isinstance(value, str)]
-        if strange:
+        if strange := [value for value in flat[-1] if isinstance(value, str)]:
             text = f"rank {rank} returned {strange[0]}: 0 / 0 is none of its gradients"
             return both(strange[0], text)
         off = distance(flat[-1], right)
@@ -213,11 +193,9 @@ def _averages(case: Facts, facts: Facts) -> tuple[Criterion, Criterion]:
         text = [*known, "weight each rank's gradient by its samples, and divide by all samples"][0]
         return both(f"off by {farthest:.2g}", text)
     average = criterion(names[0], 3, True, "equal", targets[0], "")
-    text = (
-        SAYS["summed-in-bfloat16"]
-        if case["dtype"] == "bfloat16"
-        else "this is less than float32 can do: which format is summed in?"
-    )
+    text = "this is less than float32 can do: which format is summed in?"
+    if case["dtype"] == "bfloat16":
+        text = SAYS["summed-in-bfloat16"]
     close = farthest <= FINE
     measured = "equal" if close else f"off by {farthest:.2g}"
     return average, criterion(names[1], 2, close, measured, targets[1], text)

@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, not_judged, row, times
+from utils.labs.criteria import all_right, not_asked_for, not_judged, row, times
 from utils.labs.lab07.scaling import GOOD, chip_seconds, efficiency, losses, speed, truth, ways
 from utils.labs.values import near
 
@@ -17,6 +17,7 @@ MISLEADING = ("weak scaling", "batch grown", "baseline")
 LOST = ("communication", "input", "imbalance", "none")
 CAUSES = (*MISLEADING, *LOST)
 CASES = 4
+WEIGHTS = {"misleading claims": 3, "lost time": 2, "numbers": 2}
 
 
 def curve_cases(rng: random.Random) -> list[Facts]:
@@ -153,16 +154,15 @@ def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: causes of misleading claims, causes of lost time, and the numbers."""
     response = facts["said"]
     strange = next((item for item in response if isinstance(item, str)), None)
-    rows = (("misleading claims", 3), ("lost time", 2), ("numbers", 2))
     if strange is not None:
         message = SAYS["does-nothing-5"].format(strange=strange)
-        first = criterion(*rows[0], False, strange.partition(" without")[0], "a dict of 2", message)
-        return [first, *(not_judged(criterion(*row, False, "", "", "")) for row in rows[1:])]
+        kind = strange.partition(" without")[0]
+        return not_asked_for(WEIGHTS, message, kind, "a dict of 2", others="not judged")
     pairs = list(zip(case["curves"], response, strict=True))
     causes = [truth(curve)[0] for curve in case["curves"]]
     named = [(item["cause"], cause) for item, cause in zip(response, causes, strict=True)]
     results = []
-    for (name, weight), group in zip(rows, (MISLEADING, LOST), strict=False):
+    for (name, weight), group in zip(WEIGHTS.items(), (MISLEADING, LOST), strict=False):
         own = [
             (place, _about_cause(*pairs[place]))
             for place, cause in enumerate(causes)
@@ -175,7 +175,7 @@ def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
         if item["cause"] == causes[place]
     ]
     values = [(item["number"], truth(curve)[1]) for curve, item in pairs]
-    third = _criterion(*rows[2], case, numbers, values)
+    third = _criterion("numbers", WEIGHTS["numbers"], case, numbers, values)
     # One name for all of them is right of some.
     same = len({item["cause"] for item in response}) < 2
     all_named = len(numbers) == len(pairs)

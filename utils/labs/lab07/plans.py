@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, not_judged, row
+from utils.labs.criteria import all_right, not_asked_for, not_judged, row
 from utils.labs.lab07.planning import AXES, Layout, allowed, best, fit, memory_gb, step
 from utils.labs.values import near
 
@@ -17,6 +17,7 @@ MARGIN = 1.02
 """By which the best layout is faster than any other, so that no rounding decides."""
 KINDS = ("data", "tensor", "pipeline", "several", "none")
 CASES = 4
+WEIGHTS = {"layouts that fit": 3, "step": 2, "choice": 3}
 
 
 def plan_cases(rng: random.Random) -> list[Facts]:
@@ -85,10 +86,8 @@ def label(question: Facts) -> str:
 
 
 _FITS: tuple[tuple[str, Facts], ...] = (
-    (SAYS["no-memory"],
-     {"giga": float("inf")}),
-    (SAYS["across-servers"],
-     {"across": True}),
+    (SAYS["no-memory"], {"giga": float("inf")}),
+    (SAYS["across-servers"], {"across": True}),
     (SAYS["parts-of-layers"], {"parts": True}),
     ("each replica has as many sequences as the others: data divides sequences", {"rows": True}),
     (SAYS["parameters-whole"], {"states": "nothing"}),
@@ -107,10 +106,8 @@ _FITS: tuple[tuple[str, Facts], ...] = (
 )  # fmt: skip
 _STEPS: tuple[tuple[str, Facts], ...] = (
     (SAYS["no-bubble"], {"bubble": "none"}),
-    (SAYS["a-bubble-over-stages"],
-     {"bubble": "stages"}),
-    (SAYS["a-bubble-over-stages"],
-     {"bubble": "idle share"}),
+    (SAYS["a-bubble-over-stages"], {"bubble": "stages"}),
+    (SAYS["a-bubble-over-stages"], {"bubble": "idle share"}),
     ("the bubble stretches the all-reduces of the layers, too: they lie inside of the stages",
      {"bubble": "compute"}),
     (SAYS["forward-only"], {"flop": 2}),
@@ -138,11 +135,10 @@ def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the layouts that fit, the seconds of a step, and the choice."""
     response = facts["said"]
     strange = next((item for item in response if isinstance(item, str)), None)
-    rows = (("layouts that fit", 3), ("step", 2), ("choice", 3))
     if strange is not None:
         message = SAYS["does-nothing-4"].format(strange=strange)
-        first = criterion(*rows[0], False, strange.partition(" without")[0], "a dict of 3", message)
-        return [first, *(not_judged(criterion(*row, False, "", "", "")) for row in rows[1:])]
+        kind = strange.partition(" without")[0]
+        return not_asked_for(WEIGHTS, message, kind, "a dict of 3", others="not judged")
     pairs = list(zip(case["questions"], response, strict=True))
     known = _rule(pairs)
     texts = [
@@ -157,7 +153,7 @@ def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
     ]
     results = [
         _criterion(name, weight, case, text, beside)
-        for (name, weight), text, beside in zip(rows, texts, values, strict=True)
+        for (name, weight), text, beside in zip(WEIGHTS.items(), texts, values, strict=True)
     ]
     # To say of each question that nothing fits is right of some, and shows nothing.
     if all(item["layout"] is None for item in response):

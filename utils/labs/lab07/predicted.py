@@ -5,7 +5,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab07.annotated import FLOAT32
 
 SAYS = says("lab07")
@@ -83,15 +83,13 @@ def ways(name: str, sizes: dict[str, int]) -> list[tuple[str, float]]:
             (loss, sum(parts(sizes))),
             (bias, w1 + w2 + 1),
             (bias, w1 + w2),
-            (SAYS["gradients-of-each-row"],
-             rows * outputs),
+            (SAYS["gradients-of-each-row"], rows * outputs),
             ("each device has gradients for all weights, of its own rows: none is divided",
              sum(parts(sizes)) / 4 + 1),
         ],
         "B": [
             (SAYS["outputs-gathered"], rows * outputs),
-            (SAYS["a-share-of-a-gather"],
-             rows * hidden / 4),
+            (SAYS["a-share-of-a-gather"], rows * hidden / 4),
             ("values are gathered here: the weights stay where they are", w1),
             ("values are gathered here: the weights stay where they are", w2),
         ],
@@ -105,21 +103,16 @@ def ways(name: str, sizes: dict[str, int]) -> list[tuple[str, float]]:
             (SAYS["biases-gathered"], sum(parts(sizes))),
             ("both layers' weights are needed whole", w1),
             ("both layers' weights are needed whole", w2),
-            (SAYS["a-share-of-a-gather"],
-             (w1 + w2) / 4),
+            (SAYS["a-share-of-a-gather"], (w1 + w2) / 4),
             ("the activations of a device's rows stay with it", rows * (inputs + hidden)),
             ("the activations of a device's rows stay with it", rows * (hidden + outputs)),
         ],
         "E": [
             (loss, right / FLOAT32 - 1),
-            (SAYS["all-rows"],
-             rows * outputs + sum(halves) + 1),
-            (SAYS["whole-gradients"],
-             rows / 2 * outputs + sum(parts(sizes)) + 1),
-            (SAYS["whole-gradients"],
-             rows * outputs + sum(parts(sizes)) + 1),
-            (SAYS["half-a-bias"],
-             right / FLOAT32 - b2 / 2),
+            (SAYS["all-rows"], rows * outputs + sum(halves) + 1),
+            (SAYS["whole-gradients"], rows / 2 * outputs + sum(parts(sizes)) + 1),
+            (SAYS["whole-gradients"], rows * outputs + sum(parts(sizes)) + 1),
+            (SAYS["half-a-bias"], right / FLOAT32 - b2 / 2),
             ("the forward pass has its collective, too", sum(halves) + 1),
             ("gradients are reduced among the devices of 'data', too", rows / 2 * outputs),
             (bias, rows / 2 * outputs + halves[0] + halves[2] + 1),
@@ -128,10 +121,8 @@ def ways(name: str, sizes: dict[str, int]) -> list[tuple[str, float]]:
     common = [
         (SAYS["elements"], right / FLOAT32),
         ("count what is on one device after it, once: not for every device", 4 * right),
-        (SAYS["a-ring"],
-         1.5 * right),
-        (SAYS["a-ring"],
-         2 * right),
+        (SAYS["a-ring"], 1.5 * right),
+        (SAYS["a-ring"], 2 * right),
         ("the bytes are those of all collectives of the layout together",
          right / expected(sizes)[name][1]),
         ("float32 has 4 bytes, not 2", right / 2),
@@ -145,9 +136,7 @@ def judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
     right = expected(case["sizes"])
     if facts["predicted"] is None:
         message = SAYS["does-nothing-2"].format(kind=facts["kind"])
-        rows = [criterion(n, w, False, "", "", "") for n, w in WEIGHTS.items()]
-        first = criterion("A", WEIGHTS["A"], False, facts["kind"], "a dict of 5", message)
-        return [first, *rows[1:]]
+        return not_asked_for(WEIGHTS, message, facts["kind"], "a dict of 5")
     return [
         _judge_layout(name, weight, case["sizes"], right[name], facts)
         for name, weight in WEIGHTS.items()
