@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.values import Number, Ways, near, right_values
 
 SAYS = says("lab08")
@@ -101,15 +101,9 @@ def hour_ways(fleet: Facts) -> Ways:
     groups, spot = fleet["groups"], fleet["interruptions_per_day"] / 24
     alone = [group["hours_between_failures_of_one"] for group in groups]
     named = {
-        SAYS["young"]: [
-            math.sqrt(2 * write / rate), math.sqrt(2 * write / rate) - write
-        ],
-        SAYS["young-without-the-2"]: [
-            math.sqrt(write / rate)
-        ],
-        SAYS["no-interruptions"]: [
-            best(write, rate - spot), math.sqrt(2 * write / (rate - spot))
-        ],
+        SAYS["young"]: [math.sqrt(2 * write / rate), math.sqrt(2 * write / rate) - write],
+        SAYS["young-without-the-2"]: [math.sqrt(write / rate)],
+        SAYS["no-interruptions"]: [best(write, rate - spot), math.sqrt(2 * write / (rate - spot))],
         SAYS["servers-only"]: [
             best(write, groups[0]["number"] / alone[0]),
             best(write, groups[0]["number"] / alone[0] + spot),
@@ -118,9 +112,7 @@ def hour_ways(fleet: Facts) -> Ways:
             best(write, 1 / min(alone)),
         ],
         SAYS["interruptions-by-the-hour"]: [best(write, rate + 23 * spot)],
-        SAYS["one-writer"]: [
-            best(write * fleet["writers"], rate)
-        ],
+        SAYS["one-writer"]: [best(write * fleet["writers"], rate)],
         "a checkpoint holds more than one byte per parameter": [
             best(write / fleet["bytes_per_parameter"], rate)
         ],
@@ -172,26 +164,19 @@ def money_ways(fleet: Facts) -> Ways:
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the interval, the expected time with it, and the money lost per day."""
     fleet, hours, money = case["fleet"], facts["hours"], facts["lost_per_day"]
-    names = (("interval", 4), ("expected time", 1), ("lost per day", 2))
     if facts["kind"]:
-        message = SAYS["one-number"].format(kind=facts["kind"])
-        first = criterion(*names[0], False, facts["kind"].partition(" without")[0], "a dict",
-                          message)  # fmt: skip
-        return [first, *(not_judged(criterion(*name, False, "", "", "")) for name in names[1:])]
+        message, kind = SAYS["one-number"].format(kind=facts["kind"]), facts["kind"]
+        weights = {"interval": 4, "expected time": 1, "lost per day": 2}
+        shown = kind.partition(" without")[0]
+        return not_asked_for(weights, message, shown, "a dict", others="not judged")
     # With another interval than the best, what that one loses is right.
     usable = isinstance(hours, int | float) and _ends(fleet, hours)
     own = lost_per_day(fleet, hours) if usable else None
     right = lost_per_day(fleet, best_hours(fleet))
-    lost = right_values(
-        "lost per day",
-        2,
-        [money],
-        [own if near(money, own, MONEY) else right],
-        ["money lost per day"],
-        [money_ways(fleet)],
-        "the share of the expected hours that is not work, times 24 hours and the price",
-        MONEY,
-    )
+    right = own if own is not None and near(money, own, MONEY) else right
+    advice = "the share of the expected hours that is not work, times 24 hours and the price"
+    label, ways = ["money lost per day"], [money_ways(fleet)]
+    lost = right_values("lost per day", 2, [money], [right], label, ways, advice, MONEY)
     return [_judge_hours(fleet, hours), _judge_time(fleet, hours), lost]
 
 

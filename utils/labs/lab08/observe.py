@@ -9,7 +9,7 @@ from typing import Any
 from utils.labs import Answer, Facts, Observer, apart, called, journal
 from utils.labs.lab08 import killing, storing, writing
 from utils.labs.lab08.tensors import index_of, region, wanted_by, whole
-from utils.labs.plain import describe, listed, number, text
+from utils.labs.plain import describe, entries, listed, number, text
 from utils.xla import fresh
 
 SECONDS = 10.0
@@ -69,11 +69,10 @@ def observe_fleet(answer: Answer, case: Facts) -> Facts:
     """The interval and the money lost per day that the answer gives for a fleet."""
     (response,) = called.each("lab08.ex3", answer, [(case["fleet"],)], ("utils.cost.tco",))
     names = ("hours", "lost_per_day")
-    if not isinstance(response, dict) or any(name not in response for name in names):
-        missing = [n for n in names if n not in response] if isinstance(response, dict) else []
-        kind = describe(response) + (f" without {missing[0]!r}" if missing else "")
-        return {"kind": kind, **dict.fromkeys(names)}
-    return {"kind": "", **{name: number(listed(response[name], 1)) for name in names}}
+    given = entries(response, *names)
+    if isinstance(given, str):
+        return {"kind": given, **dict.fromkeys(names)}
+    return {"kind": "", **{name: number(listed(given[name], 1)) for name in names}}
 
 
 def observe_resharding(answer: Answer, case: Facts) -> Facts:

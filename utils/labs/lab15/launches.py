@@ -7,7 +7,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab15.reading import MISTAKES, planned, vcpus
 
 SAYS = says("lab15")
@@ -159,9 +159,7 @@ def judge_launches(case: Facts, facts: Facts) -> list[Criterion]:
     right = [mistakes(plan, case["facts"]["vcpu"]) for plan in case["plans"]]
     if any(item is None for item in response) or len(response) != len(right):
         message = SAYS["a-text"].format(kind=facts["kind"])
-        return [
-            criterion(n, 1, False, "", "", message if n == "shutdown" else "") for n in MISTAKES
-        ]
+        return not_asked_for(dict.fromkeys(MISTAKES, 1), message, at="shutdown")
     rows = []
     for name, what in MISTAKES.items():
         missed = sum(name in r and name not in s for r, s in zip(right, response, strict=True))

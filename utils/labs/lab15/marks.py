@@ -4,7 +4,7 @@ import random
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab15.snippets import SNIPPETS, STATEMENTS, VERDICTS
 
 SAYS = says("lab15")
@@ -49,7 +49,7 @@ def judge_marks(case: Facts, facts: Facts) -> list[Criterion]:
     response, count = facts["said"], len(case["names"])
     if response is None or len(response) != count:
         message = SAYS["a-dict"].format(kind=facts["kind"], count=count)
-        return [criterion(n, 1, False, "", "", message if n == "device" else "") for n in RIGHT]
+        return not_asked_for(dict.fromkeys(RIGHT, 1), message)
     results = dict(zip(case["names"], response, strict=True))
     return [_judged(name, *results[name]) for name in RIGHT]
 
