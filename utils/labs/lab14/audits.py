@@ -99,13 +99,19 @@ def audit_words(case: Facts) -> str:
 Count = Callable[[Facts, tuple[str, ...]], int]
 
 
+SEVERITIES = ("error", "warning", "note")
+
+
+def _counts(
+    project: Facts, rules: tuple[str, ...], severities: tuple[str, ...] = SEVERITIES[:2]
+) -> list[int]:
+    findings = project["audit"]["findings"]
+    return [e["count"] for e in findings if e["rule"] in rules and e["severity"] in severities]
+
+
 def counted(project: Facts, rules: tuple[str, ...]) -> int:
     """How often an audit found the rules, notes left out."""
-    return sum(
-        finding["count"]
-        for finding in project["audit"]["findings"]
-        if finding["rule"] in rules and finding["severity"] != "note"
-    )
+    return sum(_counts(project, rules))
 
 
 def found(
@@ -137,62 +143,37 @@ def truth(project: Facts, **way: Any) -> dict[str, Any]:
     return {"used": used, "overruled": overruled, "doubted": sorted(doubted)}
 
 
-def _with_notes(project: Facts, rules: tuple[str, ...]) -> int:
-    findings = project["audit"]["findings"]
-    return sum(finding["count"] for finding in findings if finding["rule"] in rules)
-
-
-def _entries(project: Facts, rules: tuple[str, ...]) -> int:
-    findings = project["audit"]["findings"]
-    return sum(e["rule"] in rules and e["severity"] != "note" for e in findings)
-
-
-def _largest(project: Facts, rules: tuple[str, ...]) -> int:
-    findings = project["audit"]["findings"]
-    some = [e["count"] for e in findings if e["rule"] in rules and e["severity"] != "note"]
-    return max(some, default=0)
-
-
-def _errors(project: Facts, rules: tuple[str, ...]) -> int:
-    findings = project["audit"]["findings"]
-    return sum(e["count"] for e in findings if e["rule"] in rules and e["severity"] == "error")
-
-
 WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
-    (SAYS["notes-count"], {"count": _with_notes}),
-    (SAYS["errors-only"], {"count": _errors}),
-    (SAYS["the-largest-entry"],
-     {"count": _largest}),
-    (SAYS["entries-are-counted"], {"count": _entries}),
-    (SAYS["packages-as-ones-own"],
-     {"own": OWN + PACKAGED}),
+    (SAYS["notes-count"], {"count": lambda p, rules: sum(_counts(p, rules, SEVERITIES))}),
+    (SAYS["errors-only"], {"count": lambda p, rules: sum(_counts(p, rules, ("error",)))}),
+    (SAYS["the-largest-entry"], {"count": lambda p, rules: max(_counts(p, rules), default=0)}),
+    (SAYS["entries-are-counted"], {"count": lambda p, rules: len(_counts(p, rules))}),
+    (SAYS["packages-as-ones-own"], {"own": OWN + PACKAGED}),
     (SAYS["more-than-the-threshold"], {"above": 1}),
-)  # fmt: skip
+)
 """What wrong ways there are to read an audit."""
 
 
 def judge_audits(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: what is used, what is overruled and what is doubted."""
     projects, response = case["projects"], facts["projects"]
+    pairs = list(zip(projects, response, strict=True))
     known = {field: _recognised(field, projects, response) for field in SCALES}
-    used = [_about_used(p, entry, known) for p, entry in zip(projects, response, strict=True)]
+    message = next((text for p, entry in pairs if (text := _about_used(p, entry, known))), "")
     fields = len(SCALES) * len(projects)
     wrong = [
         place
-        for place, (p, entry) in enumerate(zip(projects, response, strict=True))
+        for place, (p, entry) in enumerate(pairs)
         for field, value in truth(p)["used"].items()
         if entry["used"].get(field) != value
     ]
-    right = fields - len(wrong)
-    message = next(filter(None, used), "")
     first = all_right("used", 3, wrong, fields, message)
-    parts = [first]
-    for part, about in (("overruled", _about_overruled), ("doubted", _about_doubted)):
-        texts = [about(p, entry) for p, entry in zip(projects, response, strict=True)]
-        item = about_all(part, 1, texts)
-        # Nothing overruled and nothing doubted is right for some, and no work at all.
-        parts.append(item if right else not_judged(item))
-    return parts
+    rest = [
+        about_all("overruled", 1, [_about_overruled(*pair) for pair in pairs]),
+        about_all("doubted", 1, [_about_doubted(*pair) for pair in pairs]),
+    ]
+    # Nothing overruled and nothing doubted is right for some, and no work at all.
+    return [first, *(rest if len(wrong) < fields else map(not_judged, rest))]
 
 
 def _recognised(field: str, projects: list[Facts], said: list[Facts]) -> str:

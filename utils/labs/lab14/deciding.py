@@ -12,7 +12,7 @@ from utils.cost.decision.questions import QUESTIONS
 from utils.cost.decision.rules import ROWS
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import about_all, criterion, not_judged
+from utils.labs.criteria import about_all, criterion, not_asked_for, not_judged
 from utils.labs.lab14.examples import COSTS, GIVEN
 
 SAYS = says("lab14")
@@ -144,9 +144,8 @@ def judge_decisions(case: Facts, facts: Facts) -> list[Criterion]:
     response = facts["cases"]
     if not facts["kind"].startswith("a dict") or not any(name in response for name in CASES):
         message = SAYS["decisions-as-a-list"].format(kind=facts["kind"])
-        results = [criterion(f"form {name}", 1, False, "", "", "") for name in CASES]
-        results[0] = criterion("form ferry", 1, False, "", "", message)
-        return [*results, *(criterion(n, 3, False, "", "", "") for n in ("verdicts", "reasons"))]
+        weights = {f"form {name}": 1 for name in CASES} | {"verdicts": 3, "reasons": 3}
+        return not_asked_for(weights, message)
     forms = [_judge_form(name, response.get(name)) for name in CASES]
     return [*forms, _judge_verdicts(response), _judge_reasons(response)]
 

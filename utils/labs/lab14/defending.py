@@ -10,7 +10,7 @@ from utils.cost.decision.questions import QUESTIONS
 from utils.cost.decision.rules import Case, holds, outcome
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import about_all, criterion
+from utils.labs.criteria import about_all, not_asked_for
 from utils.labs.lab14.deciding import CASES, decision, right, saving
 
 SAYS = says("lab14")
@@ -42,15 +42,11 @@ def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     response = facts["cases"]
     if not facts["kind"].startswith("a dict") or not any(name in response for name in CASES):
         message = SAYS["flips-as-a-list"].format(kind=facts["kind"])
-        return [
-            criterion("answers", 2, False, "", "", message),
-            criterion("savings", 2, False, "", "", ""),
-        ]
-    parts = []
-    for part, about in (("answers", _about_flip), ("savings", _about_money)):
-        texts = [about(name, response.get(name)) for name in CASES]
-        parts.append(about_all(part, 2, texts))
-    return parts
+        return not_asked_for({"answers": 2, "savings": 2}, message)
+    return [
+        about_all(part, 2, [about(name, response.get(name)) for name in CASES])
+        for part, about in (("answers", _about_flip), ("savings", _about_money))
+    ]
 
 
 def _about_flip(name: str, said: Facts | None) -> str:
@@ -96,10 +92,7 @@ def closed_to_all(name: str, field: str, to: Any) -> bool:
     """Whether a change leaves no machine to choose by a row that looks at nothing else."""
     case = Case(right(name).changed(**{field: to}), saving(name), judged())
     before = Case(right(name), saving(name), judged())
-    rows = [
-        row for row in outcome(case).rows if len(row.closes) > 1 and not holds(row.when, before)
-    ]
-    return bool(rows)
+    return any(len(row.closes) > 1 and not holds(row.when, before) for row in outcome(case).rows)
 
 
 def _nearest(name: str, field: str, now: float, to: float) -> bool:

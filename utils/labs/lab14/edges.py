@@ -1,12 +1,11 @@
 """The cases and the judgement of the nearest flip of an unknown rule, exercise 3 of lab 14."""
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import about_all, among, criterion
+from utils.labs.criteria import about_all, among, criterion, not_asked_for
 
 SAYS = says("lab14")
 
@@ -38,22 +37,16 @@ def _rule(rng: random.Random, kind: str) -> Facts:
     one, other, third = rng.sample(WORDS, 3)
     place = rng.uniform(0.35, 0.65)
     near, far = rng.uniform(0.07, 0.13), rng.uniform(0.2, 0.3)
-    match kind:
-        case "above":
-            edges, verdicts = [place + far], [one, other]
-        case "below":
-            edges, verdicts = [place - far], [other, one]
-        case "nearer above":
-            edges, verdicts = [place - far, place + near], [third, one, other]
-        case "nearer below":
-            edges, verdicts = [place - near, place + far], [other, one, third]
-        case "there and back":  # both ends say what holds now
-            edges, verdicts = [place + near, place + near + 0.06], [one, other, one]
-        case "narrow":
-            start = place - far
-            edges, verdicts = [start - 0.025, start], [one, other, one]
-        case _:
-            edges, verdicts = [], [one]
+    edges, verdicts = {
+        "above": ([place + far], [one, other]),
+        "below": ([place - far], [other, one]),
+        "nearer above": ([place - far, place + near], [third, one, other]),
+        "nearer below": ([place - near, place + far], [other, one, third]),
+        # Both ends say what holds now.
+        "there and back": ([place + near, place + near + 0.06], [one, other, one]),
+        "narrow": ([place - far - 0.025, place - far], [one, other, one]),
+        "never": ([], [one]),
+    }[kind]
     return {
         "low": low,
         "high": low + span,
@@ -80,10 +73,8 @@ def verdict(rule: Facts, value: float) -> str:
 
 def flips(rule: Facts) -> list[tuple[float, str]]:
     """Every edge with the verdict on its far side, the nearest first."""
-    now = rule["now"]
-    results = []
-    for place, edge in enumerate(rule["edges"]):
-        results.append((edge, rule["verdicts"][place + 1 if edge > now else place]))
+    now, verdicts = rule["now"], rule["verdicts"]
+    results = [(edge, verdicts[place + (edge > now)]) for place, edge in enumerate(rule["edges"])]
     return sorted(results, key=lambda item: abs(item[0] - now))
 
 
@@ -91,35 +82,22 @@ def judge_edges(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the verdict beyond the nearest edge, its value, and None without an edge."""
     pairs = list(zip(case["rules"], (rule["said"] for rule in facts["rules"]), strict=True))
     if all(response is None for _, response in pairs) and any(rule["edges"] for rule, _ in pairs):
-        message = SAYS["nothing-ever-flips"]
-        return [
-            criterion("verdict", 2, False, "None", "", message),
-            criterion("value", 3, False, "not judged", "", ""),
-            criterion("None", 1, False, "not judged", "", ""),
-        ]
+        weights, message = {"verdict": 2, "value": 3, "None": 1}, SAYS["nothing-ever-flips"]
+        return not_asked_for(weights, message, "None", others="not judged")
     some = [pair for pair in pairs if pair[0]["edges"]]
     none = [response for rule, response in pairs if not rule["edges"]]
     return [
-        among(_part("verdict", 2, some, _about_verdict), some, pairs),
-        among(_part("value", 3, some, _about_value), some, pairs),
+        among(about_all("verdict", 2, [_about_verdict(*pair) for pair in some]), some, pairs),
+        among(about_all("value", 3, [_about_value(*pair) for pair in some]), some, pairs),
         _judge_none(none, some),
     ]
-
-
-def _part(
-    name: str, weight: int, pairs: list[tuple[Facts, Any]], about: Callable[[Facts, Any], str]
-) -> Criterion:
-    texts = [about(rule, response) for rule, response in pairs]
-    return about_all(name, weight, texts)
 
 
 def _judge_none(none: list[Any], some: list[tuple[Facts, Any]]) -> Criterion:
     wrong = [response for response in none if response is not None]
     # Where nothing was found at all, None shows nothing.
     idle = not any(isinstance(response, list) for _, response in some)
-    message = ""
-    if wrong:
-        message = SAYS["an-end-where-nothing-flips"]
+    message = SAYS["an-end-where-nothing-flips"] if wrong else ""
     measured = f"{len(none) - len(wrong)} of {len(none)}"
     return criterion("None", 1, not wrong and not idle, measured, "all", message)
 

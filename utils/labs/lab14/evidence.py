@@ -2,6 +2,7 @@
 
 import datetime
 import random
+from collections.abc import Callable
 from typing import Any
 
 from utils.course.misconceptions import says
@@ -84,40 +85,26 @@ def _entries(
     good, bad = _values(rng, item)
     other = rng.choice([element for element in ("a0", "b7", "c3", "d9") if element != code])
     inside, outside = sorted((good, _farther(item, good))), sorted((bad, _farther(item, bad, -1)))
-    match kind:
-        case "missing":
-            return []
-        case "bad":
-            return [entry(bad)]
-        case "vendor":
-            return [entry(good, **{"from": "vendor claim"})]
-        case "assumed":
-            return [entry(good, **{"from": rng.choice(("assumed", "modelled"))})]
-        case "laptop":
-            return [entry(good, on="laptop")]
-        case "other machine":
-            return [entry(good, on="GPU server")]
-        case "stale":
-            return [entry(good, item["days"] + rng.randint(1, 90))]
-        case "future":
-            return [entry(good, -rng.randint(1, 9))]
-        case "other code":
-            return [entry(good, code=other)]
-        case "no value":
-            return [entry(None)]
-        case "undecided":
-            return [entry(sorted((good, bad)))]
-        case "all outside":
-            return [entry(outside)]
-        case "contradiction":
-            return [entry(good), entry(bad)]
-        case "old beside new":
-            return [entry(bad, item["days"] + rng.randint(1, 90)), entry(good)]
-        case "at the limit":
-            return [entry(item["limit"])]
-        case "last day":
-            return [entry(good, item["days"])]
-    return [entry(rng.choice((good, inside)))]
+    made: dict[str, Callable[[], list[Facts]]] = {
+        "good": lambda: [entry(rng.choice((good, inside)))],
+        "missing": lambda: [],
+        "bad": lambda: [entry(bad)],
+        "vendor": lambda: [entry(good, **{"from": "vendor claim"})],
+        "assumed": lambda: [entry(good, **{"from": rng.choice(("assumed", "modelled"))})],
+        "laptop": lambda: [entry(good, on="laptop")],
+        "other machine": lambda: [entry(good, on="GPU server")],
+        "stale": lambda: [entry(good, item["days"] + rng.randint(1, 90))],
+        "future": lambda: [entry(good, -rng.randint(1, 9))],
+        "other code": lambda: [entry(good, code=other)],
+        "no value": lambda: [entry(None)],
+        "undecided": lambda: [entry(sorted((good, bad)))],
+        "all outside": lambda: [entry(outside)],
+        "contradiction": lambda: [entry(good), entry(bad)],
+        "old beside new": lambda: [entry(bad, item["days"] + rng.randint(1, 90)), entry(good)],
+        "at the limit": lambda: [entry(item["limit"])],
+        "last day": lambda: [entry(good, item["days"])],
+    }
+    return made[kind]()
 
 
 def _values(rng: random.Random, item: Facts) -> tuple[float, float]:
@@ -210,43 +197,30 @@ def truth(project: Facts) -> dict[str, str]:
 def judge_checklists(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the items that are done, those that failed, and those that are open."""
     pairs = list(zip(case["projects"], facts["projects"], strict=True))
-    parts = [
-        _judge_state(DONE, 2, pairs),
-        _judge_state(FAILED, 1, pairs),
-        _judge_state(OPEN, 2, pairs),
-    ]
+    parts = [_judge_state(state, n, pairs) for state, n in ((DONE, 2), (FAILED, 1), (OPEN, 2))]
     # An answer that calls everything open, or everything done, knows nothing.
     kinds = {state for _, item in pairs for state in item["states"].values()}
     if len(kinds & set(STATES)) < 2:
-        about = next((text for p, item in pairs if (text := _about(p, item))), "")
         texts = [part.message for part in parts]
-        texts[0] = about or texts[0]
+        if bad := [item["kind"] for _, item in pairs if not item["kind"].startswith("a dict")]:
+            texts[0] = SAYS["states-as-a-list"].format(kind=bad[0])
         return [not_judged(item, text) for item, text in zip(parts, texts, strict=True)]
     return parts
 
 
 def _judge_state(state: str, weight: int, pairs: list[tuple[Facts, Facts]]) -> Criterion:
     """Whether the items in this state are said to be, and for `DONE` that no others are."""
-    good = total = 0
-    message = ""
-    for project, response in pairs:
-        states = truth(project)
-        for name in ORDER:
-            right, given = states[name], response["states"].get(name)
-            if right != state:
-                continue
-            total += 1
-            good += given == right
-            if given != right and not message:
-                message = _about_item(project, name, right, given)
+    asked = [
+        (project, name, state, response["states"].get(name))
+        for project, response in pairs
+        for name, right in ((name, truth(project)[name]) for name in ORDER)
+        if right == state
+    ]
+    wrong = [item for item in asked if item[-1] != state]
+    message = _about_item(*wrong[0]) if wrong else ""
     names = {DONE: "done is done", FAILED: "failed is failed", OPEN: "open stays open"}
-    return criterion(names[state], weight, not message, f"{good} of {total}", "all", message)
-
-
-def _about(project: Facts, said: Facts) -> str:
-    if not said["kind"].startswith("a dict"):
-        return SAYS["states-as-a-list"].format(kind=said["kind"])
-    return ""
+    good = f"{len(asked) - len(wrong)} of {len(asked)}"
+    return criterion(names[state], weight, not message, good, "all", message)
 
 
 def _about_item(project: Facts, name: str, right: str, given: str | None) -> str:

@@ -1,12 +1,11 @@
 """The cases and the judgement of what a pilot is worth, exercise 5 of lab 14."""
 
 import random
-from collections.abc import Callable
 from statistics import median
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import about_all, criterion, not_judged, times
+from utils.labs.criteria import about_all, criterion, not_asked_for, not_judged, times
 from utils.labs.values import Ways, near, right_values
 
 SAYS = says("lab14")
@@ -126,18 +125,14 @@ def _gap(pilot: Facts, result: str | None = None) -> float:
     return mean(costs(pilot, "gpu", result)) - mean(costs(pilot, "trainium", result))
 
 
-def _cheapest(pilot: Facts, result: str | None = None) -> str:
+def now(pilot: Facts, result: str | None = None) -> str:
+    """The option that is cheaper on average, without a pilot or after one of its results."""
     return min(OPTIONS, key=lambda option: mean(costs(pilot, option, result)))
-
-
-def now(pilot: Facts) -> str:
-    """The option that is cheaper on average, without a pilot."""
-    return _cheapest(pilot)
 
 
 def after(pilot: Facts) -> dict[str, str]:
     """The option that is cheaper on average, for each result of the pilot."""
-    return {name: _cheapest(pilot, name) for name in _results(pilot)}
+    return {name: now(pilot, name) for name in _results(pilot)}
 
 
 def _best_mean(pilot: Facts) -> float:
@@ -203,24 +198,13 @@ def judge_pilots(case: Facts, facts: Facts) -> list[Criterion]:
     pilots, response = case["pilots"], facts["pilots"]
     if bad := next((item for item in response if not item["kind"].startswith("a dict")), None):
         message = SAYS["one-number"].format(kind=bad["kind"])
-        rest = (criterion(n, w, False, "", "", "") for n, w in (("value", 3), ("pilot", 1)))
-        return [criterion("choices", 2, False, "", "", f"{message} and pilot"), *rest]
+        return not_asked_for({"choices": 2, "value": 3, "pilot": 1}, f"{message} and pilot")
     pairs = list(zip(pilots, response, strict=True))
+    choices = about_all("choices", 2, [_about_choices(*pair) for pair in pairs])
     values = _judge_values(pairs)
-    verdicts = _part("pilot", 1, pairs, _about_pilot)
+    verdicts = about_all("pilot", 1, [_about_pilot(*pair) for pair in pairs])
     # Without a value, whether it is more than the price is a guess.
-    return [
-        _part("choices", 2, pairs, _about_choices),
-        values,
-        verdicts if values.passed else not_judged(verdicts),
-    ]
-
-
-def _part(
-    name: str, weight: int, pairs: list[tuple[Facts, Facts]], about: Callable[[Facts, Facts], str]
-) -> Criterion:
-    texts = [about(pilot, response) for pilot, response in pairs]
-    return about_all(name, weight, texts)
+    return [choices, values, verdicts if values.passed else not_judged(verdicts)]
 
 
 def _about_choices(pilot: Facts, said: Facts) -> str:
@@ -256,17 +240,14 @@ def _judge_values(pairs: list[tuple[Facts, Facts]]) -> Criterion:
         return criterion("value", 3, False, "not 0", "0", message)
     if not some:
         return criterion("value", 3, True, f"{len(nothing)} of {len(nothing)}", "all", "")
-    return right_values(
-        "value",
-        3,
-        [entry["value"] for _, entry in some],
-        [value(pilot) for pilot, _ in some],
-        [f"a pilot with {len(p['draws']['result'])} draws" for p, _ in some],
-        [wrong_ways(pilot) for pilot, _ in some],
+    advice = (
         "the mean cost of choosing now, less that of choosing after each result, weighed by how"
-        " often it comes",
-        TOLERANCE,
+        " often it comes"
     )
+    values, right = [entry["value"] for _, entry in some], [value(pilot) for pilot, _ in some]
+    labels = [f"a pilot with {len(p['draws']['result'])} draws" for p, _ in some]
+    ways = [wrong_ways(pilot) for pilot, _ in some]
+    return right_values("value", 3, values, right, labels, ways, advice, TOLERANCE)
 
 
 def number_tells(pilot: Facts, given: float) -> bool:

@@ -88,8 +88,7 @@ def judge_plan(case: Facts, facts: Facts) -> list[Criterion]:
     results = [_rule("six steps", missing)]
     for name, about in _ABOUT.items():
         # Of steps that are not there nothing can be said; the benchmark stands by itself.
-        idle = missing and name != "benchmark"
-        if idle:
+        if missing and name != "benchmark":
             results.append(not_judged(_rule(name, "")))
         else:
             sums = _SUMS[name](case, facts) if name in _SUMS else ("", "")
@@ -176,15 +175,11 @@ def _about_exits(case: Facts, facts: Facts) -> Iterator[str]:
                     step=step, quantity=quantity, compare=compare
                 )
             elif quantity == CAPACITY and limit < case["servers_needed"]:
-                yield (
-                    SAYS["capacity-for-one-server"].format(
-                        step=step,
-                        CAPACITY=CAPACITY,
-                        compare=compare,
-                        limit=limit,
-                        servers_needed=case["servers_needed"],
-                    )
-                )
+                needed = case["servers_needed"]
+                yield SAYS["capacity-for-one-server"].format(
+                    step=step, CAPACITY=CAPACITY, compare=compare, limit=limit,
+                    servers_needed=needed,
+                )  # fmt: skip
             elif text := _about_limit(step, quantity, limit):
                 yield text
 
@@ -210,16 +205,10 @@ def _about_stops(facts: Facts) -> Iterator[str]:
         for ends in [e for e in item["exit"] if isinstance(e, list) and not isinstance(e[2], str)]:
             for stops in item["stop"]:
                 if stops[0] == ends[0] and _both(stops, ends):
-                    yield (
-                        SAYS["a-stop-that-the-exit-meets"].format(
-                            step=step,
-                            quantity=stops[0],
-                            end=ends[1],
-                            end_limit=ends[2],
-                            stop=stops[1],
-                            stop_limit=stops[2],
-                        )
-                    )
+                    yield SAYS["a-stop-that-the-exit-meets"].format(
+                        step=step, quantity=stops[0], end=ends[1], end_limit=ends[2],
+                        stop=stops[1], stop_limit=stops[2],
+                    )  # fmt: skip
         for quantity, compare, limit in item["stop"]:
             if compare == OCCURS[quantity][0]:
                 yield SAYS["a-stop-if-all-goes-well"].format(
@@ -236,7 +225,7 @@ def _about_stops(facts: Facts) -> Iterator[str]:
         if isinstance(most, str) or isinstance(planned, str):
             yield f"{name}: at_most_weeks is {most}: after how many weeks does it stop?"
         elif not planned <= most <= 2 * planned:
-            yield (SAYS["it-may-take-for-ever"].format(name=name, planned=planned, most=most))
+            yield SAYS["it-may-take-for-ever"].format(name=name, planned=planned, most=most)
 
 
 def _both(a: list[Any], b: list[Any]) -> bool:
