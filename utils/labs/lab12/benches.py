@@ -10,7 +10,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, not_judged, times
+from utils.labs.criteria import all_right, criterion, none_judged, times
 from utils.labs.lab12.service import TICK_S, TRAITS, Call, Service, replayed
 from utils.labs.lab12.trapping import NAMES, judge_traps
 from utils.labs.values import near
@@ -139,14 +139,11 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion per trait alone, one for all other services, one for `traps`."""
     response = facts["bench"]
     runs = [Run(c, *replayed(c, s["log"])) for c, s in zip(case["services"], response, strict=True)]
-    rows = [_alone(name, list(zip(runs, response, strict=True))) for name in ALONE]
-    rows += [
-        _together(list(zip(runs, response, strict=True))),
-        judge_traps(case, facts, WEIGHTS[NAMES]),
-    ]
+    asked = list(zip(runs, response, strict=True))
+    rows = [*(_alone(name, asked) for name in ALONE), _together(asked)]
     if message := _nothing(runs, response):
-        return [not_judged(rows[0], message), *map(not_judged, rows[1:4]), rows[4]]
-    return rows
+        rows = none_judged(rows, message)
+    return [*rows, judge_traps(case, facts, WEIGHTS[NAMES])]
 
 
 def _nothing(runs: list[Run], said: list[Facts]) -> str:
@@ -176,13 +173,13 @@ def _together(asked: list[tuple[Run, Facts]]) -> Criterion:
     for run, response in own:
         items = (response["first"] or {}).get("items")
         if items is None or len(items) != len(run.first):
-            message = (
-                f"first_s is {response['first']['kind']}: return a list, one number per length"
-            )
-            return criterion(ALL, WEIGHTS[ALL], False, result.measured, result.target, message)
-        if not all(near(a, b, TOLERANCE) for a, b in zip(items, run.first, strict=True)):
+            kind = response["first"]["kind"]
+            message = f"first_s is {kind}: return a list, one number per length"
+        elif not all(near(a, b, TOLERANCE) for a, b in zip(items, run.first, strict=True)):
             message = SAYS["no-first"].format(label=label(run.case))
-            return criterion(ALL, WEIGHTS[ALL], False, result.measured, result.target, message)
+        else:
+            continue
+        return criterion(ALL, WEIGHTS[ALL], False, result.measured, result.target, message)
     return result
 
 
@@ -209,16 +206,13 @@ def _why(run: Run, said: Facts) -> str:
     repeats = run.case["repeats"]
     if any(near(said["p50"], percentiles(t)[0] * 1e3, 1e-6) for t in _known(run).values() if t):
         return SAYS["milliseconds"]
-    if text := next(
-        (text for text, ticks in _known(run).items() if ticks and _is(said, ticks)), ""
-    ):
-        return text
+    if texts := [text for text, ticks in _known(run).items() if ticks and _is(said, ticks)]:
+        return texts[0]
     short = [length for length in run.case["lengths"] if len(run.usual[length]) < repeats]
     if short:
         length = short[0]
         had = run.by_length[length]
-        again = sum(call.remembered for call in had)
-        if again:
+        if again := sum(call.remembered for call in had):
             return SAYS["a-text-sent-before"].format(
                 again=again, times=times(len(had), "call"), length=length
             )
@@ -236,21 +230,15 @@ def _known(run: Run) -> Mapping[str, Sequence[float]]:
     lengths, repeats = run.case["lengths"], run.case["repeats"]
     calls = [run.by_length[length] for length in lengths]
     every = [call for entry in calls for call in entry]
-    plain = [call.ticks for call in every]
+    plain, later = [call.ticks for call in every], run.service.calls[1:]
     usual = run.samples or []
     results: dict[str, Sequence[float]] = {
-        SAYS["first-among-the-samples"]: plain
-        if any(call.compiled for call in every)
-        else [],
-        SAYS["one-warm-up-for-all"]: [
-            call.ticks for call in run.service.calls[1:]
-        ]
-        if sum(call.compiled for call in run.service.calls[1:])
-        else [],
+        SAYS["first-among-the-samples"]: plain if any(call.compiled for call in every) else [],
+        SAYS["one-warm-up-for-all"]:
+        [call.ticks for call in later] if any(call.compiled for call in later) else [],
         "some requests had been sent before: they are answered from the cache, without the work":
         plain if any(call.remembered for call in every) else [],
-        SAYS["the-slowest-dropped"]:
-        sorted(usual)[: -len(lengths)],
+        SAYS["the-slowest-dropped"]: sorted(usual)[: -len(lengths)],
         "the slowest sample was dropped: a slow answer on a warm service is what p99 is about":
         sorted(usual)[:-1],
         SAYS["the-last-length"]: usual[-repeats:],
@@ -262,6 +250,5 @@ def _known(run: Run) -> Mapping[str, Sequence[float]]:
             rest = [c.ticks for other in calls if other is not item for c in other[-repeats:]]
             results[name] = [*rest, *(call.ticks for call in own[:repeats])]
     if usual:
-        text = SAYS["the-mean"]
-        results[text] = [float(np.mean(usual))]
+        results[SAYS["the-mean"]] = [float(np.mean(usual))]
     return results

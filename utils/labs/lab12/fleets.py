@@ -8,10 +8,10 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, criterion, not_judged, row
+from utils.labs.criteria import not_asked_for
 from utils.labs.lab12 import draws
 from utils.labs.lab12.queues import by_mean, latencies, p99, possible, smallest, truth
-from utils.labs.values import Ways, near, right_values
+from utils.labs.values import Ways, near, right_or_none
 
 SAYS = says("lab12")
 
@@ -202,8 +202,7 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
             f"`fleet` returned {strange}: return {{'servers': ..., 'p99_ms': ...,"
             " 'servers_after_loss': ...}"
         )
-        rows = [not_judged(criterion(n, w, False, "", "", "")) for n, w in WEIGHTS.items()]
-        return [not_judged(rows[0], message), *rows[1:]]
+        return not_asked_for(WEIGHTS, message, "not judged", others="not judged")
     ways = {"servers": servers_ways, "p99": p99_ways, "after a loss": loss_ways}
     return [_judge(name, fleets, response, ways[name]) for name in WEIGHTS]
 
@@ -213,26 +212,17 @@ def _judge(
 ) -> Criterion:
     key = KEYS[name]
     values, right = [item[key] for item in said], [truth(fleet)[key] for fleet in fleets]
-    pairs = list(zip(values, right, strict=True))
-    place = next((p for p, (a, b) in enumerate(pairs) if (a is None) != (b is None)), None)
-    if place is not None:
-        text = SAYS["always-none"] if values[place] is None else SAYS["a-number-for-none"]
-        wrong = [p for p, (a, b) in enumerate(pairs) if not near(a, b, TOLERANCE)]
-        wrong = [place, *(p for p in wrong if p != place)]
-        rows = [row(label(fleets[p]), *pairs[p]) for p in wrong]
-        return all_right(name, WEIGHTS[name], wrong, len(pairs), text, rows=rows, said=values)
-    return right_values(
-        name,
-        WEIGHTS[name],
-        values,
-        right,
-        [label(fleet) for fleet in fleets],
-        [
-            ways(item)
-            if possible(item["server"]) and not near(value, each_right, TOLERANCE)
-            else []
-            for item, (value, each_right) in zip(fleets, pairs, strict=True)
-        ],
-        "the server that can start first takes all that wait, up to max_batch, in order of arrival",
-        TOLERANCE,
+    known = [
+        ways(fleet) if possible(fleet["server"]) and not near(a, b, TOLERANCE) else []
+        for fleet, a, b in zip(fleets, values, right, strict=True)
+    ]
+    advice = (
+        "the server that can start first takes all that wait, up to max_batch, in order of arrival"
+    )
+    labels, texts = (
+        [label(item) for item in fleets],
+        (SAYS["always-none"], SAYS["a-number-for-none"]),
+    )
+    return right_or_none(
+        name, WEIGHTS[name], values, right, labels, known, advice, TOLERANCE, texts
     )

@@ -8,7 +8,7 @@ from scipy.special import log_softmax
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, among, criterion, not_judged, row
+from utils.labs.criteria import all_right, among, not_asked_for, row
 from utils.labs.values import near
 
 SAYS = says("lab12")
@@ -29,15 +29,9 @@ WEIGHTS = {"max difference": 1, "KL": 1, "top-1": 1, "large faults": 2, "small a
 def model_cases(rng: random.Random) -> list[Facts]:
     """Models with one fault or none; those of the second case lie in all sorts of modules."""
     small = [*SMALL, "12 bits of weights"]
-    return [
-        {"models": [_model(rng, "two rows swapped"), _model(rng, "")]},
-        {
-            "models": [
-                _model(rng, item)
-                for item in rng.sample([*rng.sample(LARGE[1:], 2), *rng.sample(small, 3), ""], 6)
-            ]
-        },
-    ]
+    first = [_model(rng, "two rows swapped"), _model(rng, "")]
+    faults = rng.sample([*rng.sample(LARGE[1:], 2), *rng.sample(small, 3), ""], 6)
+    return [{"models": first}, {"models": [_model(rng, fault) for fault in faults]}]
 
 
 def _model(rng: random.Random, fault: str) -> Facts:
@@ -105,14 +99,14 @@ def _same(model: Facts, observed: Any) -> bool:
 def judge_reports(case: Facts, facts: Facts) -> list[Criterion]:
     """Five criteria: three numbers of the logits, and the module with a large or a small fault."""
     response = facts["said"]
-    rows = [criterion(name, weight, False, "", "", "") for name, weight in WEIGHTS.items()]
     strange = next((item for item in response if isinstance(item, str)), None)
+    message = ""
     if strange is not None:
         message = SAYS["no-report"].format(strange=strange)
-        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
-    if not _genuine(case, facts["logits"]):
+    elif not _genuine(case, facts["logits"]):
         message = "the logits are not those of the models: what was changed in torch?"
-        return [not_judged(rows[0], message), *map(not_judged, rows[1:])]
+    if message:
+        return not_asked_for(WEIGHTS, message, "not judged", others="not judged")
     asked = list(zip(case["models"], response, facts["logits"], strict=True))
     large = [item for item in asked if item[0]["fault"] in LARGE]
     others = [item for item in asked if item[0]["fault"] not in LARGE]
@@ -131,8 +125,7 @@ Asked = list[tuple[Facts, Facts, Any]]
 def _ways(key: str, logits: Any) -> list[tuple[str, float]]:
     """What wrong ways give."""
     first, second = (np.asarray(logit, dtype=np.float64) for logit in logits)
-    right = numbers(first, second)
-    rows = len(first)
+    right, rows = numbers(first, second), len(first)
     result = {
         "max_difference": [
             (SAYS["a-mean"], float(abs(first - second).mean())),

@@ -7,12 +7,12 @@ import copy
 from collections.abc import Set
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, called, limit
+from utils.labs import Answer, Facts, Observer, called, limit, plain
 from utils.labs.closed import closed
 from utils.labs.lab12 import draws
 from utils.labs.lab12.doors import doors
 from utils.labs.lab12.service import Front, Service
-from utils.labs.plain import describe, listed, number, numbers, text
+from utils.labs.plain import describe, entries, listed, numbers, text
 
 _SHUT = ("utils.serving.bench", "utils.serving")
 _MOST = 400
@@ -28,16 +28,7 @@ def partner(answer: Answer, name: str) -> Answer:
 
 
 def _maybe(value: Any) -> Any:
-    """A number, None, or what else it is."""
-    return None if value is None else number(listed(value, _MOST))
-
-
-def _entries(said: Any, *names: str) -> dict[str, Any] | str:
-    """The named entries of a dict; otherwise what was returned, and which entry is missing."""
-    if not isinstance(said, dict):
-        return describe(said)
-    missing = [name for name in names if name not in said]
-    return f"{describe(said)} without {missing[0]!r}" if missing else {n: said[n] for n in names}
+    return plain.maybe(value, _MOST)
 
 
 def _list(value: Any) -> Facts:
@@ -77,15 +68,11 @@ def observe_bench(bench: Answer, case: Facts) -> Facts:
 
 
 def _times(said: Any) -> Facts:
-    entries = _entries(said, "first_s", "p50_s", "p99_s")
-    if isinstance(entries, str):
-        return {"kind": entries, "first": None, "p50": None, "p99": None}
-    return {
-        "kind": "",
-        "first": _list(entries["first_s"]),
-        "p50": _maybe(entries["p50_s"]),
-        "p99": _maybe(entries["p99_s"]),
-    }
+    given = entries(said, "first_s", "p50_s", "p99_s")
+    if isinstance(given, str):
+        return {"kind": given, "first": None, "p50": None, "p99": None}
+    percentiles = {name: _maybe(given[f"{name}_s"]) for name in ("p50", "p99")}
+    return {"kind": "", "first": _list(given["first_s"]), **percentiles}
 
 
 def _names(said: Any) -> list[str] | str:
@@ -105,12 +92,10 @@ def observe_percentiles(percentile: Answer, case: Facts) -> Facts:
         for set_ in case["sets"]
     ]
     fleets = [(draws.workers(fleet), fleet["p"]) for fleet in case["fleets"]]
-    results = []
-    for item in called.each("lab12.ex2", percentile, sets, _SHUT):
-        entries = _entries(item, "value", "low", "high")
-        if isinstance(entries, dict):
-            entries = {name: _maybe(value) for name, value in entries.items()}
-        results.append(entries)
+    results = [
+        plain.maybe_entries(item, "value", "low", "high", most=_MOST)
+        for item in called.each("lab12.ex2", percentile, sets, _SHUT)
+    ]
     response = called.each("lab12.ex2", merged, fleets, _SHUT)
     return {"percentiles": results, "merged": [_maybe(entry) for entry in response]}
 
@@ -121,15 +106,13 @@ def observe_percentiles(percentile: Answer, case: Facts) -> Facts:
 def observe_open_loops(answer: Answer, case: Facts) -> Facts:
     """The latencies of the open loop of each log, and both p99."""
     logs = [(draws.closed_log(log),) for log in case["logs"]]
-    results = []
+    results: list[Facts | str] = []
     for item in called.each("lab12.ex3", answer, logs, _SHUT):
-        entries = _entries(item, "open_ms", "open_p99_ms", "closed_p99_ms")
-        if isinstance(entries, dict):
-            entries = {
-                "open": _list(entries["open_ms"]),
-                **{n: _maybe(entries[f"{n}_ms"]) for n in ("open_p99", "closed_p99")},
-            }
-        results.append(entries)
+        given = entries(item, "open_ms", "open_p99_ms", "closed_p99_ms")
+        if isinstance(given, dict):
+            both = {name: _maybe(given[f"{name}_ms"]) for name in ("open_p99", "closed_p99")}
+            given = {"open": _list(given["open_ms"]), **both}
+        results.append(given)
     return {"said": results}
 
 
@@ -140,13 +123,8 @@ def observe_fleets(answer: Answer, case: Facts) -> Facts:
     """The servers of each fleet, their p99, and the servers with one lost."""
     calls = [(draws.arrivals(fleet), dict(fleet["server"])) for fleet in case["fleets"]]
     names = ("servers", "p99_ms", "servers_after_loss")
-    results = []
-    for item in called.each("lab12.ex4", answer, calls, _SHUT):
-        entries = _entries(item, *names)
-        if isinstance(entries, dict):
-            entries = {name: _maybe(value) for name, value in entries.items()}
-        results.append(entries)
-    return {"said": results}
+    response = called.each("lab12.ex4", answer, calls, _SHUT)
+    return {"said": [plain.maybe_entries(item, *names, most=_MOST) for item in response]}
 
 
 # ex5: a recompiled model
@@ -192,11 +170,11 @@ def _model(case: Facts) -> tuple[Any, Any, Any]:
 
 
 def _report(said: Any) -> Facts | str:
-    entries = _entries(said, "max_difference", "kl", "top1", "module")
-    if isinstance(entries, str):
-        return entries
-    results = {name: _maybe(entries[name]) for name in ("max_difference", "kl", "top1")}
-    name = entries["module"]
+    given = entries(said, "max_difference", "kl", "top1", "module")
+    if isinstance(given, str):
+        return given
+    results = {name: _maybe(given[name]) for name in ("max_difference", "kl", "top1")}
+    name = given["module"]
     return {**results, "module": None if name is None else text(name)}
 
 

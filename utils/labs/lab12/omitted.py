@@ -8,7 +8,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, among, criterion, not_judged, row
+from utils.labs.criteria import all_right, among, not_asked_for, row
 from utils.labs.lab12 import draws
 from utils.labs.lab12.loops import WAYS, filled, open_loop, sent
 from utils.labs.values import near
@@ -21,14 +21,10 @@ WEIGHTS = {"closed loop": 1, "one slot": 3, "several slots": 2, "open loop": 1}
 
 def log_cases(rng: random.Random) -> list[Facts]:
     """Short logs with one slot, then longer ones, also with several."""
+    short, long = ((12, 1), (24, 1), (20, 2)), ((90, 1), (120, 1), (90, 2), (150, 3), (120, 4))
     return [
-        {"logs": [_log(rng, count, slots, True) for count, slots in ((12, 1), (24, 1), (20, 2))]},
-        {
-            "logs": [
-                _log(rng, count, slots, False)
-                for count, slots in ((90, 1), (120, 1), (90, 2), (150, 3), (120, 4))
-            ]
-        },
+        {"logs": [_log(rng, count, slots, sizes is short) for count, slots in sizes]}
+        for sizes in (short, long)
     ]
 
 
@@ -79,18 +75,16 @@ def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
             f"`open_loop` returned {strange}: return {{'open_ms': [...], 'open_p99_ms': ...,"
             " 'closed_p99_ms': ...}"
         )
-        rows = [not_judged(criterion(n, w, False, "", "", "")) for n, w in WEIGHTS.items()]
-        return [not_judged(rows[0], message), *rows[1:]]
+        return not_asked_for(WEIGHTS, message, "not judged", others="not judged")
     asked = [(draws.closed_log(log), log, s) for log, s in zip(case["logs"], response, strict=True)]
     one = [item for item in asked if item[1]["slots"] == 1]
     several = [item for item in asked if item[1]["slots"] > 1]
-    rows = [
+    return [
         _closed(asked),
         among(_queue("one slot", one), one, asked),
         among(_queue("several slots", several), several, asked),
         _open(asked),
     ]
-    return rows
 
 
 Asked = list[tuple[Facts, Facts, Facts]]
@@ -100,7 +94,7 @@ Asked = list[tuple[Facts, Facts, Facts]]
 def _closed(asked: Asked) -> Criterion:
     ways = (
         (SAYS["the-open-p99-for-both"], lambda log: _p99(open_loop(log))),
-        (SAYS["zeros-in-the-closed-loop"], _with_zeros),
+        (SAYS["zeros-in-the-closed-loop"], lambda log: _p99([t or 0.0 for t in log["took_ms"]])),
         ("this is the median: p99 is asked for", lambda log: float(np.percentile(sent(log), 50))),
         (SAYS["the-longest"], lambda log: max(sent(log))),
         ("what the client saw is what it sent, nothing filled in", lambda log: _p99(filled(log))),
@@ -109,10 +103,6 @@ def _closed(asked: Asked) -> Criterion:
         "closed loop", "closed_p99", asked, lambda log: _p99(sent(log)), ways,
         "p99 of took_ms, of those that were sent",
     )  # fmt: skip
-
-
-def _with_zeros(log: Facts) -> float:
-    return _p99([item or 0.0 for item in log["took_ms"]])
 
 
 def _open(asked: Asked) -> Criterion:
@@ -146,14 +136,10 @@ def _percentile(
 
 
 def _same(items: Any, right: list[float]) -> bool:
-    return (
-        items is not None
-        and len(items) == len(right)
-        and all(
-            isinstance(a, int | float) and abs(a - b) < 1e-6
-            for a, b in zip(items, right, strict=True)
-        )
-    )
+    if items is None or len(items) != len(right):
+        return False
+    pairs = zip(items, right, strict=True)
+    return all(isinstance(a, int | float) and abs(a - b) < 1e-6 for a, b in pairs)
 
 
 def _queue(name: str, asked: Asked) -> Criterion:

@@ -5,20 +5,9 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, among, criterion, not_judged, row
-from utils.labs.lab12 import draws
-from utils.labs.lab12.intervals import (
-    END_WAYS,
-    LINEAR,
-    TOLERANCE,
-    Ends,
-    below,
-    ends,
-    samples_of,
-    set_label,
-    value,
-    value_ways,
-)
+from utils.labs.criteria import all_right, among, not_asked_for, row
+from utils.labs.lab12 import draws, intervals
+from utils.labs.lab12.intervals import TOLERANCE, Ends, ends, set_label
 from utils.labs.lab12.merging import judge_merged, worker_cases
 from utils.labs.values import near, right_values
 
@@ -61,7 +50,7 @@ def _set(rng: random.Random, counts: tuple[int, int], p: float, level: float) ->
             "level": level,
         }
         miss = (1 - level) / 2
-        tails = below(results["count"], p)
+        tails = intervals.below(results["count"], p)
         if all(abs(tail - miss) > CLEAR and abs(1 - tail - miss) > CLEAR for tail in tails):
             return results
 
@@ -80,30 +69,22 @@ def judge_percentiles(case: Facts, facts: Facts) -> list[Criterion]:
     response = facts["percentiles"]
     if strange := next((item for item in response if isinstance(item, str)), None):
         message = SAYS["no-ends"].format(strange=strange)
-        rows = [not_judged(_row(name)) for name in ("value", "interval", "too small")]
-        return [not_judged(rows[0], message), *rows[1:], judge_merged(case, facts["merged"])]
+        own = {name: WEIGHTS[name] for name in ("value", "interval", "too small")}
+        rows = not_asked_for(own, message, "not judged", others="not judged")
+        return [*rows, judge_merged(case, facts["merged"])]
     pairs = list(zip(case["sets"], response, strict=True))
     large = [(s, e) for s, e in pairs if None not in ends(s)]
     small = [(s, e) for s, e in pairs if None in ends(s)]
+    values = ["None" if item["value"] is None else item["value"] for item in response]
+    right = [intervals.value(set_) for set_ in case["sets"]]
+    labels = [set_label(set_) for set_ in case["sets"]]
+    ways, advice = [intervals.value_ways(set_) for set_ in case["sets"]], intervals.LINEAR
     return [
-        right_values(
-            "value",
-            WEIGHTS["value"],
-            [item["value"] if item["value"] is not None else "None" for item in response],
-            [value(set_) for set_ in case["sets"]],
-            [set_label(set_) for set_ in case["sets"]],
-            [value_ways(set_) for set_ in case["sets"]],
-            LINEAR,
-            TOLERANCE,
-        ),
+        right_values("value", WEIGHTS["value"], values, right, labels, ways, advice, TOLERANCE),
         among(_judge_ends("interval", large), [s for s, _ in large], case["sets"]),
         among(_judge_ends("too small", small), [s for s, _ in small], case["sets"]),
         judge_merged(case, facts["merged"]),
     ]
-
-
-def _row(name: str) -> Criterion:
-    return criterion(name, WEIGHTS[name], False, "", "", "")
 
 
 def _judge_ends(name: str, pairs: list[tuple[Facts, Facts]]) -> Criterion:
@@ -138,7 +119,7 @@ def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
             return _UNBOUNDED.format(side=side, found=result, count=item["count"])
     known = [
         (sum(_same(response, some, way(some)) for some, response in wrong), text)
-        for text, way in END_WAYS
+        for text, way in intervals.END_WAYS
         if _same((low, high), item, way(item))
     ]
     if known:
@@ -146,7 +127,7 @@ def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
     for side, result, wanted in zip(("lower", "upper"), (low, high), right, strict=True):
         if result is not None and wanted is None:
             return _UNBOUNDED.format(side=side, found=result, count=item["count"])
-    ordered = samples_of(item)
+    ordered = intervals.samples_of(item)
     if not all(any(near(end, sample, 1e-9) for sample in ordered) for end in (low, high) if end):
         return (
             "an end that holds for any distribution is one of the samples, at a rank that the"
