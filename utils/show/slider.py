@@ -11,7 +11,10 @@ function render({ model, el }) {
   const label = document.createElement("label");
   const input = document.createElement("input");
   const shown = document.createElement("output");
-  label.append(model.get("description") + " ", input, " ", shown);
+  const words = document.createElement("span");
+  words.textContent = model.get("description");
+  words.style.flex = "0 1 18em";  // so that tracks below each other begin in one line
+  label.append(words, input, shown);
   label.style.cssText = "display:flex;gap:0.6em;align-items:center;max-width:44em";
   label.style.color = "var(--jp-ui-font-color1, inherit)";
   input.type = "range";

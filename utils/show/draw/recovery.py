@@ -42,7 +42,7 @@ def lives(attempts: Sequence[tuple[int, int]], every: int, steps: int, caption: 
         if end < steps:
             axes.plot([end], [row], "X", color="0.1", markersize=11)
         reached = max(reached, end)
-    keys: "list[Artist]" = [_key("computing", "steps"), _key("lost", "steps done again")]
+    keys: list[Artist] = [_key("computing", "steps"), _key("lost", "steps done again")]
     for name, marker, size in (("checkpoint", "D", 6), ("killed", "X", 9)):
         keys += axes.plot([], [], marker, color="0.1", markersize=size, label=name)
     axes.set_yticks(range(len(attempts)), [f"life {i + 1}" for i in range(len(attempts))])
