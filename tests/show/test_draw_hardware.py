@@ -1,10 +1,8 @@
 """Figures of the hardware model: small files, every mark where it belongs, legible words."""
 
-import itertools
 from typing import Any
 
 import pytest
-from matplotlib.text import Text
 
 from tests.repo.test_repo import FIGURE_BYTES
 from tests.show.pictures import kept
