@@ -112,7 +112,7 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_plain_value_breaks_a_judgement(value: object) -> None:
     for exercise_id in EXERCISES:
         case = CASES[exercise_id]

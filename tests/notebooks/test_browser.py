@@ -25,6 +25,8 @@ CLAIMS = "notebooks/claims.ipynb"
 HOME = "notebooks/00_start_here.ipynb"
 COPIED = ("labs", "notebooks", "utils")
 TOKEN = "test"
+PAGE_PX = 4000
+"""What axe-core looks at in one go: it takes a second to begin."""
 START_S, RUN_MS, WIDGET_MS = 60, 240_000, 60_000
 
 # The kernel's own words are waited for: the page says "idle" before the kernel is connected.
@@ -157,9 +159,11 @@ def assert_accessible(page: Any) -> None:
     JupyterLab draws only what is in view, so the notebook is looked at page by page.
     """
     pane = "document.querySelector('.jp-NotebookPanel .jp-WindowedPanel-outer')"
+    page.set_viewport_size({"width": 1400, "height": PAGE_PX + 200})
+    page.wait_for_timeout(300)
     height = page.evaluate(f"() => {pane}.scrollHeight")
     problems: set[str] = set()
-    for top in range(0, height, 900):
+    for top in range(0, height, PAGE_PX):
         page.evaluate(f"() => {{ {pane}.scrollTop = {top}; }}")
         page.wait_for_timeout(300)
         problems |= violations(page, OURS)

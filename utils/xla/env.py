@@ -12,11 +12,14 @@ from dataclasses import dataclass
 
 from utils.xla.defaults import ROOT, installed_version, neuron_through, set_defaults
 
-__all__ = ["PAIR", "ROOT", "Component", "NotReady", "check", "report", "set_defaults"]
+__all__ = ["NO_DEVICE", "PAIR", "ROOT", "Component", "NotReady", "check", "report", "set_defaults"]
 
 # torch-xla does not pin torch, and any other pair fails at import. A test holds these to
 # pyproject.toml, which a notebook that was copied elsewhere does not have.
 PAIR = {"torch": "2.9.1", "torch-xla": "2.9.0"}
+
+NO_DEVICE = "COURSE_NO_DEVICE"
+"""Variable: `report` reports nothing and asks for no device."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,13 @@ def report(devices: int | None = None) -> None:
 
     devices: a number of virtual CPU devices for this kernel, see `utils.xla.spmd.start`; XLA reads
         it once, before it first uses a device.
+
+    Where the variable COURSE_NO_DEVICE is set, as by the grader for labs that need none, it only
+    sets the defaults.
     """
     set_defaults()
+    if os.environ.get(NO_DEVICE):
+        return
     components = check(devices)
     print(*components, sep="\n")
     if not all(component.ok for component in components):

@@ -104,7 +104,7 @@ def run_jobs(
     request = {
         "lab": setting.lab.name,
         "modules": setting.lab.modules,
-        "environment": setting.environment,
+        "environment": setting.lab.environment | setting.environment,
         "exercises": jobs,
     }
     return sandbox.run(

@@ -14,6 +14,7 @@ from typing import Any
 
 from utils.course import catalog, labgen
 from utils.course.earlier import WANTED, Wanted
+from utils.xla.env import NO_DEVICE
 
 # What a run skips: checks, because the grader judges itself, and cells that only talk to the
 # learner.
@@ -72,6 +73,13 @@ class Lab:
     modules: tuple[str, ...]
     earlier: tuple[tuple[Wanted, "Lab"], ...] = ()
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of its sandbox: labs that import no torch are run without a device, because to
+        start one takes several times as long as to grade them.
+        """
+        return {} if "torch_xla" in self.modules else {NO_DEVICE: "1"}
+
 
 def load(root: Path, name: str) -> Lab:
     """Everything there is to know of the released lab `name`, such as "lab03".
@@ -106,9 +114,10 @@ def load(root: Path, name: str) -> Lab:
             Exercise(exercise.id, short, exercise.title, float(exercise.points), function)
         )
     by_exercise = {c.exercise: published[c.id] for c in cells if c.exercise and c.id in published}
-    # The report in the first cell of every lab asks for a device: a late import of some seconds.
-    reports = any("env.report(" in cell.source for cell in cells if cell.kind == "given")
-    modules = (("torch_xla",) if reports else ()) + _imports(cells)
+    modules = _imports(cells)
+    # The report in the first cell asks for a device: a late import of some seconds.
+    if any(module.partition(".")[0] in ("torch", "torch_xla") for module in modules):
+        modules = ("torch_xla", *modules)
     title = f"Lab {entry.number} · {entry.title}"
     return Lab(
         name,
