@@ -24,7 +24,7 @@ from tests.labs.cells import (
     with_part,
 )
 from utils import facts, launch
-from utils.course import earlier, labgen
+from utils.course import earlier
 from utils.course.catalog import ROOT, lab_notebooks
 from utils.labs import decide, observe_case, observer
 from utils.labs.grading import batch, shown
