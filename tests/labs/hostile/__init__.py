@@ -90,9 +90,7 @@ import os, time
 def double(number):
     for _ in range(8):
         if os.fork() == 0:
-            block = bytearray(300 << 20)
-            for place in range(0, len(block), 4096):
-                block[place] = 1
+            block = b"x" * (300 << 20)
             time.sleep(60)
     time.sleep(60)""",
     "fork-bomb": """
