@@ -12,7 +12,7 @@ from utils.course.catalog import CatalogError
 
 def test_lesson_is_read_from_its_notebook(course: Path) -> None:
     (lesson,) = catalog.lessons(course)
-    assert (lesson.number, lesson.title, lesson.minutes) == ("99", "Counting", 35)
+    assert (lesson.number, lesson.title, lesson.minutes) == ("99", "Counting", 5)
     assert (lesson.needs, lesson.after, lesson.proves) == ("Python", ("00",), "sums")
     assert lesson.path == course / "notebooks" / "99_counting.ipynb"
 

@@ -11,8 +11,8 @@ from utils.course.catalog import ROOT, CatalogError
 
 def test_the_table_names_lessons_and_labs_in_order(course: Path) -> None:
     assert readme.table(course).splitlines()[2:] == [
-        "| 99 | [Counting](notebooks/99_counting.ipynb) | 35 | Python | 00 | sums |",
-        "| 99 | lab, 12 points: [Sums](labs/lab99_sums/lab99_sums.ipynb) | 35 | Python | 00"
+        "| 99 | [Counting](notebooks/99_counting.ipynb) | 5 | Python | 00 | sums |",
+        "| 99 | lab, 12 points: [Sums](labs/lab99_sums/lab99_sums.ipynb) | 5 | Python | 00"
         " | sums |",
     ]
 
@@ -22,7 +22,7 @@ def test_a_page_stands_at_the_end(course: Path) -> None:
     lesson["metadata"]["course"] |= {"kind": "page", "number": "-", "after": []}
     (course / "notebooks" / "claims.ipynb").write_text(json.dumps(lesson))
     assert readme.table(course).splitlines()[-1] == (
-        "| - | [Counting](notebooks/claims.ipynb) | 35 | Python | - | sums |"
+        "| - | [Counting](notebooks/claims.ipynb) | 5 | Python | - | sums |"
     )
 
 

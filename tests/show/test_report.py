@@ -32,9 +32,12 @@ def decision(case: str, comparison: object = None) -> Decision:
     return decide(Answers.from_mapping(CASES[case]["answers"]), comparison=comparison)
 
 
-CASE_OF = {"neither": "", "gpu": "", "trainium": "", "either": ""}
+CASE_OF: dict[str, str] = {}
+"""The first case of each verdict that is decided without a comparison of costs."""
 for _name in CASES:
-    CASE_OF[decision(_name).verdict] = CASE_OF[decision(_name).verdict] or _name
+    CASE_OF.setdefault(decision(_name).verdict, _name)
+    if len(CASE_OF) == 4:
+        break
 
 
 @cache

@@ -1,6 +1,7 @@
 """Make labs/ from solutions/, byte for byte reproducible: the learner's notebook of every lab.
 
-The usual wrong answers that a solution lists are made too, from the lab's misconceptions.
+The usual wrong answers that a solution lists are made too, from the lab's misconceptions, and the
+minutes of a lesson, from its cells.
 
 nbgrader's own preprocessors lock, clear and sign the cells, so that its tools read the result; no
 database and no configuration file take part.
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from utils.course import catalog
+from utils.course import catalog, pace
 from utils.course.catalog import ROOT, CatalogError, read_notebook, tags, text
 from utils.course.misconceptions import misconceptions, usual_wrong_answers
 from utils.course.notebooks import Notebook, canonical, to_text
@@ -24,6 +25,12 @@ TAGS = frozenset(
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 MARKER = re.compile(r"(BEGIN|END) SOLUTION")
 CELL_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+SOURCES = {
+    "labs": "solution",
+    "solutions": "records of misconceptions",
+    "notebooks": "minutes by utils/course/pace.py",
+}
+"""What the notebooks of a folder are made from."""
 PARTS = ("task", "code", "check", "hints", "why")
 HINTS = 3
 
@@ -187,7 +194,8 @@ def with_usual_wrong_answers(notebook: Notebook, lab: str, root: Path = ROOT) ->
 
 
 def generate(root: Path = ROOT) -> dict[Path, str]:
-    """Every learner's notebook and every solution: its path and its content.
+    """Every learner's notebook, every solution, and every lesson with its minutes: its path and
+    its content.
 
     Raises CatalogError with every fault of every source, or if there is no lab at all.
     """
@@ -216,6 +224,10 @@ def generate(root: Path = ROOT) -> dict[Path, str]:
                 made[source] = with_usual_wrong_answers(notebook, lab, root)
     if faults:
         raise CatalogError("\n".join(faults))
+    for lesson in [*catalog.lessons(root), *catalog.pages(root)]:
+        notebook = read_notebook(lesson.path)
+        pace.write(notebook)
+        made[lesson.path] = to_text(notebook)
     return made
 
 
@@ -240,7 +252,7 @@ def drift(root: Path = ROOT) -> list[str]:
         if not path.is_file():
             results.append(f"{name} is missing")
         elif path.read_text(encoding="utf-8") != content:
-            source = "solution" if name.parts[0] == "labs" else "records of misconceptions"
+            source = SOURCES[name.parts[0]]
             results.append(f"{name} differs from its {source}, {_first_difference(path, content)}")
     for path in sorted((root / "labs").glob("lab*/*.ipynb")):
         if path not in made:

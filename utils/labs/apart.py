@@ -41,8 +41,7 @@ def observed(
     Raises: what `work` raised, under the same name and with the line of the answer in its message;
     RuntimeError if the answer took for ever, ended its process or cannot be sent to another one.
     """
-    # The first process of all waits for an import of seconds, which is not the answer's.
-    fresh.run(int)
+    _wait_for_server()
     try:
         # As bytes, because reading them may run code of the answer: the other process is to know
         # its functions before that.
@@ -70,6 +69,12 @@ def observed(
     code = linecache.getline(file, line).strip()
     place = f" (line {line}: {code})".replace(": )", ")") if line else ""
     raise type(kind, (RuntimeError,), {})(f"{message}{place}")
+
+
+@functools.cache
+def _wait_for_server() -> None:
+    """The first process of all waits for an import of seconds, which is not the answer's."""
+    fresh.run(int)
 
 
 def _told(work: Callable[..., Any], sent: bytes) -> dict[str, Any]:

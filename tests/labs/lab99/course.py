@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.course import tracks
+from utils.course.notebooks import to_text
 
 SETUP = "import sys; sys.path[:0] = ['..', '../..']\nfrom utils.labs.check import check"
 DOUBLE = """def double(number):
@@ -58,7 +59,7 @@ def exercise(name: str, title: str, points: int, minutes: int, source: str) -> l
 
 
 def notebook(kind: str, cells: list[dict[str, Any]], **course: Any) -> dict[str, Any]:
-    facts = {"number": "99", "minutes": 35, "needs": "Python", "after": ["00"], "proves": "sums"}
+    facts = {"number": "99", "minutes": 5, "needs": "Python", "after": ["00"], "proves": "sums"}
     return {
         "cells": cells,
         "metadata": {
@@ -96,7 +97,9 @@ def save(path: Path, content: dict[str, Any]) -> None:
 
 def build(root: Path) -> Path:
     """Write the course under `root`; returns the solution notebook."""
-    save(root / "notebooks" / "99_counting.ipynb", lesson())
+    path = root / "notebooks" / "99_counting.ipynb"
+    save(path, lesson())
+    path.write_text(to_text(lesson()), encoding="utf-8")  # as `course.py labs` writes it
     path = root / "solutions" / "lab99_sums" / "lab99_sums.ipynb"
     save(path, solution())
     (root / tracks.FILE).parent.mkdir(parents=True)
