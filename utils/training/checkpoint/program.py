@@ -1,7 +1,7 @@
 """A small training program in which everything that can have a state has one, and every random
 draw counts.
 
-A tiny GPT with dropout (random on the device), AdamW with momenta, a learning rate that warms up
+A tiny GPT with dropout (random on the device), AdamW with moments, a learning rate that warms up
 and decays, data in an order that is shuffled anew in each epoch, and three sources of chance on the
 host: Python's places the window, NumPy's chooses the tokens to damage, torch's what they become.
 torch and torch_xla are imported late: they take seconds to load.
