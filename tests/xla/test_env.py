@@ -107,3 +107,12 @@ def test_torch_xla_takes_a_neuron_device_only_where_it_can(monkeypatch, installe
     monkeypatch.delenv("PJRT_DEVICE")
     env.set_defaults()
     assert env.os.environ["PJRT_DEVICE"] == device
+
+
+def test_where_no_device_is_wanted_none_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setenv(env.NO_DEVICE, "1")
+    monkeypatch.setattr(env, "check", lambda devices: pytest.fail("it asked for a device"))
+    env.report()
+    assert capsys.readouterr().out == ""
