@@ -9,6 +9,8 @@ import os
 import sys
 from pathlib import Path
 
+from utils.xla import late
+
 ROOT = Path(__file__).resolve().parents[2]
 LAST_ON_XLA = (2, 9)  # torch-neuronx up to this version is built on PyTorch/XLA, later is native
 
@@ -25,6 +27,7 @@ def set_defaults() -> None:
     # stay.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     _preload_libpython()
+    late.install()
 
 
 def neuron_through() -> str:

@@ -1,0 +1,71 @@
+"""Parts of torch_xla that its import loads and hardly any notebook uses: loaded at their first use.
+
+`import torch_xla` takes the exporter of StableHLO and the tracer of `scan` along, and with them
+torch's Inductor: two fifths of the time that a kernel needs to start. Standard library only.
+"""
+
+import functools
+import importlib
+import importlib.abc
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+FUNCTIONS = {
+    "functorch.compile": ("aot_function", "default_partition", "make_boxed_func"),
+    "torch_xla.stablehlo": ("save_as_stablehlo", "save_torch_model_as_stablehlo"),
+}
+"""What torch_xla 2.9 takes from them while it is imported, by module. It calls none of it then."""
+
+
+class _Late(ModuleType):
+    """Stands for a module: gives functions that load it when they are called, and loads it for any
+    other name.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in FUNCTIONS[self.__name__]:
+            return functools.partial(_call, self.__name__, name)
+        return getattr(_loaded(self.__name__), name)
+
+
+def _call(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
+    return getattr(_loaded(module), name)(*args, **kwargs)
+
+
+def _loaded(name: str) -> ModuleType:
+    if isinstance(sys.modules.get(name), _Late):
+        del sys.modules[name]
+    return importlib.import_module(name)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Stands in once for each of the modules, if it is torch_xla that asks first."""
+
+    def __init__(self) -> None:
+        self.left = set(FUNCTIONS)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in self.left:
+            return None
+        self.left.remove(name)
+        return ModuleSpec(name, self) if "torch_xla" in sys.modules else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Late(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing runs before the first use."""
+
+
+def install() -> None:
+    """Let the next import of torch_xla leave them out; a second call does nothing."""
+    here = any(isinstance(finder, _Finder) for finder in sys.meta_path)
+    if "torch_xla" not in sys.modules and not here:
+        sys.meta_path.insert(0, _Finder())
