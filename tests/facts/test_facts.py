@@ -261,6 +261,7 @@ def test_the_command_shows_figures_and_claims(capsys) -> None:
     text = said(capsys, "--key", "p5.48xlarge.price.capacity")
     assert "p5.48xlarge.price.capacity_block" in text and "on 2026-01-31" in text
     assert "A-017  wrong  (performance)" in said(capsys, "--claims", "4.4 times")
+    assert "tpu7x      2,307" in said(capsys, "--chips")
 
 
 def test_the_command_names_what_it_does_not_find(capsys) -> None:

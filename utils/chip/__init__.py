@@ -3,6 +3,7 @@
 Models only, in NumPy and plain Python: figures come from `utils.facts`, nothing here needs torch.
 
 - `hardware`, `roofline`, `training_memory`: peaks, ridge points, what fits into memory
+- `landscape`: chips of five vendors side by side
 - `topology`, `collectives`: links between chips, and how long collectives take on them
 - `formats`, `mx`, `accumulate`, `sparsity`: what a number format holds, rounds and loses
 

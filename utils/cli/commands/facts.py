@@ -11,6 +11,7 @@ import itertools
 import sys
 import textwrap
 
+from utils.chip.landscape import landscape
 from utils.facts import LIMITS, claims, figures, stale, table
 
 NEEDS = "learner"
@@ -28,6 +29,7 @@ def main(arguments: list[str]) -> int:
         "--key", metavar="PREFIX", help='figures whose key begins so, such as "trainium2.hbm"'
     )
     parser.add_argument("--claims", metavar="TEXT", help="claims of articles that contain a text")
+    parser.add_argument("--chips", action="store_true", help="chips of five vendors side by side")
     parser.add_argument(
         "--today",
         type=_day,
@@ -44,7 +46,9 @@ def main(arguments: list[str]) -> int:
     except LookupError as error:
         print(error.args[0], file=sys.stderr)
         return 1
-    if given.key is None and given.claims is None:
+    if given.chips:
+        print(landscape())
+    if given.key is None and given.claims is None and not given.chips:
         print(_stale(given.today))
     return 0
 
