@@ -131,6 +131,8 @@ def _chip(key: str) -> Machine:
         )
     if f"{key}.link.bandwidth" in there:
         link = taken.to(f"{key}.link.bandwidth", "B/s")
+    # A sheet's "80 GB" is rounded: where the board's own count is known, that is what can be filled.
+    memory = "reported" if f"{key}.hbm.reported" in there else "capacity"
     return Machine(
         key=key,
         level="chip",
@@ -138,7 +140,7 @@ def _chip(key: str) -> Machine:
         chips=1,
         cores=cores,
         flops=taken.rates(f"{key}.rate."),
-        hbm_bytes=taken.to(f"{key}.hbm.capacity", "B"),
+        hbm_bytes=taken.to(f"{key}.hbm.{memory}", "B"),
         hbm_bytes_per_s=taken.to(f"{key}.hbm.bandwidth", "B/s"),
         dma_bytes_per_s=dma,
         link_bytes_per_s=link,
