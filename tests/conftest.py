@@ -20,7 +20,9 @@ _folder = tempfile.TemporaryDirectory(prefix="course-tests-")  # removed when th
 os.environ.setdefault("COURSE_PROGRESS", str(Path(_folder.name, "progress.json")))
 
 from tests.labs.lab99 import course as lab99  # noqa: E402
-from utils.xla import fresh  # noqa: E402
+from utils.xla import fresh, late  # noqa: E402
+
+late.install()  # test modules import torch_xla while they are collected
 
 COMPILE_FAST = fresh.FAST["XLA_FLAGS"]
 """XLA's flags for the tests of this folder, which compile thousands of graphs to count them: in a

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from utils.cli import suite
+from utils.course.notebooks import without_grammars
 from utils.facts.tables import columns
 
 REPORT = "course-report"
@@ -23,9 +24,7 @@ SLOWEST = 20
 LINE_EVERY_S, LINE_EVERY_SHARE = 10.0, 0.05
 """A line of progress comes after the first of the two, but not within a second of the last one."""
 
-# nbval, which is loaded after this, imports jsonschema, and that spends 1.5 s on grammars of web
-# addresses where this package is installed; no notebook has an address to be checked.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+without_grammars()  # nbval, which is loaded after this, imports nbformat
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

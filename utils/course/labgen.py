@@ -16,7 +16,7 @@ from typing import Any
 from utils.course import catalog, pace
 from utils.course.catalog import ROOT, CatalogError, read_notebook, tags, text
 from utils.course.misconceptions import misconceptions, usual_wrong_answers
-from utils.course.notebooks import Notebook, canonical, to_text
+from utils.course.notebooks import Notebook, canonical, to_text, without_grammars
 
 TAGS = frozenset(
     "setup predict exercise check hint solution-only widget device-only"
@@ -160,6 +160,7 @@ def _announce_points(cells: list[Any]) -> None:
 
 def learner_version(notebook: Notebook, lab: str) -> str:
     """The learner's notebook, as file content, made from the solution notebook of `lab`."""
+    without_grammars()
     import nbformat
     from nbgrader.preprocessors import CheckCellMetadata, ClearOutput, ComputeChecksums, LockCells
 

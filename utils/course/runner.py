@@ -19,7 +19,7 @@ from pathlib import Path
 
 from utils.course import kernel_server
 from utils.course.catalog import ROOT
-from utils.course.notebooks import KERNELSPEC
+from utils.course.notebooks import KERNELSPEC, without_grammars
 
 CELL_TIMEOUT_S = 600
 
@@ -85,6 +85,7 @@ def side_by_side(programs: int) -> dict[str, str]:
 
 def execute(source: Path, target: Path) -> Run:
     """Execute one notebook here, in a kernel that is a child of this process."""
+    without_grammars()
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
