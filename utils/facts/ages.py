@@ -3,7 +3,7 @@
 import datetime
 from dataclasses import dataclass
 
-from utils.facts.records import Figure, figures
+from utils.facts.records import Figure, content, figures
 from utils.facts.statements import Fact, facts
 
 PRICE_DAYS = 90
@@ -53,6 +53,13 @@ def age(fact: Figure | Fact, today: datetime.date) -> str:
     """
     days = (today - fact.date).days
     return f"{days} days old" if days > LIMITS.get(kind(fact), days) else ""
+
+
+def looked_up(source: str) -> str:
+    """The day on which somebody tried to look that source up again, and what came of it, or ""."""
+    known = content("lookups.yaml")
+    begins = [begin for begin in known["states"] if source.startswith(begin)]
+    return f"{known['date']}: {known['states'][max(begins, key=len)]}" if begins else ""
 
 
 def stale(today: datetime.date) -> tuple[Aged, ...]:
