@@ -51,8 +51,11 @@ def test_checklists_give_a_reason_and_a_source_for_every_line() -> None:
     keys = [item.key for name in LISTS for item in checklist(name)]
     assert len(set(keys)) == len(keys)
     asked = {"capacity", "price", "region", "sla", "exit", "egress", "support", "credits"}
-    asked |= {"faults"}
+    asked |= {"faults", "exclusivity", "sustainability"}
     assert {item.key for item in checklist("contract")} == asked
+    assert "network" in {item.key for item in checklist("benchmark")}
+    assert "mirrors production traffic" in steps()["baseline"].do
+    assert "degraded network" in steps()["measure"].do
     with pytest.raises(KeyError, match="no list 'legal'"):
         checklist("legal")
 
