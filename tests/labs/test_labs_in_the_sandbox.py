@@ -77,7 +77,7 @@ def attempts_at(lab: Lab) -> list[Attempted]:
 def marks_of(lab: Lab, attempts: list[Attempted]) -> list[Mark]:
     """The mark of each attempt, all run in one sandbox."""
     cases = {exercise.id: marking.cases(exercise.id, "seed") for exercise in lab.exercises}
-    setting = Setting(lab, cases, ROOT, sandbox.prepare(), PATIENT, fresh.FAST)
+    setting = Setting(lab, lab.exercises, cases, ROOT, sandbox.prepare(), PATIENT, fresh.FAST)
     jobs = [job(made.exercise, setting, {made.name: made.cells}) for made in attempts]
     outcome = run_jobs(jobs, attempts[0].notebook, setting, slot=0)
     assert (outcome.ended, outcome.noise) == ("complete", "")

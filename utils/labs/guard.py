@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from utils.xla.late import Late
+
 _PACKAGES = ("utils", "torch_xla", "json", "cloudpickle", "multiprocessing")
 _WITH_METHODS = ("utils", "cloudpickle", "multiprocessing")
 _PARTS = ("__code__", "__defaults__", "__kwdefaults__")
@@ -57,7 +59,8 @@ class Originals:
 
 
 def _guarded() -> list[ModuleType]:
-    return [m for n, m in sys.modules.items() if n.partition(".")[0] in _PACKAGES]
+    modules = sys.modules.items()
+    return [m for n, m in modules if n.partition(".")[0] in _PACKAGES and not isinstance(m, Late)]
 
 
 def _members() -> Iterator[tuple[Any, str, Any]]:
@@ -65,6 +68,8 @@ def _members() -> Iterator[tuple[Any, str, Any]]:
     guarded = _guarded()
     for owner in [*guarded, builtins]:
         for name, value in list(vars(owner).items()):
+            if isinstance(value, Late):  # becomes the module itself at its first use
+                continue
             if callable(value) or isinstance(value, ModuleType):
                 yield owner, name, value
             if isinstance(value, type) and value.__module__.partition(".")[0] in _WITH_METHODS:

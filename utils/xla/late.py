@@ -20,7 +20,7 @@ FUNCTIONS = {
 """What torch_xla 2.9 takes from them while it is imported, by module. It calls none of it then."""
 
 
-class _Late(ModuleType):
+class Late(ModuleType):
     """Stands for a module: gives functions that load it when they are called, and loads it for any
     other name.
     """
@@ -38,7 +38,7 @@ def _call(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def _loaded(name: str) -> ModuleType:
-    if isinstance(sys.modules.get(name), _Late):
+    if isinstance(sys.modules.get(name), Late):
         del sys.modules[name]
     return importlib.import_module(name)
 
@@ -58,7 +58,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return ModuleSpec(name, self) if "torch_xla" in sys.modules else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return _Late(spec.name)
+        return Late(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing runs before the first use."""

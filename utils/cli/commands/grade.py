@@ -12,6 +12,8 @@ from utils.labs.grading.confine import Limits
 from utils.labs.grading.gradebook import GradebookError
 from utils.labs.grading.sandbox import SandboxError
 
+GO_ON = "the same command goes on where it stopped"
+
 
 def _positive(text: str) -> float:
     number = float(text)
@@ -37,6 +39,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--seconds", type=_positive, default=60, help="time for one exercise (default 60)"
     )
+    parser.add_argument(
+        "--again",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="grade this student or exercise again, with new inputs; may be given several times",
+    )
     given = parser.parse_args(argv)
     if not shutil.which("bwrap"):
         system_packages(["bubblewrap"])  # where apt can; otherwise the sandbox says what to do
@@ -48,10 +57,22 @@ def main(argv: list[str]) -> int:
             seed=given.seed,
             jobs=given.jobs,
             limits=Limits(seconds=given.seconds),
+            again=given.again,
             say=lambda text: print(text, flush=True),
         )
     except (ValueError, SandboxError, GradebookError) as error:
         print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\nstopped; what is graded is kept: {GO_ON}", file=sys.stderr)
+        return 130
+    except OSError as error:
+        reason = error.strerror or error
+        print(
+            f"{given.out} cannot be written ({reason}); what is graded is kept:"
+            f" make room, then {GO_ON}",
+            file=sys.stderr,
+        )
         return 1
     troubled = [row for row in rows if row.status != "graded"]
     print(f"{len(rows)} submissions, {len(troubled)} with problems: see {given.out / 'class.html'}")

@@ -25,11 +25,12 @@ Attempts = dict[tuple[str, str], "Attempt"]
 class Setting:
     """What is the same for all submissions of a grading.
 
-    cases: the hidden cases by exercise id. root: the course's folder. environment: variables that
-    are set in the sandbox too.
+    exercises: which of the lab are graded. cases: their hidden cases by exercise id. root: the
+    course's folder. environment: variables that are set in the sandbox too.
     """
 
     lab: Lab
+    exercises: tuple[Exercise, ...]
     cases: dict[str, list[Facts]]
     root: Path
     host: Host
@@ -46,7 +47,9 @@ class Attempt:
     ended: "finished", "exit N", "signal N", "timeout", "flood", or what the watchdog stopped it
     for.
     cell, case: the cell and the case that were begun last. seen: what was observed, by case.
-    errors: (cell, type, line) of the cells that raised.
+    errors: (cell, type, line) of the cells that raised. replaced: the course's own code that its
+    cells replaced; reached: that the answer replaced while it was called. refused: lines of the
+    report that did not come from the grader's code.
     """
 
     which: str
@@ -57,6 +60,8 @@ class Attempt:
     seen: dict[int, Facts] = field(default_factory=dict)
     errors: list[tuple[int, str, int]] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
+    reached: list[str] = field(default_factory=list)
+    refused: int = 0
     output: str = ""
     output_bytes: int = 0
     processes: int = 0
@@ -65,23 +70,29 @@ class Attempt:
 def run_all(notebook: Notebook, setting: Setting, slot: int) -> tuple[Attempts, str]:
     """All attempts at all exercises of a submission, and what its sandboxes printed themselves.
 
-    If a sandbox dies, a new one goes on with what it had not come to. Raises SandboxError if the
-    sandbox fails before any code of the submission runs.
+    If a sandbox dies, or what one exercise left behind keeps the next from being begun, a new one
+    goes on with what was not come to. Raises SandboxError if a sandbox fails twice before any code
+    of the submission runs in it.
     """
-    jobs = [
-        job(exercise, setting, cells_of(exercise, notebook)) for exercise in setting.lab.exercises
-    ]
+    jobs = [job(exercise, setting, cells_of(exercise, notebook)) for exercise in setting.exercises]
     attempts: Attempts = {}
-    noise = ""
+    noise, failed = "", False
     while jobs:
         outcome = run_jobs(jobs, notebook, setting, slot)
         noise += outcome.noise
-        reported = attempts_of(outcome.messages)
-        _trust(outcome, reported)
+        reported, fault = _before_fault(attempts_of(outcome.messages))
         attempts |= reported
-        if outcome.ended == "complete":
+        begun = bool(reported) or not fault and bool(outcome.messages)
+        if not begun and failed:
+            reason = fault or outcome.noise or outcome.ended
+            raise sandbox.SandboxError(f"its sandbox fails before its code runs: {reason[-800:]}")
+        failed = not begun
+        if fault:
+            jobs = _not_reported(jobs, reported)
+        elif begun and outcome.ended == "complete":
             break
-        jobs = _rest(jobs, reported, outcome)
+        elif begun:
+            jobs = _rest(jobs, reported, outcome)
     return attempts, noise
 
 
@@ -112,12 +123,27 @@ def run_jobs(
     )
 
 
-def _trust(outcome: Outcome, reported: Attempts) -> None:
-    """Raise SandboxError if the grader failed before learner code ran: nobody may pay for that."""
-    fault = next((a for a in reported.values() if a.ended == FAULT_ENDED and a.cell is None), None)
-    if not outcome.messages or fault:
-        reason = fault.output if fault else outcome.noise or outcome.ended
-        raise sandbox.SandboxError(f"the sandbox fails before the submission: {reason[-800:]}")
+def _before_fault(reported: Attempts) -> tuple[Attempts, str]:
+    """The attempts before the first one that failed in the grader's own code, before any cell ran,
+    and what that one printed: for it a submission's other exercises may be to blame, not its own.
+    """
+    good: Attempts = {}
+    for key, attempt in reported.items():
+        if attempt.ended == FAULT_ENDED and attempt.cell is None:
+            return good, attempt.output or FAULT_ENDED
+        good[key] = attempt
+    return good, ""
+
+
+def _not_reported(jobs: list[dict[str, Any]], reported: Attempts) -> list[dict[str, Any]]:
+    """The jobs without the attempts that are known."""
+    rest = []
+    for each in jobs:
+        left = {
+            w: cells for w, cells in each["attempts"].items() if (each["id"], w) not in reported
+        }
+        rest += [{**each, "attempts": left}] if left else []
+    return rest
 
 
 def _rest(jobs: list[dict[str, Any]], reported: Attempts, outcome: Outcome) -> list[dict[str, Any]]:
@@ -146,6 +172,7 @@ def attempts_of(messages: Iterable[dict[str, Any]]) -> Attempts:
         attempt.output = message.get("output", attempt.output)
         attempt.output_bytes = message.get("output_bytes", attempt.output_bytes)
         attempt.processes = message.get("most_processes", attempt.processes)
+        attempt.refused = message.get("refused", attempt.refused)
         if "line" in message:
             _read_line(attempt, message["line"])
     return attempts
@@ -165,7 +192,8 @@ def _read_line(attempt: Attempt, text: str) -> None:
         attempt.errors.append((line["cell_error"], str(line.get("type")), number))
     if isinstance(line.get("replaced"), list):
         names = [str(name)[:80] for name in line["replaced"][:20]]
-        attempt.replaced = sorted({*attempt.replaced, *names})[:20]
+        known = attempt.reached if "case" in line else attempt.replaced
+        known[:] = sorted({*known, *names})[:20]
     if _whole(line.get("case")):
         attempt.case = line["case"]
         if isinstance(line.get("seen"), dict):

@@ -1,9 +1,12 @@
 """One exercise, inside the sandbox and in a process of its own: run the cells, observe every case.
 
-From here on a submission is in control of the process: what is reported may be forged.
+From here on a submission is in control of the process. Each line of the report carries a code of
+its own, made with a key that only this process and its supervisor know: what an answer writes into
+the pipe itself is refused. An answer that finds the function that makes the codes can still forge.
 """
 
 import contextlib
+import hashlib
 import importlib
 import json
 import os
@@ -18,16 +21,46 @@ from utils.labs.guard import Originals
 FACTS_CHARS = 1 << 18
 
 
-def run(job: dict[str, Any], lines: int) -> None:
+class Seal:
+    """Codes for the lines of a report, one after the other: a line that is changed, repeated, left
+    out or written by somebody else has another code. key: up to 64 bytes.
+
+    >>> sender, receiver = Seal(b"key"), Seal(b"key")
+    >>> line = sender.closed(b"{}")
+    >>> receiver.opened(line), receiver.opened(line)
+    (b'{}', None)
+    """
+
+    def __init__(self, key: bytes):
+        self._state = hashlib.blake2b(key=key, digest_size=16)
+
+    def closed(self, data: bytes) -> bytes:
+        """The line with its code before it."""
+        self._state.update(data)
+        return self._state.hexdigest().encode() + b" " + data
+
+    def opened(self, line: bytes) -> bytes | None:
+        """The line without its code; None if the code is not the next one."""
+        code, _, data = line.partition(b" ")
+        state = self._state.copy()
+        state.update(data)
+        if code != state.hexdigest().encode():
+            return None
+        self._state = state
+        return data
+
+
+def run(job: dict[str, Any], lines: int, key: bytes) -> None:
     """Run the cells of `job`, then every case; report to the pipe `lines`. Ends the process."""
     # Bound before any cell runs, so that no cell can put something else in their place.
     getpid, write, dumps, exit_now = os.getpid, os.write, json.dumps, os._exit
-    me = getpid()
+    me, closed = getpid(), Seal(key).closed
+    del key
 
     def tell(**message: Any) -> None:
         if getpid() != me:  # a fork of the answer came back here
             exit_now(71)
-        data = dumps(message).encode() + b"\n"
+        data = closed(dumps(message).encode()) + b"\n"
         while data:
             data = data[write(lines, data) :]
 
@@ -55,9 +88,9 @@ def run(job: dict[str, Any], lines: int) -> None:
             seen = observe_case(job["id"], answer, case) if callable(answer) else None
         except BaseException as error:  # observe_case lets a KeyboardInterrupt through
             seen = {"error": type(error).__name__}
-        tell(case=number, seen=_plain({"missing": function} if seen is None else seen))
-        if replaced := put_back():  # by the answer, when it was called
-            tell(replaced=replaced[:20])
+        replaced = put_back()  # by the answer, when it was called
+        seen = _plain({"missing": function} if seen is None else seen)
+        tell(case=number, seen=seen, replaced=replaced[:20])
     with contextlib.suppress(Exception):  # a cell may have put anything in its place
         sys.stdout.flush()
     tell(end=True)

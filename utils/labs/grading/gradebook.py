@@ -10,9 +10,8 @@ again.
 import copy
 import json
 import logging
-import os
-import sys
 import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,15 +81,15 @@ class Book:
     def _open(self) -> Any:
         from nbgrader.api import Gradebook
 
-        # For a new gradebook nbgrader starts alembic by its bare name; no environment need be
-        # activated.
-        path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
-        with patch.dict(os.environ, PATH=path):
+        # For a new gradebook nbgrader starts the program alembic, found by its bare name, which
+        # takes seconds and an activated environment; its library knows the same.
+        with patch("nbgrader.api.get_alembic_version", _newest_schema):
             return Gradebook(self.url)
 
-    def record(self, slug: str, notebook: Notebook, marks: list[Mark]) -> dict[str, Score]:
-        """Autograde one submission with these marks; returns the points that count, by exercise."""
+    def record(self, slug: str, notebook: Notebook, marks: list[Mark]) -> None:
+        """Autograde one submission with these marks. Raises OSError if they cannot be stored."""
         from nbgrader.preprocessors import NbGraderPreprocessor
+        from sqlalchemy.exc import DBAPIError
 
         folder = self.out / "submitted" / slug / self.assignment
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,16 +110,29 @@ class Book:
                 return cell, resources
 
         with _quiet():
-            _autograde(self.directory, slug, file, WriteMarks)
-            with self._open() as book:
+            try:
+                _autograde(self.directory, slug, file, WriteMarks)
+            except DBAPIError as error:
+                raise OSError(f"the gradebook cannot be written: {error.orig}") from None
+
+    def scores(self, slugs: Iterable[str]) -> Iterator[dict[str, Score]]:
+        """The points that count, by exercise, of each of these submissions, which were recorded."""
+        exercise_of = {c.id: c.exercise for c in self.lab.cells if c.kind == "check"}
+        with _quiet(), self._open() as book:
+            for slug in slugs:
                 result = book.find_submission_notebook(self.assignment, self.assignment, slug)
                 # A score of the gradebook stays a score however often it is graded again.
-                return {
-                    exercise_of[grade.name]: Score(
-                        float(grade.score), grade.manual_score is not None
-                    )
-                    for grade in result.grades
+                yield {
+                    exercise_of[g.name]: Score(float(g.score), g.manual_score is not None)
+                    for g in result.grades
                 }
+
+
+def _newest_schema() -> str | None:
+    from alembic.script import ScriptDirectory
+    from nbgrader.dbutil import ALEMBIC_DIR
+
+    return ScriptDirectory(ALEMBIC_DIR).get_current_head()
 
 
 def _autograde(directory: Any, slug: str, file: Path, marks: type) -> None:

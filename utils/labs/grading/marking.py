@@ -66,42 +66,57 @@ def mark(
     limits: Limits,
 ) -> Mark:
     """Judge an exercise by its attempts; `published` is its published solution, if known."""
-    notes: list[str] = []
-    chosen, cells = _choose(exercise, notebook, full, own, notes, limits)
+    notes: tuple[str, ...] = ()
     if published is not None and same_code(notebook.answer(exercise.name).source, published):
-        notes.append("equals the published solution, comments and docstrings aside")
-    if chosen is None:
-        return Mark(exercise, "error", 0.0, cause="it was not run", notes=tuple(notes))
-    notes += _notes(chosen, cells, notebook, limits)
-    if chosen.ended != "finished" or not chosen.finished:
-        cause = _ended(chosen, limits)
-        private = f"case {chosen.case}, output: {chosen.output[:TEXT_CHARS]!r}"
-        return Mark(exercise, "error", 0.0, (), cause, tuple(notes), private)
-    return _judged(exercise, cells, hidden, chosen, tuple(notes))
+        notes = ("equals the published solution, comments and docstrings aside",)
+    above, alone = notebook.above(exercise.name), notebook.alone(exercise.name)
+    first = _mark_of(exercise, notebook, hidden, full, above, notes, limits)
+    if own is None:
+        return first
+    if full is None or not _is_finished(full):
+        begun = above[full.cell : full.cell + 1] if full and full.cell is not None else []
+        cell = notebook.label(begun[0]) if begun else "a cell"
+        ended = _ended(full, limits) if full else "it was not run"
+        reason = f"was stopped ({ended}; last cell begun: {cell})"
+    else:
+        reason = f"earns less than without other cells ({first.cause or first.state})"
+    if _is_finished(own):
+        text = f"the notebook down to its check {reason}, so it was graded with its own answer cell"
+        notes = (*notes, f"{text} only")
+    second = _mark_of(exercise, notebook, hidden, own, alone, notes, limits)
+    return first if full and _is_finished(full) and second.points <= first.points else second
 
 
-def _choose(
+def _is_finished(attempt: Attempt) -> bool:
+    return attempt.ended == "finished" and attempt.finished
+
+
+def _mark_of(
     exercise: Exercise,
     notebook: Notebook,
-    full: Attempt | None,
-    own: Attempt | None,
-    notes: list[str],
+    hidden: list[Facts],
+    attempt: Attempt | None,
+    cells: list[Cell],
+    notes: tuple[str, ...],
     limits: Limits,
-) -> tuple[Attempt | None, list[Cell]]:
-    above = notebook.above(exercise.name)
-    alone = notebook.alone(exercise.name)
-    if full is not None and full.ended == "finished" and full.finished:
-        return full, above
-    if own is None:
-        return full, above
-    if full is not None and own.ended == "finished" and own.finished:
-        begun = above[full.cell : full.cell + 1] if full.cell is not None else []
-        cell = notebook.label(begun[0]) if begun else "a cell"
-        notes.append(
-            f"the notebook down to its check was stopped ({_ended(full, limits)};"
-            f" last cell begun: {cell}), so it was graded with its own answer cell only"
-        )
-    return own, alone
+) -> Mark:
+    """Judge an exercise by one attempt with these cells."""
+    if attempt is None:
+        return Mark(exercise, "error", 0.0, cause="it was not run", notes=notes)
+    notes = (*notes, *_notes(attempt, cells, notebook, limits))
+    if not _is_finished(attempt):
+        cause = _ended(attempt, limits)
+        private = f"case {attempt.case}, output: {attempt.output[:TEXT_CHARS]!r}"
+        return Mark(exercise, "error", 0.0, (), cause, notes, private)
+    result = _judged(exercise, cells, hidden, attempt, notes)
+    if attempt.reached and result.points:
+        # Whatever it counts may be forged: a person decides, in nbgrader's formgrader for instance.
+        private = f"worth {result.points:g} points if that is fair; {', '.join(attempt.reached)}"
+        cause = f"while it was called it replaced {len(attempt.reached)} parts of the course's own"
+        cause += " code: its points are held back until an instructor has looked at it"
+        private = "; ".join(filter(None, (private, result.private)))
+        return replace(result, state="error", points=0.0, cause=cause, private=private)
+    return result
 
 
 def _ended(attempt: Attempt, limits: Limits) -> str:
@@ -134,6 +149,8 @@ def _notes(
     if attempt.replaced:
         count = len(attempt.replaced)
         yield f"its cells replaced parts of the course's own code; put back: {count}"
+    if attempt.refused:
+        yield f"its process wrote {attempt.refused} results that are not the check's; refused"
     if attempt.output_bytes > 1_000_000:
         yield "it printed more than 1 MB; dropped"
     if attempt.processes >= limits.processes:

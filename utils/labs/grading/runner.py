@@ -21,7 +21,7 @@ import time
 import traceback
 from typing import Any
 
-from utils.labs.grading.child import run
+from utils.labs.grading.child import Seal, run
 
 Request = dict[str, Any]
 
@@ -74,9 +74,10 @@ def _silence_stdin() -> None:
 
 
 def _attempt(request: Request, job: Request, report: int, tell: Any) -> bool:
-    """Run an exercise in a child; returns whether the child came to its end."""
+    """Run an exercise in a child; returns whether it came to its end and no case raised."""
     lines_out, lines_in = os.pipe()
     output_out, output_in = os.pipe()
+    key = os.urandom(32)
     child = os.fork()
     if child == 0:
         # Nothing that happens in a child may ever return into the supervisor's code.
@@ -84,7 +85,7 @@ def _attempt(request: Request, job: Request, report: int, tell: Any) -> bool:
             for descriptor in (lines_out, output_out, report):
                 os.close(descriptor)
             _become_child(request, output_in)
-            run(job, lines_in)
+            run(job, lines_in, key)
         except BaseException:
             traceback.print_exc()
             sys.stderr.flush()
@@ -92,7 +93,7 @@ def _attempt(request: Request, job: Request, report: int, tell: Any) -> bool:
             os._exit(FAULT)
     os.close(lines_in)
     os.close(output_in)
-    collector = _Collector(tell, lines_out, output_out)
+    collector = _Collector(tell, lines_out, output_out, Seal(key))
     ended = collector.until(child, time.monotonic() + request["seconds"])
     _end_all(child)
     collector.drain()
@@ -100,15 +101,19 @@ def _attempt(request: Request, job: Request, report: int, tell: Any) -> bool:
     os.close(output_out)
     _sweep(request)
     tell(ended=ended, output_bytes=collector.output_bytes, most_processes=collector.most_processes)
-    tell(output=collector.output.decode("utf-8", "replace"))
-    return ended == "finished" and collector.finished
+    tell(output=collector.output.decode("utf-8", "replace"), refused=collector.refused)
+    return ended == "finished" and collector.finished and not collector.raised
 
 
 class _Collector:
-    """Reads a child's two pipes: passes report lines on, counts output and drops most of it."""
+    """Reads a child's two pipes: passes report lines on, counts output and drops most of it.
 
-    def __init__(self, tell: Any, lines: int, output: int):
-        self.tell, self.lines, self.pipe = tell, lines, output
+    refused: lines that did not come from our code. raised: whether the answer raised in any case.
+    """
+
+    def __init__(self, tell: Any, lines: int, output: int, seal: Seal):
+        self.tell, self.lines, self.pipe, self.seal = tell, lines, output, seal
+        self.refused, self.raised = 0, False
         self.partial, self.output = b"", b""
         self.report_bytes = self.output_bytes = self.most_processes = 0
         self.finished = False
@@ -159,8 +164,13 @@ class _Collector:
         if self.report_bytes > REPORT_BYTES:
             return
         *whole, self.partial = (self.partial + chunk).split(b"\n")
-        for line in whole:
+        for sealed in whole:
+            line = self.seal.opened(sealed)
+            if line is None:
+                self.refused += 1
+                continue
             self.finished |= line == b'{"end": true}'
+            self.raised |= b'"seen": {"error": ' in line
             self.tell(line=line.decode("utf-8", "replace"))
 
 

@@ -16,6 +16,7 @@ import unicodedata
 import zipfile
 import zlib
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,20 +65,23 @@ class SubmittedCell:
     names: tuple[str, ...] = ()
 
 
-def find(folder: Path) -> list[Submission]:
-    """All submissions below `folder`, by name. Raises ValueError if there is none."""
+def find(folder: Path, known: Mapping[str, tuple[str, str]] | None = None) -> list[Submission]:
+    """All submissions below `folder`, by name. Raises ValueError if there is none.
+
+    known: student and slug of entries that were found before; they keep both, whoever else came.
+    """
     entries = sorted(e for e in os.listdir(folder) if not _IGNORED.match(e))
     if not entries:
         raise ValueError(
             f"{folder} holds no submissions: expected one folder or notebook a student"
         )
+    names = dict(known or {})
     owners = dict(zip(entries, _students(entries), strict=True))
-    slugs = slugs_of(list(owners.values()))
-    submissions = (
-        Submission(_printable(student), slugs[student], folder / entry)
-        for entry, student in owners.items()
-    )
-    return sorted(submissions, key=lambda submission: submission.slug)
+    new = {entry: student for entry, student in owners.items() if entry not in names}
+    slugs = slugs_of(list(new.values()), [slug for _, slug in names.values()])
+    names |= {entry: (_printable(student), slugs[student]) for entry, student in new.items()}
+    result = [Submission(names[entry][0], names[entry][1], folder / entry) for entry in entries]
+    return sorted(result, key=lambda submission: submission.slug)
 
 
 def student_of(entry: str) -> str:
@@ -105,15 +109,15 @@ def _printable(name: str) -> str:
     return shown[:120] or "?"
 
 
-def slugs_of(names: list[str]) -> dict[str, str]:
+def slugs_of(names: list[str], others: Iterable[str] = ()) -> dict[str, str]:
     """A file name for each student, letters, digits, dots and dashes only; no two are equal,
-    whatever the case.
+    whatever the case, and none is one of the `others`.
 
     >>> slugs_of(["jane", "../jane"])
     {'jane': 'jane', '../jane': 'jane-59d0ad3a'}
     """
     slugs: dict[str, str] = {}
-    taken: set[str] = set()
+    taken = {slug.casefold() for slug in others}
     # Names that need no change come first, so that nobody can take theirs.
     for name in sorted(names, key=lambda n: (_plain(n) != n, n)):
         slug, digest = _plain(name), hashlib.sha256(name.encode("utf-8", "surrogateescape"))
@@ -258,7 +262,8 @@ def _cell(raw: dict[str, Any]) -> SubmittedCell:
     metadata = _table(raw.get("metadata"))
     # Colab keeps the id of a cell in its metadata.
     names = [_table(metadata.get("nbgrader")).get("grade_id"), raw.get("id"), metadata.get("id")]
-    source = source if isinstance(source, str) else ""
+    # Whatever ends its lines: an editor on Windows changes no answer.
+    source = re.sub(r"\r\n?", "\n", source) if isinstance(source, str) else ""
     return SubmittedCell(
         str(raw.get("cell_type")),
         # A lone surrogate is valid JSON but cannot be written to a file again.

@@ -1,0 +1,100 @@
+"""What a grading knows of each submission, in one file each, written when that submission is done.
+
+Tables, reports and the class page are made of these files and can be made at any time. A file is
+replaced whole or not at all, so a grading that is interrupted goes on where it stopped.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from utils.labs.grading.lab import Lab
+from utils.labs.grading.marking import Mark
+from utils.labs.grading.submissions import File
+
+
+@dataclass(frozen=True)
+class Record:
+    """One submission that was graded.
+
+    entry: its name in the folder of submissions. key: of what it was graded with, see `key_of`; ""
+    if it is to be graded again by the next run. seed: which drew its hidden cases. status, notes,
+    signs: as in `report.Row`. log: for the instructor only.
+    """
+
+    entry: str
+    student: str
+    slug: str
+    key: str
+    seed: str
+    status: str
+    marks: tuple[Mark, ...]
+    notes: tuple[str, ...] = ()
+    signs: tuple[str, ...] = ()
+    log: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def points(self) -> float:
+        """Points in all exercises, as the judges gave them."""
+        return sum(mark.points for mark in self.marks)
+
+
+def key_of(files: Iterable[File], notes: Iterable[str], lab: Lab, root: Path, seed: str) -> str:
+    """A hash of all that a grading depends on: what was handed in, the released lab, the code that
+    observes and judges its answers, and the seed.
+    """
+    parts: list[bytes] = [seed.encode(), json.dumps(lab.notebook, sort_keys=True).encode()]
+    for path in sorted((root / "utils" / "labs" / lab.name).glob("*.py")):
+        parts += [path.name.encode(), path.read_bytes()]
+    for file in files:
+        parts += [file.name.encode("utf-8", "surrogateescape"), file.content]
+    parts += [note.encode("utf-8", "surrogateescape") for note in notes]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+def keep(out: Path, record: Record) -> None:
+    """Write a record to `out`. Raises OSError; what was there before is there then."""
+    text = json.dumps(asdict(record), default=str)
+    replace_file(_folder(out) / f"{record.slug}.json", text, private=True)
+
+
+def read(out: Path) -> Iterator[Record]:
+    """The records in `out`, by file name. What cannot be read counts as not graded."""
+    for path in sorted(_folder(out).glob("*.json")):
+        try:
+            yield msgspec.convert(json.loads(path.read_bytes()), Record)
+        except (OSError, ValueError):  # msgspec's error is a ValueError too
+            continue
+
+
+def _folder(out: Path) -> Path:
+    return out / "records"
+
+
+def replace_file(path: Path, text: str, private: bool = False) -> None:
+    """Write a file whole, or leave the one that is there. private: nobody else may read it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f".{path.name}.half")  # after a kill the next one takes it over
+    try:
+        with open(half, "w", encoding="utf-8", opener=private_file if private else None) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(half, path)
+    except OSError:
+        half.unlink(missing_ok=True)
+        raise
+
+
+def private_file(path: str, flags: int) -> int:
+    """For `open`: a new file that nobody else may read."""
+    return os.open(path, flags, 0o600)
