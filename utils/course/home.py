@@ -162,6 +162,8 @@ def html(home: Home, everything: Iterable[Lesson] = ()) -> str:
         blocks.append(
             f"<p><strong>{_link(here, 'Continue: ').html}</strong>, {here.stop.minutes} min</p>"
         )
+    else:
+        blocks.append("<p>To go on, choose another track.</p>")
     if other := home.otherwise:
         blocks.append(f"<p>Or leave that for now: {_link(other).html}</p>")
     blocks.append(

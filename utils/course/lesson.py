@@ -193,7 +193,8 @@ def ask_with_boxes(keys: list[str]) -> bool:
         missing = state.closed(keys)
         if not texts and missing:
             texts = [f"{len(missing)} to go: {', '.join(record_of(key).what for key in missing)}"]
-        ready = "" if missing else "Kept. Run the next cells: they show what is measured."
+        done = "Kept" if all(key in state.guesses for key in keys) else "Opened"
+        ready = "" if missing else f"{done}. Run the next cells: they show what is measured."
         reply.value = f"<div role='status'>{in_html(' '.join(texts) or ready)}</div>"
         open_kept()
 
@@ -305,7 +306,8 @@ def result(key: str) -> Shown:
             " changed, or torch-xla?"
         )
     first, *others = map(in_html, lines)
-    head = first.replace(in_html(_spelled(value)), f"<b>{in_html(_spelled(value))}</b>")
+    number = in_html(_spelled(value))  # the last one: "20 steps" may be in the question, too
+    head = f"{first.removesuffix(number)}<b>{number}</b>"
     body = "".join(f"<div>{line}</div>" for line in others)
     return Shown("\n  ".join(lines), f"<div>{head}</div>{body}")
 
