@@ -340,15 +340,24 @@ def reaction(record: Prediction, number: float, value: object) -> str:
         return f"{begin_with}: right."
     for other, sentence in record.wrong.items():
         if _equal(number, other):
-            return f"{begin_with}: {sentence_of(sentence).rstrip('.')}."
+            return f"{begin_with}: {_ended(sentence_of(sentence))}"
     if abs(number - value) <= max(NEAR * abs(value), isinstance(value, int) and value > 2):
         return f"{begin_with}: near."
     if record.otherwise:
-        return f"{begin_with}: {sentence_of(record.otherwise).rstrip('.')}."
+        return f"{begin_with}: {_ended(sentence_of(record.otherwise))}"
     way = "high" if number > value else "low"
     if number and value and not 0.5 < number / value < 2:
         return f"{begin_with}: too {way} by a factor of {max(number / value, value / number):.3g}."
     return f"{begin_with}: too {way}."
+
+
+def _ended(text: str) -> str:
+    """With one full stop, unless it asks.
+
+    >>> _ended("count again"), _ended("count again."), _ended("of what?")
+    ('count again.', 'count again.', 'of what?')
+    """
+    return text if text.endswith("?") else f"{text.rstrip('.')}."
 
 
 def sentence_of(text: str) -> str:
