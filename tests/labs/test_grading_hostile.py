@@ -94,7 +94,27 @@ EXPECTED = {
     "markup": (["0", "8"], "graded", ""),
     "bomb-value": (["0", "8"], "graded", ""),
     "deep-value": (["0", "8"], "graded with problems", "ex1: it raised RecursionError"),
-    "forger": (["0", "8"], "graded with problems", "^ex1: what it returned cannot be judged"),
+    "forger": (
+        ["0", "8"],
+        "graded with problems",
+        r"^ex1: it ended .*; ex1: its process wrote \d+ results that are not the check's; refused$",
+    ),
+    "clean-forger": (
+        ["0", "8"],
+        "graded",
+        r"^ex1: its process wrote \d+ results that are not the check's; refused$",
+    ),
+    "reacher": (
+        ["0", "8"],
+        "graded with problems",
+        r"^ex1: while it was called it replaced \d parts of the course's own code: its points",
+    ),
+    "wall": (["4", "8"], "graded", "^$"),
+    "eraser": (
+        ["4", "8"],
+        "graded",
+        r"^ex2: the notebook down to its check earns less than without other cells",
+    ),
     "flooder": (["0", "8"], "graded with problems", "ex1: it wrote too much into the channel"),
     "deleted-answer": (
         ["0", "8"],

@@ -280,6 +280,41 @@ def double(number):
         except OSError:
             pass
     return 2 * number""",
+    # Whole lines with the right result, which would come first.
+    "clean-forger": """
+import json, os, stat
+def double(number):
+    for case in range(9):
+        line = json.dumps({"case": case, "seen": {"facts": {"value": 2 * number}}}).encode()
+        for descriptor in range(3, 64):
+            try:
+                if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                    os.write(descriptor, line + b"\\n" + b"0" * 32 + b" " + line + b"\\n")
+            except OSError:
+                pass
+    return -1""",
+    # Right, and yet it changes what measures it.
+    "reacher": """
+def double(number):
+    import json
+    import utils.labs
+    utils.labs.observe_case = json.dumps = lambda *a: {"facts": {"value": 2 * number}}
+    return 2 * number""",
+    # Leaves behind what the next exercise cannot be begun with.
+    "wall": """
+import os, shutil
+def double(number):
+    profile = "/tmp/.ipython/profile_default"
+    if not os.path.isdir(profile + "/full"):
+        shutil.rmtree(profile, ignore_errors=True)
+        os.makedirs(profile + "/full")
+        os.chmod(profile, 0o555)
+    return 2 * number""",
+    # The answer to exercise 2 is right, with sum as it was.
+    "eraser": """
+def double(number):
+    return 2 * number
+sum = None""",
     "flooder": """
 import os
 def double(number):
