@@ -131,7 +131,7 @@ def _chip(key: str) -> Machine:
         )
     if f"{key}.link.bandwidth" in there:
         link = taken.to(f"{key}.link.bandwidth", "B/s")
-    # A sheet's "80 GB" is rounded: where the board's own count is known, that is what can be filled.
+    # A data sheet's capacity is rounded; where the board's own count is known, that can be filled.
     memory = "reported" if f"{key}.hbm.reported" in there else "capacity"
     return Machine(
         key=key,
