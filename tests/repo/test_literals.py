@@ -156,10 +156,26 @@ def sources(path: Path) -> Iterator[tuple[str, str, bool]]:
         yield cell["id"], text, cell["cell_type"] == "code"
 
 
+def quoted(item: str) -> bool:
+    """Whether a number with a unit is what a fact says: a lesson's first cell, which nothing can be
+    computed in, may open with the bill.
+
+    >>> quoted("98.32 USD"), quoted("98.33 USD")
+    (True, False)
+    """
+    match = re.fullmatch(rf"({NUMBER}){BETWEEN}({UNIT})", item, re.IGNORECASE)
+    return match is not None and any(
+        figure.value == float(match[1].replace(",", "")) and figure.unit.startswith(match[2])
+        for figure in figures().values()
+        if isinstance(figure.value, int | float)
+    )
+
+
 def literals(path: Path, known: set[float]) -> list[str]:
     results = []
     for place, text, is_code in sources(path):
-        results += [f"{place}: {item}" for item in typed(text)]
+        first = place == "title" and not is_code
+        results += [f"{place}: {t}" for t in typed(text) if not (first and quoted(t))]
         if is_code:
             try:
                 results += [f"{place}: {item}" for item in facts_in_code(text, known)]
