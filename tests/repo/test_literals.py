@@ -166,7 +166,8 @@ def quoted(item: str) -> bool:
     match = re.fullmatch(rf"({NUMBER}){BETWEEN}({UNIT})", item, re.IGNORECASE)
     return match is not None and any(
         figure.value == float(match[1].replace(",", "")) and figure.unit.startswith(match[2])
-        for figure in figures().values()
+        for known in figures().values()
+        for figure in (known, *known.history)
         if isinstance(figure.value, int | float)
     )
 
