@@ -170,7 +170,8 @@ class Results:
         if self.audit is not None:
             about["audit"] = (
                 f"{_own_kernels(self.audit)} kernels of one's own, {self.audit.counts['error']}"
-                f" errors and {self.audit.counts['warning']} warnings in {self.audit.files} files,"
+                f" errors and {self.audit.counts['warning']} warnings in {self.audit.files}"
+                f" file{'s' * (self.audit.files != 1)},"
                 f" {len(self.audit.broken)} unread"
             )
         if self.throughput is not None:

@@ -3,7 +3,8 @@
 batch leads each submission through: submissions finds it and reads its files, lab knows everything
 of the released lab, answers puts the submission's answers into that, attempts runs them in a
 sandbox (sandbox and confine outside of it, runner and child inside), marking judges what was
-observed; gradebook and report write it down.
+observed. What is known of a submission is kept by records the moment it is done; gradebook and
+report write it down for people, and can do so again at any time.
 
 What holds against a hostile submission: hidden cases are drawn and judged outside, by a private
 seed; a sandbox sees no judge, no solution, no other submission, no network; its memory, processes,
@@ -20,10 +21,13 @@ What does not hold:
 
 - An answer is observed in the process that it runs in, which for some exercises is one of several
   that the sandbox starts (utils.labs.apart). `guard` puts the course's functions, their
-  code and its tables back before an answer is called, and looks again after the last case. What an
-  answer does to them while it is called, and to anything else in the process (the counters of
-  torch_xla, frames, hooks, other libraries), can forge counts. `scan` names the usual ways to the
-  instructor; it is a list, and a submission can write around it.
+  code and its tables back before an answer is called, and looks again after each case: points of an
+  answer that replaced any are held back until an instructor has looked at it. What it does to
+  anything else in the process (frames, hooks, other libraries) can forge counts, and so can an
+  answer that undoes its change before it returns. `scan` names the usual ways to the instructor; it
+  is a list, and a submission can write around it.
+- Lines of a report carry codes that an answer cannot make without finding the function that makes
+  them, in a frame above it; `scan` names the ways there.
 - An answer sees the inputs that it is called with. It can hand some of them out in the numbers of
   its report (of seven digits each), in known words such as "list", in which criteria pass, and in
   which of its own lines raises. The next grading should therefore have a new seed.

@@ -29,6 +29,8 @@ STARTUP_SECONDS = 120
 # Beyond the time of an attempt, for cleaning up after it: the runner is heard of at least then.
 GRACE_SECONDS = 15
 CHANNEL_BYTES = 128 << 20
+# A look at all processes costs 3 ms, and a sandbox lives for some ten seconds.
+LOOK_EVERY_S = 0.25
 _NOISE_BYTES = 1 << 16
 
 
@@ -160,7 +162,7 @@ def _watch(process: subprocess.Popen, results: int, errors: int, limits: Limits)
                     channel[key.fd] += chunk[: _NOISE_BYTES - len(channel[key.fd])]
             stop = None
             if time.monotonic() > look_at:  # a look costs milliseconds; lines may come faster
-                stop, look_at = _excess(process.pid, limits), time.monotonic() + 0.1
+                stop, look_at = _excess(process.pid, limits), time.monotonic() + LOOK_EVERY_S
             if len(channel[results]) > CHANNEL_BYTES:
                 stop = "flood"
             if time.monotonic() > deadline:
