@@ -21,7 +21,9 @@ import pytest
 import utils.labs
 from tests.browser import launched, violations
 from tests.labs import hostile
+from tests.labs.cells import right_ways
 from utils.cli.commands import grade as command
+from utils.course import catalog
 from utils.labs import Criterion, Verdict
 from utils.labs.grading import (
     answers,
@@ -173,6 +175,13 @@ def test_an_answer_in_another_cell_counts(lab99: lab.Lab) -> None:
     result = filled(lab99, made)
     assert result.answer("ex1").source == hostile.RIGHT["ex1"]
     assert result.notes == ("answer of ex1 taken from the cell that defines double",)
+
+
+def test_an_editor_on_windows_changes_nothing(lab99: lab.Lab) -> None:
+    made = hostile.notebook()
+    for item in made["cells"]:
+        item["source"] = item["source"].replace("\n", "\r\n")
+    assert filled(lab99, made) == filled(lab99, hostile.notebook())
 
 
 def test_given_cells_come_from_the_release(lab99: lab.Lab) -> None:
@@ -523,6 +532,26 @@ def test_equal_to_the_published_solution() -> None:
     assert not lab.same_code("x = " + "(" * 5000, published)
 
 
+def test_a_renamed_copy_of_a_longer_solution_is_noted_and_independent_answers_are_not() -> None:
+    published = """def mean(read, count):
+    total = 0
+    for k in range(count):
+        value = read(k)
+        if value:
+            total += value
+    return total / count"""
+    renamed = re.sub(r"\b(total|value|k|count)\b", r"my_\1", published)
+    assert lab.same_code(renamed, published) == "names, comments and docstrings"
+    assert not lab.same_code(renamed.replace("if my_value", "if not my_value"), published)
+    labs = catalog.labs(hostile.REPOSITORY)
+    official = {
+        name: lab.load(hostile.REPOSITORY, name).published for name in (e.name for e in labs)
+    }
+    ways = [(way[0].split("."), way[2]) for name in official for way in right_ways(name)]
+    alarms = [name for (name, ex), source in ways if lab.same_code(source, official[name][ex])]
+    assert len(ways) > 150 and alarms == []
+
+
 # A whole grading
 
 
@@ -657,16 +686,35 @@ def test_reports_do_not_name_hidden_inputs(graded: Graded) -> None:
             assert str(hidden[0]) not in path.read_text()
 
 
-def test_nbgraders_own_export_agrees(graded: Graded, tmp_path: Path) -> None:
+def nbgrader(out: Path, home: Path, *words: object) -> None:
+    """Run one of nbgrader's own commands in a folder of results."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    table = tmp_path / "export.csv"
     subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "nbgrader", "export", "--to", str(table)],
-        cwd=graded.out,
-        env={**os.environ, "PATH": path, "HOME": str(tmp_path)},
+        [sys.executable, "-W", "ignore", "-m", "nbgrader", *map(str, words)],
+        cwd=out,
+        env={**os.environ, "PATH": path, "HOME": str(home)},
         check=True,
         capture_output=True,
     )
+
+
+def test_what_is_right_is_told_without_numbers(graded: Graded) -> None:
+    right, half = graded.rows["ann"], graded.rows["=bob"]
+    assert {c.measured for m in right.marks for c in m.criteria} != {""}
+    assert "measured" not in report.mark_text(right.marks[0])
+    assert "measured" in report.mark_text(half.marks[0])
+
+
+def test_nbgrader_makes_feedback_of_it_wherever_it_lies(graded: Graded, tmp_path: Path) -> None:
+    shutil.copytree(graded.out, tmp_path / "moved")
+    nbgrader(tmp_path / "moved", tmp_path, "generate_feedback", "lab99_sums", "--student=ann")
+    (page,) = (tmp_path / "moved" / "feedback").rglob("*.html")
+    assert "passed: 8 of 8 points" in page.read_text()
+
+
+def test_nbgraders_own_export_agrees(graded: Graded, tmp_path: Path) -> None:
+    table = tmp_path / "export.csv"
+    nbgrader(graded.out, tmp_path, "export", "--to", table)
     with table.open() as file:
         exported = {r["student_id"]: r for r in csv.DictReader(file)}
     rows = graded.rows.values()

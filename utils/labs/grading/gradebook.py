@@ -54,10 +54,8 @@ class Book:
         config.CourseDirectory.release_directory = str(root / "labs")
         config.CourseDirectory.assignment_id = self.assignment
         self.directory = CourseDirectory(config=config)
-        # With this file `nbgrader export` and formgrader work in the folder as they stand.
-        lines = [f"c.CourseDirectory.{k} = {v!r}" for k, v in config.CourseDirectory.items()]
-        text = "\n".join(["c = get_config()", *sorted(lines)]) + "\n"
-        (out / "nbgrader_config.py").write_text(text)
+        # With this file nbgrader's commands and formgrader work in the folder, wherever it lies.
+        (out / "nbgrader_config.py").write_text("c = get_config()\nc.CourseDirectory.root = '.'\n")
         resources = {
             "nbgrader": {
                 "notebook": self.assignment,

@@ -22,6 +22,8 @@ SILENT = re.compile(r"(quiz|board)\b")
 
 
 _one_at_a_time = threading.Lock()
+_NO_CHANCE = 6
+"""Statements from which on equal programs with other names are worth a remark."""
 
 
 @dataclass(frozen=True)
@@ -191,24 +193,46 @@ def answer_function(stub: str) -> str:
     return (unfinished or functions)[-1].name
 
 
-def same_code(one: str, other: str) -> bool:
-    """Whether two cells are the same program, apart from comments, docstrings and layout.
+def same_code(one: str, other: str) -> str:
+    """How two cells are the same program: apart from "comments and docstrings", or also "names",
+    where they are long enough that this is no chance; "" if they are not.
 
     >>> same_code("def f(x): return 2 * x", "def f(x):  # twice\\n    'Twice x.'\\n    return 2*x")
-    True
+    'comments and docstrings'
     """
     if max(len(one), len(other)) > 50_000:
-        return False
+        return ""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the parser warns of what others wrote
-            return _bare(one) == _bare(other)
+            trees = parse_python(one), parse_python(other)
+            plain = [_bare(tree) for tree in trees]
+            if plain[0] == plain[1]:
+                return "comments and docstrings"
+            renamed = [_renamed(tree) for tree in trees]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+        return ""
+    long_enough = sum(isinstance(node, ast.stmt) for node in ast.walk(trees[1])) >= _NO_CHANCE
+    return "names, comments and docstrings" if renamed[0] == renamed[1] and long_enough else ""
 
 
-def _bare(source: str) -> str:
-    tree = parse_python(source)
+def _renamed(tree: ast.AST) -> str:
+    """The program with its own names numbered in the order in which they come."""
+    own: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            own.setdefault(node.arg, f"_{len(own)}")
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.setdefault(node.id, f"_{len(own)}")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.arg = own[node.arg]
+        elif isinstance(node, ast.Name):
+            node.id = own.get(node.id, node.id)
+    return ast.dump(tree)
+
+
+def _bare(tree: ast.AST) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr):

@@ -67,8 +67,9 @@ def mark(
 ) -> Mark:
     """Judge an exercise by its attempts; `published` is its published solution, if known."""
     notes: tuple[str, ...] = ()
-    if published is not None and same_code(notebook.answer(exercise.name).source, published):
-        notes = ("equals the published solution, comments and docstrings aside",)
+    same = published and same_code(notebook.answer(exercise.name).source, published)
+    if same:
+        notes = (f"equals the published solution, {same} aside",)
     above, alone = notebook.above(exercise.name), notebook.alone(exercise.name)
     first = _mark_of(exercise, notebook, hidden, full, above, notes, limits)
     if own is None:

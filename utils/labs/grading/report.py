@@ -49,7 +49,9 @@ def mark_text(mark: Mark) -> str:
     lines = [f"{mark.state}: {mark.points:g} of {mark.exercise.points:g} points"]
     lines += [mark.cause] if mark.cause else []
     for c in mark.criteria:
-        numbers = f" (measured {c.measured}, asked for {c.target})" if c.measured else ""
+        # What a right answer measured helps nobody but those who will be given the same inputs.
+        told = c.measured and not c.passed
+        numbers = f" (measured {c.measured}, asked for {c.target})" if told else ""
         lines.append(f"{'met' if c.passed else 'not met'}: {c.name}{numbers}")
         lines += [f"  {c.message}"] if c.message and not c.passed else []
     lines += [f"note: {note}" for note in mark.notes]
