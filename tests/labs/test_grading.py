@@ -664,10 +664,31 @@ def test_the_class_page_says_where_it_is_stuck(graded: Graded) -> None:
     page = graded.text("class.html")
     assert "4 submissions, of which 1 could not be graded and count nowhere below." in page
     assert "<strong>value</strong> (1): add it to itself" in page
-    assert page.count("67 %") == 2 and page.count("33 %") == 2
+    assert "Mean 8.0, median 8.0 of 12 points." in page
+    assert "looks into the check: ex1-code line 3" in page
+    assert 'Less than half of the points: <a href="reports/Zo%C3%AB.html">Zoë</a> (4).' in page
     assert 'href="reports/Zo%C3%AB.html"' in page
     assert "<h2>" not in graded.text("reports/nobody.html")
     assert "<h2>" in graded.text("reports/ann.html")
+
+
+def test_an_exercise_that_tells_nobody_apart_is_seen(lab99: lab.Lab) -> None:
+    def row(k: int) -> Row:
+        points = {"ex1": 4.0 * (k % 2), "ex2": 8.0 * (k >= 6)}
+        marks = tuple(
+            marking.Mark(e, "passed" if points[e.name] else "tried", points[e.name])
+            for e in lab99.exercises
+        )
+        return Row(f"s{k}", f"s{k}", "graded", marks, points, frozenset(), ())
+
+    rows = [row(k) for k in range(12)]
+    first, second = (report._about(k, e, rows) for k, e in enumerate(lab99.exercises))
+    assert (first["easiness"], second["easiness"]) == (50, 50)
+    assert first["discrimination"] == second["discrimination"] == pytest.approx(0)
+    for other in rows[:6]:
+        other.points["ex1"] = 0
+    assert report._about(0, lab99.exercises[0], rows)["discrimination"] == pytest.approx(3**-0.5)
+    assert report._about(0, lab99.exercises[0], rows[:9])["discrimination"] is None
 
 
 def test_pages_shut_nobody_out(graded: Graded) -> None:

@@ -6,6 +6,7 @@ templates.
 
 import csv
 import io
+import statistics
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,11 +14,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from utils.labs.grading.lab import Lab
+from utils.labs.grading.lab import Exercise, Lab
 from utils.labs.grading.marking import Mark
 
 TEMPLATES = Path(__file__).with_name("templates")
 STATES = ("passed", "tried", "not attempted", "error")
+MOST_OBSTACLES, MOST_NAMED = 3, 20
+LEAST_CORRELATED = 10
+"""Students from which on a correlation is shown."""
 
 
 @dataclass(frozen=True)
@@ -101,40 +105,60 @@ def student_page(lab: Lab, row: Row) -> str:
 
 
 def class_page(lab: Lab, rows: list[Row]) -> str:
-    """Where the class is stuck: shares and the most frequent obstacle of every exercise, and a heat
-    map.
+    """For the instructor: how the points are spread, where the class is stuck, who may need help, a
+    heat map, and what looks odd.
     """
     graded = [row for row in rows if row.status != "not graded"]
-    exercises = []
-    for k, exercise in enumerate(lab.exercises):
-        marks = [row.marks[k] for row in graded]
-        states = Counter(mark.state for mark in marks)
-        exercises.append(
-            {
-                "exercise": exercise,
-                "shares": [
-                    (state, states[state], 100 * states[state] / max(1, len(marks)))
-                    for state in STATES
-                ],
-                "obstacle": _obstacle(marks),
-            }
-        )
-    ungraded = len(rows) - len(graded)
-    return _render("class.html", lab=lab, rows=rows, exercises=exercises, ungraded=ungraded)
+    most = sum(exercise.points for exercise in lab.exercises)
+    totals = [row.total for row in graded]
+    spread = Counter(min(int(10 * total / most), 9) for total in totals)
+    return _render(
+        "class.html",
+        lab=lab,
+        rows=rows,
+        exercises=[_about(k, exercise, graded) for k, exercise in enumerate(lab.exercises)],
+        ungraded=len(rows) - len(graded),
+        most=most,
+        least=LEAST_CORRELATED,
+        mean=statistics.mean(totals) if totals else 0,
+        median=statistics.median(totals) if totals else 0,
+        spread=[(10 * k, spread[k], 100 * spread[k] / len(totals)) for k in range(10) if totals],
+        weakest=sorted((r for r in graded if r.total < most / 2), key=lambda r: r.total)[
+            :MOST_NAMED
+        ],
+        signs=[row for row in rows if row.private],
+    )
 
 
-def _obstacle(marks: list[Mark]) -> tuple[str, str, int] | None:
-    """The criterion that most answers fail, its most frequent message, and how many fail it."""
+def _about(k: int, exercise: Exercise, graded: list[Row]) -> dict[str, Any]:
+    """One exercise in the class.
+
+    easiness: the mean share of its points. discrimination: the correlation of its points with
+    those in the other exercises, None where there are too few students or no differences: near 0 or
+    below, the exercise does not tell the strong from the weak.
+    """
+    marks = [row.marks[k] for row in graded]
+    states = Counter(mark.state for mark in marks)
+    own = [row.points[exercise.name] for row in graded]
+    others = [row.total - points for row, points in zip(graded, own, strict=True)]
+    enough = len(own) >= LEAST_CORRELATED and len(set(own)) > 1 and len(set(others)) > 1
+    return {
+        "exercise": exercise,
+        "shares": [
+            (state, states[state], 100 * states[state] / max(1, len(marks))) for state in STATES
+        ],
+        "easiness": 100 * statistics.mean(own) / exercise.points if own else None,
+        "discrimination": statistics.correlation(own, others) if enough else None,
+        "obstacles": _obstacles(marks),
+    }
+
+
+def _obstacles(marks: list[Mark]) -> list[tuple[str, str, int]]:
+    """The criteria that most answers fail, each with its most frequent message and their number."""
     failed = [(c.name, c.message) for m in marks for c in m.criteria if not c.passed]
     failed += [("could not be judged", m.cause) for m in marks if m.cause]
-    if not failed:
-        return None
-    name, count = _most_frequent(name for name, _ in failed)
-    return name, _most_frequent(text for which, text in failed if which == name)[0], count
-
-
-def _most_frequent(texts: Iterable[str]) -> tuple[str, int]:
-    return min(Counter(texts).items(), key=lambda item: (-item[1], item[0]))
+    counts = sorted(Counter(failed).items(), key=lambda item: (-item[1], item[0]))
+    return [(name, text, count) for (name, text), count in counts[:MOST_OBSTACLES]]
 
 
 def _render(template: str, **values: Any) -> str:
