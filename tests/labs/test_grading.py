@@ -77,7 +77,10 @@ def test_one_submission_for_each_folder_and_file(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     for name in ("ann.ipynb", "leekim_LATE_1_2_lab99 (3).ipynb"):
         (tmp_path / name).write_text("{}")
-    assert [s.student for s in submissions.find(tmp_path)] == ["Bob", "ann", "jane", "leekim"]
+    found = submissions.find(tmp_path)
+    assert [s.student for s in found] == ["Bob", "ann", "jane", "leekim"]
+    assert [s.id for s in found] == ["123", "", "", "1"]
+    assert [s.late for s in found] == [False, False, False, True]
 
 
 def test_an_empty_inbox_is_an_error(tmp_path: Path) -> None:
@@ -603,12 +606,12 @@ def outputs(out: Path) -> dict[str, bytes]:
 
 def test_one_row_for_each_student(graded: Graded) -> None:
     lines = graded.text("gradebook.csv").splitlines()
-    assert lines[0] == "student,status,total,max,ex1,ex2,notes"
-    assert sorted(line.split(",")[:6] for line in lines[1:]) == [
-        ["'=bob", "graded with problems", "8", "12", "0", "8"],
-        ["Zoë", "graded", "4", "12", "4", "0"],
-        ["ann", "graded", "12", "12", "4", "8"],
-        ["nobody", "not graded", "0", "12", "0", "0"],
+    assert lines[0] == "student,id,late,status,total,max,ex1,ex2,notes"
+    assert sorted(line.split(",")[:8] for line in lines[1:]) == [
+        ["'=bob", "", "", "graded with problems", "8", "12", "0", "8"],
+        ["Zoë", "", "", "graded", "4", "12", "4", "0"],
+        ["ann", "", "", "graded", "12", "12", "4", "8"],
+        ["nobody", "", "", "not graded", "0", "12", "0", "0"],
     ]
 
 

@@ -188,7 +188,7 @@ def test_who_left_the_folder_stays_in_the_book(inbox: Path, root: Path) -> None:
     grade(inbox, root)
     shutil.rmtree(inbox / "ann")
     assert set(grade(inbox, root)) == {"bob", "cem", "dee"}
-    assert "ann,graded,12" in (inbox.parent / "out" / "gradebook.csv").read_text()
+    assert "ann,,,graded,12" in (inbox.parent / "out" / "gradebook.csv").read_text()
 
 
 def test_another_of_the_same_name_takes_nothing_from_the_first(inbox: Path, root: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_submission_that_breaks_its_sandbox_costs_its_own_row(
     monkeypatch.setattr(attempts, "run_all", breaks)
     assert grade(inbox, root) == POINTS | {"bob": 0}
     table = (inbox.parent / "out" / "gradebook.csv").read_text()
-    assert "bob,not graded,0,12,0,0,not graded: its sandbox fails before its code runs" in table
+    assert "bob,,,not graded,0,12,0,0,not graded: its sandbox fails before its code runs" in table
     broken = False
     assert grade(inbox, root) == POINTS
 

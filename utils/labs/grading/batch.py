@@ -275,6 +275,8 @@ def _record(result: Result) -> Record:
         tuple(result.marks),
         (*notes, *result.notes),
         result.signs,
+        result.submission.id,
+        result.submission.late,
         _log(result),
     )
 
@@ -289,6 +291,8 @@ def _row(record: Record, scores: dict[str, Score]) -> Row:
         frozenset(name for name, score in scores.items() if score.manual),
         record.notes,
         record.signs,
+        record.id,
+        record.late,
     )
 
 

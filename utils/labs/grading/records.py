@@ -25,7 +25,7 @@ class Record:
 
     entry: its name in the folder of submissions. key: of what it was graded with, see `key_of`; ""
     if it is to be graded again by the next run. seed: which drew its hidden cases. status, notes,
-    signs: as in `report.Row`. log: for the instructor only.
+    signs, id, late: as in `report.Row`. log: for the instructor only.
     """
 
     entry: str
@@ -37,6 +37,8 @@ class Record:
     marks: tuple[Mark, ...]
     notes: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
+    id: str = ""
+    late: bool = False
     log: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property

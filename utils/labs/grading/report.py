@@ -30,7 +30,7 @@ class Row:
 
     status: "graded", "graded with problems" or "not graded". points: by exercise, as in the
     gradebook. by_hand: the exercises whose points a person gave. private: remarks for the
-    instructor's table only.
+    instructor only. id, late: what the learning platform wrote into the name of the file.
     """
 
     student: str
@@ -41,6 +41,8 @@ class Row:
     by_hand: frozenset[str]
     notes: tuple[str, ...]
     private: tuple[str, ...] = ()
+    id: str = ""
+    late: bool = False
 
     @property
     def total(self) -> float:
@@ -80,13 +82,12 @@ def table(lab: Lab, rows: Iterable[Row]) -> str:
     total = sum(exercise.points for exercise in lab.exercises)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["student", "status", "total", "max", *names, "notes"])
+    writer.writerow(["student", "id", "late", "status", "total", "max", *names, "notes"])
     for row in rows:
         points = [f"{row.points[name]:g}" for name in names]
         notes = _cell("; ".join([*all_notes(row), *row.private]))
-        writer.writerow(
-            [_cell(row.student), row.status, f"{row.total:g}", f"{total:g}", *points, notes]
-        )
+        about = [_cell(row.student), row.id, "late" if row.late else "", row.status]
+        writer.writerow([*about, f"{row.total:g}", f"{total:g}", *points, notes])
     return file.getvalue()
 
 

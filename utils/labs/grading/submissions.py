@@ -27,8 +27,8 @@ MAX_ENTRIES = 2000
 MAX_NOTES = 5
 MAX_CELLS = 1000
 MAX_SOURCE_CHARS = 1 << 20
-_MOODLE = re.compile(r"(.+?)_\d+_assignsubmission_\w+$")
-_CANVAS = re.compile(r"([^_]+?)(?:_late)?_\d+_\d+_.*$", re.IGNORECASE)
+_MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_\w+$")
+_CANVAS = re.compile(r"(?P<name>[^_]+?)(?P<late>_late)?_(?P<id>\d+)_\d+_.*$", re.IGNORECASE)
 _IGNORED = re.compile(r"\.|__MACOSX$")
 
 
@@ -54,6 +54,22 @@ class Submission:
     student: str
     slug: str
     path: Path
+
+    @property
+    def id(self) -> str:
+        """The number by which the learning platform knows the student, if its name tells.
+
+        >>> Submission("doejane", "doejane", Path("doejane_LATE_12_345_lab03.ipynb")).id
+        '12'
+        """
+        match = _platform(self.path.name)
+        return match["id"] if match else ""
+
+    @property
+    def late(self) -> bool:
+        """Whether Canvas marked it as late."""
+        match = _platform(self.path.name)
+        return bool(match and match.groupdict().get("late"))
 
 
 @dataclass(frozen=True)
@@ -92,9 +108,16 @@ def student_of(entry: str) -> str:
     >>> student_of("Jo Doe_7_assignsubmission_file_")
     'Jo Doe'
     """
-    stem = re.sub(r"\.(ipynb|zip)$", "", entry, flags=re.IGNORECASE)
-    match = _MOODLE.match(stem) or _CANVAS.match(entry)
-    return match[1] if match else stem
+    match = _platform(entry)
+    return match["name"] if match else _stem(entry)
+
+
+def _platform(entry: str) -> re.Match[str] | None:
+    return _MOODLE.match(_stem(entry)) or _CANVAS.match(entry)
+
+
+def _stem(entry: str) -> str:
+    return re.sub(r"\.(ipynb|zip)$", "", entry, flags=re.IGNORECASE)
 
 
 def _students(entries: list[str]) -> list[str]:
