@@ -120,6 +120,7 @@ CELLS = [
 def run_all(kernel: Kernel) -> dict[str, list[dict]]:
     kernel.run("%reset -f")
     kernel.run("import utils.course.lesson as x; x.state = x._State()")
+    kernel.run("from utils.course.progress import reset; reset('all')")
     return {name: kernel.run(source, name) for name, source in CELLS}
 
 
@@ -157,6 +158,19 @@ def test_a_number_asked_long_before_is_closed_too(kernel: Kernel) -> None:
 def test_the_recap_does_not_tell_either(kernel: Kernel) -> None:
     run_all(kernel)
     assert "y | no guess | closed" in words(kernel.run("Recap()", "recap"))
+
+
+def test_the_next_kernel_knows_what_was_predicted(kernel: Kernel) -> None:
+    run_all(kernel)
+    kernel.run("predict(nodes=4, triggers='show')", "s1-predict")
+    kernel.run("x.state = x._State()")  # as in a kernel that was started again
+    kernel.run(BEGIN)
+    assert "You predicted 4: " in words(kernel.run("measured('nodes', 8)", "s1-run"))
+    assert "closed" not in words(kernel.run("measured('triggers', 11)", "s2-run")).lower()
+    kernel.run("reset('lesson03'); x.state = x._State()")
+    kernel.run(BEGIN)
+    kernel.run("predict(nodes=None)", "s1-predict")
+    assert "Closed until" in words(kernel.run("measured('nodes', 8)", "s1-run"))
 
 
 def test_an_error_is_never_kept_back(kernel: Kernel) -> None:

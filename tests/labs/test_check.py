@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.labs.cells import cases_of
-from utils.course import catalog, progress
+from utils.course import catalog, progress, tracks
 from utils.course.shown import html_table
 from utils.labs import Verdict, rerun
 from utils.labs.check import CheckFailed, card, check, failing_case
@@ -200,6 +200,16 @@ def test_a_worse_attempt_says_that_the_best_is_kept(course: Path) -> None:
 
 def test_next_never_skips_what_is_open(course: Path) -> None:
     assert "next: lab99.ex1 · Twice" in repr(check("lab99.ex2", RIGHT, course))
+
+
+def test_next_stays_on_the_track(course: Path) -> None:
+    text = (course / tracks.FILE).read_text()
+    short = text.replace("all:", "short:").replace(", lab99.ex2", "")
+    (course / tracks.FILE).write_text(text + short)
+    progress.choose("short", course)
+    assert "of your track in lab99 is passed" in repr(check("lab99.ex1", RIGHT, course))
+    progress.choose("all", course)
+    assert "next: lab99.ex2" in repr(check("lab99.ex1", RIGHT, course))
 
 
 def test_after_full_marks_no_hint_is_proposed(course: Path) -> None:

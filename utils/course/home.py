@@ -158,7 +158,10 @@ def html(home: Home, everything: Iterable[Lesson] = ()) -> str:
     total = sum(step.stop.minutes for step in home.steps)
     done = total - home.minutes_left
     blocks = [f"<h3>{in_html(home.track.name)}</h3>", f"<p>{in_html(where(home))}</p>"]
-    if here := home.continue_at:
+    here = home.continue_at
+    if here and not here.stop.notebook.after and not here.stop.exercise:  # the page it stands on
+        blocks.append("<p><strong>Read on below</strong>, then run this cell again.</p>")
+    elif here:
         blocks.append(
             f"<p><strong>{_link(here, 'Continue: ').html}</strong>, {here.stop.minutes} min</p>"
         )

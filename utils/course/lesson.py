@@ -114,6 +114,12 @@ def begin(lesson: str) -> None:
         state = _State(lesson)
     if not strict() and keeper.install(_keeps, _put):
         progress.lesson_begun(lesson)
+        kept = progress.document()[0]["guesses"].get(lesson.removeprefix("lesson"), {})
+        for key, number in kept.items():
+            if number is None:
+                state.shown.add(key)
+            elif key not in state.guesses:
+                state.guesses[key] = number
 
 
 def record_of(key: str) -> Prediction:
@@ -162,7 +168,9 @@ def guess(key: str, number: object) -> str:
     if isinstance(number, str):
         text = number.strip().lower().replace(",", "").removesuffix("%")
         if text in ("", "show"):
-            state.shown |= {key} if text else set()
+            if text:
+                state.shown.add(key)
+                _remember({key: None})
             return ""
         with suppress(ValueError):
             number = float(text)
@@ -171,8 +179,15 @@ def guess(key: str, number: object) -> str:
     # True is an int, and infinity a float, but neither is a number of things.
     if isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < 1e18:
         state.guesses[key] = number
+        _remember({key: number})
         return ""
     return f"{key}: {given!r} is no number of 0 or more, such as predict({key}=2)"
+
+
+def _remember(guesses: dict[str, int | float | None]) -> None:
+    """For the next kernel: a learner who restarts one goes on where the last one ended."""
+    if running_shell() is not None and not strict():
+        progress.guessed(state.lesson, guesses)
 
 
 def ask_with_boxes(keys: list[str]) -> bool:
@@ -199,7 +214,8 @@ def ask_with_boxes(keys: list[str]) -> bool:
         open_kept()
 
     def show(_: object) -> None:
-        state.shown |= set(state.closed(keys))
+        for key in state.closed(keys):
+            guess(key, "show")
         answer()
 
     for key in keys:

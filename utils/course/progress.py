@@ -39,12 +39,14 @@ Entries = dict[str, Entry]
 class Document(TypedDict):
     """The content of a progress file; an older one has exercises only.
 
-    lessons: such as {"03": "done"}. track: a key of `tracks.yaml`, "" before one is chosen.
+    lessons: such as {"03": "done"}. guesses: such as {"03": {"nodes": 8}}, None for a result that
+    was shown without one. track: a key of `tracks.yaml`, "" before one is chosen.
     """
 
     format: Literal[1]
     exercises: Entries
     lessons: NotRequired[dict[str, Literal["begun", "done"]]]
+    guesses: NotRequired[dict[str, dict[str, int | float | None]]]
     track: NotRequired[str]
 
 
@@ -83,7 +85,7 @@ def _free(path: Path, ending: str) -> Path:
 
 def nothing() -> Document:
     """Progress before the first step."""
-    return Document(format=FORMAT, exercises={}, lessons={}, track="")
+    return Document(format=FORMAT, exercises={}, lessons={}, guesses={}, track="")
 
 
 def _decoded(content: bytes) -> Document:
@@ -216,6 +218,17 @@ def _lesson(lesson: str, state: Literal["begun", "done"], root: Path) -> str:
     return _update(root, lambda old: {**old, "lessons": {**old["lessons"], number: state}})
 
 
+def guessed(lesson: str, guesses: dict[str, int | float | None], root: Path = ROOT) -> str:
+    """Record what was predicted in a lesson such as "lesson03". Returns a note, or ""."""
+    number = lesson.removeprefix("lesson")
+
+    def change(old: Document) -> Document:
+        before = old["guesses"].get(number, {})
+        return {**old, "guesses": {**old["guesses"], number: {**before, **guesses}}}
+
+    return _update(root, change)
+
+
 def choose(track: str, root: Path = ROOT) -> str:
     """Record which track the learner is on. Returns a note, or ""."""
     return _update(root, lambda old: {**old, "track": track})
@@ -240,6 +253,7 @@ def join(content: bytes, root: Path = ROOT) -> str:
             **old,
             "exercises": {**mine, **better},
             "lessons": {**old["lessons"], **other["lessons"], **done},
+            "guesses": {**other["guesses"], **old["guesses"]},
             "track": old["track"] or other["track"],
         }
 
@@ -284,7 +298,8 @@ def reset(target: str = "", root: Path = ROOT) -> Shown:
             _write(_free(path, "backup"), old)
         kept = {item: e for item, e in old["exercises"].items() if not _matches(target, item)}
         lessons = {n: s for n, s in old["lessons"].items() if not _matches(target, f"lesson{n}")}
-        return {**old, "exercises": kept, "lessons": lessons}
+        guesses = {n: g for n, g in old["guesses"].items() if not _matches(target, f"lesson{n}")}
+        return {**old, "exercises": kept, "lessons": lessons, "guesses": guesses}
 
     note = _update(root, change)
     undo = "to undo: from utils.course.progress import undo_reset; undo_reset()"
@@ -311,7 +326,8 @@ def undo_reset(root: Path = ROOT) -> Shown:
             if item not in old or entry["points"] >= old[item]["points"]
         }
         lessons = {**now["lessons"], **kept["lessons"]}
-        return {**now, "exercises": {**old, **better}, "lessons": lessons}
+        guesses = {**kept["guesses"], **now["guesses"]}
+        return {**now, "exercises": {**old, **better}, "lessons": lessons, "guesses": guesses}
 
     note = _update(root, change)
     backups[-1].unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utils.course import catalog, progress
+from utils.course import catalog, progress, tracks
 from utils.course.catalog import ROOT, Exercise
 from utils.course.shown import Shown, columns, html_table, in_html
 from utils.labs import Answer, Facts, Verdict, decide, judge, observe_case, observer, rerun, where
@@ -121,15 +121,23 @@ def _next_step(exercise: Exercise, verdict: Verdict, attempts: int, root: Path) 
 def _after(exercise: Exercise, root: Path) -> str:
     """The next exercise of the lab that is open, those before this one last; the quiz if none is.
 
-    An exercise is open until it has its full points.
+    An exercise is open until it has its full points. Of a lab of which the learner's track has a
+    part, only that counts.
     """
     lab = exercise.id.partition(".")[0]
+    document = progress.document(root)[0]
+    track = tracks.tracks(root).get(document["track"])
+    stops = {stop.id for stop in track.stops} if track else set()
     siblings = catalog.exercises(lab, root)
-    done = progress.entries(root)
+    if exercise.id in stops:
+        siblings = tuple(sibling for sibling in siblings if sibling.id in stops)
+    done = document["exercises"]
     here = [sibling.id for sibling in siblings].index(exercise.id)
     for other in (*siblings[here + 1 :], *siblings[:here]):
         if other.id not in done or done[other.id]["points"] < other.points:
             return f"next: {other.id} · {other.title}"
+    if len(siblings) < len(catalog.exercises(lab, root)):
+        return f"every exercise of your track in {lab} is passed; next: Continue, on the first page"
     return f"every exercise of {lab} is passed; next: the quiz below"
 
 
