@@ -114,6 +114,8 @@ def _next_step(exercise: Exercise, verdict: Verdict, attempts: int, root: Path) 
     # Nothing is to be won here any more, so no hint.
     if verdict.state == "passed" or progress.entry(exercise.id, root)["points"] >= exercise.points:
         return _after(exercise, root)
+    if verdict.state == "error":  # its form is at fault, of which no hint speaks
+        return "next: change the answer, run its cell, then this check"
     hint = min(max(attempts, 1), 3)
     return f"next: open hint {hint} of 3 below, change the answer, run its cell, then this check"
 
