@@ -166,7 +166,7 @@ def test_what_costs_more_never_lowers_the_cost(kind, name, data) -> None:
 @given(values_of("job"), st.floats(1, 100))
 @ENOUGH
 def test_more_runs_never_raise_engineering_per_run(values, factor) -> None:
-    # Without steps of billing: a share of the compile that gets smaller can save a step of each run.
+    # Without steps of billing: a smaller share of the compile can save a step of each run.
     values |= {"billing_step": 0}
     before, after = tco.job(values), tco.job(values | {"runs": values["runs"] * factor})
     not_above(after.lines["engineering"], before.lines["engineering"])
