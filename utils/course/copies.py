@@ -76,7 +76,7 @@ def alone(root: Path) -> Iterator[None]:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         place = f" ({error.filename})" if error.filename else ""
         reason = "the disk is full" if full else f"{error.strerror or error}{place}"
-        advice = "free some space" if full else "mend that"
+        advice = "free some space" if full else "fix that"
         raise CopiesError(f"{reason}. Nothing is lost: {advice}, then do the same again") from error
 
 

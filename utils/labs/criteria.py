@@ -182,7 +182,7 @@ def right_numbers(
     """
     items = returned["items"]
     if returned["stopped"]:
-        message = "the check stopped the answer, because its graphs grow: mend that first"
+        message = "the check stopped the answer, because its graphs grow: fix that first"
         return criterion(name, weight, False, "not judged", "", message)
     if items is None or len(items) != len(right):
         message = (

@@ -1,7 +1,7 @@
 """The first cell of every notebook: the defaults of XLA on a CPU, and a report of what is
 installed.
 
-`report()` prints one line per component, `[OK]` or `[FAIL]` with the way to mend it. Importing this
+`report()` prints one line per component, `[OK]` or `[FAIL]` with the way to fix it. Importing this
 module does nothing.
 """
 
@@ -63,7 +63,7 @@ def report(devices: int | None = None) -> None:
     components = check(devices)
     print(*components, sep="\n")
     if not all(component.ok for component in components):
-        raise NotReady("mend the lines marked [FAIL], restart the kernel, and run this cell again")
+        raise NotReady("fix the lines marked [FAIL], restart the kernel, and run this cell again")
 
 
 def check(devices: int | None = None) -> list[Component]:

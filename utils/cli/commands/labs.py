@@ -14,7 +14,7 @@ def _check() -> int:
     for fault in faults:
         print(fault, file=sys.stderr)
     if faults:
-        print("to mend: python3 course.py labs", file=sys.stderr)
+        print("to make them: python3 course.py labs", file=sys.stderr)
         return 1
     count = len(list((ROOT / "labs").glob("lab*/*.ipynb")))
     print(f"{count} labs, their solutions and the README's tables are current")

@@ -1,4 +1,4 @@
-"""Make or mend the environment and start nothing (--everything: with tests and grading).
+"""Make or repair the environment and start nothing (--everything: with tests and grading).
 
 Unlike the other commands it tries torch again even if nothing seems to have changed.
 """

@@ -269,7 +269,7 @@ def _numbers(said: list[tuple[Facts, Any]]) -> Criterion:
         p for p, (_, s) in enumerate(said) if isinstance(s, dict) and s["cause"] == right[p][0]
     ]
     wrong = [p for p in known if not near(said[p][1]["number"], right[p][1], 1e-3)]
-    message = "" if wrong else "a number counts with the right cause: mend these first"
+    message = "" if wrong else "a number counts with the right cause: fix these first"
     for place in wrong[:1]:
         record, cause, number = said[place][0], right[place][0], said[place][1]["number"]
         if cause == HEALTHY:

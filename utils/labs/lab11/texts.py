@@ -96,7 +96,7 @@ def _tokens(case: Facts, facts: Facts, right: list[list[int]]) -> Criterion:
     kind = facts["returned"]["kind"]
     good = 0
     if facts["returned"]["stopped"]:
-        message = "the check stopped the answer, because its graphs go on and on: mend that first"
+        message = "the check stopped the answer, because its graphs go on and on: fix that first"
     elif texts is None or len(texts) != len(right):
         message = f"`generate` returned {kind}: return a list of {len(right)} lists, one per prompt"
     elif strange := [item for item in texts if isinstance(item, str)]:

@@ -118,7 +118,7 @@ def label(fleet: Facts) -> str:
 # What wrong ways give
 
 _MEAN = SAYS["by-the-mean"]
-_OTHER = "this is p99 with another number of servers: mend the number first"
+_OTHER = "this is p99 with another number of servers: fix the number first"
 _OTHERS = (
     (50, "this keeps the median within the target, not p99"),
     (95, SAYS["p95"]),

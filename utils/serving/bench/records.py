@@ -171,7 +171,7 @@ def from_json(text: str, name: str = "the text") -> Record:
     try:
         record = replace(msgspec.convert(content.get("record"), Record))  # with its defaults
     except msgspec.ValidationError as error:
-        raise Unreadable(f"{name}: {error}; record it anew rather than mend it") from None
+        raise Unreadable(f"{name}: {error}; record it anew rather than repair it") from None
     # msgspec fills in what is missing and passes over what it does not know.
     if other := _differing(content["record"], json.loads(to_json(record))["record"]):
         raise Unreadable(f"{name} has other fields than a record: {other}; record it anew")
