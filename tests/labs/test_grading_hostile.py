@@ -24,7 +24,7 @@ from utils.labs.grading import batch, confine, sandbox
 from utils.labs.grading.report import Row
 
 SECONDS = 5  # ten times what the honest ones take on a busy machine
-LIMITS = confine.Limits(seconds=SECONDS, memory_bytes=1 << 30, processes=64, files_bytes=32 << 20)
+LIMITS = confine.Limits(seconds=SECONDS, memory_bytes=512 << 20, processes=64, files_bytes=32 << 20)
 SLOW = f"no result within {SECONDS} s: an endless loop, or too slow"
 # In a user namespace a submission can kill the supervisor; made by root, that namespace has no
 # limit on processes.
@@ -50,7 +50,7 @@ EXPECTED = {
     "memory-family": (
         ["0", "8"],
         "graded with problems",
-        r"ex1: it used more memory than allowed \(1 GB\)",
+        r"ex1: it used more memory than allowed \(0\.5 GB\)",
     ),
     "fork-bomb": (["0", "8"], "graded with problems", MANY),
     "exit": (["0", "8"], "graded with problems", "ex1: it ended its process with exit status 3"),

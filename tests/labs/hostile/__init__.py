@@ -91,7 +91,7 @@ import os, time
 def double(number):
     for _ in range(4):
         if os.fork() == 0:
-            block = b"x" * (300 << 20)
+            block = b"x" * (150 << 20)
             time.sleep(60)
     time.sleep(60)""",
     "fork-bomb": """
