@@ -12,7 +12,6 @@ from utils.nki.simulator.lint import lint_source
 
 SCRIPT = ROOT / "notebooks" / "scripts" / "nki_gelu.py"
 ON_THE_HOST = {"warned", "explore_view"}
-ON_PURPOSE = {"careless"}
 
 
 def kernels() -> str:
@@ -25,13 +24,13 @@ def kernels() -> str:
 
 def test_kernels_of_the_lesson_would_compile_as_far_as_the_lint_knows() -> None:
     source = kernels()
-    assert source.count("@nki.jit") >= 14
+    assert source.count("@nki.jit") >= 12
     lines = source.splitlines()
     found: dict[str, list[str]] = {}
     for each in lint_source(source):
         inside = [line for line in lines[: each.line] if line.startswith("def ")][-1]
         found.setdefault(inside[4 : inside.index("(")], []).append(str(each))
-    assert found.keys() - ON_THE_HOST == ON_PURPOSE, found
+    assert found.keys() <= ON_THE_HOST, found
 
 
 def test_the_script_is_clean_and_right_to_a_few_roundings() -> None:
