@@ -8,7 +8,6 @@ from utils.course.catalog import ROOT
 MOST = {"words": 2220, "cells": 60, "asked": 10}
 """Of a lesson, as it can be read in an hour: `design` of the course, with a percent to spare."""
 STILL_MORE = {
-    "04": {"cells": 69},
     "05": {"words": 2410},
     "06": {"words": 2530, "cells": 65},
     "07": {"words": 2880, "cells": 64},
