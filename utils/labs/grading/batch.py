@@ -96,7 +96,7 @@ def grade(
         seed = folders.known_seed(out, seed)
         host = sandbox.prepare()
         known = {record.entry: replace(record, log={}) for record in records.read(out)}
-        handed_in = submissions.find(folder, {e: (r.student, r.slug) for e, r in known.items()})
+        handed_in = submissions.find(folder, known.values(), lab_name)
         chosen = lab.load(root, lab_name or _guess(handed_in, root))
         whose, which = _asked_again(list(again), handed_in, chosen)
         seed = folders.keep_seed(out, seed)
@@ -108,7 +108,7 @@ def grade(
         slots = Slots(jobs)
 
         def grade_one(submission: Submission) -> Record | Result:
-            files, notes = submissions.read(submission.path)
+            files, notes = submission.read()
             key = records.key_of(files, notes, chosen, root, seed)
             before = known.get(submission.path.name)
             asked = submission.slug in whose
@@ -208,7 +208,7 @@ def _guess(handed_in: list[Submission], root: Path) -> str:
     names = [entry.name for entry in catalog.labs(root)]
     if len(names) == 1:
         return names[0]
-    contents = [file.content for s in handed_in for file in submissions.read(s.path)[0]]
+    contents = [file.content for s in handed_in for file in s.read()[0]]
     return answers.lab_of(contents, names)
 
 
@@ -278,6 +278,7 @@ def _record(result: Result) -> Record:
         result.submission.id,
         result.submission.late,
         _log(result),
+        result.submission.submitted,
     )
 
 

@@ -25,7 +25,8 @@ class Record:
 
     entry: its name in the folder of submissions. key: of what it was graded with, see `key_of`; ""
     if it is to be graded again by the next run. seed: which drew its hidden cases. status, notes,
-    signs, id, late: as in `report.Row`. log: for the instructor only.
+    signs, id, late: as in `report.Row`. log: for the instructor only. submitted: the time, as in
+    `Submission`.
     """
 
     entry: str
@@ -40,6 +41,7 @@ class Record:
     id: str = ""
     late: bool = False
     log: dict[str, Any] = msgspec.field(default_factory=dict)
+    submitted: str = ""
 
     @property
     def points(self) -> float:

@@ -1,9 +1,8 @@
 """Find the submissions in a folder, who handed them in, and what their files hold.
 
-A submission is a folder (`jane/any/depth/lab.ipynb`) or a file (`jane.ipynb`, `jane.zip`). Download
-names of Moodle (`Jane Doe_123_assignsubmission_file_`) and Canvas
-(`doejane_LATE_12_345_lab03.ipynb`) are cut to the student's name. Zip files are read in memory;
-links are never followed; nothing is unpacked to disk.
+A submission is a folder (`jane/any/depth/lab.ipynb`) or a file (`jane.ipynb`, `jane.zip`), or
+several of both where a learning platform names them as one person's (`downloads`). Zip files are
+read in memory; links are never followed; nothing is unpacked to disk.
 """
 
 import hashlib
@@ -19,7 +18,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from utils.labs.grading import downloads
 
 MAX_NOTEBOOK_BYTES = 20 << 20
 MAX_SUBMISSION_BYTES = 60 << 20
@@ -27,9 +28,7 @@ MAX_ENTRIES = 2000
 MAX_NOTES = 5
 MAX_CELLS = 1000
 MAX_SOURCE_CHARS = 1 << 20
-_MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_\w+$")
-_CANVAS = re.compile(r"(?P<name>[^_]+?)(?P<late>_late)?_(?P<id>\d+)_\d+_.*$", re.IGNORECASE)
-_IGNORED = re.compile(r"\.|__MACOSX$")
+_IGNORED = re.compile(rf"\.|__MACOSX$|{re.escape(downloads.METADATA)}$")
 
 
 class NotANotebook(ValueError):
@@ -48,28 +47,40 @@ class File:
 class Submission:
     """What one student handed in: the name as shown, the same as a file name, and where it lies.
 
-    No two submissions have the same `slug`.
+    No two submissions have the same `slug`. id: by which the learning platform knows the student,
+    late: whether it says so, submitted: the time in ISO format; empty where its names do not tell.
+    more: further files of the same attempt. notes: what of this person was left out.
     """
 
     student: str
     slug: str
     path: Path
+    id: str = ""
+    late: bool = False
+    submitted: str = ""
+    more: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def read(self) -> tuple[list[File], list[str]]:
+        """As the function `read`, of all that was handed in."""
+        files, notes = read(self.path)
+        for path in self.more:
+            more = read(path)
+            files, notes = [*files, *more[0]], [*notes, *more[1]]
+        return files, [*self.notes, *notes]
+
+
+class Known(Protocol):
+    """A submission of an earlier grading, whose student keeps name and slug."""
 
     @property
-    def id(self) -> str:
-        """The number by which the learning platform knows the student, if its name tells.
-
-        >>> Submission("doejane", "doejane", Path("doejane_LATE_12_345_lab03.ipynb")).id
-        '12'
-        """
-        match = _platform(self.path.name)
-        return match["id"] if match else ""
-
+    def entry(self) -> str: ...
     @property
-    def late(self) -> bool:
-        """Whether Canvas marked it as late."""
-        match = _platform(self.path.name)
-        return bool(match and match.groupdict().get("late"))
+    def student(self) -> str: ...
+    @property
+    def slug(self) -> str: ...
+    @property
+    def id(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -81,50 +92,54 @@ class SubmittedCell:
     names: tuple[str, ...] = ()
 
 
-def find(folder: Path, known: Mapping[str, tuple[str, str]] | None = None) -> list[Submission]:
+def find(
+    folder: Path, known: Iterable[Known] = (), lab_name: str | None = None
+) -> list[Submission]:
     """All submissions below `folder`, by name. Raises ValueError if there is none.
 
-    known: student and slug of entries that were found before; they keep both, whoever else came.
+    known: who was graded before keeps name and slug, whoever else came. lab_name: such as "lab03";
+    what says that it belongs to another lab is left out.
     """
-    entries = sorted(e for e in os.listdir(folder) if not _IGNORED.match(e))
+    names = sorted(e for e in os.listdir(folder) if not _IGNORED.match(e))
+    entries = downloads.entries(folder, names, lab_name)
     if not entries:
         raise ValueError(
             f"{folder} holds no submissions: expected one folder or notebook a student"
         )
-    names = dict(known or {})
-    owners = dict(zip(entries, _students(entries), strict=True))
-    new = {entry: student for entry, student in owners.items() if entry not in names}
-    slugs = slugs_of(list(new.values()), [slug for _, slug in names.values()])
-    names |= {entry: (_printable(student), slugs[student]) for entry, student in new.items()}
-    result = [Submission(names[entry][0], names[entry][1], folder / entry) for entry in entries]
+    people: dict[tuple[str, str], list[str]] = {}
+    for name, entry in entries.items():
+        people.setdefault(downloads.person(name, entry.id), []).append(name)
+    called = {downloads.person(k.entry, k.id): (k.student, k.slug) for k in known}
+    owners = {p: downloads.counting(own, entries) for p, own in people.items()}
+    first = {p: counts[0] for p, (counts, _) in owners.items()}
+    students = dict(zip(people, _students(first, entries), strict=True))
+    new = [students[p] for p in people if p not in called]
+    slugs = slugs_of(new, [slug for _, slug in called.values()])
+    called = {p: (_printable(s), slugs.get(s, "")) for p, s in students.items()} | called
+    result = []
+    for p, (counts, notes) in owners.items():
+        own = [entries[name] for name in counts]
+        paths = [folder / name for name in counts]
+        late = any(entry.late for entry in own)
+        about = (own[0].id, late, own[0].submitted, tuple(paths[1:]), tuple(notes))
+        result.append(Submission(*called[p], paths[0], *about))
     return sorted(result, key=lambda submission: submission.slug)
 
 
-def student_of(entry: str) -> str:
-    """The student's name in the name of a file or folder.
-
-    >>> student_of("jane.ipynb"), student_of("doejane_LATE_12_345_lab03.ipynb")
-    ('jane', 'doejane')
-    >>> student_of("Jo Doe_7_assignsubmission_file_")
-    'Jo Doe'
-    """
-    match = _platform(entry)
-    return match["name"] if match else _stem(entry)
-
-
-def _platform(entry: str) -> re.Match[str] | None:
-    return _MOODLE.match(_stem(entry)) or _CANVAS.match(entry)
-
-
-def _stem(entry: str) -> str:
-    return re.sub(r"\.(ipynb|zip)$", "", entry, flags=re.IGNORECASE)
-
-
-def _students(entries: list[str]) -> list[str]:
-    names = [unicodedata.normalize("NFC", student_of(entry)) for entry in entries]
+def _students(
+    first: Mapping[tuple[str, str], str], entries: Mapping[str, downloads.Entry]
+) -> list[str]:
+    """A name for each person, no two of them equal."""
+    names = [unicodedata.normalize("NFC", entries[e].name) for e in first.values()]
     count = Counter(names)
-    # Two entries of one name (jane/ and jane.ipynb) stay apart under their full names.
-    return [n if count[n] == 1 else entry for n, entry in zip(names, entries, strict=True)]
+    # Two people of one name are told apart by the platform's id; two entries of one name (jane/ and
+    # jane.ipynb) stay apart under their full names.
+    labels = [
+        n if count[n] == 1 else f"{n} ({entries[e].id})" if entries[e].id else e
+        for n, e in zip(names, first.values(), strict=True)
+    ]
+    count = Counter(labels)
+    return [n if count[n] == 1 else e for n, e in zip(labels, first.values(), strict=True)]
 
 
 def _printable(name: str) -> str:
