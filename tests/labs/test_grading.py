@@ -620,7 +620,7 @@ def test_grading_again_gives_the_same_bytes(
 ) -> None:
     """By the seed that was kept; and nbgrader keeps quiet."""
     first = outputs(graded.out)
-    assert len(first) == 7
+    assert len(first) == 9
     rows = batch.grade(graded.folder, graded.out, root)
     assert {row.student: row for row in rows} == graded.rows
     assert outputs(graded.out) == first
@@ -666,11 +666,13 @@ def test_a_score_given_by_hand_survives(graded: Graded, root: Path, tmp_path: Pa
 def test_the_class_page_says_where_it_is_stuck(graded: Graded) -> None:
     page = graded.text("class.html")
     assert "4 submissions, of which 1 could not be graded and count nowhere below." in page
-    assert "<strong>value</strong> (1): add it to itself" in page
+    assert "<summary><strong>1</strong>: value: add it to itself</summary>" in page
     assert "Mean 8.0, median 8.0 of 12 points." in page
-    assert "looks into the check: ex1-code line 3" in page
-    assert 'Less than half of the points: <a href="reports/Zo%C3%AB.html">Zoë</a> (4).' in page
-    assert 'href="reports/Zo%C3%AB.html"' in page
+    assert "<h3>looks into the check: 1 student</h3>" in page
+    assert '<a href="reports/ann.html">ann</a>: ex1-code line 3 (_getframe)' in page
+    needs_help = "has 4 of 12 points, stopped after ex1."
+    assert f'<a href="reports/Zo%C3%AB.html">Zoë</a> {needs_help}' in page
+    assert '<a href="reports/nobody.html">nobody</a> was not graded: no notebook' in page
     assert "<h2>" not in graded.text("reports/nobody.html")
     assert "<h2>" in graded.text("reports/ann.html")
 
@@ -685,19 +687,26 @@ def test_an_exercise_that_tells_nobody_apart_is_seen(lab99: lab.Lab) -> None:
         return Row(f"s{k}", f"s{k}", "graded", marks, points, frozenset(), ())
 
     rows = [row(k) for k in range(12)]
-    first, second = (report._about(k, e, rows) for k, e in enumerate(lab99.exercises))
+
+    def about(rows: list[Row]) -> list[dict[str, Any]]:
+        summary = report.ClassSummary(lab99)
+        for row in rows:
+            summary.add(row)
+        return [summary._about(exercise) for exercise in summary._exercises]
+
+    first, second = about(rows)
     assert (first["easiness"], second["easiness"]) == (50, 50)
     assert first["discrimination"] == second["discrimination"] == pytest.approx(0)
     for other in rows[:6]:
         other.points["ex1"] = 0
-    assert report._about(0, lab99.exercises[0], rows)["discrimination"] == pytest.approx(3**-0.5)
-    assert report._about(0, lab99.exercises[0], rows[:9])["discrimination"] is None
+    assert about(rows)[0]["discrimination"] == pytest.approx(3**-0.5)
+    assert about(rows[:9])[0]["discrimination"] is None
 
 
 def test_pages_shut_nobody_out(graded: Graded) -> None:
     with launched() as browser:
         page = browser.new_page()
-        for name in ("class.html", "reports/ann.html", "reports/nobody.html"):
+        for name in ("class.html", "similar.html", "reports/ann.html", "reports/nobody.html"):
             page.goto((graded.out / name).as_uri())
             assert violations(page) == set(), name
 

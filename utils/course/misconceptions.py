@@ -60,6 +60,16 @@ class Misconception:
     usual: bool
     answers: tuple[WrongAnswer, ...]
 
+    @property
+    def sentence(self) -> str:
+        """What the learner reads, with "…" for what the judge fills in."""
+        parts = Formatter().parse(self.says)
+        return "".join(text + ("" if field is None else "…") for text, field, _, _ in parts)
+
+    def is_said_in(self, text: str) -> bool:
+        """Whether a text says it; it may begin a sentence there."""
+        return bool(re.search(_pattern(self.says), text, re.IGNORECASE))
+
 
 def path_of(lab: str, root: Path = ROOT) -> Path:
     """The file with the records of a lab such as "lab03"."""
@@ -123,10 +133,8 @@ def usual_wrong_answers(lab: str, exercise: str, root: Path = ROOT) -> str:
     for record in misconceptions(lab, root):
         wrong = [answer.wrong for answer in record.answers if answer.exercise == exercise]
         if record.usual and wrong:
-            parts = Formatter().parse(record.says)
-            sentence = "".join(text + ("" if field is None else "…") for text, field, _, _ in parts)
-            end = "" if sentence[-1] in ".?!" else "."
-            lines.append(f"- *{wrong[0][:1].upper()}{wrong[0][1:]}*: {sentence}{end}")
+            end = "" if record.sentence[-1] in ".?!" else "."
+            lines.append(f"- *{wrong[0][:1].upper()}{wrong[0][1:]}*: {record.sentence}{end}")
     return "\n".join(lines)
 
 

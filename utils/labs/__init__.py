@@ -19,7 +19,7 @@ import importlib
 import random
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Facts = dict[str, Any]
@@ -94,7 +94,7 @@ class Verdict:
         attempted".
     points, max_points: points won and points to win.
     criteria: what the smallest case that fails says of each criterion; one that is met there but
-        not in a later case is as the first such case says it.
+        not in a later case is as the first such case says it. Its share is the smallest of all.
     failing_case: the smallest case that fails, or None.
     error: for state "error", what was raised and where, in one line.
     cases: for each criterion, the case that it is taken from; at grading they stay hidden.
@@ -205,8 +205,11 @@ def decide(
         next((place for place in range(shown, len(cases)) if not row[place].passed), shown)
         for row in zip(*judged, strict=True)
     ]
-    criteria = [judged[place][number] for number, place in enumerate(places)]
     shares = [min(1.0 if c.passed else c.share for c in row) for row in zip(*judged, strict=True)]
+    criteria = [
+        replace(judged[place][number], share=0.0 if judged[place][number].passed else share)
+        for number, (place, share) in enumerate(zip(places, shares, strict=True))
+    ]
     whole = sum(c.weight for c in criteria)
     won = sum(c.weight * share for c, share in zip(criteria, shares, strict=True)) / whole
     return Verdict(

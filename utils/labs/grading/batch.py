@@ -25,6 +25,7 @@ from utils.labs.grading import (
     report,
     sandbox,
     scan,
+    similar,
     submissions,
 )
 from utils.labs.grading.answers import Notebook
@@ -138,8 +139,10 @@ def grade(
                     if time.monotonic() - written > PAGES_EVERY_S:
                         write(out, chosen, book)
                         written = time.monotonic()
-        finally:
-            rows = write(out, chosen, book)
+        except BaseException:
+            write(out, chosen, book)
+            raise
+        rows = write(out, chosen, book, ended=True)
         return [row for row in rows if row.slug in done]
 
 
@@ -312,10 +315,11 @@ def _log(result: Result) -> dict[str, Any]:
     }
 
 
-def write(out: Path, chosen: Lab, book: Book) -> list[Row]:
+def write(out: Path, chosen: Lab, book: Book, ended: bool = False) -> list[Row]:
     """Make the table, the pages and the log of what is graded so far; returns all rows.
 
-    Also while a grading runs: each file is replaced whole.
+    Also while a grading runs: each file is replaced whole. ended: whether it is the end of one, at
+    which similar answers are looked for too.
     """
     rows = []
     half = out / ".log.jsonl"
@@ -328,6 +332,13 @@ def write(out: Path, chosen: Lab, book: Book) -> list[Row]:
             page = report.student_page(chosen, row)
             records.replace_file(out / "reports" / f"{row.slug}.html", page)
     half.replace(out / "log.jsonl")
-    records.replace_file(out / "class.html", report.class_page(chosen, rows))
+    similar_page = out / "similar.html"
+    if ended:
+        found = similar.compare(chosen, out, ((row.student, row.slug) for row in rows))
+        page = report.similar_page(chosen, out, found)
+        records.replace_file(similar_page, page, private=True)
+        records.replace_file(out / "similar.csv", similar.table(found), private=True)
+    page = report.class_page(chosen, rows, similar=similar_page.exists())
+    records.replace_file(out / "class.html", page)
     records.replace_file(out / "gradebook.csv", report.table(chosen, rows))
     return rows

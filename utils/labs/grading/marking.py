@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from utils.labs import Criterion, Facts, Verdict, decide, judge
+from utils.labs.check import PUBLIC_SEED
 from utils.labs.grading import shown
 from utils.labs.grading.answers import Notebook
 from utils.labs.grading.attempts import Attempt
@@ -185,7 +186,13 @@ def _judged(
     private = f"case {verdict.failing_case}; {verdict.error[:2000]}" if verdict.failing_case else ""
     whole = verdict.criteria
     # Cut afterwards: of a text that is cut nobody knows any more that it was taken over.
-    criteria = tuple(_short(_for_the_learner(c, seen)) for c in whole)
+    told = [_short(_for_the_learner(c, seen)) for c in whole]
+    texts = [text for c in told if not c.passed for text in (c.measured, c.target, c.message)]
+    plain = shown.without_inputs(texts, hidden, lambda: cases(exercise.id, PUBLIC_SEED))
+    criteria = tuple(
+        replace(c, measured=plain(c.measured), target=plain(c.target), message=plain(c.message))
+        for c in told
+    )
     changed = [
         c for c, published in zip(map(_short, whole), criteria, strict=True) if c != published
     ]
@@ -206,8 +213,9 @@ def _short(c: Criterion) -> Criterion:
         text = str(value)
         return text if len(text) <= TEXT_CHARS else text[: TEXT_CHARS - 3] + "..."
 
+    measured, target, message = cut(c.measured), cut(c.target), cut(c.message)
     return Criterion(
-        c.name, c.weight, bool(c.passed), cut(c.measured), cut(c.target), cut(c.message)
+        c.name, c.weight, bool(c.passed), measured, target, message, share=float(c.share)
     )
 
 

@@ -1,25 +1,40 @@
-"""What people read after a grading: one table, one page per student, one page on the class.
+"""What people read after a grading: one table, one page per student, one page on the class, and one
+on similar answers.
 
 The same marks give the same bytes: no times, no dates. Texts from submissions are escaped by the
 templates.
 """
 
+import base64
 import csv
+import hashlib
+import heapq
 import io
+import re
 import statistics
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from utils.course.misconceptions import misconceptions
+from utils.labs import Criterion
+from utils.labs.grading import similar
 from utils.labs.grading.lab import Exercise, Lab
 from utils.labs.grading.marking import Mark
+from utils.labs.grading.similar import Similar
 
+Person = tuple[str, str]
+"""Name and slug."""
 TEMPLATES = Path(__file__).with_name("templates")
 STATES = ("passed", "tried", "not attempted", "error")
-MOST_OBSTACLES, MOST_NAMED = 3, 20
+MOST_OBSTACLES, MOST_NAMED, MOST_ROWS = 5, 20, 500
+"""On the class page: sentences for an exercise, names in a list, rows in the table of students."""
+MOST_KNOWN = 20_000
+"""Messages whose sentence is remembered."""
 LEAST_CORRELATED = 10
 """Students from which on a correlation is shown."""
 
@@ -54,11 +69,11 @@ def mark_text(mark: Mark) -> str:
     """A mark as plain text, for the learner."""
     lines = [f"{mark.state}: {mark.points:g} of {mark.exercise.points:g} points"]
     lines += [mark.cause] if mark.cause else []
-    for c in mark.criteria:
+    for c, won, most in earned(mark):
         # What a right answer measured helps nobody but those who will be given the same inputs.
         told = c.measured and not c.passed
         numbers = f" (measured {c.measured}, asked for {c.target})" if told else ""
-        lines.append(f"{'met' if c.passed else 'not met'}: {c.name}{numbers}")
+        lines.append(f"{_result(c)}: {c.name}, {won:g} of {most:g} points{numbers}")
         lines += [f"  {c.message}"] if c.message and not c.passed else []
     lines += [f"note: {note}" for note in mark.notes]
     return "\n".join(lines) + "\n"
@@ -102,67 +117,282 @@ def _cell(text: str) -> str:
 
 def student_page(lab: Lab, row: Row) -> str:
     """What one student reads, as HTML."""
-    return _render("student.html", lab=lab, row=row)
-
-
-def class_page(lab: Lab, rows: list[Row]) -> str:
-    """For the instructor: how the points are spread, where the class is stuck, who may need help, a
-    heat map, and what looks odd.
-    """
-    graded = [row for row in rows if row.status != "not graded"]
-    most = sum(exercise.points for exercise in lab.exercises)
-    totals = [row.total for row in graded]
-    spread = Counter(min(int(10 * total / most), 9) for total in totals)
     return _render(
-        "class.html",
-        lab=lab,
-        rows=rows,
-        exercises=[_about(k, exercise, graded) for k, exercise in enumerate(lab.exercises)],
-        ungraded=len(rows) - len(graded),
-        most=most,
-        least=LEAST_CORRELATED,
-        mean=statistics.mean(totals) if totals else 0,
-        median=statistics.median(totals) if totals else 0,
-        spread=[(10 * k, spread[k], 100 * spread[k] / len(totals)) for k in range(10) if totals],
-        weakest=sorted((r for r in graded if r.total < most / 2), key=lambda r: r.total)[
-            :MOST_NAMED
-        ],
-        signs=[row for row in rows if row.private],
+        "student.html", lab=lab, row=row, earned=earned, result=_result, how_points=HOW_POINTS
     )
 
 
-def _about(k: int, exercise: Exercise, graded: list[Row]) -> dict[str, Any]:
-    """One exercise in the class.
+HOW_POINTS = (
+    "The points of an exercise are shared among its criteria. One that is met with every input"
+    " earns its points; of one that asks for many values, a part that is right earns a part:"
+    " nothing up to half of them, then more with each value, nine tenths at most."
+)
 
-    easiness: the mean share of its points. discrimination: the correlation of its points with
-    those in the other exercises, None where there are too few students or no differences: near 0 or
-    below, the exercise does not tell the strong from the weak.
+
+def earned(mark: Mark) -> list[tuple[Criterion, float, float]]:
+    """Each criterion of a mark with the points that it earned and those that it can earn.
+
+    An exercise that ended in an error earned nothing, whatever its criteria say.
     """
-    marks = [row.marks[k] for row in graded]
-    states = Counter(mark.state for mark in marks)
-    own = [row.points[exercise.name] for row in graded]
-    others = [row.total - points for row, points in zip(graded, own, strict=True)]
-    enough = len(own) >= LEAST_CORRELATED and len(set(own)) > 1 and len(set(others)) > 1
-    return {
-        "exercise": exercise,
-        "shares": [
-            (state, states[state], 100 * states[state] / max(1, len(marks))) for state in STATES
+    weights = sum(c.weight for c in mark.criteria)
+    nothing = mark.state == "error"
+    rows = []
+    for c in mark.criteria:
+        most = mark.exercise.points * c.weight / weights
+        share = 0.0 if nothing else 1.0 if c.passed else c.share
+        rows.append((c, round(most * share, 2), round(most, 2)))
+    return rows
+
+
+def _result(c: Criterion) -> str:
+    return "met" if c.passed else "met in part" if c.share else "not met"
+
+
+# The class
+
+
+@dataclass
+class _Exercise:
+    """What is known of one exercise in the class so far.
+
+    last: for how many it is the last one that they tried. wrong: by what a check says, how many
+    students, and the first of them.
+    """
+
+    exercise: Exercise
+    states: Counter[str] = field(default_factory=Counter)
+    points: array = field(default_factory=lambda: array("d"))
+    last: int = 0
+    wrong: Counter[str] = field(default_factory=Counter)
+    who: dict[str, list[Person]] = field(default_factory=lambda: defaultdict(list))
+
+
+class ClassSummary:
+    """The class page, to which rows are added one by one: what it holds does not grow with the
+    class, but for a few numbers of each student.
+    """
+
+    def __init__(self, lab: Lab):
+        self.lab = lab
+        self._exercises = [_Exercise(exercise) for exercise in lab.exercises]
+        self._most = sum(exercise.points for exercise in lab.exercises)
+        self._totals = array("d")
+        self._submissions = self._weak = self._tried_none = 0
+        self._fewest: list[tuple[float, int, Row]] = []  # a heap, the one with most points first
+        self._signs: dict[str, tuple[int, list[tuple[str, str, str]]]] = {}
+        self._said: dict[tuple[str, str, str], str] = {}
+
+    def add(self, row: Row) -> None:
+        """Count one student in."""
+        self._submissions += 1
+        entry = (-row.total, -self._submissions, row)
+        if len(self._fewest) < MOST_ROWS:
+            heapq.heappush(self._fewest, entry)
+        else:
+            heapq.heappushpop(self._fewest, entry)
+        for kind, text in _signs(row):
+            count, entries = self._signs.get(kind, (0, []))
+            if count < MOST_NAMED:
+                entries.append((row.student, row.slug, text))
+            self._signs[kind] = (count + 1, entries)
+        if row.status == "not graded":
+            return
+        self._totals.append(row.total)
+        self._weak += row.total < self._most / 2
+        tried = [k for k, mark in enumerate(row.marks) if mark.state != "not attempted"]
+        if tried:
+            self._exercises[tried[-1]].last += 1
+        else:
+            self._tried_none += 1
+        for about, mark in zip(self._exercises, row.marks, strict=True):
+            about.states[mark.state] += 1
+            about.points.append(row.points[about.exercise.name])
+            for text in self._wrong(mark):
+                about.wrong[text] += 1
+                if about.wrong[text] <= MOST_NAMED:
+                    about.who[text].append((row.student, row.slug))
+
+    def _wrong(self, mark: Mark) -> dict[str, None]:
+        """What the checks say is wrong with an answer, each once."""
+        failed = [(c.name, c.message) for c in mark.criteria if not c.passed and c.message]
+        said = dict.fromkeys(self._sentence(mark.exercise.id, *item) for item in failed)
+        return said | (
+            {f"could not be judged: {_numberless(mark.cause)}": None} if mark.cause else {}
+        )
+
+    def _sentence(self, exercise_id: str, name: str, message: str) -> str:
+        """The sentence of the record of misconceptions that a message comes from; of another
+        message its words, without the numbers, which differ between students.
+        """
+        key = (exercise_id, name, message)
+        if key not in self._said:
+            if len(self._said) > MOST_KNOWN:
+                self._said.clear()
+            lab, _, exercise = exercise_id.partition(".")
+            own = [r for r in misconceptions(lab) if exercise in {a.exercise for a in r.answers}]
+            said = [r.sentence for r in own if r.is_said_in(message)]
+            self._said[key] = max(said, key=len) if said else f"{name}: {_numberless(message)}"
+        return self._said[key]
+
+    def page(self, similar: bool = False) -> str:
+        """The page as HTML. similar: whether there is a page on similar answers to link to."""
+        totals = self._totals
+        spread = Counter(min(int(10 * total / self._most), 9) for total in totals)
+        rows = [row for _, _, row in sorted(self._fewest, key=lambda entry: -entry[1])]
+        weak = [r for r in rows if r.status == "not graded" or r.total < self._most / 2]
+        weak.sort(key=lambda row: row.total)
+        last = max(self._exercises, key=lambda about: about.last)
+        stops = last is not self._exercises[-1] and last.last > 0
+        return _render(
+            "class.html",
+            script=True,
+            lab=self.lab,
+            similar=similar,
+            submissions=self._submissions,
+            ungraded=self._submissions - len(totals),
+            most=self._most,
+            least=LEAST_CORRELATED,
+            mean=statistics.fmean(totals) if totals else 0,
+            median=statistics.median(totals) if totals else 0,
+            spread=[
+                (10 * k, spread[k], 100 * spread[k] / len(totals)) for k in range(10) if totals
+            ],
+            exercises=[self._about(about) for about in self._exercises],
+            tried_none=self._tried_none,
+            stops=f"{last.exercise.name}: {last.last} of {len(totals)}" if stops else "",
+            weak=self._weak + self._submissions - len(totals),
+            weakest=[(r.student, r.slug, self._reason(r)) for r in weak[:MOST_NAMED]],
+            signs=[(kind, SIGNS[kind], *found) for kind, found in sorted(self._signs.items())],
+            rows=rows,
+        )
+
+    def _about(self, about: _Exercise) -> dict[str, Any]:
+        """One exercise in the class.
+
+        easiness: the mean share of its points. discrimination: the correlation of its points with
+        those in the other exercises, None where there are too few students or no differences: near
+        0 or below, the exercise does not tell the strong from the weak.
+        """
+        own, states = about.points, about.states
+        others = [total - points for total, points in zip(self._totals, own, strict=True)]
+        enough = len(own) >= LEAST_CORRELATED and len(set(own)) > 1 and len(set(others)) > 1
+        wrong = sorted(about.wrong.items(), key=lambda item: (-item[1], item[0]))
+        return {
+            "exercise": about.exercise,
+            "shares": [(s, states[s], 100 * states[s] / max(1, len(own))) for s in STATES],
+            "easiness": 100 * statistics.fmean(own) / about.exercise.points if own else None,
+            "discrimination": statistics.correlation(own, others) if enough else None,
+            "last": about.last,
+            "obstacles": [(t, count, about.who[t]) for t, count in wrong[:MOST_OBSTACLES]],
+            "others": len(wrong[MOST_OBSTACLES:]),
+        }
+
+    def _reason(self, row: Row) -> str:
+        """Why somebody may need help, as the end of a sentence that begins with the name."""
+        if row.status == "not graded":
+            return f"was {'; '.join(row.notes)}."
+        tried = [mark for mark in row.marks if mark.state != "not attempted"]
+        if not tried:
+            return "tried no exercise."
+        text = f"has {row.total:g} of {self._most:g} points"
+        if tried[-1] is not row.marks[-1]:
+            text += f", stopped after {tried[-1].exercise.name}"
+        if broken := [mark.exercise.name for mark in tried if mark.state == "error"]:
+            text += f", and {_listed(broken)} ended in an error"
+        wrong = [
+            (about.wrong[said], mark.exercise.name, said)
+            for about, mark in zip(self._exercises, row.marks, strict=True)
+            for said in self._wrong(mark)
+            if mark.state == "tried"
+        ]
+        if wrong:
+            count, name, said = max(wrong)
+            others = f" and {count - 1} others" if count > 2 else ""
+            text += f"; the check of {name} told them{others}: {said}"
+        return text if text.endswith(("?", ".", "!")) else f"{text}."
+
+
+def _numberless(text: str) -> str:
+    return re.sub(r"\d[\d.,]*(?:e[+-]?\d+)?", "…", text)
+
+
+def _listed(names: list[str]) -> str:
+    """
+    >>> _listed(["ex1"]), _listed(["ex1", "ex2", "ex4"])
+    ('ex1', 'ex1, ex2 and ex4')
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+SIGNS = {
+    "looks into the check": "Its code names what leads to the check or changes what that counts"
+    " with. Honest code rarely has a reason to.",
+    "replaced the course's own code": "The parts were put back before the answer was called, and"
+    " while it is called nothing of the course may change: then its points are held back until you"
+    " decide. Give them by hand in formgrader if there is a good reason.",
+    "wrote results of its own": "Only the grader's code writes there; what it wrote was refused.",
+    "equals the published solution": "Anybody may read solutions/. Ask how the answer works.",
+    "other": "What the grader noted besides.",
+}
+"""Kinds of signs, and why each is one."""
+
+
+def _signs(row: Row) -> Iterator[tuple[str, str]]:
+    for text in row.private:
+        kind, _, rest = text.partition(": ")
+        yield (kind, rest) if kind in SIGNS else ("other", text)
+    for mark in row.marks:
+        name = mark.exercise.name
+        if "held back" in mark.cause:
+            yield "replaced the course's own code", f"{name}: {mark.cause}"
+        for note in mark.notes:
+            if "replaced parts of the course's own code" in note:
+                yield "replaced the course's own code", f"{name}: {note}"
+            elif "results that are not the check's" in note:
+                yield "wrote results of its own", f"{name}: {note}"
+            elif note.startswith("equals the published solution"):
+                yield "equals the published solution", f"{name}, {note.partition(', ')[2]}"
+
+
+def class_page(lab: Lab, rows: Iterable[Row], similar: bool = False) -> str:
+    """For the instructor, as HTML: how the points are spread, where the class is stuck, what it
+    gets wrong, who may need help, what looks odd, and who did what.
+
+    Of a class of any size it names at most some hundreds; the table has all. similar: whether
+    there is a page on similar answers to link to.
+    """
+    summary = ClassSummary(lab)
+    for row in rows:
+        summary.add(row)
+    return summary.page(similar)
+
+
+def similar_page(lab: Lab, out: Path, found: Similar) -> str:
+    """For the instructor, as HTML: answers that resemble each other, side by side."""
+    names = [exercise.name for exercise in lab.exercises]
+    pairs = Counter(pair.exercise for pair in found.pairs)
+    alike = found.like_published
+    return _render(
+        "similar.html",
+        lab=lab,
+        least=similar.LEAST,
+        common_least=similar.COMMON_LEAST,
+        measured=similar.MEASURED,
+        students=len(found.students),
+        class_pairs=sum(n * (n - 1) // 2 for n in found.judged.values()),
+        counts=[(name, found.judged[name], pairs[name], len(alike[name])) for name in names],
+        pairs=len(found.pairs),
+        evidence=list(similar.evidence(lab, out, found)),
+        like_published=[
+            (n, len(alike[n]), [(s, found.students[k]) for s, k in alike[n][:MOST_NAMED]])
+            for n in names
+            if alike[n]
         ],
-        "easiness": 100 * statistics.mean(own) / exercise.points if own else None,
-        "discrimination": statistics.correlation(own, others) if enough else None,
-        "obstacles": _obstacles(marks),
-    }
+    )
 
 
-def _obstacles(marks: list[Mark]) -> list[tuple[str, str, int]]:
-    """The criteria that most answers fail, each with its most frequent message and their number."""
-    failed = [(c.name, c.message) for m in marks for c in m.criteria if not c.passed]
-    failed += [("could not be judged", m.cause) for m in marks if m.cause]
-    counts = sorted(Counter(failed).items(), key=lambda item: (-item[1], item[0]))
-    return [(name, text, count) for (name, text), count in counts[:MOST_OBSTACLES]]
-
-
-def _render(template: str, **values: Any) -> str:
+def _render(template: str, script: bool = False, **values: Any) -> str:
+    """script: whether the tables of the page can be sorted; without scripts it is as it is."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -175,4 +405,6 @@ def _render(template: str, **values: Any) -> str:
     )
     environment.filters["number"] = lambda value: f"{value:g}"
     environment.filters["link"] = lambda slug: quote(f"reports/{slug}.html")
-    return environment.get_template(template).render(notes_of=all_notes, **values)
+    code = (TEMPLATES / "sort.js").read_text(encoding="utf-8") if script else ""
+    values["script_hash"] = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    return environment.get_template(template).render(notes_of=all_notes, script=code, **values)

@@ -5,7 +5,7 @@ as text; so the report shows no other text of an observation.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 HIDDEN = "(not shown)"
@@ -73,9 +73,54 @@ def rounded(text: str) -> str:
     return _NUMBER.sub(lambda match: _cut(match[0]), text)
 
 
+def without_inputs(
+    texts: Iterable[str], hidden: Any, known: Callable[[], Any]
+) -> Callable[[str], str]:
+    """Takes out of these texts the numbers that are inputs of hidden cases, and of no others.
+
+    hidden, known: plain values; `known` gives cases that anybody can draw, if they are needed.
+    Numbers of one or two digits stay: as counts they are everywhere, and give no input away.
+
+    >>> tell = without_inputs(["1792 × 16: too many"], [{"m": 1792, "k": 16}], list)
+    >>> tell("1792 × 16: too many")
+    '(not shown) × 16: too many'
+    """
+    found = {n for text in texts for n in _NUMBER.findall(text) if _digits(n) >= _TELLING_DIGITS}
+    secret = found & set(_spelled(hidden)) if found else found
+    secret = secret - set(_spelled(known())) if secret else secret
+    return lambda text: _NUMBER.sub(lambda m: HIDDEN if m[0] in secret else m[0], text)
+
+
+_TELLING_DIGITS = 3
+
+
+def _digits(number: str) -> int:
+    """Significant digits.
+
+    >>> _digits("0.050"), _digits("2.5e10"), _digits("1200")
+    (2, 2, 4)
+    """
+    return len(number.partition("e")[0].replace(".", "").lstrip("0"))
+
+
+def _spelled(values: Any) -> Iterator[str]:
+    """The numbers in plain values, as texts may spell them."""
+    waiting = [values]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list | tuple):
+            waiting.extend(value)
+        elif isinstance(value, str):
+            yield from _NUMBER.findall(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            size = abs(value)
+            yield from {str(size), *(f"{size:.{digits}g}" for digits in (3, 4, 5, 6, MOST_DIGITS))}
+
+
 def _cut(number: str) -> str:
-    mantissa = number.partition("e")[0]
-    if len(mantissa.replace(".", "").lstrip("0")) <= MOST_DIGITS:
+    if _digits(number) <= MOST_DIGITS:
         return number
     try:
         return f"{float(number):.{MOST_DIGITS}g}"
