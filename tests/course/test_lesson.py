@@ -26,7 +26,7 @@ def test_a_prediction_stands_beside_the_measurement(capsys) -> None:
     lesson.measured("cpus", 1)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("executions: 3") and lines[1].startswith("  You predicted 1: ")
-    assert [line[1:] for line in lesson.Recap().lines] == [("1", "3"), ("no guess", "1")]
+    assert [line[1:] for line in lesson.Recap().lines] == [("1", "3"), ("not asked", "1")]
 
 
 @pytest.mark.parametrize("wrong", ["two", -1, True, [1], float("nan"), float("inf")])

@@ -41,7 +41,7 @@ def test_a_file_with_a_fault_is_named_with_it(tmp_path, monkeypatch, content, sa
 
 def test_unanswered_questions_show_their_options(course: Path) -> None:
     text = repr(quiz("lab99"))
-    assert "q1  What is twice two?" in text and "b  four" in text
+    assert "q1  What is twice two?" in text and "b)  four" in text
     assert text.count("→ choose one of a, b") == 2
 
 

@@ -103,6 +103,18 @@ def test_an_answer_that_calls_an_untouched_exercise_was_attempted(course: Path) 
     assert "lab99.ex2: not attempted yet" in repr(card)
 
 
+def test_a_renamed_answer_is_noticed(course: Path) -> None:
+    wrong, typo = (
+        "def double(number):\n    return number",
+        "def dubble(number):\n    return 2 * number",
+    )
+    namespace = define(wrong) | {"In": ["", wrong, typo]}
+    text = repr(check("lab99.ex1", namespace, course))
+    assert "defines `dubble`: this check looks at `double`, as an earlier run left it" in text
+    namespace["In"].append(wrong)
+    assert "dubble" not in repr(check("lab99.ex1", namespace, course))
+
+
 def test_an_error_names_what_was_raised_where_and_for_which_input(course: Path) -> None:
     namespace = define("def double(number):\n    return number.twice()")
     text = repr(check("lab99.ex1", namespace, course))

@@ -382,6 +382,13 @@ def sentence_of(text: str) -> str:
     return says(named[1])[named[2]] if named else text
 
 
+def _guess(key: str) -> str:
+    """What the learner predicted for a number, as the recap says it."""
+    if key in state.guesses:
+        return _spelled(state.guesses[key])
+    return "no guess" if key in state.all_asked else "not asked"
+
+
 RECAP = ("what was measured", "you", "measured")
 
 
@@ -396,11 +403,7 @@ class Recap:
         if running_shell() and not strict() and state.all_asked and not closed:
             progress.lesson_done(state.lesson)
         self.lines = tuple(
-            (
-                record_of(key).what,
-                _spelled(state.guesses[key]) if key in state.guesses else "no guess",
-                "closed" if key in closed else _spelled(value),
-            )
+            (record_of(key).what, _guess(key), "closed" if key in closed else _spelled(value))
             for key, value in state.results.items()
         )
 

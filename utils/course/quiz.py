@@ -149,7 +149,7 @@ def _asked(
         text = claim(question.claim).text
         response = "your verdict?" if answer is None else _judged(question, answer)
         return f"An article says: {text}.".replace("..", "."), [], response
-    options = [f"{letter}  {text}" for letter, (text, _) in question.options.items()]
+    options = [f"{letter})  {text}" for letter, (text, _) in question.options.items()]
     if answer is None:
         return question.prompt, options, f"choose one of {', '.join(question.options)}"
     return question.prompt, options, _answered(notebook, name, question, answer)

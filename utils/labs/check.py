@@ -9,6 +9,7 @@ import difflib
 import json
 import os
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,21 @@ def find_answer(name: str, namespace: dict[str, Any]) -> Callable[..., Any] | st
             " run the cell above again"
         )
     return answer
+
+
+def _renamed(name: str, namespace: dict[str, Any]) -> str:
+    """What to say if the last cell that was run defines nearly the same name and not `name`."""
+    cells = namespace.get("In")
+    for cell in reversed(cells if isinstance(cells, list) else []):
+        defined = re.findall(r"^def (\w+)", cell, re.MULTILINE) if isinstance(cell, str) else []
+        if name in defined:
+            break
+        if near := difflib.get_close_matches(name, defined, 1, 0.8):
+            return (
+                f"a cell that you ran later defines `{near[0]}`: this check looks at `{name}`,"
+                " as an earlier run left it"
+            )
+    return ""
 
 
 def _plain(observation: Facts) -> Facts:
@@ -314,6 +330,7 @@ def _check(exercise_id: str, namespace: dict[str, Any], root: Path) -> Card:
         if spoilt := rerun.changed(exercise_id, answer, verdict.failing_case):
             spoilt = f"`{name}` changes its input `{spoilt}` in place: work on a copy"
             note = "; ".join(filter(None, (note, spoilt)))
+    note = "; ".join(filter(None, (note, _renamed(name, namespace))))
     attempts = progress.entry(exercise_id, root)["attempts"] or 1
     return card(exercise, verdict, attempts, note, root)
 
