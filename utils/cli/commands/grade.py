@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from utils.cli import grading
 from utils.cli.install import system_packages
 from utils.labs.grading.batch import grade
 from utils.labs.grading.confine import Limits
@@ -30,7 +31,13 @@ def _count(text: str) -> int:
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="course.py grade", description=__doc__)
+    if argv and argv[0] in grading.VERBS:
+        return grading.main(argv)
+    parser = argparse.ArgumentParser(
+        prog="course.py grade",
+        description=__doc__,
+        epilog=f"With results, `course.py grade VERB --help`: {', '.join(grading.VERBS)}.",
+    )
     parser.add_argument("folder", type=Path, help="one folder or notebook per student")
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
     parser.add_argument("--lab", help="such as lab03; otherwise found from the notebooks")

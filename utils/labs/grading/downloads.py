@@ -83,8 +83,8 @@ def entry_of(name: str) -> Entry:
         return Entry(match["name"], "moodle", match["id"], part=name)
     if match := _BLACKBOARD.match(stem):
         time = _blackboard_time(match["time"])
-        about = {"assignment": match["assignment"], "attempt": match["time"], "part": name}
-        return Entry(match["id"], "blackboard", match["id"], submitted=time, **about)
+        user, at, attempt = match["id"], match["assignment"], match["time"]
+        return Entry(user, "blackboard", user, False, time, at, attempt, part=name)
     if match := _ANONYMOUS.match(name) or _CANVAS.match(name):
         again = _AGAIN.search(match["part"])
         part = _AGAIN.sub(r"\2", match["part"])
@@ -92,8 +92,7 @@ def entry_of(name: str) -> Entry:
         late = bool(match["late"])
         return Entry(match["name"], "canvas", match["id"], late, part=part, version=version)
     if (match := _NBGRADER.match(name)) and (time := zoned(match["time"])):
-        about = {"assignment": match["assignment"], "attempt": time}
-        return Entry(match["id"], "nbgrader", match["id"], submitted=time, **about)
+        return Entry(match["id"], "nbgrader", match["id"], False, time, match["assignment"], time)
     if _GRADESCOPE.match(name):
         return Entry(name, "gradescope")
     return Entry(re.sub(r"\.(ipynb|zip)$", "", name, flags=re.IGNORECASE))

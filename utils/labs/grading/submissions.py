@@ -120,9 +120,17 @@ def find(
     for p, (counts, notes) in owners.items():
         own = [entries[name] for name in counts]
         paths = [folder / name for name in counts]
-        late = any(entry.late for entry in own)
-        about = (own[0].id, late, own[0].submitted, tuple(paths[1:]), tuple(notes))
-        result.append(Submission(*called[p], paths[0], *about))
+        result.append(
+            Submission(
+                *called[p],
+                paths[0],
+                own[0].id,
+                any(entry.late for entry in own),
+                own[0].submitted,
+                tuple(paths[1:]),
+                tuple(notes),
+            )
+        )
     return sorted(result, key=lambda submission: submission.slug)
 
 

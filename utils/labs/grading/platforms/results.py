@@ -1,0 +1,95 @@
+"""What counts in a folder of results: records, with the points of the gradebook."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from utils.labs.grading import lab, records
+from utils.labs.grading.gradebook import Book
+from utils.labs.grading.lab import Lab
+from utils.labs.grading.records import Record
+
+_PLAIN = re.compile(r"[+\-@]?[\w.@ -]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One student in one lab. points: by exercise, as they count, before any penalty. by_hand:
+    exercises whose points a person gave.
+    """
+
+    record: Record
+    points: dict[str, float]
+    by_hand: frozenset[str] = frozenset()
+
+    @property
+    def total(self) -> float:
+        """Points in all exercises together."""
+        return round(sum(self.points.values()), 2)
+
+    @property
+    def counts(self) -> bool:
+        """Whether there are points to hand on: a person's do so even where grading failed."""
+        return self.record.status != "not graded" or bool(self.by_hand)
+
+
+@dataclass(frozen=True)
+class Results:
+    """A graded folder: its lab, its gradebook, and its students by file name."""
+
+    out: Path
+    lab: Lab
+    book: Book
+    students: tuple[Graded, ...]
+
+    @property
+    def most(self) -> float:
+        """The points of the whole lab."""
+        return sum(exercise.points for exercise in self.lab.exercises)
+
+
+def load(out: Path, root: Path) -> Results:
+    """Read the results in `out`. Raises ValueError if nothing was graded there."""
+    known = list(records.read(out)) if out.is_dir() else []
+    if not known or not (out / "gradebook.db").exists():
+        raise ValueError(f"{out} holds no results: give the --out of an earlier `course.py grade`")
+    chosen = lab.load(root, known[0].marks[0].exercise.id.partition(".")[0])
+    book = Book(chosen, root, out)
+    students = []
+    for record, scores in zip(known, book.scores([r.slug for r in known]), strict=True):
+        points = {name: score.points for name, score in scores.items()}
+        by_hand = frozenset(name for name, score in scores.items() if score.manual)
+        students.append(Graded(record, points, by_hand))
+    return Results(out, chosen, book, tuple(students))
+
+
+def names_of(record: Record) -> set[str]:
+    """All names by which an instructor may mean a student, as `same` compares them."""
+    return {same(n) for n in (record.student, record.slug, record.entry, record.id) if n}
+
+
+def same(name: str) -> str:
+    """What two spellings of one name have in common.
+
+    >>> same(" Jane  DOE") == same("jane doe")
+    True
+    """
+    import unicodedata
+
+    return " ".join(unicodedata.normalize("NFC", name).casefold().split())
+
+
+def cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula; numbers and plain names stay as they are.
+
+    >>> [cell(text) for text in ("=1+1", "+49 30", "-", "@SUM(A1)", "Jane Doe")]
+    ["'=1+1", '+49 30', '-', "'@SUM(A1)", 'Jane Doe']
+    """
+    risky = text.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") or text[:1] in ("\t", "\r")
+    return f"'{text}" if risky and not _PLAIN.fullmatch(text) else text
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a message, in order."""
+    return ", ".join(sorted(names))
