@@ -188,7 +188,10 @@ def _judged(
     # Cut afterwards: of a text that is cut nobody knows any more that it was taken over.
     told = [_short(_for_the_learner(c, seen)) for c in whole]
     texts = [text for c in told if not c.passed for text in (c.measured, c.target, c.message)]
-    plain = shown.without_inputs(texts, hidden, lambda: cases(exercise.id, PUBLIC_SEED))
+    others = [PUBLIC_SEED, "another", "one more"]
+    plain = shown.without_inputs(
+        texts, hidden, lambda: [cases(exercise.id, other) for other in others]
+    )
     criteria = tuple(
         replace(c, measured=plain(c.measured), target=plain(c.target), message=plain(c.message))
         for c in told

@@ -16,6 +16,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -313,7 +314,7 @@ class ClassSummary:
 
 
 def _numberless(text: str) -> str:
-    return re.sub(r"\d[\d.,]*(?:e[+-]?\d+)?", "…", text)
+    return re.sub(r"\d(?:[\d.,]*\d)?(?:e[+-]?\d+)?", "…", text)
 
 
 def _listed(names: list[str]) -> str:
@@ -393,6 +394,14 @@ def similar_page(lab: Lab, out: Path, found: Similar) -> str:
 
 def _render(template: str, script: bool = False, **values: Any) -> str:
     """script: whether the tables of the page can be sorted; without scripts it is as it is."""
+    code = (TEMPLATES / "sort.js").read_text(encoding="utf-8") if script else ""
+    values["script_hash"] = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    return _templates().get_template(template).render(notes_of=all_notes, script=code, **values)
+
+
+@cache
+def _templates() -> Any:
+    """The templates, each of which is compiled once."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -405,6 +414,4 @@ def _render(template: str, script: bool = False, **values: Any) -> str:
     )
     environment.filters["number"] = lambda value: f"{value:g}"
     environment.filters["link"] = lambda slug: quote(f"reports/{slug}.html")
-    code = (TEMPLATES / "sort.js").read_text(encoding="utf-8") if script else ""
-    values["script_hash"] = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    return environment.get_template(template).render(notes_of=all_notes, script=code, **values)
+    return environment

@@ -74,20 +74,22 @@ def rounded(text: str) -> str:
 
 
 def without_inputs(
-    texts: Iterable[str], hidden: Any, known: Callable[[], Any]
+    texts: Iterable[str], hidden: Any, others: Callable[[], list[Any]]
 ) -> Callable[[str], str]:
-    """Takes out of these texts the numbers that are inputs of hidden cases, and of no others.
+    """Takes the numbers that were drawn for hidden cases out of these texts.
 
-    hidden, known: plain values; `known` gives cases that anybody can draw, if they are needed.
-    Numbers of one or two digits stay: as counts they are everywhere, and give no input away.
+    hidden: plain values. others: gives cases drawn otherwise, if they are needed: what is the same
+    in all of them, at the same place, was not drawn. Numbers of one or two digits stay: as counts
+    they are everywhere, and give little away.
 
-    >>> tell = without_inputs(["1792 × 16: too many"], [{"m": 1792, "k": 16}], list)
-    >>> tell("1792 × 16: too many")
-    '(not shown) × 16: too many'
+    >>> texts = ["1792 × 16: more than 8192"]
+    >>> drawn = [{"m": m, "k": 16, "most": 8192} for m in (1792, 640)]
+    >>> without_inputs(texts, drawn[0], lambda: drawn[1:])(texts[0])
+    '(not shown) × 16: more than 8192'
     """
     found = {n for text in texts for n in _NUMBER.findall(text) if _digits(n) >= _TELLING_DIGITS}
-    secret = found & set(_spelled(hidden)) if found else found
-    secret = secret - set(_spelled(known())) if secret else secret
+    secret = found & set(_drawn(hidden, [])) if found else found
+    secret = secret & set(_drawn(hidden, others())) if secret else secret
     return lambda text: _NUMBER.sub(lambda m: HIDDEN if m[0] in secret else m[0], text)
 
 
@@ -103,20 +105,24 @@ def _digits(number: str) -> int:
     return len(number.partition("e")[0].replace(".", "").lstrip("0"))
 
 
-def _spelled(values: Any) -> Iterator[str]:
-    """The numbers in plain values, as texts may spell them."""
-    waiting = [values]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            waiting.extend(value.values())
-        elif isinstance(value, list | tuple):
-            waiting.extend(value)
-        elif isinstance(value, str):
-            yield from _NUMBER.findall(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            size = abs(value)
-            yield from {str(size), *(f"{size:.{digits}g}" for digits in (3, 4, 5, 6, MOST_DIGITS))}
+def _drawn(value: Any, others: list[Any]) -> Iterator[str]:
+    """The numbers in plain values, as texts may spell them, that are not the same in all others."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _drawn(part, [o.get(key) if isinstance(o, dict) else None for o in others])
+    elif isinstance(value, list | tuple):
+        for place, part in enumerate(value):
+            parts = [
+                o[place] if isinstance(o, list | tuple) and place < len(o) else None for o in others
+            ]
+            yield from _drawn(part, parts)
+    elif others and all(other == value for other in others):
+        return
+    elif isinstance(value, str):
+        yield from _NUMBER.findall(value)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        size = abs(value)
+        yield from {str(size), *(f"{size:.{digits}g}" for digits in (3, 4, 5, 6, MOST_DIGITS))}
 
 
 def _cut(number: str) -> str:
