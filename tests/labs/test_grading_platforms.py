@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 import urllib.error
 import urllib.request
@@ -500,6 +501,8 @@ def test_who_is_excepted_and_whose_time_is_unknown(results: Results) -> None:
     for name, whom in (("eve", "nobody here"), ("x", "several students")):
         with pytest.raises(ValueError, match=f"exceptions: {name} is {whom}"):
             policy.decide(read(results, LATE | {"exceptions": {name: {}}}), known, {})
+    with pytest.raises(ValueError, match="times: x is several students"):
+        policy.decide(rules, known, {"x": week})
 
 
 @pytest.mark.parametrize(
@@ -530,6 +533,20 @@ def test_times_need_their_columns(results: Results) -> None:
     path.write_text("name,when\n")
     with pytest.raises(ValueError, match="columns student and submitted; it has name, when"):
         policy.read_times(path)
+
+
+def test_the_page_for_instructors_is_true(results: Results) -> None:
+    page = (hostile.REPOSITORY / "utils" / "labs" / "grading" / "PLATFORMS.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (results.out / "policy.yaml").write_text(example)
+    rules = policy.read(results.out / "policy.yaml")
+    assert (rules.penalty.most, rules.exceptions["12"].free) == (50, True)
+    assert textwrap.indent(example, "    ") in (policy.__doc__ or "")
+    commands = re.findall(r"`course.py grade ([^`]*)`", page)
+    verbs = [words.split() for words in commands if words.split()[0] in grading.VERBS]
+    assert {words[0] for words in verbs} == set(grading.VERBS) and len(verbs) >= 9
+    for words in verbs:
+        grading.parser_of_verbs().parse_args(words)
 
 
 # Totals
@@ -581,6 +598,7 @@ def named(student: Graded, name: str) -> Graded:
 
 
 ZOE = ["Zoë Núñez_123_assignsubmission_file_", "Zoë Núñez_124_assignsubmission_file_"]
+EXCHANGED = "ann+lab99_sums+2026-11-20 22:58:07.1 UTC+x"
 WRONG = "def double(number):\n    return '<b>' + str(number)"
 
 
@@ -599,7 +617,7 @@ def run_here(notebook: Notebook, setting: Setting, slot: int) -> tuple[Attempts,
 @pytest.fixture(scope="module")
 def out(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of results that tests only add to: two people of one name from Moodle, one of them
-    late and half wrong, and a file that is no notebook.
+    late and half wrong, a file that is no notebook, and one person from nbgrader's exchange.
     """
     base = tmp_path_factory.mktemp("whole")
     own = {"cell_type": "code", "source": "'```<script>'", "metadata": {}, "id": "own"}
@@ -608,6 +626,7 @@ def out(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     hostile.hand_in(base / "in" / ZOE[0], hostile.notebook())
     hostile.hand_in(base / "in" / ZOE[1], half)
     put(base / "in", "=Eve_125_assignsubmission_file_/a.ipynb")
+    hostile.hand_in(base / "in" / EXCHANGED, hostile.notebook())
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(attempts, "run_all", run_here)
         monkeypatch.setattr(catalog, "ROOT", root)
@@ -624,6 +643,7 @@ def test_from_moodle_to_moodle(out: Path, capsys: pytest.CaptureFixture[str]) ->
     assert grading.main(words) == 0
     told = capsys.readouterr()
     assert "points of 3 students in Grade" in told.out
+    assert "1 graded here, not in" in told.out and "sheet.csv: ann" in told.out
     assert "1 not graded; left as they are: =Eve" in told.out
     assert "time of submission unknown" in told.err and "Zoë Núñez (124)" in told.err
     rows = list(csv.DictReader((out / "moodle.csv").open(newline="")))
@@ -633,9 +653,10 @@ def test_from_moodle_to_moodle(out: Path, capsys: pytest.CaptureFixture[str]) ->
         ("Participant 125", ""),
     ]
     late = list(csv.DictReader((out / "late.csv").open()))
-    assert [(row["id"], row["raw"], row["points"]) for row in late if row["id"] != "125"] == [
+    assert sorted((row["id"], row["raw"], row["points"]) for row in late if row["raw"] != "0") == [
         ("123", "12", "10.8"),
         ("124", "8", "8"),
+        ("ann", "12", "12"),
     ]
     assert grading.main([*words, "--to", words[-1]]) == 1
     assert grading.main(["total", str(out)]) == 0
@@ -644,10 +665,13 @@ def test_from_moodle_to_moodle(out: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "holds no results" in capsys.readouterr().err
 
 
-def test_moodle_finds_everybody_in_the_feedback(out: Path, tmp_path: Path) -> None:
+def test_moodle_finds_everybody_in_the_feedback(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     to = tmp_path / "feedback"
-    (out / "times.csv").write_text("student,submitted\n124,2026-11-22 10:00\n")
+    (out / "times.csv").write_text("student,submitted\n124,2026-11-22 10:00\nbob,\n")
     assert grading.main(["feedback", str(out), "--to", str(to), "--for", "moodle"]) == 0
+    assert "1 in " in (told := capsys.readouterr().err) and "not graded here: bob" in told
     (out / "times.csv").unlink()
     with zipfile.ZipFile(tmp_path / "feedback.zip") as archive:
         names = [name for name in archive.namelist() if not name.endswith("/")]
@@ -677,11 +701,15 @@ def test_canvas_gets_files_of_the_names_it_gave(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feedback, "annotated", lambda *a: {"cells": []})
-    results = graded(results, "doejane_LATE_12_345_my lab-1.ipynb", "bo.ipynb")
+    names = ["doejane_LATE_12_345_my lab-1.ipynb", "bo.ipynb", "anon_a1B2c_7_x.ipynb"]
+    results = graded(results, *names)
     without = feedback.release(results, {}, tmp_path / "to", "canvas")
-    assert without == ["bo"]
+    assert without == ["bo", "anon"]
     with zipfile.ZipFile(tmp_path / "to.zip") as archive:
-        assert archive.namelist() == ["doejane_LATE_12_345_my lab-1.ipynb"]
+        assert sorted(archive.namelist()) == [names[0].replace("ipynb", "html"), names[0]]
+        # Canvas takes the first two numbers between underscores for user and attachment.
+        for name in archive.namelist():
+            assert re.findall(r"(?<=_)\d+(?=_)", name) == ["12", "345"]
 
 
 def test_marks_are_given_without_names(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -689,9 +717,9 @@ def test_marks_are_given_without_names(out: Path, capsys: pytest.CaptureFixture[
     first = (out / "codes.csv").read_text()
     assert (out / "codes.csv").stat().st_mode & 0o077 == 0
     code_of = {row["id"]: row["code"] for row in csv.DictReader(io.StringIO(first))}
-    assert len(set(code_of.values())) == 3
+    assert len(set(code_of.values())) == 4
     files = sorted(path.name for path in (out / "by_hand").iterdir())
-    assert files == sorted(["marks.csv", *(f"{code_of[n]}.ipynb" for n in ("123", "124"))])
+    assert files == sorted(["marks.csv", *(f"{code_of[n]}.ipynb" for n in ("123", "124", "ann"))])
     for path in (out / "by_hand").iterdir():
         assert "Zo" not in path.read_text() and "124" not in path.read_text()
     table = out / "by_hand" / "marks.csv"
@@ -749,7 +777,10 @@ def test_formgrader_shows_the_class_and_its_marks(out: Path, tmp_path: Path) -> 
 
     try:
         (assignment,) = json.loads(get("api/assignments"))
-        assert (assignment["name"], assignment["num_submissions"]) == ("lab99_sums", 3)
+        assert (assignment["name"], assignment["num_submissions"]) == ("lab99_sums", 4)
+        shown = json.loads(get("api/submissions/lab99_sums"))
+        times = {item["student"]: item["timestamp"] for item in shown}
+        assert "2026-11-20T22:58:07" in str(times.pop("ann")) and set(times.values()) == {None}
         students = json.loads(get("api/submitted_notebooks/lab99_sums/lab99_sums"))
         (zoe,) = [s for s in students if "Zo" in s["student"] and s["score"] == 12]
         page = re.sub(r"<[^>]*>", "", get(f"submissions/{zoe['id']}"))

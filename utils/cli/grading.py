@@ -102,8 +102,10 @@ def _late(
         return {}
     named = getattr(given, "times", None)
     own = named or graded.out / "times.csv"
-    times = {**told, **(policy.read_times(own) if named or own.exists() else {})}
-    late = policy.decide(policy.read(path), (s.record for s in graded.students), times)
+    written = policy.read_times(own) if named or own.exists() else {}
+    known = [s.record for s in graded.students]
+    late = policy.decide(policy.read(path), known, {**told, **written})
+    _say(f"in {own}, but not graded here", policy.strangers(written, known), sys.stderr)
     replace_file(graded.out / "late.csv", tables.late_table(graded, late))
     by_name = {s.record.slug: s.record.student for s in graded.students}
     unknown = [by_name[slug] for slug, taken in late.items() if not taken.known]
@@ -125,8 +127,8 @@ VERBS: dict[str, tuple[Verb, str]] = {
 }
 
 
-def main(argv: list[str]) -> int:
-    """Run one of the verbs; returns its exit status."""
+def parser_of_verbs() -> argparse.ArgumentParser:
+    """What the verbs take."""
     parser = argparse.ArgumentParser(prog="course.py grade")
     verbs = parser.add_subparsers(dest="verb", required=True)
     known = {name: verbs.add_parser(name, description=text) for name, (_, text) in VERBS.items()}
@@ -151,7 +153,12 @@ def main(argv: list[str]) -> int:
     known["feedback"].add_argument(
         "--for", dest="platform", choices=["moodle", "canvas"], default="", help="who takes it"
     )
-    given = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    """Run one of the verbs; returns its exit status."""
+    given = parser_of_verbs().parse_args(argv)
     try:
         VERBS[given.verb][0](given)
     except (ValueError, GradebookError) as error:

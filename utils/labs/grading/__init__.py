@@ -1,10 +1,11 @@
 """Grade a folder of submissions.
 
-batch leads each submission through: submissions finds it and reads its files, lab knows everything
-of the released lab, answers puts the submission's answers into that, attempts runs them in a
-sandbox (sandbox and confine outside of it, runner and child inside), marking judges what was
-observed. What is known of a submission is kept by records the moment it is done; gradebook and
-report write it down for people, and can do so again at any time.
+batch leads each submission through: submissions finds it and reads its files (downloads knows how
+learning platforms name them), lab knows everything of the released lab, answers puts the
+submission's answers into that, attempts runs them in a sandbox (sandbox and confine outside of it,
+runner and child inside), marking judges what was observed. What is known of a submission is kept by
+records the moment it is done; gradebook and report write it down for people, and can do so again at
+any time. platforms carries points and feedback back to where a class is kept.
 
 What holds against a hostile submission: hidden cases are drawn and judged outside, by a private
 seed; a sandbox sees no judge, no solution, no other submission, no network; its memory, processes,

@@ -148,7 +148,8 @@ def grade(
 
 def _keep(result: Result, book: Book, out: Path) -> Record:
     # The gradebook first: what has a record is in both.
-    book.record(result.submission.slug, result.notebook, result.marks)
+    submission = result.submission
+    book.record(submission.slug, result.notebook, result.marks, submission.submitted)
     record = _record(result)
     records.keep(out, record)
     return record

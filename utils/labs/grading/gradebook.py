@@ -13,6 +13,7 @@ import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -88,8 +89,11 @@ class Book:
         with patch("nbgrader.api.get_alembic_version", _newest_schema):
             return Gradebook(self.url)
 
-    def record(self, slug: str, notebook: Notebook, marks: list[Mark]) -> None:
-        """Autograde one submission with these marks. Raises OSError if they cannot be stored."""
+    def record(self, slug: str, notebook: Notebook, marks: list[Mark], submitted: str = "") -> None:
+        """Autograde one submission with these marks. Raises OSError if they cannot be stored.
+
+        submitted: the time in ISO format, which nbgrader shows if it has an offset.
+        """
         from nbgrader.preprocessors import NbGraderPreprocessor
         from sqlalchemy.exc import DBAPIError
 
@@ -99,6 +103,9 @@ class Book:
         file.write_text(
             json.dumps(notebook_of(self.lab, notebook), indent=1, sort_keys=True) + "\n"
         )
+        (folder / "timestamp.txt").unlink(missing_ok=True)
+        if submitted and (time := datetime.fromisoformat(submitted)).tzinfo:
+            (folder / "timestamp.txt").write_text(f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC\n")
         outputs = {mark.exercise.name: _outputs(mark) for mark in marks}
         exercise_of = {c.id: c.exercise for c in self.lab.cells if c.kind == "check"}
 

@@ -75,8 +75,9 @@ def release(
     of those whom the platform would not find.
 
     Without a platform each student has a folder. "moodle" names the folders as its "Upload multiple
-    feedback files in a zip" asks for, "canvas" names the notebooks as those that were downloaded,
-    which its upload of graded submissions asks for; both are packed beside `folder` too. Raises
+    feedback files in a zip" asks for. "canvas" names the files like the one that was downloaded,
+    because its upload of graded submissions finds students by the two numbers in it (canvas-lms,
+    infer_comment_context_from_filename). For both everything is packed beside `folder` too. Raises
     ValueError if the folder holds files.
     """
     if folder.exists() and any(folder.iterdir()):
@@ -85,7 +86,7 @@ def release(
     for student in results.students:
         record = student.record
         entry = downloads.entry_of(record.entry)
-        if platform and entry.platform != platform:
+        if platform and (entry.platform != platform or not entry.id.isdigit()):
             without.append(record.student)
             continue
         own = folder
@@ -93,18 +94,15 @@ def release(
         if platform == "moodle":
             own = folder / f"{entry.name}_{entry.id}_assignsubmission_file_"
         elif platform == "canvas":
-            names = ("", f"{Path(record.entry).stem}.ipynb")
+            names = (f"{Path(record.entry).stem}.html", f"{Path(record.entry).stem}.ipynb")
         else:
             own = folder / record.slug
         own.mkdir(parents=True, exist_ok=True)
         taken = late.get(record.slug, Late())
-        if names[0]:
-            page = report.student_page(results.lab, _row(student, taken))
-            (own / names[0]).write_text(page, encoding="utf-8")
+        page = report.student_page(results.lab, _row(student, taken))
+        (own / names[0]).write_text(page, encoding="utf-8")
         if notebook := annotated(results, student, taken):
             (own / names[1]).write_text(_text(notebook), encoding="utf-8")
-        elif platform == "canvas":
-            without.append(record.student)
     if platform and folder.exists():
         shutil.make_archive(str(folder), "zip", folder)
     return without

@@ -60,9 +60,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         moment(self.due, _zone(self.zone))
-        for exception in self.exceptions.values():
-            if exception.due:
-                moment(exception.due, _zone(self.zone))
+        for exempt in self.exceptions.values():
+            if exempt.due:
+                moment(exempt.due, _zone(self.zone))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def read_times(path: Path) -> dict[str, str]:
         if not {"student", "submitted"} <= set(rows.fieldnames or ()):
             found = ", ".join(rows.fieldnames or ())
             raise ValueError(f"{path} needs the columns student and submitted; it has {found}")
-        return {same(row["student"]): row["submitted"] or "" for row in rows}
+        return {same(row["student"] or ""): row["submitted"] or "" for row in rows}
 
 
 def moment(text: str, zone: ZoneInfo) -> datetime:
@@ -124,26 +124,39 @@ def moment(text: str, zone: ZoneInfo) -> datetime:
 def decide(policy: Policy, records: Iterable[Record], times: Mapping[str, str]) -> dict[str, Late]:
     """What each student (by slug) loses. times: by any name of a student, before those of records.
 
-    Raises ValueError if an exception is for nobody or for several.
+    Raises ValueError if an exception is for nobody, or a name in either is that of several.
     """
     known = list(records)
-    exceptions: dict[str, Exempt] = {}
-    for name, exception in policy.exceptions.items():
-        meant = [r.slug for r in known if same(name) in names_of(r)]
-        if len(meant) != 1:
-            whom = f"several students ({listed(meant)}): name the id" if meant else "nobody here"
-            raise ValueError(f"exceptions: {name} is {whom}")
-        exceptions[meant[0]] = exception
+    owners: dict[str, set[str]] = {}
+    for record in known:
+        for name in names_of(record):
+            owners.setdefault(name, set()).add(record.slug)
+    for what, given_names in (("exceptions", policy.exceptions), ("times", times)):
+        for name in given_names:
+            meant = owners.get(same(name), set())
+            if len(meant) > 1:
+                raise ValueError(
+                    f"{what}: {name} is several students ({listed(meant)}): name the id"
+                )
+            if not meant and what == "exceptions":
+                raise ValueError(f"{what}: {name} is nobody here")
+    exceptions = {same(name): exempt for name, exempt in policy.exceptions.items()}
     result = {}
     for record in known:
-        given = next((times[n] for n in sorted(names_of(record)) if times.get(n)), "")
-        exception = exceptions.get(record.slug, Exempt())
-        result[record.slug] = _late(policy, record, given or record.submitted, exception)
+        names = sorted(names_of(record))
+        given = next((times[n] for n in names if times.get(n)), "")
+        exempt = next((exceptions[n] for n in names if n in exceptions), Exempt())
+        result[record.slug] = _late(policy, record, given or record.submitted, exempt)
     return result
 
 
-def _late(policy: Policy, record: Record, submitted: str, exception: Exempt) -> Late:
-    if exception.free:
+def strangers(times: Iterable[str], records: Iterable[Record]) -> list[str]:
+    """Names that no student has."""
+    return sorted(set(times).difference(*map(names_of, records)))
+
+
+def _late(policy: Policy, record: Record, submitted: str, exempt: Exempt) -> Late:
+    if exempt.free:
         return Late(submitted, remark="free of penalties")
     if not submitted:
         if downloads.entry_of(record.entry).platform == "canvas" and not record.late:
@@ -152,12 +165,12 @@ def _late(policy: Policy, record: Record, submitted: str, exception: Exempt) -> 
         return Late(remark=f"{why}: no penalty taken", known=False)
     zone = _zone(policy.zone)
     try:
-        late = moment(submitted, zone) - moment(exception.due or policy.due, zone)
+        late = moment(submitted, zone) - moment(exempt.due or policy.due, zone)
     except ValueError as error:
         return Late(submitted, remark=f"{error}: no penalty taken", known=False)
     seconds = late.total_seconds()
     if seconds <= 60 * policy.grace_minutes:
-        return Late(submitted, remark="own due date" if exception.due else "")
+        return Late(submitted, remark="own due date" if exempt.due else "")
     units = math.ceil(seconds / _SECONDS[policy.penalty.per])
     percent = min(units * policy.penalty.percent, policy.penalty.most)
     return Late(submitted, percent, f"late: {units} {policy.penalty.per}{'s' * (units > 1)} begun")
