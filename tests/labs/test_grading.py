@@ -672,7 +672,7 @@ def test_the_class_page_says_where_it_is_stuck(graded: Graded) -> None:
     assert '<a href="reports/ann.html">ann</a>: ex1-code line 3 (_getframe)' in page
     needs_help = "has 4 of 12 points, stopped after ex1."
     assert f'<a href="reports/Zo%C3%AB.html">Zoë</a> {needs_help}' in page
-    assert '<a href="reports/nobody.html">nobody</a> was not graded: no notebook' in page
+    assert '1 was not graded: <a href="reports/nobody.html">nobody</a>.' in page
     assert "<h2>" not in graded.text("reports/nobody.html")
     assert "<h2>" in graded.text("reports/ann.html")
 

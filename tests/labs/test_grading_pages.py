@@ -99,9 +99,9 @@ def test_the_class_page_says_where_people_stop_and_who_needs_help() -> None:
     nothing = row_of("eva", LAB.exercises[1], ())
     untried = tuple(Mark(mark.exercise, "not attempted", 0.0) for mark in nothing.marks)
     page = report.class_page(LAB, [*done, replace(nothing, marks=untried)])
-    assert "<p>Most stop after ex2: 7 of 8.</p>" in page and "1 tried no exercise." in page
+    assert "<p>Most stop after ex2: 7 of 8.</p>" in page
     assert '<a href="reports/s0.html">s0</a> has 0 of 40 points, stopped after ex2.' in page
-    assert '<a href="reports/eva.html">eva</a> tried no exercise.' in page
+    assert '1 tried no exercise: <a href="reports/eva.html">eva</a>.' in page
 
 
 @pytest.mark.parametrize("count", [3000, pytest.param(10_000, marks=pytest.mark.exhaustive)])

@@ -178,33 +178,35 @@ class ClassSummary:
         self._exercises = [_Exercise(exercise) for exercise in lab.exercises]
         self._most = sum(exercise.points for exercise in lab.exercises)
         self._totals = array("d")
-        self._submissions = self._weak = self._tried_none = 0
-        self._fewest: list[tuple[float, int, Row]] = []  # a heap, the one with most points first
+        self._submissions = self._weak = 0
+        # Heaps, the one with the most points first: of all, and of those who tried something.
+        self._fewest: list[tuple[float, int, Row]] = []
+        self._weakest: list[tuple[float, int, Row]] = []
+        self._silent: dict[str, list[Person]] = {"not graded": [], "tried no exercise": []}
         self._signs: dict[str, tuple[int, list[tuple[str, str, str]]]] = {}
         self._said: dict[tuple[str, str, str], str] = {}
 
     def add(self, row: Row) -> None:
         """Count one student in."""
         self._submissions += 1
-        entry = (-row.total, -self._submissions, row)
-        if len(self._fewest) < MOST_ROWS:
-            heapq.heappush(self._fewest, entry)
-        else:
-            heapq.heappushpop(self._fewest, entry)
+        _keep(self._fewest, row, self._submissions, MOST_ROWS)
         for kind, text in _signs(row):
             count, entries = self._signs.get(kind, (0, []))
             if count < MOST_NAMED:
                 entries.append((row.student, row.slug, text))
             self._signs[kind] = (count + 1, entries)
         if row.status == "not graded":
+            self._silent["not graded"].append((row.student, row.slug))
             return
         self._totals.append(row.total)
-        self._weak += row.total < self._most / 2
         tried = [k for k, mark in enumerate(row.marks) if mark.state != "not attempted"]
         if tried:
             self._exercises[tried[-1]].last += 1
+            if row.total < self._most / 2:
+                self._weak += 1
+                _keep(self._weakest, row, self._submissions, MOST_NAMED)
         else:
-            self._tried_none += 1
+            self._silent["tried no exercise"].append((row.student, row.slug))
         for about, mark in zip(self._exercises, row.marks, strict=True):
             about.states[mark.state] += 1
             about.points.append(row.points[about.exercise.name])
@@ -240,8 +242,7 @@ class ClassSummary:
         totals = self._totals
         spread = Counter(min(int(10 * total / self._most), 9) for total in totals)
         rows = [row for _, _, row in sorted(self._fewest, key=lambda entry: -entry[1])]
-        weak = [r for r in rows if r.status == "not graded" or r.total < self._most / 2]
-        weak.sort(key=lambda row: row.total)
+        weakest = [row for _, _, row in sorted(self._weakest, key=lambda entry: entry[:2])[::-1]]
         last = max(self._exercises, key=lambda about: about.last)
         stops = last is not self._exercises[-1] and last.last > 0
         return _render(
@@ -259,10 +260,10 @@ class ClassSummary:
                 (10 * k, spread[k], 100 * spread[k] / len(totals)) for k in range(10) if totals
             ],
             exercises=[self._about(about) for about in self._exercises],
-            tried_none=self._tried_none,
             stops=f"{last.exercise.name}: {last.last} of {len(totals)}" if stops else "",
-            weak=self._weak + self._submissions - len(totals),
-            weakest=[(r.student, r.slug, self._reason(r)) for r in weak[:MOST_NAMED]],
+            weak=self._weak,
+            weakest=[(r.student, r.slug, self._reason(r)) for r in weakest],
+            silent=[(why, len(w), w[:MOST_NAMED]) for why, w in self._silent.items() if w],
             signs=[(kind, SIGNS[kind], *found) for kind, found in sorted(self._signs.items())],
             rows=rows,
         )
@@ -290,11 +291,7 @@ class ClassSummary:
 
     def _reason(self, row: Row) -> str:
         """Why somebody may need help, as the end of a sentence that begins with the name."""
-        if row.status == "not graded":
-            return f"was {'; '.join(row.notes)}."
         tried = [mark for mark in row.marks if mark.state != "not attempted"]
-        if not tried:
-            return "tried no exercise."
         text = f"has {row.total:g} of {self._most:g} points"
         if tried[-1] is not row.marks[-1]:
             text += f", stopped after {tried[-1].exercise.name}"
@@ -315,6 +312,12 @@ class ClassSummary:
 
 def _numberless(text: str) -> str:
     return re.sub(r"\d(?:[\d.,]*\d)?(?:e[+-]?\d+)?", "…", text)
+
+
+def _keep(heap: list[tuple[float, int, Row]], row: Row, number: int, most: int) -> None:
+    """Keep the rows with the fewest points, of equal ones the first."""
+    entry = (-row.total, -number, row)
+    (heapq.heappush if len(heap) < most else heapq.heappushpop)(heap, entry)
 
 
 def _listed(names: list[str]) -> str:
