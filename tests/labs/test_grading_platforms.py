@@ -28,7 +28,7 @@ from tests.labs.cells import run_cell
 from utils.cli import grading
 from utils.course import catalog
 from utils.labs import observe_case
-from utils.labs.grading import attempts, batch, downloads, lab, submissions
+from utils.labs.grading import attempts, batch, downloads, folders, lab, submissions
 from utils.labs.grading.answers import Notebook
 from utils.labs.grading.attempts import Attempt, Attempts, Setting
 from utils.labs.grading.marking import Mark
@@ -118,6 +118,26 @@ def test_moodle_folders_and_files_of_one_person_are_one_submission(
         ("Zoë Núñez (123)", "123", 1),
         ("Zoë Núñez (124)", "124", 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "owner"),
+    [
+        ("L_eve_attempt_2026-11-20-09-00-00_x_jdoe_attempt_2027-01-01-00-00-00_a.ipynb", "eve"),
+        ("Eve_7_assignsubmission_file_Jo_9_assignsubmission_file_", "7"),
+        ("eve_12_345_Jo_9_assignsubmission_file_.ipynb", "12"),
+        ("eve_12_345_jo_13_346_a.ipynb", "12"),
+        ("eve_12_345_eve_LATE_13_346_a.ipynb", "12"),
+    ],
+)
+def test_what_a_file_is_called_makes_it_nobody_elses(entry: str, owner: str) -> None:
+    assert downloads.entry_of(entry).id == owner
+
+
+def test_names_that_only_look_like_canvas_stay_apart(tmp_path: Path) -> None:
+    put(tmp_path, "hw_3_2026_jane.ipynb", "hw_3_2026_bo.ipynb", "lab_03_1_cem.ipynb")
+    found = [(s.student, s.id) for s in submissions.find(tmp_path)]
+    assert found == [("hw_3_2026_bo", ""), ("hw_3_2026_jane", ""), ("lab_03_1_cem", "")]
 
 
 METADATA = """submission_71:
@@ -398,6 +418,16 @@ def test_nobody_is_guessed(results: Results) -> None:
     assert made.students == {} and len(made.unmatched) == 4 and len(made.absent) == 5
 
 
+def test_a_name_that_only_looks_like_canvas_is_a_name(results: Results) -> None:
+    results = graded(results, "hw_3_2026_jane.ipynb", id="")
+    results = replace(results, students=(named(results.students[0], "Jane Roe"),))
+    made, _ = filled(results, "canvas", b'Student,ID,Lab 99 (1)\n"Roe, Jane",3,\n')
+    assert list(made.students.values()) == [[0]]
+    rules = read(results, LATE)
+    (late,) = policy.decide(rules, [results.students[0].record], {}).values()
+    assert late.remark == "time of submission unknown: no penalty taken"
+
+
 def test_what_was_not_graded_is_no_zero(results: Results) -> None:
     results = graded(results, "doejane_12_1_a.ipynb", status="not graded")
     made, rows = filled(results, "canvas", CANVAS.encode())
@@ -663,6 +693,9 @@ def test_from_moodle_to_moodle(out: Path, capsys: pytest.CaptureFixture[str]) ->
     assert ",missing,remarks\n" in capsys.readouterr().out
     assert grading.main(["total", str(out.parent)]) == 1
     assert "holds no results" in capsys.readouterr().err
+    with folders.claimed(out):
+        assert grading.main(words) == 1
+    assert "another grading is writing to" in capsys.readouterr().err
 
 
 def test_moodle_finds_everybody_in_the_feedback(

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
@@ -74,16 +75,15 @@ def _feedback(given: argparse.Namespace) -> None:
 
 
 def _by_hand(given: argparse.Namespace) -> None:
-    with folders.claimed(given.out):
-        graded = results.load(given.out, catalog.ROOT)
-        if not given.marks:
-            folder = feedback.write_by_hand(graded)
-            print(f"{folder}: notebooks without names; write points into {folder / 'marks.csv'}")
-            return
-        changed = feedback.read_marks(graded, given.marks)
-        for slug, points in changed.items():
-            graded.book.give(slug, points)
-        batch.write(given.out, graded.lab, graded.book)
+    graded = results.load(given.out, catalog.ROOT)
+    if not given.marks:
+        folder = feedback.write_by_hand(graded)
+        print(f"{folder}: notebooks without names; write points into {folder / 'marks.csv'}")
+        return
+    changed = feedback.read_marks(graded, given.marks)
+    for slug, points in changed.items():
+        graded.book.give(slug, points)
+    batch.write(given.out, graded.lab, graded.book)
     print(f"points of {len(changed)} students changed; see {given.out / 'gradebook.csv'}")
 
 
@@ -159,8 +159,12 @@ def parser_of_verbs() -> argparse.ArgumentParser:
 def main(argv: list[str]) -> int:
     """Run one of the verbs; returns its exit status."""
     given = parser_of_verbs().parse_args(argv)
+    outs = given.out if isinstance(given.out, list) else [given.out]
     try:
-        VERBS[given.verb][0](given)
+        with ExitStack() as stack:  # nbgrader's gradebook has one writer at a time
+            for out in {out.resolve() for out in outs}:
+                stack.enter_context(folders.claimed(out))
+            VERBS[given.verb][0](given)
     except (ValueError, GradebookError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -19,6 +19,7 @@
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,18 +31,22 @@ import yaml
 
 METADATA = "submission_metadata.yml"
 _MOST_METADATA_BYTES = 50 << 20
+# Students choose the last part of a name: whatever it looks like, the first match counts, so that
+# nobody hands in for another.
 _MOODLE = re.compile(
-    r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)(?:_(?P<part>.*))?$", re.DOTALL
+    r"(?P<name>[^_]+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)(?:_(?P<part>.*))?$",
+    re.DOTALL,
 )
 _CANVAS = re.compile(
-    r"(?P<name>[^_]+?)(?P<late>_late)?_(?P<id>\d+)_(?P<file>\d+)_(?P<part>.*)$", re.IGNORECASE
+    r"(?P<name>[^_]+?)(?P<late>_late)?_(?P<id>[1-9]\d*)_(?P<file>[1-9]\d*)_(?P<part>.*)$",
+    re.IGNORECASE,
 )
 _ANONYMOUS = re.compile(
     r"(?P<late>late_)?(?P<name>anon)_(?P<id>\w+?)_(?P<file>\d+)_(?P<part>.*)$", re.IGNORECASE
 )
 _AGAIN = re.compile(r"-(\d+)(\.\w+)?$")
 _BLACKBOARD = re.compile(
-    r"(?P<assignment>.+)_(?P<id>[^_]+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<part>.*))?$"
+    r"(?P<assignment>.+?)_(?P<id>[^_]+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<part>.*))?$"
 )
 _NBGRADER = re.compile(r"(?P<id>[^+]+)\+(?P<assignment>[^+]+)\+(?P<time>[^+]+)(?:\+[^+]*)?$")
 _GRADESCOPE = re.compile(r"submission_(\d+)$")
@@ -95,7 +100,12 @@ def entry_of(name: str) -> Entry:
         return Entry(match["id"], "nbgrader", match["id"], False, time, match["assignment"], time)
     if _GRADESCOPE.match(name):
         return Entry(name, "gradescope")
-    return Entry(re.sub(r"\.(ipynb|zip)$", "", name, flags=re.IGNORECASE))
+    return Entry(plain(name))
+
+
+def plain(name: str) -> str:
+    """The name of a file that is a notebook or zip file, without its ending."""
+    return re.sub(r"\.(ipynb|zip)$", "", name, flags=re.IGNORECASE)
 
 
 def submission_number(name: str) -> str:
@@ -117,6 +127,11 @@ def entries(folder: Path, names: Iterable[str], lab: str | None = None) -> dict[
     """
     metadata = _gradescope(folder / METADATA)
     found = {name: entry_of(name) for name in names}
+    # Canvas numbers each file: hw_3_2026_jane.ipynb and hw_3_2026_bo.ipynb are not its names.
+    files = Counter(e.version[1] for e in found.values() if e.platform == "canvas")
+    for name, entry in found.items():
+        if entry.platform == "canvas" and files[entry.version[1]] > 1:
+            found[name] = Entry(plain(name))
     for name, entry in found.items():
         if entry.platform == "gradescope":
             found[name] = metadata.get(name, Entry(name))

@@ -14,7 +14,7 @@ from typing import Any
 
 from utils.labs.grading import downloads, folders, report
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Graded, Results, cell
+from utils.labs.grading.platforms.results import Graded, Results, cell, platform_of
 from utils.labs.grading.records import replace_file
 
 
@@ -86,7 +86,7 @@ def release(
     for student in results.students:
         record = student.record
         entry = downloads.entry_of(record.entry)
-        if platform and (entry.platform != platform or not entry.id.isdigit()):
+        if platform and (platform_of(record) != platform or not entry.id.isdigit()):
             without.append(record.student)
             continue
         own = folder

@@ -26,8 +26,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import yaml
 
-from utils.labs.grading import downloads
-from utils.labs.grading.platforms.results import listed, names_of, same
+from utils.labs.grading.platforms.results import listed, names_of, platform_of, same
 from utils.labs.grading.records import Record
 
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
@@ -159,7 +158,7 @@ def _late(policy: Policy, record: Record, submitted: str, exempt: Exempt) -> Lat
     if exempt.free:
         return Late(submitted, remark="free of penalties")
     if not submitted:
-        if downloads.entry_of(record.entry).platform == "canvas" and not record.late:
+        if platform_of(record) == "canvas" and not record.late:
             return Late(remark="not marked late by Canvas")
         why = "marked late, but when is unknown" if record.late else "time of submission unknown"
         return Late(remark=f"{why}: no penalty taken", known=False)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.labs.grading import lab, records
+from utils.labs.grading import downloads, lab, records
 from utils.labs.grading.gradebook import Book
 from utils.labs.grading.lab import Lab
 from utils.labs.grading.records import Record
@@ -62,6 +62,11 @@ def load(out: Path, root: Path) -> Results:
         by_hand = frozenset(name for name, score in scores.items() if score.manual)
         students.append(Graded(record, points, by_hand))
     return Results(out, chosen, book, tuple(students))
+
+
+def platform_of(record: Record) -> str:
+    """The platform that named a submission; "" where the name told no id."""
+    return downloads.entry_of(record.entry).platform if record.id else ""
 
 
 def names_of(record: Record) -> set[str]:

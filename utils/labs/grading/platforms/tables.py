@@ -33,7 +33,7 @@ from pathlib import Path
 
 from utils.labs.grading import downloads
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Graded, Results, cell, same
+from utils.labs.grading.platforms.results import Graded, Results, cell, platform_of, same
 from utils.labs.grading.records import Record
 from utils.labs.grading.report import mark_text
 
@@ -252,7 +252,7 @@ def _owners(
     owners: dict[str, list[int]] = {}
     for student in students:
         record = student.record
-        came_from = downloads.entry_of(record.entry).platform
+        came_from = platform_of(record)
         identity = record.id if came_from == platform else ""
         if platform == "gradescope":
             identity = downloads.submission_number(record.entry)

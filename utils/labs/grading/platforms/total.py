@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from utils.labs.grading import downloads
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Graded, Results, cell, same
+from utils.labs.grading.platforms.results import Graded, Results, cell, platform_of, same
 
 
 @dataclass
@@ -53,7 +53,7 @@ def add_up(labs: Sequence[tuple[Results, Mapping[str, Late]]]) -> list[Student]:
 def _people(graded: Graded) -> list[tuple[tuple[str, ...], str, str]]:
     """For each person of a submission: what is the same in all labs, the name, the id."""
     record = graded.record
-    platform = downloads.entry_of(record.entry).platform
+    platform = platform_of(record)
     if platform == "moodle":
         name = downloads.entry_of(record.entry).name
         return [(("name", same(name)), name, "")]
