@@ -9,7 +9,6 @@ MOST = {"words": 2220, "cells": 60, "asked": 10}
 """Of a lesson, as it can be read in an hour: `design` of the course, with a percent to spare."""
 STILL_MORE = {
     "05": {"words": 2410},
-    "06": {"words": 2530, "cells": 65},
 }
 """Lessons that are too long yet: they may get shorter, and then leave this table."""
 
