@@ -327,6 +327,8 @@ def test_moodle_tells_when_it_was_submitted_where_it_speaks_english(results: Res
     path.write_text(MOODLE)
     known = tables.FORMATS["moodle"]
     assert tables.times(tables.read(path, known), known) == {"123": "2026-11-21T00:30:00"}
+    path.write_text(CANVAS)
+    assert tables.times(tables.read(path, tables.FORMATS["canvas"]), tables.FORMATS["canvas"]) == {}
 
 
 BLACKBOARD = [

@@ -179,8 +179,8 @@ def column_for(table: Table, known: Format, lab: str, wanted: str = "") -> str:
 def times(table: Table, known: Format) -> dict[str, str]:
     """Times of submission that the table tells, by id; those in another language are left out."""
     column, pattern = known.submitted
-    found = {}
-    for row in table.rows:
+    found: dict[str, str] = {}
+    for row in table.rows if column else ():
         try:
             time = datetime.strptime(table.get(row, column), pattern)
         except ValueError:
