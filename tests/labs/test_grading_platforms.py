@@ -28,7 +28,7 @@ from tests.labs.cells import run_cell
 from utils.cli import grading
 from utils.course import catalog
 from utils.labs import observe_case
-from utils.labs.grading import attempts, batch, downloads, folders, lab, submissions
+from utils.labs.grading import attempts, batch, downloads, folders, lab, report, submissions
 from utils.labs.grading.answers import Notebook
 from utils.labs.grading.attempts import Attempt, Attempts, Setting
 from utils.labs.grading.marking import Mark
@@ -132,6 +132,21 @@ def test_moodle_folders_and_files_of_one_person_are_one_submission(
 )
 def test_what_a_file_is_called_makes_it_nobody_elses(entry: str, owner: str) -> None:
     assert downloads.entry_of(entry).id == owner
+
+
+def test_an_id_is_text_and_no_formula(results: Results, tmp_path: Path) -> None:
+    odd = [f"L_{user}_attempt_2026-11-20-09-00-00_a.ipynb" for user in ("=1+1", "\udce4", "\udce5")]
+    found = submissions.find(put(tmp_path / "in", *odd))
+    assert sorted(s.id for s in found) == ["=1+1", "\\udce4", "\\udce5"]
+    marks = graded(results, "jo").students[0].record.marks
+    rows = [
+        report.Row(
+            s.student, s.slug, "graded", marks, {"ex1": 4, "ex2": 8}, frozenset(), (), id=s.id
+        )
+        for s in found
+    ]
+    text = report.table(results.lab, rows).encode().decode()
+    assert "\n'=1+1,'=1+1," in text
 
 
 def test_names_that_only_look_like_canvas_stay_apart(tmp_path: Path) -> None:

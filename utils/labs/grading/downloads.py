@@ -21,7 +21,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -146,7 +146,8 @@ def entries(folder: Path, names: Iterable[str], lab: str | None = None) -> dict[
         which = ", ".join(sorted(exchanged))
         raise ValueError(f"{folder} holds submissions to {which}: say which with --lab")
     return {
-        name: entry
+        # Bytes that are no text are escaped: ids stand in tables.
+        name: replace(entry, id=entry.id.encode("utf-8", "backslashreplace").decode())
         for name, entry in found.items()
         if entry.platform != "nbgrader" or entry.assignment in exchanged
     }

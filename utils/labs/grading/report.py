@@ -102,7 +102,7 @@ def table(lab: Lab, rows: Iterable[Row]) -> str:
     for row in rows:
         points = [f"{row.points[name]:g}" for name in names]
         notes = _cell("; ".join([*all_notes(row), *row.private]))
-        about = [_cell(row.student), row.id, "late" if row.late else "", row.status]
+        about = [_cell(row.student), _cell(row.id), "late" if row.late else "", row.status]
         writer.writerow([*about, f"{row.total:g}", f"{total:g}", *points, notes])
     return file.getvalue()
 
