@@ -92,7 +92,7 @@ EXPECTED = {
         "^ex1: it raised an exception of another library or its own$",
     ),
     "markup": (["0", "8"], "graded", ""),
-    "bomb-value": (["0", "8"], "graded", ""),
+    "bomb-value": (["0", "8"], "graded with problems", "ex1: what it returned cannot be judged"),
     "deep-value": (["0", "8"], "graded with problems", "ex1: it raised RecursionError"),
     "forger": (
         ["0", "8"],

@@ -13,7 +13,7 @@ from typing import Any
 
 import cloudpickle
 
-from utils.labs import Answer, limit
+from utils.labs import Answer, limit, noticed
 from utils.labs.guard import Originals
 from utils.xla import fresh
 
@@ -61,6 +61,8 @@ def observed(
             f"the answer cannot be sent to a process of its own: {error}. Let it use its arguments,"
             " modules and plain values, and nothing else of this notebook"
         ) from None
+    for what in told.get("noticed", ()):  # nothing of a process that died
+        noticed.tell(what)
     if "returned" in told:
         return told["returned"]
     kind, message, file, line = told["raised"]
@@ -81,6 +83,8 @@ def _told(work: Callable[..., Any], sent: bytes) -> dict[str, Any]:
     """Runs in the other process. What the answer replaces there in the course's code is put back
     after every call, before anything is measured.
     """
+    reaches: list[str] = []
+    noticed.Watch(reaches.append, called=True)
     originals = Originals()
     answer, arguments = cloudpickle.loads(sent)
     originals.put_back()
@@ -93,9 +97,10 @@ def _told(work: Callable[..., Any], sent: bytes) -> dict[str, Any]:
             originals.put_back()
 
     try:
-        return {"returned": work(called, *arguments)}
+        return {"returned": work(called, *arguments), "noticed": reaches}
     except (Exception, SystemExit) as error:
         file = getattr(getattr(answer, "__code__", None), "co_filename", "")
         own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
         line = own[-1].lineno if own else 0
-        return {"raised": (type(error).__name__, str(error)[:500], file, line)}
+        raised = (type(error).__name__, str(error)[:500], file, line)
+        return {"raised": raised, "noticed": reaches}

@@ -13,6 +13,8 @@ from functools import cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from utils.labs import noticed
+
 
 @contextmanager
 def closed(exercise_id: str, *names: str) -> Iterator[None]:
@@ -37,6 +39,7 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
     there = [n for n in names if not (in_sandbox and n.startswith("utils.labs.") and _absent(n))]
     functions = {id(f): f for name in there for f in _functions_of(name)}.values()
     before = [(function, function.__code__) for function in functions]
+    noticed.compare(functions)
     try:
         for function, code in before:
             function.__code__ = _refusal(function.__name__, place, code)
@@ -44,6 +47,7 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
     finally:
         for function, code in reversed(before):
             function.__code__ = code
+        noticed.compare(functions)  # copies that were made meanwhile
 
 
 def _functions_of(name: str) -> tuple[FunctionType, ...]:

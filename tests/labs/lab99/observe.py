@@ -1,10 +1,12 @@
 """What the answers to lab 99 do."""
 
 from utils.labs import Facts, Observer
+from utils.labs.closed import closed
 
 
 def observe_double(answer, case: Facts) -> Facts:
-    return {"value": answer(case["number"])}
+    with closed("lab99.ex1", "utils.chip.topology"):  # which knows the size of a ring
+        return {"value": answer(case["number"])}
 
 
 def observe_mean(answer, case: Facts) -> Facts:

@@ -14,24 +14,36 @@ that a submission says is trusted to have a form, and its report shows no text t
 an answer returned, but for known words.
 
 Some exercises can only be observed in the process of the answer: what it is called with, and what
-it calls. There the sandbox sees nothing, so three parts work inside: `guard` (without it a
+it calls. There the sandbox sees nothing, so four parts work inside: `guard` (without it a
 submission that replaces the observer has full marks), `utils.labs.closed` (the course's own
-solutions are in the sandbox too, because labs need the modules that hold them) and `scan`.
+solutions are in the sandbox too, because labs need the modules that hold them),
+`utils.labs.noticed` (what reaches for the observer, and copies of what is closed) and, outside,
+`scan`. Points of an answer that `guard` or `noticed` catches are held back until an instructor has
+looked at it; what `scan` finds is a remark, but for the names that lead into a counting function.
 
 What does not hold:
 
 - An answer is observed in the process that it runs in, which for some exercises is one of several
-  that the sandbox starts (utils.labs.apart). `guard` puts the course's functions, their
-  code and its tables back before an answer is called, and looks again after each case: points of an
-  answer that replaced any are held back until an instructor has looked at it. What it does to
-  anything else in the process (frames, hooks, other libraries) can forge counts, and so can an
-  answer that undoes its change before it returns. `scan` names the usual ways to the instructor; it
-  is a list, and a submission can write around it.
+  that the sandbox starts (utils.labs.apart). `guard` puts the course's functions, their code and
+  its tables back before an answer is called, and looks again after each case; an answer that undoes
+  its change before it returns is not caught.
+- `noticed` hears what Python raises an audit event for: frames, the collector, tracing, raw memory.
+  There is none for `__closure__` and `__globals__`, nor where an extension module reaches into
+  memory: an answer that puts such a name together at run time can forge what is counted in its own
+  process, and leaves at most a remark of `scan`, which is a list that can be written around.
+- A copy of the course's code is known by its instructions, whatever its name, its variables and its
+  docstring are called. One of which a statement was changed, or of a few instructions only, is not;
+  nor is one that is typed into a cell: for that there are `similar` and a remark on published
+  solutions.
 - Lines of a report carry codes that an answer cannot make without finding the function that makes
-  them, in a frame above it; `scan` names the ways there.
+  them, in a frame above it; the ways there are among what `noticed` hears, and a process that the
+  answer has forked ends when it takes one.
 - An answer sees the inputs that it is called with. It can hand some of them out in the numbers of
   its report (of seven digits each), in known words such as "list", in which criteria pass, and in
   which of its own lines raises. The next grading should therefore have a new seed.
+- A report of a wrong answer keeps back the numbers that were drawn for hidden inputs, but not those
+  of one or two digits, nor what is computed from inputs, such as how many values are asked for.
+- Similar answers (`similar`) are what two people have in common, not who took it from whom.
 - The limit on time counts seconds on the clock, not of the processor: a machine that is busy with
   other work can stop a slow answer that would end in time on an idle one. Grade such a row again.
 - A sandbox shares the kernel of the machine: it is no virtual machine, and what the kernel itself

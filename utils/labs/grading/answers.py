@@ -153,7 +153,8 @@ def choose(files: list[File], lab: Lab) -> Notebook:
     notes, doubt, count = [], "", len(files) - len(others)
     if equal:
         doubt = f"{len(equal) + 1} notebooks with different answers"
-        doubt += f"; took {best.file.name}, not {', '.join(equal)}"
+        named = [*equal[:3], f"{len(equal) - 3} more"] if len(equal) > 3 else equal
+        doubt += f"; took {best.file.name}, not {', '.join(named)}"
     elif count > 1:
         notes.append(f"took {best.file.name}, the best fit of {count} notebooks")
     if encoding := decode(best.file.content)[1]:

@@ -11,11 +11,15 @@ from typing import Any
 from utils.labs import Facts
 from utils.labs.grading import sandbox
 from utils.labs.grading.answers import Notebook
+from utils.labs.grading.child import FACTS_CHARS
 from utils.labs.grading.confine import Host, Limits
 from utils.labs.grading.lab import Cell, Exercise, Lab
 from utils.labs.grading.runner import FAULT
 from utils.labs.grading.sandbox import Outcome
 
+MOST_CHARS, MOST_VALUES = FACTS_CHARS + 1024, 1 << 15
+MOST_ITEMS, MOST_DEPTH, MOST_DIGITS = 1 << 11, 16, 40
+"""Several times what the observations of all labs come to."""
 FAULT_ENDED = f"exit {FAULT}"
 Attempts = dict[tuple[str, str], "Attempt"]
 """By exercise id and kind of attempt, in the order in which they were begun."""
@@ -48,7 +52,8 @@ class Attempt:
     for.
     cell, case: the cell and the case that were begun last. seen: what was observed, by case.
     errors: (cell, type, line) of the cells that raised. replaced: the course's own code that its
-    cells replaced; reached: that the answer replaced while it was called. refused: lines of the
+    cells replaced; reached: that the answer replaced while it was called. noticed: how it reached
+    for what observes it, or what of the course's own code it runs as its own. refused: lines of the
     report that did not come from the grader's code.
     """
 
@@ -61,6 +66,7 @@ class Attempt:
     errors: list[tuple[int, str, int]] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
     reached: list[str] = field(default_factory=list)
+    noticed: list[str] = field(default_factory=list)
     refused: int = 0
     output: str = ""
     output_bytes: int = 0
@@ -180,7 +186,7 @@ def attempts_of(messages: Iterable[dict[str, Any]]) -> Attempts:
 
 def _read_line(attempt: Attempt, text: str) -> None:
     try:
-        line = json.loads(text)
+        line = _parsed(text)
     except (ValueError, RecursionError):
         return
     if not isinstance(line, dict):
@@ -194,11 +200,38 @@ def _read_line(attempt: Attempt, text: str) -> None:
         names = [str(name)[:80] for name in line["replaced"][:20]]
         known = attempt.reached if "case" in line else attempt.replaced
         known[:] = sorted({*known, *names})[:20]
+    if isinstance(line.get("noticed"), list):
+        names = [str(name)[:160] for name in line["noticed"][:20]]
+        attempt.noticed = sorted({*attempt.noticed, *names})[:20]
     if _whole(line.get("case")):
         attempt.case = line["case"]
         if isinstance(line.get("seen"), dict):
             attempt.seen.setdefault(line["case"], line["seen"])
     attempt.finished |= line.get("end") is True
+
+
+def _parsed(text: str) -> Any:
+    """A line of a report. Raises ValueError for one that is larger, in any way, than observations
+    are: a judge may take the square of what it reads, in memory and time.
+    """
+    if len(text) > MOST_CHARS or sum(map(text.count, ",[{")) > MOST_VALUES:
+        raise ValueError("the line holds too much")  # of which most is not even read
+    line = json.loads(text, parse_int=_integer)
+    level = [line]
+    for _ in range(MOST_DEPTH):
+        inside = [v for v in level if isinstance(v, list | dict)]
+        if any(len(v) > MOST_ITEMS for v in inside):
+            raise ValueError("a list of the line is too long")
+        level = [item for v in inside for item in (v.values() if isinstance(v, dict) else v)]
+    if level:
+        raise ValueError("the line is nested too deeply")
+    return line
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError("a number of the line is too long")
+    return int(digits)
 
 
 def _whole(value: Any) -> bool:

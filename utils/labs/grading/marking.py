@@ -19,13 +19,14 @@ from typing import Any
 
 from utils.labs import Criterion, Facts, Verdict, decide, judge
 from utils.labs.check import PUBLIC_SEED
-from utils.labs.grading import shown
+from utils.labs.grading import scan, shown
 from utils.labs.grading.answers import Notebook
 from utils.labs.grading.attempts import Attempt
 from utils.labs.grading.confine import Limits
 from utils.labs.grading.lab import Cell, Exercise, same_code
 
 JUDGE_SECONDS = 20
+COPY = "a copy of "
 TEXT_CHARS = 300
 # Exceptions whose names say something and cannot carry a message; other names are a submission's
 # own words.
@@ -111,14 +112,31 @@ def _mark_of(
         private = f"case {attempt.case}, output: {attempt.output[:TEXT_CHARS]!r}"
         return Mark(exercise, "error", 0.0, (), cause, notes, private)
     result = _judged(exercise, cells, hidden, attempt, notes)
-    if attempt.reached and result.points:
+    did = list(_did(attempt))
+    if result.points and scan.reaches_counters(cells):
+        did.append("its cells name what leads into the functions that observe it")
+    names = ", ".join((*attempt.reached, *attempt.noticed))
+    if did and result.points:
         # Whatever it counts may be forged: a person decides, in nbgrader's formgrader for instance.
-        private = f"worth {result.points:g} points if that is fair; {', '.join(attempt.reached)}"
-        cause = f"while it was called it replaced {len(attempt.reached)} parts of the course's own"
-        cause += " code: its points are held back until an instructor has looked at it"
+        private = f"worth {result.points:g} points if that is fair; {names}"
+        cause = f"{' and '.join(did)}: its points are held back until an instructor has looked"
+        cause += " at it"
         private = "; ".join(filter(None, (private, result.private)))
         return replace(result, state="error", points=0.0, cause=cause, private=private)
-    return result
+    return replace(result, private="; ".join(filter(None, (result.private, names))))
+
+
+def _did(attempt: Attempt) -> Iterator[str]:
+    """What an answer did for which a person should look at it."""
+    if attempt.reached:
+        yield (
+            f"while it was called it replaced {len(attempt.reached)} parts of the course's own code"
+        )
+    copies = [name for name in attempt.noticed if name.startswith(COPY)]
+    if copies:
+        yield "it runs code of the course, which it was to write itself, under another name"
+    if len(copies) < len(attempt.noticed):
+        yield "it reached into the process that observes it"
 
 
 def _ended(attempt: Attempt, limits: Limits) -> str:

@@ -108,7 +108,8 @@ def _attempt(request: Request, job: Request, report: int, tell: Any) -> bool:
 class _Collector:
     """Reads a child's two pipes: passes report lines on, counts output and drops most of it.
 
-    refused: lines that did not come from our code. raised: whether the answer raised in any case.
+    refused: lines that did not come from our code. raised: whether the answer raised in a case or
+    was not there.
     """
 
     def __init__(self, tell: Any, lines: int, output: int, seal: Seal):
@@ -170,7 +171,7 @@ class _Collector:
                 self.refused += 1
                 continue
             self.finished |= line == b'{"end": true}'
-            self.raised |= b'"seen": {"error": ' in line
+            self.raised |= b'"seen": {"error": ' in line or b'"seen": {"missing": ' in line
             self.tell(line=line.decode("utf-8", "replace"))
 
 

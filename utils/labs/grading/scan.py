@@ -19,12 +19,23 @@ _NAMES = frozenset(
     # What leads from a function to its caller.
     " _current_frames tb_frame gi_frame settrace setprofile _getframe f_locals f_back"
     " __code__ __closure__ __self__ _forward_pre_hooks OBSERVERS"
-    " _journal _kill_at get_objects get_referrers currentframe __globals__".split()
+    " _journal _kill_at get_objects get_referrers get_referents currentframe __globals__"
+    " cr_frame ag_frame walk_stack _current_exceptions cell_contents getclosurevars addaudithook"
+    # What reads memory, and what runs a file of the course under another name.
+    " ctypes pythonapi spec_from_file_location SourceFileLoader run_path".split()
 )
 _CALLS = frozenset({("inspect", "stack"), ("inspect", "trace"), ("sys", "modules")})
 _GUARDED = frozenset({"utils", "torch_xla", "json", "builtins", "multiprocessing", "cloudpickle"})
 _EXERCISES = "utils.labs."
 _MOST = 10
+_COUNTERS = re.compile(r"__closure__|cell_contents|getclosurevars")
+
+
+def reaches_counters(cells: Iterable[Cell]) -> bool:
+    """Whether the submission's own cells name what leads from a function that an answer is given to
+    what that function counts; Python raises no event there.
+    """
+    return any(c.kind in ("answer", "extra") and _COUNTERS.search(c.source) for c in cells)
 
 
 def signs(cells: Iterable[Cell]) -> tuple[str, ...]:
@@ -96,6 +107,9 @@ def _signs(node: ast.AST, modules: dict[str, str], given: set[str]) -> Iterator[
         yield node.name
     elif isinstance(node, ast.Constant) and node.value in _NAMES:
         yield str(node.value)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
+        if len(node.args) > 1 and isinstance(node.args[1], ast.BinOp):
+            yield "getattr with a name put together"
     elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr"):
         if node.args and ast.unparse(node.args[0]).partition(".")[0] in modules:
             yield f"sets attributes of {ast.unparse(node.args[0])}"[:80]
