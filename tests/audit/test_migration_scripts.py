@@ -131,9 +131,9 @@ def test_copies_that_would_train_alone_are_refused() -> None:
 
 
 def test_the_audit_finds_the_cuda_script_and_clears_the_xla_one() -> None:
-    result = audit(CUDA)
+    result = audit(CUDA, target="xla")
     assert result.broken == () and result.counts["error"] >= 7
     rules = {finding.rule for finding in result.findings}
     assert rules >= {"cuda-device", "nccl", "fused-optimizer", "cuda-autocast", "grad-scaler"}
-    clean = audit(XLA)
+    clean = audit(XLA, target="xla")
     assert clean.files == 1 and clean.clean("warning"), clean

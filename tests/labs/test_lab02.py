@@ -147,7 +147,7 @@ def test_what_was_given_and_what_stays_on_the_host_wins_nothing(exercise_id, nam
 
 def test_hidden_cuda_is_not_found_by_the_audit_and_does_not_win(names: dict) -> None:
     source = RIGHT["ex2"].replace("torch_xla.device()", '"cpu" or getattr(torch, "cu" + "da")')
-    assert audit_source(source, name="answer.py").clean()
+    assert audit_source(source, name="answer.py", target="xla").clean()
     assert verdict_of("lab02.ex2", answer_from(source, "lab02.ex2", names), "public").points == 0
 
 
@@ -374,7 +374,7 @@ def test_the_class_of_a_finding_is_what_happens(letter: str) -> None:
 
 def test_the_audit_finds_one_place_in_each_function() -> None:
     lines = findings.__file__ and open(findings.__file__, encoding="utf-8").read().splitlines()
-    result = audit(findings.__file__).findings
+    result = audit(findings.__file__, target="xla").findings
     holders = []
     for item in result:
         above = [line for line in lines[: item.line] if line.startswith("def ")]
@@ -383,10 +383,10 @@ def test_the_audit_finds_one_place_in_each_function() -> None:
 
 
 def test_the_script_needs_cuda_and_the_solution_does_not() -> None:
-    assert audit(train_cuda.__file__).counts["error"] > 5
-    assert len(audit(train_cuda.__file__).findings) == 15
+    assert audit(train_cuda.__file__, target="xla").counts["error"] > 5
+    assert len(audit(train_cuda.__file__, target="xla").findings) == 15
     for name in ("ex2-code", "ex5-code"):
-        assert audit_source(code_of("lab02")[name], name="answer.py").clean()
+        assert audit_source(code_of("lab02")[name], name="answer.py", target="xla").clean()
     assert train_cuda.MAX_NORM == truth.MAX_NORM
 
 

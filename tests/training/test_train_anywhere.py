@@ -124,9 +124,9 @@ def test_a_device_that_is_missing_is_named(monkeypatch) -> None:
 
 
 def test_the_audit_finds_nothing_in_it_and_much_in_the_cuda_script() -> None:
-    result = audit(SCRIPT)
+    result = audit(SCRIPT, target="xla")
     assert result.files == 1 and result.findings == () and result.broken == ()
-    assert len(audit(CUDA).findings) == 16
+    assert len(audit(CUDA, target="xla").findings) == 16
 
 
 def named_backends(path: Path) -> set[str]:

@@ -1,21 +1,30 @@
-"""Audit a source tree for what will not port from CUDA PyTorch to XLA and Neuron.
+"""Audit a source tree for what will not port to Trainium: from CUDA PyTorch, from older Neuron
+software, and for what makes graphs slow.
 
-`audit(path)` reads Python files, notebooks and files of requirements; it never imports or runs
-them. On the command line: `python -m utils.audit PATH`. A comment `# audit: ignore` silences its
-line, `# audit: ignore[cuda-move]` one rule there.
+`audit(path)` reads Python files, notebooks, files of requirements, shell scripts, Dockerfiles and
+YAML files; it never imports or runs them. On the command line: `python -m utils.audit PATH`. A
+comment `# audit: ignore` silences its line, `# audit: ignore[cuda-move]` one rule there.
 
-It reads each file by itself. It does not see a device name that is put together at run time, one
-that comes from a configuration file or from another module, nor what an installed package does.
+What is an error for one target is nothing for another: `target` is one of `TARGETS`, torchneuron
+where none is given. `facts/data/porting.yaml` and `porting_legacy.yaml` hold the rules, their
+advice and what they are for each target.
+
+Values are followed through names, loops and functions of one file, and no further: a device name
+that is put together at run time, one from a configuration file or from another module is not seen,
+nor what an installed package does.
 
 May import: facts, course. Used by: cost (decision), labs, lesson 02, and engineers without the
 course.
 
 >>> [each.rule for each in audit_source("import torch\\nx = torch.ones(2).cuda()").findings]
 ['cuda-move']
+>>> old = "import torch_xla.core.xla_model as xm\\nxm.mark_step()"
+>>> [each.rule for each in audit_source(old).findings], audit_source(old, target="xla").findings
+(['xla-import', 'xla-step'], ())
 """
 
 from utils.audit.audit_report import Broken, Finding, Report
 from utils.audit.audited_files import audit, audit_source
-from utils.audit.rules import RULES, Rule
+from utils.audit.rules import RULES, TARGETS, Rule
 
-__all__ = ["RULES", "Broken", "Finding", "Report", "Rule", "audit", "audit_source"]
+__all__ = ["RULES", "TARGETS", "Broken", "Finding", "Report", "Rule", "audit", "audit_source"]

@@ -1,9 +1,10 @@
 """What an audit finds: findings, files that could not be read, and the report of both, which can
 be written as a table for people, as JSON, as SARIF 2.1.0 and as HTML.
 
-JSON, version 1: `{"version", "root", "files", "counts": {severity: n}, "findings": [...],
+JSON, version 1: `{"version", "root", "target", "files", "counts": {severity: n}, "findings": [...],
 "broken": [{"path", "line", "reason"}]}`. A finding has all fields of `Finding` (`cell` is null
-outside notebooks) and `kind`, `title`, `happens`, `xla`, `torchneuron`, `source` of its rule.
+outside notebooks), `kind`, `title`, `happens`, `state`, `xla`, `torchneuron`, `source` of its
+rule, and `advice`, what the rule says to do for the target.
 """
 
 import json
@@ -13,7 +14,7 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
-from utils.audit.rules import RULES, SEVERITIES, Rule
+from utils.audit.rules import RULES, SEVERITIES, TARGETS, Rule
 from utils.course.shown import html_table
 
 WIDTH = 100
@@ -66,6 +67,7 @@ class Report:
     broken: tuple[Broken, ...]
     files: int
     root: str = "."
+    target: str = TARGETS[0]
     counts: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -119,18 +121,28 @@ def table(report: Report) -> str:
     for rule in sorted(rules, key=list(RULES).index):
         about = RULES[rule]
         lines += _wrapped(
-            f"{rule} ({about.severity}, {about.kind}): {about.title}. {about.happens}"
+            f"{rule} ({about.severity_on(report.target)}, {about.kind}): {about.title}. "
+            f"{about.happens}"
         )
         for label, text in (
-            ("XLA", about.xla),
-            ("TorchNeuron", about.torchneuron),
+            ("state", about.state),
+            *advice(about, report.target),
             ("source", about.source),
         ):
-            lines += _wrapped(f"{label}: {text}", "    ", "        ")
+            if text:
+                lines += _wrapped(f"{label}: {text}", "    ", "        ")
     if rules:
         lines.append("")
     lines.append(summary(report))
     return "\n".join(lines)
+
+
+def advice(about: Rule, target: str) -> list[tuple[str, str]]:
+    """What to write instead, under the names of targets, that of the report first."""
+    both = [("XLA", about.xla), ("TorchNeuron", about.torchneuron)]
+    if target == "neuron-xla":
+        return [("XLA on Neuron", about.advice_on(target)), both[1]]
+    return [("JAX", about.advice_on(target))] if target == "jax" else both
 
 
 def summary(report: Report) -> str:
@@ -161,12 +173,14 @@ def to_dict(report: Report) -> dict[str, Any]:
     """The content of the JSON, as described above."""
     findings = []
     for finding in report.findings:
-        about = asdict(finding.about)
-        named = ("kind", "title", "happens", "xla", "torchneuron", "source")
-        findings.append({**asdict(finding), **{name: about[name] for name in named}})
+        named = ("kind", "title", "happens", "state", "xla", "torchneuron", "source")
+        about = {name: getattr(finding.about, name) for name in named}
+        about["advice"] = finding.about.advice_on(report.target)
+        findings.append(asdict(finding) | about)
     return {
         "version": 1,
         "root": report.root,
+        "target": report.target,
         "files": report.files,
         "counts": report.counts,
         "findings": findings,

@@ -15,13 +15,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from utils.audit import cells as notebook
-from utils.audit import requirements
+from utils.audit import requirements, scripts
 from utils.audit.audit_report import Broken, Finding, Report
-from utils.audit.rules import NAMES, REQUIREMENTS, RULES
+from utils.audit.rules import NAMES, REQUIREMENTS, RULES, TARGETS
 from utils.audit.tree_reader import Reader
 
 LARGEST = 2_000_000  # bytes; generated code and notebooks full of pictures
@@ -34,21 +35,29 @@ METHODS = {"cuda-move", "pin-memory", "item-in-loop", "data-dependent-shape"}
 IGNORE = re.compile(r"#\s*audit:\s*ignore(?:\[([\w\s,-]*)\])?")
 # A file in which none of these words stands can hold no finding; it is only parsed.
 WORDS = re.compile(
-    r"cuda|nccl|torch|device|pin_mem|lightning|triton|install_requires|"
+    r"cuda|nccl|torch|device|pin_mem|lightning|triton|install_requires|neuron|xla|jax|"
     + "|".join(sorted(set(REQUIREMENTS) | {"flash", "cupy", "pynvml", "tensorrt", "dali"})),
     re.I,
 )
 LONGEST = 1000  # characters of a source line that a finding quotes; generated lines are longer
 Result = tuple[list[Finding], list[Broken]]
+Progress = Callable[[int, int], None]
 
 
-def audit(path: str | os.PathLike[str], processes: int = 1) -> Report:
-    """Find what will not port to XLA and Neuron in a file or a folder; nothing is run.
+def audit(
+    path: str | os.PathLike[str],
+    processes: int = 1,
+    target: str = TARGETS[0],
+    progress: Progress | None = None,
+) -> Report:
+    """Find what will not port to a target in a file or a folder; nothing is run.
 
     With several `processes` a large tree is read by that many; they import the main module of the
-    caller anew, so the caller needs its `if __name__ == "__main__"`. Raises FileNotFoundError
-    where there is nothing at `path`.
+    caller anew, so the caller needs its `if __name__ == "__main__"`. `progress` is called with the
+    number of files read so far and of all. Raises FileNotFoundError where there is nothing at
+    `path`, ValueError for an unknown target.
     """
+    _known(target)
     root = Path(path)
     if not root.exists():
         raise FileNotFoundError(f"nothing to audit at {os.fspath(path)!r}: no such file or folder")
@@ -57,12 +66,14 @@ def audit(path: str | os.PathLike[str], processes: int = 1) -> Report:
     if processes > 1 and len(jobs) >= MANY:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(processes, context, initializer=gc.disable) as pool:
-            results = list(pool.map(_file, *zip(*jobs, strict=True), chunksize=32))
+            work = pool.map(_file, *zip(*jobs, strict=True), chunksize=32)
+            results = list(_told(work, len(jobs), progress))
     else:
         with _uncollected():
-            results = [_file(*job) for job in jobs]
+            results = list(_told((_file(*job) for job in jobs), len(jobs), progress))
+    every = sorted((one for result, _ in results for one in result), key=lambda one: one.place)
     return Report(
-        tuple(sorted((one for result, _ in results for one in result), key=lambda one: one.place)),
+        tuple(_on(target, every)),
         tuple(
             sorted(
                 (one for _, broken in results for one in broken),
@@ -71,7 +82,29 @@ def audit(path: str | os.PathLike[str], processes: int = 1) -> Report:
         ),
         len(files),
         root.as_posix(),
+        target,
     )
+
+
+def _known(target: str) -> None:
+    if target not in TARGETS:
+        raise ValueError(f"target {target!r} is none of {', '.join(TARGETS)}")
+
+
+def _on(target: str, findings: list[Finding]) -> Iterator[Finding]:
+    """The findings as they are for a target; some are nothing there."""
+    for finding in findings:
+        severity = finding.about.severity_on(target, finding.severity)
+        if severity:
+            same = severity == finding.severity
+            yield finding if same else replace(finding, severity=severity)
+
+
+def _told(results: Iterator[Result], count: int, progress: Progress | None) -> Iterator[Result]:
+    for number, result in enumerate(results, 1):
+        if progress is not None:
+            progress(number, count)
+        yield result
 
 
 @contextmanager
@@ -94,10 +127,11 @@ def _jobs(files: list[Path], root: Path) -> Iterator[tuple[Path, str, frozenset[
         yield file, name, modules[file.parent] | modules[root]
 
 
-def audit_source(text: str, name: str = "source.py") -> Report:
+def audit_source(text: str, name: str = "source.py", target: str = TARGETS[0]) -> Report:
     """The same for one source held in memory; `name` decides how it is read, as for files."""
+    _known(target)
     result, broken = _text(text.removeprefix("\ufeff"), name, Path(name), frozenset())
-    return Report(tuple(result), tuple(broken), 1, name)
+    return Report(tuple(_on(target, result)), tuple(broken), 1, name, target)
 
 
 def wanted(file: Path) -> bool:
@@ -108,6 +142,7 @@ def wanted(file: Path) -> bool:
         or name in ("pyproject.toml", "Pipfile", "setup.cfg")
         or requirements.is_requirements(name, file.parent.name)
         or requirements.CONDA.match(name) is not None
+        or scripts.is_script(name)
     )
 
 
@@ -184,8 +219,10 @@ def _text(text: str, name: str, file: Path, local: frozenset[str]) -> Result:
         return needed(text, name, requirements.in_toml)
     if file.name == "setup.cfg":
         return needed(text, name, requirements.in_setup_cfg)
-    if file.suffix in (".yml", ".yaml"):
+    if requirements.CONDA.match(file.name):
         return needed(text, name, requirements.in_conda)
+    if scripts.is_script(file.name):
+        return needed(text, name, lambda given: scripts.in_script(given, file.name))
     if file.suffix in (".txt", ".in"):
         return needed(text, name)
     return python(text, name, local)

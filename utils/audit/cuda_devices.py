@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
+from utils.audit import legacy
 from utils.audit.guards import is_cuda
 from utils.audit.rules import DEVICE_POSITIONS, NAMES
 from utils.audit.scopes import Scope, written
@@ -17,8 +18,11 @@ DEVICE = re.compile(r"(^|_)(devices?|dev|device_(type|types|name|str|id|map)|map
 BACKEND = re.compile(r"(^|_)(backend|process_group_backend|ddp_backend)$", re.I)
 PINNED = re.compile(r"(^|_)pin_mem(ory)?$", re.I)
 START = re.compile(r"cuda:?(%[ds]|\{\w*\}|\d+)?$")
+XLA = re.compile(r"xla(:\d+)?$")
 NCCL = re.compile(r"(^|:)nccl$")
 FIELDS = NAMES["field_functions"]
+# Functions that are given a name of a device and no device.
+ABOUT = re.compile(r"register|requires?_|skip|mark|parse|pars|log|is_|has_|import|name", re.I)
 Sink = Callable[[ast.AST], None]
 
 
@@ -30,12 +34,12 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
     """
 
     def here(found: ast.AST) -> None:
-        at.report("cuda-device", found)
+        told(at, found)
 
     keep = sink or here
     if node in at.told:
         return
-    if writes(node):
+    if writes(node) or is_xla(node):
         keep(node)
         at.children(node)
         return
@@ -65,6 +69,30 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
             at.visit(node)
         case _:
             at.visit(node)
+
+
+def told(at: "State", node: ast.AST) -> None:
+    """The finding about a device that is written there."""
+    if is_xla(node):
+        legacy.report(at, "xla-device", node)
+    else:
+        at.report("cuda-device", node)
+
+
+def is_xla(node: ast.AST | None) -> bool:
+    """The string "xla", or "xla:" with a number."""
+    text = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(text, str) and XLA.match(text) is not None
+
+
+def leaves_out_others(at: "State", node: ast.IfExp) -> None:
+    """`"cuda" if "cuda" in device else "cpu"`, `x.cuda() if y.is_cuda else x`: what is neither
+    stays on the CPU without a word.
+    """
+    named = is_cuda(node.body) and getattr(node.orelse, "value", None) == "cpu"
+    method = node.body.func if isinstance(node.body, ast.Call) else None
+    if named or (isinstance(method, ast.Attribute) and method.attr == "cuda"):
+        at.report("cuda-fallback", node, "any other accelerator is treated as the CPU")
 
 
 def writes(node: ast.AST | None) -> bool:
@@ -137,6 +165,8 @@ def backend(at: "State", value: ast.AST) -> None:
         case ast.Constant(value=str(text)):
             if any(NCCL.search(part) for part in text.split(",")):
                 at.report("nccl", value)
+            elif text == "xla":
+                legacy.report(at, "xla-process-group", value)
         case ast.IfExp():
             at.choice(value, lambda part: backend(at, part))
         case ast.BoolOp():
@@ -173,7 +203,7 @@ def settle(at: "State") -> None:
     for scope, name, node, guard in at.kept:
         if (scope, name) in at.used:
             with at.having(guard=guard):
-                at.report("cuda-device", node)
+                told(at, node)
 
 
 def defaults(at: "State", args: ast.arguments) -> None:
@@ -223,7 +253,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             text = last in NAMES["text_functions"] or last.endswith(
                 ("Error", "Exception", "Warning")
             )
-            if numbered(arg) and not text and not at.foreign:
+            passed = numbered(arg) or (is_cuda(arg) and _takes_device(at, node.func, index))
+            if passed and not text and not at.foreign:
                 at.report("cuda-device", arg)
             at.visit(arg)
     option = _option(node, last)
@@ -243,6 +274,20 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             if isinstance(value, ast.Constant) and not numbered(value):
                 named(at, key.value, value)
+
+
+def _takes_device(at: "State", function: ast.AST, index: int) -> bool:
+    """A function of this project that is called with "cuda": the word is a device there."""
+    if not (isinstance(function, ast.Name) and at.torch) or ABOUT.search(function.id):
+        return False
+    bindings = at.scope.bindings(function.id)
+    if len(bindings) != 1:
+        return False
+    binding = bindings[0]
+    if isinstance(binding.node, ast.FunctionDef):
+        given = [arg.arg for arg in binding.node.args.args]
+        return index < len(given) and role(given[index]) == "device"
+    return binding.kind == "import" and not binding.target.startswith("torch.")
 
 
 def _option(node: ast.Call, last: str) -> str:

@@ -3,8 +3,10 @@
 import ast
 from typing import TYPE_CHECKING
 
+from utils.audit import legacy
+from utils.audit.cuda_devices import is_xla
 from utils.audit.guards import is_cuda
-from utils.audit.rules import NAMES
+from utils.audit.rules import NAMES, variable_rule
 from utils.audit.scopes import is_none
 
 if TYPE_CHECKING:
@@ -57,6 +59,17 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
             if name.endswith("current_device"):
                 at.idiom(at.guard)  # a device, chosen by asking CUDA
         return True
+    if name.startswith("torch.ops.neuron."):
+        return legacy.used(at, node, name)
+    if name == "torch.profiler.ProfilerActivity.CUDA":
+        at.report("cuda-profiler", node)
+        return True
+    if name.startswith("torch.accelerator."):
+        at.report("accelerator-api", node)
+        return True
+    if name in NAMES["fsdp"]:
+        at.report("torch-fsdp", node)
+        return True
     if name in NAMES["attention"]:
         at.report("attention-backend", node)
         return True
@@ -88,6 +101,8 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
             else:
                 at.report("cuda-autocast", node.func)
             at.told.add(where)
+        elif where is not None and is_xla(where):
+            legacy.report(at, "xla-device", where, "autocast")
         return True
     if name in NAMES["scalers"] or name == "torch.cuda.amp.GradScaler":
         off = _argument(node, -1, "enabled")
@@ -134,5 +149,6 @@ def assigned(at: "State", target: ast.expr) -> None:
 
 def _variable(at: "State", key: ast.AST | None) -> None:
     if isinstance(key, ast.Constant) and isinstance(key.value, str):
-        if key.value in NAMES["cuda_variables"] or key.value.startswith("NCCL_"):
-            at.report("cuda-env", key)
+        rule = "cuda-env" if key.value in NAMES["cuda_variables"] else variable_rule(key.value)
+        if rule:
+            at.report(rule, key)

@@ -1,9 +1,10 @@
 """Checks for packages, extensions, Triton, torch.compile, and ways to train on many devices."""
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
-from utils.audit import requirements
+from utils.audit import legacy, requirements
 from utils.audit.cuda_devices import backend
 from utils.audit.rules import IMPORTS, NAMES
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 EXTENSION = "torch.utils.cpp_extension."
 DDP = "DistributedDataParallel"
+# A compiled module that says CUDA in its name: alt_cuda_corr, _ext_cuda.
+COMPILED = re.compile(r"^\w*_cuda(_\w+)?$|^\w+_cuda\.|^cuda_\w+$")
+KNOWN = {"torch", "numba", "jax", "jaxlib"}
 FREE_MODES = {None, "default"}
 TRAINERS = ("lightning", "pytorch_lightning")
 
@@ -23,6 +27,8 @@ def imported(at: "State", node: ast.AST, modules: list[str]) -> None:
         rule = IMPORTS.get(root) or ("cuda-package" if module.startswith("nvidia.dali") else "")
         if module == "numba.cuda" or module.startswith("numba.cuda."):
             rule = "cuda-package"
+        if not rule and COMPILED.search(module) and root not in KNOWN and root not in at.local:
+            rule = "cuda-extension"
         if rule and root not in at.local:
             if at.optional:
                 at.report(
@@ -39,7 +45,7 @@ def decorator(at: "State", node: ast.expr) -> None:
     if name == "triton.jit" and "triton" not in at.local:
         at.report("triton", made, "a kernel")
     elif name == "torch.compile" and not isinstance(node, ast.Call):
-        at.report("compile-backend", made, "no backend named: inductor")
+        at.report("compile-default", made, "no backend named")
 
 
 def called(at: "State", node: ast.Call, name: str) -> None:
@@ -56,6 +62,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         ids = given.get("device_ids") or (node.args[1] if len(node.args) > 1 else None)
         if ids is not None and not isinstance(ids, ast.Constant):
             at.report("ddp-device-ids", node.func)
+        elif "gradient_as_bucket_view" not in given:
+            at.report("plain-ddp", node.func)
     elif last in ("init_process_group", "new_group") and node.args:
         if isinstance(node.args[0], ast.Constant | ast.IfExp | ast.BoolOp):
             backend(at, node.args[0])
@@ -86,7 +94,9 @@ def _compile(at: "State", node: ast.Call, given: dict[str, ast.expr]) -> None:
     backend = given.get("backend")
     if backend is None:
         if not _is(given.get("disable"), True):
-            at.report("compile-backend", node.func, "no backend named: inductor")
+            at.report("compile-default", node.func, "no backend named")
+    elif isinstance(backend, ast.Constant) and backend.value == "openxla":
+        legacy.report(at, "xla-import", node.func, "the backend openxla")
     elif isinstance(backend, ast.Constant) and backend.value not in NAMES["portable_backends"]:
         at.report("compile-backend", node.func, f"backend {backend.value!s}")
     mode = given.get("mode")

@@ -13,6 +13,8 @@ from packaging.utils import canonicalize_name
 from utils.audit.rules import FAMILIES, REQUIREMENTS
 
 BUILD = re.compile(r"(\+|%2B|[/_-])cu\d{2,3}\b", re.I)
+# torch-neuronx up to 2.9 is the library built on XLA; TorchNeuron begins with 2.13.
+OLDER = re.compile(r"(==|<=|~=|<|===)\s*(1\.\d+|2\.\d\b|2\.1[0-2]\b)")
 OPTION = re.compile(r"\s--?(hash|global-option|config-settings|index|extra|find)\S*.*$")
 FILES = re.compile(r"([\w.-]*requirements[\w.-]*|[\w.-]*constraints[\w.-]*)\.(txt|in)$", re.I)
 CONDA = re.compile(r"(environment|conda|env)[\w.-]*\.ya?ml$", re.I)
@@ -26,11 +28,17 @@ def is_requirements(name: str, folder: str) -> bool:
 def rule_of(text: str) -> str:
     """The rule that a requirement such as "flash-attn>=2.5" breaks; "" for one that ports.
 
+    >>> rule_of("torch-neuronx==2.9.*"), rule_of("torch-neuronx==2.14.3.0.*")
+    ('neuron-pin', '')
     >>> rule_of("torch==2.1.0+cu121"), rule_of("torch>=2"), rule_of("cupy-cuda12x")
     ('cuda-build', '', 'cuda-package')
     """
     text = text.strip()
     name = _name(text)
+    if name == "torch-neuronx":
+        return "neuron-pin" if OLDER.search(text) else ""
+    if name == "optimum" and "neuron" in text:
+        return "optimum-neuron"
     if name in REQUIREMENTS:
         return REQUIREMENTS[name]
     for pattern, rule in FAMILIES:

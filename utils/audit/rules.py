@@ -1,16 +1,19 @@
 """The rules of the audit, and the names by which its checks tell what they read: all of it is data,
-read once from `utils/facts/data/porting.yaml`.
+read once from `porting.yaml` and `porting_legacy.yaml` in `utils/facts/data`.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from utils.facts.records import content
 
 SEVERITIES = ("note", "warning", "error")
 KINDS = ("loud", "silent", "slow")
+TARGETS = ("torchneuron", "neuron-xla", "xla", "jax")
+"""What a program is to run on: TorchNeuron, the older torch-neuronx on PyTorch/XLA, PyTorch/XLA
+anywhere, JAX on Neuron."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,9 @@ class Rule:
     something else or is slow at every step; "note" is worth knowing. `kind`: "loud" raises,
     "silent" runs and means something else, "slow" is right but slow. `happens`, `xla` and
     `torchneuron` say what happens and what to write instead; `source` is an address, or names a
-    local check.
+    local check. `state` says what became of older software, and since when. `targets` holds the
+    severity for a target where it differs, "" for nothing; `advice` what to write for other
+    targets.
     """
 
     id: str
@@ -32,11 +37,44 @@ class Rule:
     xla: str
     torchneuron: str
     source: str
+    state: str = ""
+    targets: Mapping[str, str] = field(default_factory=dict)
+    advice: Mapping[str, str] = field(default_factory=dict)
+
+    def severity_on(self, target: str, found: str = "") -> str:
+        """How bad it is for a target, "" for nothing; `found` is what a finding was lowered to.
+
+        >>> rule = RULES["compile-default"]
+        >>> rule.severity_on("xla"), rule.severity_on("torchneuron")
+        ('error', '')
+        """
+        most = self.targets.get(target, self.severity)
+        if not most or not found or found == self.severity:
+            return most
+        if target not in self.targets:
+            return found
+        return min(found, most, key=SEVERITIES.index)
+
+    def advice_on(self, target: str) -> str:
+        """What to write for a target."""
+        if target in self.advice:
+            return self.advice[target]
+        return self.torchneuron if target in ("torchneuron", "jax") else self.xla
 
 
 _data = content("porting.yaml")
+_legacy = content("porting_legacy.yaml")
+
+
+def _rule(key: str, entry: dict) -> Rule:
+    targets = dict(_legacy["targets"].get(key, {}))
+    if key not in _legacy["jax_rules"]:
+        targets["jax"] = ""
+    return Rule(id=key, **entry, targets=targets)
+
+
 RULES: Mapping[str, Rule] = MappingProxyType(
-    {key: Rule(id=key, **entry) for key, entry in _data["rules"].items()}
+    {key: _rule(key, entry) for key, entry in (_data["rules"] | _legacy["rules"]).items()}
 )
 NAMES: Mapping[str, frozenset[str]] = MappingProxyType(
     {key: frozenset(names) for key, names in _data["names"].items()}
@@ -47,5 +85,37 @@ IMPORTS, REQUIREMENTS = (
     for kind in ("imports", "requirements")
 )
 """Rules by the first part of an import, and by the name of a requirement."""
+REQUIREMENTS |= {name: rule for rule, names in _legacy["requirements"].items() for name in names}
 FAMILIES = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _data["families"]]
 DEVICE_POSITIONS: Mapping[str, int] = _data["device_positions"]
+LEGACY: Mapping[str, str] = _legacy["names"]
+"""Rules by full names of older Neuron software, or by their beginnings."""
+LEGACY_ROOTS = frozenset(name.split(".")[0] for name in LEGACY) - {"torch", "optimum"}
+ONCE, LEGACY_CALLS = frozenset(_legacy["once"]), frozenset(_legacy["calls"])
+VARIABLES = [
+    (re.compile(entry["pattern"] + "$"), str(entry["rule"])) for entry in _legacy["variables"]
+]
+LINES = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _legacy["lines"]]
+
+
+def variable_rule(name: str) -> str:
+    """The rule about a variable of the environment; "" for none.
+
+    >>> variable_rule("XLA_USE_BF16"), variable_rule("NCCL_DEBUG"), variable_rule("HOME")
+    ('xla-env', 'cuda-env', '')
+    """
+    return next((rule for pattern, rule in VARIABLES if pattern.match(name)), "")
+
+
+def legacy_rule(name: str) -> str:
+    """The rule about a full name of older Neuron software or its longest known beginning.
+
+    >>> legacy_rule("torch_xla.core.xla_model.mark_step"), legacy_rule("torch_xla.debug.metrics")
+    ('xla-step', 'xla-import')
+    """
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        rule = LEGACY.get(".".join(parts[:end]))
+        if rule:
+            return rule
+    return ""

@@ -17,7 +17,8 @@ class Binding(NamedTuple):
     """One way in which a name gets its value.
 
     kind: import (`target` is the full name), value (`node` is the expression), part (unpacked from
-    `node`), loop (an element of `node`), parameter (`node` is the ast.arg), or definition.
+    `node`), loop (an element of `node`), count (of enumerate), parameter (`node` is the ast.arg),
+    or definition.
     """
 
     kind: str
@@ -122,6 +123,12 @@ class Names:
                     self._target(node.target, node.value, scope)
             case ast.AugAssign():
                 self._target(node.target, node, scope, "part")
+            case ast.For(
+                target=ast.Tuple(elts=[count, each]),
+                iter=ast.Call(func=ast.Name("enumerate"), args=[items, *_]),
+            ):
+                self._target(count, node.iter, scope, "count")
+                self._target(each, items, scope, "loop")
             case ast.For() | ast.AsyncFor():
                 self._target(node.target, node.iter, scope, "loop")
             case ast.With() | ast.AsyncWith():

@@ -41,6 +41,8 @@ class State:
         self.loops = 0
         self.epochs = False  # in a loop over epochs, but in no loop within it
         self.periodic = 0
+        self.steps = ""  # "loop" over batches or tokens, "function" that runs at each of them
+        self.counters: frozenset[str] = frozenset()  # numbers that change from step to step
         self.joined = False  # the guard stands in the same `and`
         self.functions: list[str] = []
         # Device names in variables of any name, and variables that are used as devices.

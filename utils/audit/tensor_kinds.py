@@ -6,6 +6,8 @@ annotated as tensors, of outputs of modules made here, and of what `.backward()`
 """
 
 import ast
+import re
+from collections.abc import Iterator
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, Names, Scope, written
@@ -13,6 +15,13 @@ from utils.audit.scopes import Binding, Names, Scope, written
 SPACES = {"functional", "linalg", "fft", "special"}
 MODULE_METHODS = {"to", "cuda", "eval", "half"}
 DEPTH = 12
+LOADER = re.compile(r"(loader|dataloader|_dl|batches|data_iter)$", re.I)
+# Parameters of forward that are numbers or switches, and what works on the CPU before a model does.
+NUMBER = re.compile(
+    r"(^|_)(size|sizes|len|length|num|n|step|mode|idx|index|dim|scale|return|use|is|output|layer"
+    r"|epoch|h|w|b|k|shape|args|kwargs|config|cache|names?|training|flag|type)s?(_|$)"
+)
+TOKENIZER = re.compile(r"(tokenizer|processor|feature_extractor|collator)$", re.I)
 
 
 class Tensors:
@@ -42,6 +51,8 @@ class Tensors:
                     return "host"
                 if node.attr in NAMES["tensor_attributes"]:
                     return self.kind(node.value, scope, depth - 1)
+                if node.attr in NAMES["model_outputs"] and _is_output(node, scope):
+                    return "tensor"
                 return self._attribute(node, depth)
             case ast.Subscript():
                 return self.kind(node.value, scope, depth - 1)
@@ -102,15 +113,56 @@ class Tensors:
 
     def _binding(self, binding: Binding, home: Scope, depth: int) -> str:
         node = binding.node
-        if binding.kind == "parameter":
-            annotation = getattr(node, "annotation", None)
-            return "tensor" if annotation is not None and _says_tensor(annotation) else ""
+        if binding.kind == "parameter" and isinstance(node, ast.arg):
+            if node.annotation is not None:
+                return "tensor" if _says_tensor(node.annotation) else ""
+            return "tensor" if self._enters_module(node, home) else ""
+        if binding.kind == "loop" and _over_batches(node):
+            return "tensor"
         if node is None or binding.kind not in ("value", "part", "loop"):
             return ""
         if isinstance(node, ast.AugAssign):
             return self._either([node.target, node.value], home, depth)
         kind = self.kind(node, home, depth - 1)
         return kind if binding.kind == "value" or kind == "tensor" else ""
+
+    def _enters_module(self, arg: ast.arg, home: Scope) -> bool:
+        """A parameter of the forward method of a module, unless it is named as a number."""
+        if not isinstance(home.node, ast.FunctionDef):
+            return False
+        args = home.node.args
+        if home.parent is None or not self.is_forward(home.node, home.parent) or args.defaults:
+            return False
+        first = next(iter(args.args), None)
+        return arg is not first and arg in args.args and not NUMBER.search(arg.arg)
+
+    def is_forward(self, function: ast.AST, scope: Scope) -> bool:
+        """The forward method of a module: it runs at every step."""
+        owner = scope.node
+        return (
+            getattr(function, "name", "") == "forward"
+            and isinstance(owner, ast.ClassDef)
+            and self.names.classes.get(owner.name) is owner
+            and self.derives_module(owner.name)
+        )
+
+    def _returned(self, name: str, scope: Scope, depth: int) -> str:
+        """What a function of this file returns, where all its ends agree."""
+        home = scope.find(name)
+        kept = home.names[name] if home else []
+        if len(kept) != 1 or kept[0].kind != "definition" or depth <= 1:
+            return ""
+        made = kept[0].node
+        if not isinstance(made, ast.FunctionDef):
+            return ""
+        key = (None, f"{name}()")
+        if key not in self._known:
+            self._known[key] = ""
+            inner = self.names.scopes[made]
+            ends = [item.value for item in _own_nodes(made) if isinstance(item, ast.Return)]
+            kinds = {self.kind(end, inner, depth - 1) if end else "" for end in ends}
+            self._known[key] = kinds.pop() if len(kinds) == 1 else ""
+        return self._known[key]
 
     def _call(self, node: ast.Call, scope: Scope, depth: int) -> str:
         name = self.names.dotted(node.func, scope)
@@ -129,6 +181,8 @@ class Tensors:
                 return "host" if self._numeric(node.func.value) else ""
         if self.is_module(node.func, scope, depth - 1):
             return "tensor"
+        if isinstance(node.func, ast.Name):
+            return self._returned(node.func.id, scope, depth)
         return ""
 
     def _numeric(self, node: ast.AST) -> bool:
@@ -154,6 +208,8 @@ class Tensors:
             case ast.Call():
                 name = self.names.dotted(node.func, scope)
                 placed = any(keyword.arg in ("device", "out", None) for keyword in node.keywords)
+                if not placed and any(map(TOKENIZER.search, written(node.func).split("."))):
+                    return True
                 if name.startswith("torch."):
                     if name.split(".")[1] in NAMES["factories"]:
                         return not placed
@@ -235,6 +291,37 @@ class Tensors:
                 for base in bases
             )
         return self._modules[name]
+
+
+def _over_batches(node: ast.AST | None) -> bool:
+    """The loop is over a loader: for x, y in tqdm(train_loader)."""
+    while isinstance(node, ast.Call) and node.args:
+        node = node.args[0]
+    return node is not None and LOADER.search(written(node)) is not None
+
+
+def _is_output(node: ast.Attribute, scope: Scope) -> bool:
+    """outputs.logits, model(x).loss: not self.loss, and not a field of some settings."""
+    owner = node.value
+    if isinstance(owner, ast.Call):
+        return written(owner.func).split(".")[-1] in NAMES["models"]
+    if not isinstance(owner, ast.Name):
+        return False
+    made = [item.node for item in scope.bindings(owner.id) if item.kind == "value"]
+    return bool(made) and all(
+        isinstance(call, ast.Call) and written(call.func).split(".")[-1] in NAMES["models"]
+        for call in made
+    )
+
+
+def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions within it."""
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            todo.extend(ast.iter_child_nodes(node))
 
 
 def _says_tensor(annotation: ast.AST) -> bool:

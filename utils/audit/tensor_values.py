@@ -1,6 +1,7 @@
 """Checks for what waits on the device or compiles again: item, masks, decisions by a tensor."""
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
@@ -8,6 +9,21 @@ from utils.audit.scopes import written
 
 if TYPE_CHECKING:
     from utils.audit.state import State
+
+
+MASK = re.compile(r"(^|_)masks?$")
+
+
+def _asks_all(at: "State", test: ast.Call) -> bool:
+    """(x > 0).all() or mask.any(), where no library of arrays is about."""
+    return (
+        isinstance(test.func, ast.Attribute)
+        and test.func.attr in ("all", "any")
+        and isinstance(test.func.value, ast.Compare | ast.Name)
+        and at.kind(test.func.value) != "host"
+        and not at.on_cpu(test.func.value)
+        and _only_torch(at)
+    )
 
 
 def on_host(at: "State") -> bool:
@@ -27,6 +43,11 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     if not at.torch or on_host(at):
         return
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if name in ("all", "any") and len(node.args) == 1 and at.kind(node.args[0]) == "tensor":
+        if not at.on_cpu(node.args[0]):
+            at.report("tensor-control-flow", node, f"{name}() of Python reads each element")
+    if at.steps and at.loops:
+        _reads(at, node, name, method)
     if method == "item" and not node.keywords and len(node.args) <= 1:
         _item(at, node)
     elif name in NAMES["conversions"] and len(node.args) == 1 and (at.loops or at.epochs):
@@ -47,6 +68,44 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.report("data-dependent-shape", node.func, "without num_classes it reads the maximum")
     elif method in NAMES["shape_functions"] and name.split(".")[0] not in at.names.imports:
         _method(at, node, method)
+
+
+def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
+    """What brings a tensor to the host at each step: x.cpu(), x.tolist(), print(x)."""
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if method == "cpu" and owner is not None and not node.args:
+        if at.kind(owner) != "host" and not at.on_cpu(owner) and written(owner) != "self":
+            _sync(at, node, ".cpu() waits as .item() does")
+    elif method in ("tolist", "numpy") and owner is not None and not node.args:
+        if at.kind(owner) == "tensor" and not at.on_cpu(owner) and not _fetched(owner):
+            _sync(at, node, f".{method}() waits as .item() does")
+    elif (method or name) in NAMES["writes"]:
+        for arg in [*node.args, *(item.value for item in node.keywords)]:
+            shown = _shown(arg)
+            if any(at.kind(part) == "tensor" and not at.on_cpu(part) for part in shown):
+                _sync(at, node, "writing a tensor waits as .item() does")
+                return
+
+
+def _fetched(node: ast.AST) -> bool:
+    """x.cpu() is there already; the wait was counted."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in ("cpu", "item"):
+            return True
+        node = node.func.value
+    return False
+
+
+def _shown(node: ast.AST) -> list[ast.expr]:
+    """The values that an argument shows: of an f-string, of "{}".format(x), of a dictionary."""
+    match node:
+        case ast.JoinedStr():
+            return [item.value for item in node.values if isinstance(item, ast.FormattedValue)]
+        case ast.Call(func=ast.Attribute(attr="format")):
+            return [*node.args, *(item.value for item in node.keywords)]
+        case ast.Dict():
+            return list(node.values)
+    return [node] if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) else []
 
 
 def _item(at: "State", node: ast.Call) -> None:
@@ -111,7 +170,8 @@ def _is_mask(at: "State", node: ast.AST, depth: int = 6) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
         return any(_is_mask(at, item, depth - 1) for item in (node.left, node.right))
     if isinstance(node, ast.Compare):
-        return at.kind(node) == "tensor"
+        kind = at.kind(node)
+        return kind == "tensor" or (not kind and _only_torch(at) and not _plain(node))
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute):
             if node.func.attr in NAMES["mask_methods"]:
@@ -119,13 +179,25 @@ def _is_mask(at: "State", node: ast.AST, depth: int = 6) -> bool:
         return False
     if isinstance(node, ast.Name):
         kept = at.scope.bindings(node.id)
-        return bool(kept) and all(
+        if kept and all(item.kind == "parameter" for item in kept):
+            return MASK.search(node.id) is not None and at.kind(node) != "host" and _only_torch(at)
+        return bool(kept) and any(
             item.kind == "value"
             and isinstance(item.node, ast.Compare | ast.UnaryOp | ast.BinOp | ast.Call)
             and _is_mask(at, item.node, depth - 1)
             for item in kept
         )
     return False
+
+
+def _only_torch(at: "State") -> bool:
+    """The file is about torch, and no library of arrays is about whose masks look the same."""
+    return not at.names.imports & NAMES["array_libraries"]
+
+
+def _plain(node: ast.Compare) -> bool:
+    """i == 0, x is None, "a" in b: the value is True or False and indexes a list."""
+    return any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops)
 
 
 def decision(at: "State", test: ast.AST) -> None:
@@ -151,7 +223,7 @@ def decision(at: "State", test: ast.AST) -> None:
                 and name.count(".") == 1
             ):
                 at.report("tensor-control-flow", test)
-            elif at.kind(test) == "tensor":
+            elif at.kind(test) == "tensor" or _asks_all(at, test):
                 at.report("tensor-control-flow", test)
             elif name == "bool" and test.args and at.kind(test.args[0]) == "tensor":
                 at.report("tensor-control-flow", test)

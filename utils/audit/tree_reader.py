@@ -1,14 +1,15 @@
 """One pass over the syntax tree of a file, which keeps scope, guards and loops at every node.
 
-The checks themselves are in `cuda_devices`, `cuda_names`, `libraries` and `tensor_values`.
+The checks themselves are in `cuda_devices`, `cuda_names`, `libraries`, `legacy`, `tensor_values`
+and `tensor_shapes`.
 """
 
 import ast
 from collections.abc import Callable
 
-from utils.audit import cuda_devices, cuda_names, libraries, tensor_values
+from utils.audit import cuda_devices, cuda_names, legacy, libraries, tensor_shapes, tensor_values
 from utils.audit.guards import ELSEWHERE, Origin, stops
-from utils.audit.rules import IMPORTS
+from utils.audit.rules import IMPORTS, LEGACY_ROOTS
 from utils.audit.state import State
 
 IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
@@ -19,7 +20,7 @@ class Reader(State):
 
     def __init__(self, tree: ast.Module, local: frozenset[str] = frozenset()) -> None:
         super().__init__(tree, local)
-        self.packages = bool(self.names.imports & set(IMPORTS))
+        self.packages = bool(self.names.imports & (set(IMPORTS) | LEGACY_ROOTS))
         self.body(tree.body)
         cuda_devices.settle(self)
 
@@ -40,10 +41,11 @@ class Reader(State):
             self._required(node, no)
             no = None
         optional = self.optional or (self.packages and self.guards.optional(node.test))
+        chosen = self.packages and legacy.chooses(node.test)
         state = {"periodic": self.periodic + tensor_values.is_periodic(node.test)}
         if stops(node.body):
             state |= {"loops": 0, "epochs": False}
-        with self.having(optional=optional, **state):
+        with self.having(optional=optional or chosen, **state):
             self.branch(node.body, yes, self.body)
         with self.having(optional=optional):
             self.branch(node.orelse, no, self.body)
@@ -60,7 +62,7 @@ class Reader(State):
             tensor_values.decision(self, node.test)
 
     def _on_While(self, node: ast.While) -> None:
-        with self.having(loops=self.loops + 1):
+        with self.having(loops=self.loops + 1, **self._step(node)):
             self.visit(node.test)
             tensor_values.decision(self, node.test)
             origin = self.guards.implied(node.test, True, self.scope)
@@ -70,14 +72,24 @@ class Reader(State):
     def _on_For(self, node: ast.For) -> None:
         self.visit(node.iter)
         target = node.target.id if isinstance(node.target, ast.Name) else ""
-        state = {"loops": self.loops + 1, "epochs": False}
+        state: dict[str, object] = {"loops": self.loops + 1, "epochs": False}
         if "epoch" in target.lower() and not self.loops:
             state = {"loops": 0, "epochs": True}
+        else:
+            state |= self._step(node)
         with self.having(**state):
             self.body(node.body)
         self.body(node.orelse)
 
     _on_AsyncFor = _on_For
+
+    def _step(self, node: ast.For | ast.AsyncFor | ast.While) -> dict[str, object]:
+        """What changes within a loop if it is one over batches or tokens."""
+        if not self.torch or self.functions[-1:] == ["forward"]:
+            return {}
+        if not tensor_shapes.is_step_loop(node):
+            return {}
+        return {"steps": "loop", "counters": self.counters | tensor_shapes.counters(node)}
 
     def _on_With(self, node: ast.With) -> None:
         self.all(node.items)
@@ -114,7 +126,11 @@ class Reader(State):
         cuda_devices.defaults(self, node.args)
         origin = self.guard or self._skipped(node.decorator_list)
         state = {"scope": self.names.scopes[node], "loops": 0, "epochs": False, "guard": origin}
-        state["periodic"] = 0
+        state |= {"periodic": 0, "counters": frozenset()}
+        each = self.torch and (
+            tensor_shapes.is_step_function(node.name) or self.tensors.is_forward(node, self.scope)
+        )
+        state |= {"steps": "function" if each else "", "loops": int(each)}
         with self.having(functions=[*self.functions, node.name], **state):
             self.body(node.body)
 
@@ -139,19 +155,27 @@ class Reader(State):
         return None
 
     def _on_Import(self, node: ast.Import) -> None:
-        libraries.imported(self, node, [alias.name for alias in node.names])
+        names = [alias.name for alias in node.names]
+        libraries.imported(self, node, names)
+        legacy.imported(self, node, names)
 
     def _on_ImportFrom(self, node: ast.ImportFrom) -> None:
         if node.module and not node.level:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             libraries.imported(self, node, [node.module, *names])
             cuda_names.imported(self, node, names)
+            legacy.imported(self, node, names)
 
     def _on_Assign(self, node: ast.Assign) -> None:
         self.all(node.targets)
         for target in node.targets:
             cuda_devices.assigned(self, target, node.value)
             cuda_names.assigned(self, target)
+            tensor_shapes.assigned(self, target, node.value)
+
+    def _on_AugAssign(self, node: ast.AugAssign) -> None:
+        cuda_names.assigned(self, node.target)
+        self.children(node)
 
     def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -174,6 +198,8 @@ class Reader(State):
     def choice(self, node: ast.IfExp, walk: Callable) -> None:
         """As for all states, and its test may be a decision by the value of a tensor."""
         tensor_values.decision(self, node.test)
+        if self.guards.implied(node.test, True, self.scope) is ELSEWHERE:
+            cuda_devices.leaves_out_others(self, node)
         super().choice(node, walk)
 
     def _on_BoolOp(self, node: ast.BoolOp) -> None:
@@ -214,11 +240,14 @@ class Reader(State):
         if not cuda_names.called(self, node, name):
             self.visit(node.func)
         tensor_values.called(self, node, name)
+        tensor_shapes.called(self, node, name)
+        legacy.called(self, node, name)
         cuda_devices.called(self, node, name)
 
     def _on_Attribute(self, node: ast.Attribute) -> None:
         name = self.dotted(node)
-        if not name.startswith("torch.") or not cuda_names.used(self, node, name):
+        done = cuda_names.used if name.startswith("torch.") else legacy.used
+        if not name or not done(self, node, name):
             self.visit(node.value)
 
     def _on_Name(self, node: ast.Name) -> None:
@@ -226,12 +255,19 @@ class Reader(State):
             name = self.dotted(node, follow=False)
             if name.startswith("torch."):
                 cuda_names.used(self, node, name)
+            else:
+                legacy.used(self, node, name)
 
     def _on_Constant(self, node: ast.Constant) -> None:
         pass
 
     def _on_Subscript(self, node: ast.Subscript) -> None:
         tensor_values.indexed(self, node)
+        tensor_shapes.sliced(self, node)
+        self.children(node)
+
+    def _on_BinOp(self, node: ast.BinOp) -> None:
+        tensor_shapes.computed(self, node)
         self.children(node)
 
     def _on_Dict(self, node: ast.Dict) -> None:

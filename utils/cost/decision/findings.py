@@ -16,7 +16,7 @@ REPORT = "the report of utils.audit.audit(path), or None"
 """What is allowed as an audit."""
 OWN = ("cuda-extension", "triton")
 PACKAGED = ("flash-attn", "xformers", "bitsandbytes", "apex", "deepspeed", "cuda-package")
-DYNAMIC = ("data-dependent-shape", "boolean-mask")
+DYNAMIC = ("data-dependent-shape", "boolean-mask", "growing-cat")
 """Rules of the audit: kernels of one's own, kernels of packages, shapes that depend on data."""
 
 

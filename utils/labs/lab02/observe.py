@@ -41,7 +41,7 @@ def _audit(answer: Answer) -> Facts:
     from utils.audit import audit_source
 
     source = source_of(answer)
-    report = audit_source(source, name="answer.py")
+    report = audit_source(source, name="answer.py", target="xla")
     results = [(item.rule, item.line) for item in report.at_least("warning")]
     return {"read": bool(source) and not report.broken, "findings": results[:_MOST_FINDINGS]}
 

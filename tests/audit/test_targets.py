@@ -1,0 +1,225 @@
+"""What the audit says for each target, of scripts and images, and where it follows values."""
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from utils.audit import RULES, audit, audit_source
+from utils.audit.audit_report import table, to_json
+from utils.audit.rules import LEGACY, TARGETS, legacy_rule
+
+XLA_SCRIPT = """
+import torch
+import torch_xla.core.xla_model as xm
+model = torch.compile(torch.nn.Linear(1, 1)).to(xm.xla_device())
+for x in loader:
+    model(x).sum().backward()
+    xm.optimizer_step(optimizer)
+    xm.mark_step()
+"""
+
+
+def rules(source: str, target: str = "torchneuron", name: str = "source.py") -> list[str]:
+    return [item.rule for item in audit_source(dedent(source), name, target).findings]
+
+
+def test_an_older_script_is_right_for_its_own_target_only() -> None:
+    legacy = ["xla-import", "xla-device", "xla-optimizer-step", "xla-step"]
+    assert rules(XLA_SCRIPT) == legacy
+    assert rules(XLA_SCRIPT, "xla") == ["compile-default"]
+    report = audit_source(XLA_SCRIPT, target="neuron-xla")
+    assert [(item.rule, item.severity) for item in report.findings] == [
+        ("xla-import", "note"),
+        ("compile-default", "error"),
+    ]
+    assert rules(XLA_SCRIPT, "jax") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "severities"),
+    [
+        ("model = torch.compile(model)", ["", "error", "error", ""]),
+        ("torch.accelerator.synchronize()", ["", "warning", "warning", ""]),
+        ("torch.nn.parallel.DistributedDataParallel(m)", ["", "error", "note", ""]),
+        ("torch.distributed.fsdp.fully_shard(m)", ["", "error", "error", ""]),
+        ("torch.autocast('cuda', dtype=torch.bfloat16)", ["warning", "error", "error", ""]),
+        ("torch.cuda.max_memory_allocated()", ["warning", "warning", "warning", ""]),
+        ("p = torch.profiler.ProfilerActivity.CUDA", ["warning", "warning", "warning", ""]),
+        ("torch.cuda.amp.GradScaler()", ["note", "warning", "warning", ""]),
+        ("import triton", ["error", "error", "error", "error"]),
+    ],
+)
+def test_how_bad_a_line_is_for_each_target(line: str, severities: list[str]) -> None:
+    found = []
+    for target in TARGETS:
+        report = audit_source(f"import torch\n{line}\n", target=target)
+        found.append(report.findings[0].severity if report.findings else "")
+    assert found == severities
+
+
+def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'tpu' is none of torchneuron, neuron-xla, xla, jax"):
+        audit_source("x = 1", target="tpu")
+    with pytest.raises(ValueError, match="'tpu' is none of"):
+        audit(tmp_path, target="tpu")
+
+
+def test_the_report_says_its_target_and_what_became_of_older_software() -> None:
+    report = audit_source(XLA_SCRIPT, target="neuron-xla")
+    data = json.loads(to_json(report))
+    assert data["target"] == "neuron-xla"
+    assert "since 2.31" in data["findings"][0]["state"]
+    source = "import neuronx_distributed_inference\n"
+    text = table(audit_source(source, target="neuron-xla"))
+    assert "ends on Trn2 and Trn3 with 2.34" in text and "XLA on Neuron: on Inf2" in text
+
+
+def test_every_older_name_has_a_rule_with_state_and_advice_for_each_target() -> None:
+    assert {legacy_rule(name) for name in LEGACY} <= set(RULES)
+    for rule in RULES.values():
+        assert set(rule.targets) <= set(TARGETS) and set(rule.advice) <= set(TARGETS)
+        assert all(rule.advice_on(target) for target in TARGETS if rule.severity_on(target))
+    assert all(RULES[rule].state for rule in LEGACY.values())
+
+
+def test_shell_docker_and_yaml_are_read_by_line() -> None:
+    shell = """\
+        #!/bin/bash
+        # export XLA_USE_BF16=1
+        export XLA_USE_BF16=1 NCCL_DEBUG=INFO
+        pip install torch-neuronx==2.1.* \\
+            flash-attn
+        if [ "$NEURON_EXTRACT_GRAPHS_ONLY" = "1" ]; then echo; fi
+        echo $HOME; FOO=1 python train.py --tf32 True
+    """
+    found = audit_source(dedent(shell), "run.sh").findings
+    assert [(item.line, item.rule) for item in found] == [
+        (3, "cuda-env"),
+        (3, "xla-env"),
+        (4, "neuron-pin"),
+        (5, "flash-attn"),
+        (6, "xla-env"),
+        (7, "backend-flags"),
+    ]
+    docker = "FROM nvcr.io/nvidia/pytorch:24.01-py3\nENV CUDA_HOME /usr/local/cuda\nRUN ls\n"
+    assert rules(docker, name="Dockerfile.gpu") == ["gpu-image", "cuda-env"]
+    kubernetes = """\
+        containers:
+        - image: public.ecr.aws/neuron/pytorch-inference-neuronx:2.1.2
+          env:
+          - name: NEURON_RT_NUM_CORES
+          - name: XLA_USE_BF16
+          resources: {limits: {nvidia.com/gpu: 1}}
+    """
+    assert rules(kubernetes, name="pod.yaml") == ["neuron-image", "xla-env", "gpu-image"]
+    assert rules("on: push\njobs:\n  test:\n    runs-on: ubuntu\n", name="ci.yml") == []
+
+
+def test_code_that_can_do_without_or_chooses_is_a_note() -> None:
+    source = """
+        try:
+            import torch_xla.core.xla_model as xm
+        except ImportError:
+            xm = None
+        def save(device, state):
+            if device.type == "xla":
+                xm.save(state, "a")
+    """
+    report = audit_source(dedent(source))
+    assert [(item.rule, item.severity) for item in report.findings] == [
+        ("xla-import", "note"),
+        ("xla-save", "note"),
+    ]
+
+
+def test_branches_that_leave_another_accelerator_on_the_cpu() -> None:
+    source = """
+        import torch
+        kind = "cuda" if "cuda" in device else "cpu"
+        window = window.cuda() if x.is_cuda else window
+        if x.is_cuda:
+            pass
+        word = "cuda" if x else "cpu"
+        print("gpu" if "cuda" in device else "cpu")
+    """
+    assert rules(source) == ["cuda-fallback"] * 2
+
+
+def test_modules_that_are_built_for_cuda_and_device_names_that_are_passed_on() -> None:
+    source = """
+        import torch
+        import alt_cuda_corr
+        from mine import stream
+        def run(text, device):
+            return stream(text, "cuda")
+        run("cuda", "cuda")
+        register("cuda")
+        has_device("cuda")
+    """
+    assert rules(source) == ["cuda-extension", "cuda-device", "cuda-device"]
+
+
+def test_what_a_tokenizer_returns_is_on_the_cpu() -> None:
+    alike = """
+        import torch
+        def check(tokenizer, text):
+            one = tokenizer(text, return_tensors="pt")
+            other = tokenizer(text, return_tensors="pt")
+            if torch.equal(one["input_ids"], other["input_ids"]):
+                raise ValueError
+            for i in range(3):
+                assert torch.equal(one.input_ids, other.input_ids)
+    """
+    assert rules(alike) == []
+    moved = alike.replace('return_tensors="pt")', 'return_tensors="pt").to(device)')
+    assert "tensor-control-flow" in rules(moved)
+
+
+def test_values_are_followed_through_names_functions_and_loops() -> None:
+    source = """
+        import torch
+        class Net(torch.nn.Module):
+            def forward(self, x, lengths):
+                keep = x > 0
+                longest = lengths.max().item()
+                steps = torch.arange(longest, device=x.device)
+                return x[keep], x[:, :longest]
+        def score(x):
+            return torch.softmax(x, -1)
+        def evaluate(model, loader):
+            for step, (x, y) in enumerate(loader):
+                out = model(x).logits
+                if score(out) > 0:
+                    break
+                print(f"loss {score(out)}")
+                rows = out.cpu().numpy()
+                if step % 10 == 0:
+                    print(step)
+    """
+    report = audit_source(dedent(source))
+    assert [(item.line, item.rule) for item in report.findings] == [
+        (6, "item-in-loop"),
+        (7, "data-dependent-shape"),
+        (8, "boolean-mask"),
+        (8, "data-dependent-shape"),
+        (14, "tensor-control-flow"),
+        (16, "item-in-loop"),
+        (17, "item-in-loop"),
+    ]
+
+
+def test_masks_by_name_are_left_alone_where_arrays_are_about() -> None:
+    masked = "def f(x, mask):\n    return x[mask]\n"
+    assert rules("import torch\n" + masked) == ["boolean-mask"]
+    assert rules("import torch\nimport numpy as np\n" + masked) == []
+    assert rules("import torch\ndef f(x, i):\n    return x[i], x[0], x[None]\n") == []
+
+
+def test_progress_is_told_for_each_file(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"m{number}.py").write_text("x = 1\n")
+    told: list[tuple[int, int]] = []
+    audit(tmp_path, progress=lambda done, count: told.append((done, count)))
+    assert told == [(1, 3), (2, 3), (3, 3)]

@@ -1,0 +1,66 @@
+"""Checks for older Neuron software: PyTorch/XLA, torch_neuronx.trace, NeuronX Distributed, old NKI
+names; and for what JAX on Neuron lacks.
+"""
+
+import ast
+from typing import TYPE_CHECKING
+
+from utils.audit.rules import LEGACY_CALLS, LEGACY_ROOTS, ONCE, legacy_rule
+
+if TYPE_CHECKING:
+    from utils.audit.state import State
+
+CHOSEN = ("xla", "tpu", "neuron")
+CAN_DO_WITHOUT = "the code can do without it, or chooses it"
+LOADS = "torch.jit.load"
+
+
+def report(at: "State", rule: str, node: ast.AST, note: str = "") -> None:
+    """A finding, or a note where the code runs without it too."""
+    if at.optional:
+        at.report(rule, node, CAN_DO_WITHOUT, "note")
+    else:
+        at.report(rule, node, note)
+
+
+def imported(at: "State", node: ast.AST, names: list[str]) -> None:
+    """An import: one finding for each rule. `names` are full names."""
+    rules = [legacy_rule(name) for name in names if name.split(".")[0] not in at.local]
+    for rule in dict.fromkeys(filter(None, rules)):
+        if rule != "jax-gap":
+            report(at, rule, node)
+
+
+def used(at: "State", node: ast.AST, name: str) -> bool:
+    """A full name is read; True if a rule is about it."""
+    root, last = name.split(".")[0], name.split(".")[-1]
+    if root in at.local or not (root in LEGACY_ROOTS or name.startswith("torch.ops.neuron.")):
+        return False
+    rule = legacy_rule(name)
+    if not rule or (root in ONCE and last not in LEGACY_CALLS):
+        return False
+    if "." not in name:  # the module itself, passed on or compared
+        return True
+    report(at, rule, node)
+    return True
+
+
+def called(at: "State", node: ast.Call, name: str) -> None:
+    """torch.jit.load in a file about Neuron: the program was traced for it."""
+    if name == LOADS and at.names.imports & {"torch_neuronx", "torch_neuron"}:
+        report(at, "neuron-trace", node.func, "a saved TorchScript program")
+
+
+def chooses(test: ast.AST) -> bool:
+    """The condition asks whether the program runs on XLA or Neuron.
+
+    >>> chooses(ast.parse("device.type == 'xla'", mode="eval"))
+    True
+    """
+    for node in ast.walk(test):
+        text = getattr(node, "id", None) or getattr(node, "attr", None)
+        if text is None and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        if isinstance(text, str) and any(word in text.lower() for word in CHOSEN):
+            return True
+    return False

@@ -1,0 +1,52 @@
+"""Shell scripts, Dockerfiles and YAML files: their variables, images, commands and installs, read
+line by line. Comments are left out.
+"""
+
+import re
+from collections.abc import Iterator
+
+from utils.audit.requirements import in_command
+from utils.audit.rules import LINES, variable_rule
+
+SHELL = (".sh", ".bash", ".slurm", ".sbatch")
+YAML = (".yml", ".yaml")
+COMMENT = re.compile(r"(^|\s)#.*$")
+# NAME=value, export NAME=value, ENV NAME value, -e NAME=value
+GIVEN = re.compile(
+    r"""(?:^|[\s;&|"'(]|-[ex]\s*|--env[ =])(?:(?:export|ENV|ARG)\s+)?([A-Z][A-Z0-9_]{3,})="""
+    r"|^\s*(?:ENV|ARG)\s+([A-Z][A-Z0-9_]{3,})\s"
+)
+# NAME: value, and name: NAME of a container's variables
+IN_YAML = re.compile(r"""^\s*(?:-\s+)?(?:name:\s*)?["']?([A-Z][A-Z0-9_]{3,})["']?\s*(?::|$)""")
+TESTED = re.compile(r"\[\[?\s.*\$\{?([A-Z][A-Z0-9_]{3,})")
+INSTALL = re.compile(r"\b(pip[\d.]*|conda|mamba)\s+install\b")
+
+
+def is_script(name: str) -> bool:
+    """Whether a file is one of them, by its name."""
+    return (
+        name.endswith((*SHELL, *YAML))
+        or name.startswith("Dockerfile")
+        or name.lower().endswith(".dockerfile")
+    )
+
+
+def in_script(text: str, name: str = "") -> Iterator[tuple[int, str, bool]]:
+    """Lines from 1 with the rules they break, and whether that is only optional.
+
+    >>> list(in_script("export XLA_USE_BF16=1\\n# neuron-profile view"))
+    [(1, 'xla-env', False)]
+    """
+    yaml = name.endswith(YAML)
+    installs = False
+    for number, line in enumerate(text.splitlines(), 1):
+        line = COMMENT.sub("", line)
+        rules = [rule for pattern, rule in LINES if pattern.search(line)]
+        found = [first or second for first, second in GIVEN.findall(line)] + TESTED.findall(line)
+        if yaml:
+            found += IN_YAML.findall(line)
+        rules += filter(None, map(variable_rule, found))
+        rules += in_command(f"pip install {line}" if installs else line)
+        installs = line.rstrip().endswith("\\") and (installs or INSTALL.search(line) is not None)
+        for rule in dict.fromkeys(rules):
+            yield number, rule, False
