@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from utils.audit.requirements import in_command
-from utils.audit.rules import NAMES
+from utils.audit.rules import NAMES, variable_rule
 
 PYTHON_LINES = {"time", "timeit", "prun"}
 LINE = re.compile(r"^(\s*)(?:%|!)(.*)$")
@@ -102,6 +102,8 @@ def _line(cell: Cell, index: int, line: str) -> str:
         rest = re.sub(r"^(\s*-\w+(\s+\d+)?)+\s+", "", rest)
         return indent + (rest.strip() or "pass")
     cell.rules += [(index + 1, rule) for rule in in_command(command)]
-    if name in ("env", "set_env") and re.match(r"\s*(CUDA_|NCCL_)", rest):
-        cell.rules.append((index + 1, "cuda-env"))
+    given = re.match(r"\s*(\w+)", rest) if name in ("env", "set_env") else None
+    rule = variable_rule(given.group(1)) if given else ""
+    if rule:
+        cell.rules.append((index + 1, rule))
     return indent + "pass"

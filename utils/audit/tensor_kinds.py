@@ -55,6 +55,8 @@ class Tensors:
                     return "tensor"
                 return self._attribute(node, depth)
             case ast.Subscript():
+                if self.element(node.value, scope, depth - 1) == "tensor":
+                    return "tensor"
                 return self.kind(node.value, scope, depth - 1)
             case ast.UnaryOp():
                 if isinstance(node.op, ast.Not):
@@ -71,6 +73,21 @@ class Tensors:
             case ast.NamedExpr():
                 return self.kind(node.value, scope, depth - 1)
         return ""
+
+    def element(self, node: ast.AST, scope: Scope, depth: int = DEPTH) -> str:
+        """What the elements of a list are that a comprehension made: [x.sum() for x in xs]."""
+        if isinstance(node, ast.Name):
+            kept, home = scope.bindings(node.id), scope.find(node.id)
+            if len(kept) != 1 or kept[0].kind != "value" or home is None or depth <= 1:
+                return ""
+            made, scope = kept[0].node, home
+        else:
+            made = node
+        if not isinstance(made, ast.ListComp) or depth <= 1:
+            return ""
+        return self.kind(
+            made.elt, self.names.comprehension(made, made.generators, scope), depth - 1
+        )
 
     def _either(self, parts: list[ast.expr], scope: Scope, depth: int) -> str:
         kinds = [self.kind(part, scope, depth - 1) for part in parts]

@@ -209,7 +209,9 @@ def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
             if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
                 owner = node.func.value
                 return not node.args and at.kind(owner) != "host" and not at.on_cpu(owner)
-            if _last(node.func) in ("int", "max", "min", "round") and node.args:
+            if _last(node.func) in ("int", "max", "min", "round", "sum") and node.args:
+                if at.tensors.element(node.args[0], at.scope) == "tensor":
+                    return True
                 return any(from_values(at, part, depth - 1) for part in node.args)
         case ast.Name():
             kept = at.scope.bindings(node.id)
