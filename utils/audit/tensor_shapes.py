@@ -106,11 +106,23 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         sizes = list(node.args)
     if any(from_values(at, size) for size in sizes):
         at.report("data-dependent-shape", node.func, "a size is read from a tensor")
+    if method == "split" or name == "torch.split":
+        lengths = node.args[1:2] if name == "torch.split" else node.args[:1]
+        if lengths and _listed(at, lengths[0]):
+            at.report("data-dependent-shape", node.func, "each list of sizes is a graph of its own")
     repeats = node.args[1:2] if name == "torch.repeat_interleave" else node.args[:1]
     if method == "repeat_interleave" or name == "torch.repeat_interleave":
         given = {keyword.arg for keyword in node.keywords}
         if repeats and at.kind(repeats[0]) == "tensor" and "output_size" not in given:
             at.report("data-dependent-shape", node.func, "without output_size it reads the sum")
+
+
+def _listed(at: "State", node: ast.expr) -> bool:
+    """A list that a comprehension made: of the sizes of what is at hand."""
+    if isinstance(node, ast.Name):
+        kept = at.scope.bindings(node.id)
+        return len(kept) == 1 and isinstance(kept[0].node, ast.ListComp)
+    return isinstance(node, ast.ListComp)
 
 
 def _format(at: "State", node: ast.Call, name: str, method: str) -> None:

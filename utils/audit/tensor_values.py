@@ -43,8 +43,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     if not at.torch or on_host(at):
         return
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if name in ("all", "any") and len(node.args) == 1 and at.kind(node.args[0]) == "tensor":
-        if not at.on_cpu(node.args[0]):
+    if name in ("all", "any", "max", "min") and len(node.args) == 1:
+        if _elements(at, node.args[0]) and not at.on_cpu(node.args[0]):
             at.report("tensor-control-flow", node, f"{name}() of Python reads each element")
     if at.steps and at.loops:
         _reads(at, node, name, method)
@@ -68,6 +68,16 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.report("data-dependent-shape", node.func, "without num_classes it reads the maximum")
     elif method in NAMES["shape_functions"] and name.split(".")[0] not in at.names.imports:
         _method(at, node, method)
+
+
+def _elements(at: "State", node: ast.expr) -> bool:
+    """Python's all, any, max and min go through a tensor, or a list of tensors."""
+    if at.kind(node) == "tensor" or at.tensors.element(node, at.scope) == "tensor":
+        return True
+    if not isinstance(node, ast.Name):
+        return False
+    kept = [item.node for item in at.scope.bindings(node.id) if item.kind == "value"]
+    return any(part is not None and at.kind(part) == "tensor" for part in kept)
 
 
 def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
