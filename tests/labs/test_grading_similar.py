@@ -206,7 +206,7 @@ def test_the_page_shows_both_answers_and_gives_no_verdict(tmp_path: Path) -> Non
     found = similar.compare(chosen, tmp_path, students)
     assert [(p.exercise, p.ones, p.others) for p in found.pairs] == [("ex3", (0,), (1,))]
     assert [who for _, who in found.like_published["ex3"]] == [2]
-    rows = similar.table(found).splitlines()
+    rows = report.similar_table(found).splitlines()
     assert rows[1].startswith("ex3,") and rows[1].endswith(",Ann,Bob")
     assert rows[2] == "ex3,1.00,,Cem,the published solution"
     page = report.similar_page(chosen, tmp_path, found)

@@ -53,8 +53,14 @@ def main(argv: list[str]) -> int:
         metavar="NAME",
         help="grade this student or exercise again, with new inputs; may be given several times",
     )
+    parser.add_argument(
+        "--scheduler",
+        default="",
+        metavar="tcp://HOST:PORT",
+        help="let the workers of this Dask scheduler do the work (utils/labs/grading/CLUSTER.md)",
+    )
     given = parser.parse_args(argv)
-    if not shutil.which("bwrap"):
+    if not given.scheduler and not shutil.which("bwrap"):
         system_packages(["bubblewrap"])  # where apt can; otherwise the sandbox says what to do
     try:
         rows = grade(
@@ -66,6 +72,7 @@ def main(argv: list[str]) -> int:
             limits=Limits(seconds=given.seconds),
             again=given.again,
             say=lambda text: print(text, flush=True),
+            scheduler=given.scheduler,
         )
     except (ValueError, SandboxError, GradebookError) as error:
         print(error, file=sys.stderr)

@@ -7,69 +7,41 @@ for whatever reason, goes on where it stopped; tables and pages are made of the 
 import json
 import secrets
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 from utils.course import catalog
+from utils.labs import Facts
 from utils.labs.grading import (
     answers,
-    attempts,
     folders,
     lab,
     marking,
     records,
     report,
     sandbox,
-    scan,
     similar,
     submissions,
 )
-from utils.labs.grading.answers import Notebook
-from utils.labs.grading.attempts import Attempts, Setting
-from utils.labs.grading.confine import Host, Limits
+from utils.labs.grading.confine import Limits
 from utils.labs.grading.gradebook import Book, Score
 from utils.labs.grading.lab import Exercise, Lab
 from utils.labs.grading.marking import Mark
 from utils.labs.grading.records import Record
 from utils.labs.grading.report import Row
-from utils.labs.grading.sandbox import SandboxError, Slots
-from utils.labs.grading.submissions import File, NotANotebook, Submission
+from utils.labs.grading.sandbox import Slots
+from utils.labs.grading.submissions import Submission
+from utils.labs.grading.task import Place, Result, Task, run
 
 Say = Callable[[str], None]
-T = TypeVar("T")
+RATE_AFTER_S = 10.0
+"""From when on a rate says something."""
 PAGES_EVERY_S = 60.0
 """How old tables and pages get while a grading runs."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """One submission after its sandboxes, with a mark for each exercise.
-
-    problem: why it could not be graded, if so; failed: whether that may be the grader's fault.
-    noise: what its sandboxes printed themselves. key, seed: as in `Record`.
-    """
-
-    submission: Submission
-    notebook: Notebook
-    marks: list[Mark]
-    notes: tuple[str, ...]
-    problem: str = ""
-    attempts: Attempts = field(default_factory=dict)
-    seconds: float = 0.0
-    noise: str = ""
-    failed: bool = False
-    key: str = ""
-    seed: str = ""
-
-    @property
-    def signs(self) -> tuple[str, ...]:
-        """For the instructor: what in its cells looks into the check."""
-        signs = scan.signs((*self.notebook.cells, *self.notebook.earlier.cells))
-        return (f"looks into the check: {', '.join(signs)}",) if signs else ()
 
 
 def grade(
@@ -82,68 +54,114 @@ def grade(
     limits: Limits | None = None,
     again: Iterable[str] = (),
     say: Say = lambda text: None,
+    scheduler: str = "",
 ) -> list[Row]:
     """Grade every submission in `folder` and write records, tables, reports and gradebook to `out`.
 
     What `out` holds a record of, of the same content, lab and seed, is not graded again, unless its
     student or an exercise is named in `again`: then with new hidden inputs. Without `seed` the one
-    in `out/seed.txt` is used, or one is drawn and kept there. Returns the rows of `folder`. Raises
-    ValueError for folders that cannot be used, SandboxError if there is no sandbox; what was graded
-    until then stays.
+    in `out/seed.txt` is used, or one is drawn and kept there. scheduler: the address of a Dask
+    scheduler, whose workers do the work instead of this machine. Returns the rows of `folder`.
+    Raises ValueError for folders that cannot be used and a scheduler that does not answer,
+    SandboxError if there is no sandbox; what was graded until then stays.
     """
     folder, out, root = folder.resolve(), out.resolve(), root.resolve()
     folders.check(folder, out, root)
     with folders.claimed(out):
         seed = folders.known_seed(out, seed)
-        host = sandbox.prepare()
         known = {record.entry: replace(record, log={}) for record in records.read(out)}
         handed_in = submissions.find(folder, known.values(), lab_name)
         chosen = lab.load(root, lab_name or _guess(handed_in, root))
         whose, which = _asked_again(list(again), handed_in, chosen)
-        seed = folders.keep_seed(out, seed)
         limits = limits or Limits()
-        setting = _setting(chosen, chosen.exercises, seed, root, host, limits)
-        other_seed = secrets.token_hex(16)
-        fresh = _setting(chosen, which or chosen.exercises, other_seed, root, host, limits)
-        book = Book(chosen, root, out)
-        slots = Slots(jobs)
+        with _pool(chosen, root, jobs, scheduler, say) as pool:
+            seed = folders.keep_seed(out, seed)
+            cases = _cases(chosen.exercises, seed)
+            other_seed = secrets.token_hex(16)
+            other_cases = _cases(chosen.exercises, other_seed) if whose else {}
+            book = Book(chosen, root, out)
+            keys: dict[str, tuple[str, str]] = {}
+            progress = Progress(len(handed_in), known)
 
-        def grade_one(submission: Submission) -> Record | Result:
-            files, notes = submission.read()
-            key = records.key_of(files, notes, chosen, root, seed)
-            before = known.get(submission.path.name)
-            asked = submission.slug in whose
-            if before and before.key == key and not asked:
-                return before
-            # Only some exercises again if the others are known as they are now.
-            part = before if before and before.key == key and asked else None
-            drawn, use = (other_seed, fresh) if asked and (part or not which) else (seed, setting)
-            with slots.take() as slot:
-                result = grade_submission(submission, files, notes, use, slot)
-            marks = _merged(result.marks, part) if part else result.marks
-            key = "" if result.failed else key
-            return replace(result, marks=marks, key=key, seed=drawn)
+            def to_do() -> Iterator[Record | Task]:
+                for submission in handed_in:
+                    files, notes = submission.read()
+                    key = records.key_of(files, notes, chosen, root, seed)
+                    before = known.get(submission.path.name)
+                    asked = submission.slug in whose
+                    same = before is not None and before.key == key
+                    if before and same and not asked:
+                        yield before
+                        continue
+                    # Only some exercises again if the others are known as they are now.
+                    named = which if asked and same else ()
+                    new = asked and (same or not which)
+                    keys[submission.slug] = key, other_seed if new else seed
+                    yield Task(
+                        submission,
+                        tuple(files),
+                        tuple(notes),
+                        chosen.name,
+                        named or chosen.exercises,
+                        other_cases if new else cases,
+                        limits,
+                    )
 
-        done: set[str] = set()
-        written = time.monotonic()
-        try:
-            with closing(_as_they_end(grade_one, handed_in, slots.jobs)) as results:
-                for result in results:
-                    record = result if isinstance(result, Record) else _keep(result, book, out)
-                    done.add(record.slug)
-                    text = f"{record.student}: {record.points:g}, {record.status}"
-                    before = known.get(record.entry)
-                    if before and before.points != record.points:
-                        text += f" ({before.points:g} before)"
-                    say(f"{len(done)}/{len(handed_in)} {text}")
-                    if time.monotonic() - written > PAGES_EVERY_S:
-                        write(out, chosen, book)
-                        written = time.monotonic()
-        except BaseException:
-            write(out, chosen, book)
-            raise
+            done: set[str] = set()
+            written = time.monotonic()
+            try:
+                with closing(_as_they_end(to_do(), pool)) as results:
+                    for result in results:
+                        if isinstance(result, Result):
+                            slug = result.submission.slug
+                            key, use = keys.pop(slug)
+                            before = known.get(result.submission.path.name)
+                            marks = result.marks
+                            if before and len(marks) < len(chosen.exercises):
+                                marks = _merged(marks, before)
+                            key = "" if result.failed else key
+                            result = replace(result, marks=marks, key=key, seed=use)
+                        record = result if isinstance(result, Record) else _keep(result, book, out)
+                        done.add(record.slug)
+                        say(progress.line(record, isinstance(result, Result)))
+                        if time.monotonic() - written > PAGES_EVERY_S:
+                            write(out, chosen, book)
+                            written = time.monotonic()
+            except BaseException:
+                write(out, chosen, book)
+                raise
         rows = write(out, chosen, book, ended=True)
         return [row for row in rows if row.slug in done]
+
+
+@dataclass
+class Progress:
+    """What is said of each submission that is done. known: what earlier gradings knew."""
+
+    submissions: int
+    known: Mapping[str, Record]
+    started: float = field(default_factory=time.monotonic)
+    done: int = 0
+    graded: int = 0
+    failed: int = 0
+
+    def line(self, record: Record, new: bool) -> str:
+        """new: whether it was graded now, not by an earlier grading."""
+        self.done += 1
+        self.graded += new
+        self.failed += record.status == "not graded"
+        text = (
+            f"{self.done}/{self.submissions} {record.student}: {record.points:g}, {record.status}"
+        )
+        before = self.known.get(record.entry)
+        if before and before.points != record.points:
+            text += f" ({before.points:g} before)"
+        seconds = time.monotonic() - self.started
+        if seconds > RATE_AFTER_S and self.graded:
+            rate = 60 * self.graded / seconds
+            left = (self.submissions - self.done) / rate
+            text += f" · {rate:.3g} a minute, {left:.0f} min left"
+        return text + (f" · {self.failed} not graded so far" if self.failed else "")
 
 
 def _keep(result: Result, book: Book, out: Path) -> Record:
@@ -155,11 +173,8 @@ def _keep(result: Result, book: Book, out: Path) -> Record:
     return record
 
 
-def _setting(
-    chosen: Lab, graded: tuple[Exercise, ...], seed: str, root: Path, host: Host, limits: Limits
-) -> Setting:
-    cases = {e.id: marking.cases(e.id, seed) for e in graded}
-    return Setting(chosen, graded, cases, root, host, limits)
+def _cases(exercises: Iterable[Exercise], seed: str) -> dict[str, list[Facts]]:
+    return {e.id: marking.cases(e.id, seed) for e in exercises}
 
 
 def _asked_again(
@@ -186,18 +201,64 @@ def _merged(marks: list[Mark], before: Record) -> list[Mark]:
     return [new.get(mark.exercise.id, mark) for mark in before.marks]
 
 
+class Pool(Protocol):
+    """Who runs tasks. capacity: how many are worth being handed over at a time."""
+
+    @property
+    def capacity(self) -> int: ...
+
+    def submit(self, task: Task) -> "Future[Result]": ...
+
+
+@dataclass(frozen=True)
+class Here:
+    """Runs tasks on this machine, in threads that start sandboxes."""
+
+    place: Place
+    slots: Slots
+    threads: ThreadPoolExecutor
+
+    @property
+    def capacity(self) -> int:
+        return 2 * self.slots.jobs
+
+    def submit(self, task: Task) -> "Future[Result]":
+        return self.threads.submit(self._run, task)
+
+    def _run(self, task: Task) -> Result:
+        with self.slots.take() as slot:
+            return run(task, self.place, slot)
+
+
+@contextmanager
+def _pool(chosen: Lab, root: Path, jobs: int, scheduler: str, say: Say) -> Iterator[Pool]:
+    if scheduler:
+        from utils.labs.grading import cluster  # late: distributed takes a second to import
+
+        with cluster.connected(scheduler, chosen, root, say) as pool:
+            yield pool
+        return
+    slots = Slots(jobs)
+    threads = ThreadPoolExecutor(slots.jobs)
+    try:
+        yield Here(Place(chosen, root, sandbox.prepare()), slots, threads)
+    finally:
+        threads.shutdown(cancel_futures=True)
+
+
 def _as_they_end(
-    work: Callable[[Submission], T], todo: list[Submission], jobs: int
-) -> Generator[T, None, None]:
-    """What `work` returns for each, as they end; never more than a few are held."""
-    rest = iter(todo)
-    pool = ThreadPoolExecutor(jobs)
-    running: set[Future[T]] = set()
+    todo: Iterator[Record | Task], pool: Pool
+) -> Generator[Record | Result, None, None]:
+    """What comes of each, as they end; never more than a few are held."""
+    running: set[Future[Result]] = set()
     try:
         while True:
-            for submission in rest:
-                running.add(pool.submit(work, submission))
-                if len(running) >= 2 * jobs:
+            for item in todo:
+                if isinstance(item, Record):
+                    yield item
+                    continue
+                running.add(pool.submit(item))
+                if len(running) >= pool.capacity:
                     break
             if not running:
                 return
@@ -205,7 +266,8 @@ def _as_they_end(
             for future in ended:
                 yield future.result()
     finally:
-        pool.shutdown(cancel_futures=True)
+        for future in running:
+            future.cancel()
 
 
 def _guess(handed_in: list[Submission], root: Path) -> str:
@@ -214,51 +276,6 @@ def _guess(handed_in: list[Submission], root: Path) -> str:
         return names[0]
     contents = [file.content for s in handed_in for file in s.read()[0]]
     return answers.lab_of(contents, names)
-
-
-def grade_submission(
-    submission: Submission, files: list[File], notes: list[str], setting: Setting, slot: int
-) -> Result:
-    """Run and judge one submission. slot: tells those that run at the same time apart.
-
-    Raises SandboxError if no sandbox works here; one that only this submission breaks costs its
-    points alone.
-    """
-    started = time.monotonic()
-    exercises = setting.exercises
-    untouched = answers.untouched(setting.lab)
-    nothing = [Mark(exercise, "not attempted", 0.0) for exercise in exercises]
-    try:
-        notebook = answers.read(files, setting.lab)
-    except NotANotebook as error:
-        return Result(submission, untouched, nothing, tuple(notes), str(error))
-    try:
-        made, noise = attempts.run_all(notebook, setting, slot)
-    except SandboxError as error:
-        attempts.run_all(untouched, setting, slot)
-        failed = f"{error}; grade again to try it once more"
-        return Result(submission, notebook, nothing, tuple(notes), failed, failed=True)
-    marks = [
-        marking.mark(
-            exercise,
-            notebook,
-            setting.cases[exercise.id],
-            made.get((exercise.id, "full")),
-            made.get((exercise.id, "own")),
-            setting.lab.published.get(exercise.name),
-            setting.limits,
-        )
-        for exercise in exercises
-    ]
-    return Result(
-        submission,
-        notebook,
-        marks,
-        (*notes, *notebook.notes),
-        attempts=made,
-        seconds=time.monotonic() - started,
-        noise=noise,
-    )
 
 
 def _record(result: Result) -> Record:
@@ -338,7 +355,7 @@ def write(out: Path, chosen: Lab, book: Book, ended: bool = False) -> list[Row]:
         found = similar.compare(chosen, out, ((row.student, row.slug) for row in rows))
         page = report.similar_page(chosen, out, found)
         records.replace_file(similar_page, page, private=True)
-        records.replace_file(out / "similar.csv", similar.table(found), private=True)
+        records.replace_file(out / "similar.csv", report.similar_table(found), private=True)
     page = report.class_page(chosen, rows, similar=similar_page.exists())
     records.replace_file(out / "class.html", page)
     records.replace_file(out / "gradebook.csv", report.table(chosen, rows))

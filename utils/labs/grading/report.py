@@ -395,6 +395,24 @@ def similar_page(lab: Lab, out: Path, found: Similar) -> str:
     )
 
 
+def similar_table(found: Similar) -> str:
+    """All similar answers as CSV: a row for each pair of forms, with everybody who handed one of
+    them in, then those that resemble the published solution.
+    """
+    names = [student for student, _ in found.students]
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["exercise", "share", "shared fingerprints", "students", "similar to"])
+    for pair in found.pairs:
+        sides = (_cell("; ".join(names[k] for k in who)) for who in (pair.ones, pair.others))
+        writer.writerow([pair.exercise, f"{pair.share:.2f}", pair.shared, *sides])
+    for name, alike in found.like_published.items():
+        for share, student in alike:
+            known = _cell(names[student])
+            writer.writerow([name, f"{share:.2f}", "", known, "the published solution"])
+    return file.getvalue()
+
+
 def _render(template: str, script: bool = False, **values: Any) -> str:
     """script: whether the tables of the page can be sorted; without scripts it is as it is."""
     code = (TEMPLATES / "sort.js").read_text(encoding="utf-8") if script else ""

@@ -19,8 +19,6 @@ and its fingerprints run over the borders of statements, so that another order h
 """
 
 import ast
-import csv
-import io
 import json
 import warnings
 import zlib
@@ -224,7 +222,7 @@ def pairs(exercise: str, prints: list[Prints], seen_elsewhere: set[int]) -> tupl
     return found[:MOST_PAIRS], sum(map(len, members))
 
 
-# From the results of a grading to a page and a table
+# In the results of a grading
 
 
 @dataclass(frozen=True)
@@ -274,23 +272,6 @@ def answers_of(lab: Lab, out: Path, slug: str) -> dict[str, str]:
     exercise_of = {c.id: c.exercise for c in lab.cells if c.kind == "answer" and c.exercise}
     named = ((c["metadata"].get("nbgrader", {}).get("grade_id"), c["source"]) for c in cells)
     return {exercise_of[name]: source for name, source in named if name in exercise_of}
-
-
-def table(similar: Similar) -> str:
-    """All pairs as CSV: a row for each pair of forms, with everybody who handed one of them in."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["exercise", "share", "shared fingerprints", "students", "similar to"])
-    for pair in similar.pairs:
-        ones, others = (
-            "; ".join(similar.students[k][0] for k in who) for who in (pair.ones, pair.others)
-        )
-        writer.writerow([pair.exercise, f"{pair.share:.2f}", pair.shared, ones, others])
-    for name, alike in similar.like_published.items():
-        for share, student in alike:
-            named = similar.students[student][0]
-            writer.writerow([name, f"{share:.2f}", "", named, "the published solution"])
-    return file.getvalue()
 
 
 def evidence(lab: Lab, out: Path, similar: Similar) -> Iterator[Mapping[str, Any]]:
