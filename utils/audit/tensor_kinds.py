@@ -15,7 +15,8 @@ from utils.audit.scopes import Binding, Names, Scope, written
 SPACES = {"functional", "linalg", "fft", "special"}
 MODULE_METHODS = {"to", "cuda", "eval", "half"}
 DEPTH = 12
-LOADER = re.compile(r"(loader|dataloader|_dl|batches|data_iter)$", re.I)
+LOADER = re.compile(r"(loader|dataloader|_dl|(?<!num_)(?<!n_)batches|data_iter)$", re.I)
+COUNTS = {"range", "trange", "len"}
 # Parameters of forward that are numbers or switches, and what works on the CPU before a model does.
 NUMBER = re.compile(
     r"(^|_)(size|sizes|len|length|num|n|step|mode|idx|index|dim|scale|return|use|is|output|layer"
@@ -312,7 +313,7 @@ class Tensors:
 
 def _over_batches(node: ast.AST | None) -> bool:
     """The loop is over a loader: for x, y in tqdm(train_loader)."""
-    while isinstance(node, ast.Call) and node.args:
+    while isinstance(node, ast.Call) and node.args and written(node.func) not in COUNTS:
         node = node.args[0]
     return node is not None and LOADER.search(written(node)) is not None
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
+from utils.audit.tensor_kinds import COUNTS, LOADER
 from utils.audit.tensor_values import on_host
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ DEPTH = 6
 STEP = re.compile(
     r"((train|val|test|eval)\w*_|_?training_|decode_|generate_|model_)step$|(train|eval)_batch$"
 )
-LOADER = re.compile(r"(loader|dataloader|dl|batches|data_iter)$", re.I)
 
 
 def is_step_function(name: str) -> bool:
@@ -46,7 +46,7 @@ def is_step_loop(node: ast.For | ast.AsyncFor | ast.While) -> bool:
 
 def _inner(node: ast.AST) -> ast.AST:
     """loader in enumerate(tqdm(loader))."""
-    while isinstance(node, ast.Call) and node.args:
+    while isinstance(node, ast.Call) and node.args and _last(node.func) not in COUNTS:
         node = node.args[0]
     return node
 
@@ -115,6 +115,16 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         given = {keyword.arg for keyword in node.keywords}
         if repeats and at.kind(repeats[0]) == "tensor" and "output_size" not in given:
             at.report("data-dependent-shape", node.func, "without output_size it reads the sum")
+
+
+def _read_list(at: "State", name: str) -> bool:
+    """The name holds [x.item() for x in xs]."""
+    return any(
+        isinstance(item.node, ast.ListComp)
+        and isinstance(item.node.elt, ast.Call)
+        and _last(item.node.elt.func) in ("item", "tolist")
+        for item in at.scope.bindings(name)
+    )
 
 
 def _listed(at: "State", node: ast.expr) -> bool:
@@ -223,6 +233,8 @@ def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
                 return not node.args and at.kind(owner) != "host" and not at.on_cpu(owner)
             if _last(node.func) in ("int", "max", "min", "round", "sum") and node.args:
                 if at.tensors.element(node.args[0], at.scope) == "tensor":
+                    return True
+                if isinstance(node.args[0], ast.Name) and _read_list(at, node.args[0].id):
                     return True
                 return any(from_values(at, part, depth - 1) for part in node.args)
         case ast.Name():

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from utils.audit.state import State
 
 
+SAVES = re.compile(r"save|load|state|checkpoint|export|convert|^test", re.I)
 MASK = re.compile(r"(^|_)masks?$")
 
 
@@ -46,7 +47,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     if name in ("all", "any", "max", "min") and len(node.args) == 1:
         if _elements(at, node.args[0]) and not at.on_cpu(node.args[0]):
             at.report("tensor-control-flow", node, f"{name}() of Python reads each element")
-    if at.steps and at.loops:
+    if at.loops:
         _reads(at, node, name, method)
     if method == "item" and not node.keywords and len(node.args) <= 1:
         _item(at, node)
@@ -83,6 +84,11 @@ def _elements(at: "State", node: ast.expr) -> bool:
 def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
     """What brings a tensor to the host at each step: x.cpu(), x.tolist(), print(x)."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if not at.steps:
+        # Elsewhere only what is surely a tensor of the model, and not where a state is saved.
+        surely = owner is not None and (at.kind(owner) == "tensor" or _detached(owner))
+        if not surely or any(SAVES.search(function) for function in at.functions):
+            return
     if method == "cpu" and owner is not None and not node.args:
         if at.kind(owner) != "host" and not at.on_cpu(owner) and written(owner) != "self":
             _sync(at, node, ".cpu() waits as .item() does")
@@ -95,6 +101,14 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
             if any(at.kind(part) == "tensor" and not at.on_cpu(part) for part in shown):
                 _sync(at, node, "writing a tensor waits as .item() does")
                 return
+
+
+def _detached(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "detach"
+    )
 
 
 def _fetched(node: ast.AST) -> bool:
@@ -222,9 +236,15 @@ def decision(at: "State", test: ast.AST) -> None:
                 decision(at, value)
         case ast.UnaryOp(op=ast.Not()):
             decision(at, test.operand)
-        case ast.Compare():
-            if at.kind(test) == "tensor":
+        case ast.Compare() | ast.Subscript():
+            if at.kind(test) == "tensor" and not at.on_cpu(test):
                 at.report("tensor-control-flow", test)
+        case ast.Name():
+            home = at.scope.find(test.id)
+            if home is not None and test.id not in home.losses and at.kind(test) == "tensor":
+                if all(item.kind == "value" for item in home.names[test.id]):
+                    if not at.on_cpu(test):
+                        at.report("tensor-control-flow", test)
         case ast.Call():
             name = at.dotted(test.func)
             if (

@@ -232,6 +232,8 @@ class Reader(State):
                 if generator is not generators[0]:
                     self.visit(generator.iter)
                 self.all(generator.ifs)
+                for test in generator.ifs:
+                    tensor_values.decision(self, test)
             self.all(parts)
 
     def _on_Call(self, node: ast.Call) -> None:
