@@ -12,7 +12,10 @@ from typing import Any
 
 from utils.xla.late import Late
 
-_PACKAGES = ("utils", "torch_xla", "json", "cloudpickle", "multiprocessing")
+# _XLAC is the part of torch_xla in C++, where its counters are read.
+_PACKAGES = ("utils", "torch_xla", "_XLAC", "json", "cloudpickle", "multiprocessing")
+# Others of the standard library are replaced by libraries when they are imported.
+_STANDARD = ("copy", "itertools", "math", "os", "random", "re", "time")
 _WITH_METHODS = ("utils", "cloudpickle", "multiprocessing")
 _PARTS = ("__code__", "__defaults__", "__kwdefaults__")
 
@@ -66,7 +69,7 @@ def _guarded() -> list[ModuleType]:
 def _members() -> Iterator[tuple[Any, str, Any]]:
     """(owner, name, value) of all functions, classes and modules that an observation rests on."""
     guarded = _guarded()
-    for owner in [*guarded, builtins]:
+    for owner in [*guarded, builtins, *(sys.modules[n] for n in _STANDARD if n in sys.modules)]:
         for name, value in list(vars(owner).items()):
             if isinstance(value, Late):  # becomes the module itself at its first use
                 continue

@@ -18,7 +18,7 @@ from utils.labs.grading.runner import FAULT
 from utils.labs.grading.sandbox import Outcome
 
 MOST_CHARS, MOST_VALUES = FACTS_CHARS + 1024, 1 << 15
-MOST_ITEMS, MOST_DEPTH, MOST_DIGITS = 1 << 11, 16, 40
+MOST_ITEMS, MOST_TEXT, MOST_DEPTH, MOST_DIGITS = 1 << 11, 1 << 16, 16, 40
 """Several times what the observations of all labs come to."""
 FAULT_ENDED = f"exit {FAULT}"
 Attempts = dict[tuple[str, str], "Attempt"]
@@ -220,6 +220,8 @@ def _parsed(text: str) -> Any:
     level = [line]
     for _ in range(MOST_DEPTH):
         inside = [v for v in level if isinstance(v, list | dict)]
+        if any(isinstance(v, str) and len(v) > MOST_TEXT for v in level):
+            raise ValueError("a text of the line is too long")
         if any(len(v) > MOST_ITEMS for v in inside):
             raise ValueError("a list of the line is too long")
         level = [item for v in inside for item in (v.values() if isinstance(v, dict) else v)]
