@@ -14,10 +14,11 @@ from tests.labs import hostile
 from tests.labs.cells import run_cell
 from utils.cli.commands import grade as command
 from utils.labs import observe_case
-from utils.labs.grading import attempts, batch, records, sandbox
+from utils.labs.grading import attempts, batch, merge, records, sandbox
 from utils.labs.grading.answers import Notebook
 from utils.labs.grading.attempts import Attempt, Attempts, Setting
 from utils.labs.grading.gradebook import Book
+from utils.labs.grading.platforms.results import load as results_of
 
 WRONG = "def double(number):\n    return number"
 NO_MEAN = "def mean(read, count):\n    return -1"
@@ -253,3 +254,33 @@ def test_where_no_sandbox_works_nobody_pays(
     with pytest.raises(sandbox.SandboxError):
         grade(inbox, root)
     assert [*records.read(inbox.parent / "out")] == []
+
+
+def test_folders_that_were_graded_apart_are_joined(inbox: Path, root: Path, tmp_path: Path) -> None:
+    outs = [tmp_path / "monday", tmp_path / "tuesday"]
+    batch.grade(inbox, outs[0], root, seed="s", jobs=1)
+    for name in ("ann", "cem"):
+        shutil.rmtree(inbox / name)
+    hostile.hand_in(inbox / "bob", hostile.notebook())  # handed in again, and right now
+    hostile.hand_in(inbox / "eva", hostile.notebook(ex2=NO_MEAN))
+    batch.grade(inbox, outs[1], root, seed="s", jobs=1)
+    results_of(outs[0], root).book.give("ann", {"ex2": 3.0})
+
+    count, conflicts = merge.merge(outs, tmp_path / "joined", root)
+    joined = results_of(tmp_path / "joined", root)
+    expected = POINTS | {"ann": 7.0, "bob": 12, "eva": 6}
+    assert {s.record.student: s.total for s in joined.students} == expected
+    assert count == 5 and len(conflicts) == 1 and conflicts[0].startswith("bob: ")
+    assert conflicts[0].endswith("tuesday counts")
+    assert {s.record.student for s in joined.students if s.by_hand} == {"ann"}
+
+    before = results(tmp_path / "joined")
+    assert merge.merge(outs[1:], tmp_path / "joined", root) == (5, [])
+    assert results(tmp_path / "joined") == before
+    assert len(before) == 5 + len(["gradebook.csv", "similar.csv", "class.html", "similar.html"])
+
+
+def test_folders_without_results_are_not_joined(tmp_path: Path, root: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="holds no results: give the --out of an earlier"):
+        merge.merge([tmp_path / "empty"], tmp_path / "joined", root)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from utils.course import catalog
-from utils.labs.grading import batch, folders
+from utils.labs.grading import batch, folders, merge
 from utils.labs.grading.gradebook import GradebookError
 from utils.labs.grading.platforms import feedback, policy, results, tables, total
 from utils.labs.grading.platforms.policy import Late
@@ -87,6 +87,13 @@ def _by_hand(given: argparse.Namespace) -> None:
     print(f"points of {len(changed)} students changed; see {given.out / 'gradebook.csv'}")
 
 
+def _merge(given: argparse.Namespace) -> None:
+    students, conflicts = merge.merge(given.out, given.to.resolve(), catalog.ROOT)
+    print(f"{given.to}: {students} students of {len(given.out)} folders")
+    for sentence in conflicts:
+        print(f"  in several, with different submissions: {sentence}")
+
+
 def _policy_file(graded: Results, given: argparse.Namespace) -> Path | None:
     own = graded.out / "policy.yaml"
     named: Path | None = getattr(given, "policy", None)
@@ -123,6 +130,7 @@ VERBS: dict[str, tuple[Verb, str]] = {
     "export": (_export, "write points into the table that a platform exported"),
     "total": (_total, "add up several labs, one row a student"),
     "feedback": (_feedback, "write what students get: a page and their notebook with marks"),
+    "merge": (_merge, "join folders that were graded apart, in one with each student once"),
     "by-hand": (_by_hand, "write notebooks without names, or read the marks that people gave"),
 }
 
@@ -134,7 +142,7 @@ def parser_of_verbs() -> argparse.ArgumentParser:
     known = {name: verbs.add_parser(name, description=text) for name, (_, text) in VERBS.items()}
     known["export"].add_argument("platform", choices=[*tables.FORMATS, "nbgrader"])
     for name, verb in known.items():
-        several = {"nargs": "+"} if name == "total" else {}
+        several = {"nargs": "+"} if name in ("total", "merge") else {}
         verb.add_argument("out", type=Path, help="the folder of a grading", **several)  # type: ignore[arg-type]
     known["export"].add_argument(
         "--class", dest="class_file", type=Path, metavar="FILE", help="what the platform exported"
@@ -147,8 +155,8 @@ def parser_of_verbs() -> argparse.ArgumentParser:
     for name in ("export", "feedback"):
         known[name].add_argument("--policy", type=Path, help="otherwise OUT/policy.yaml, if any")
         known[name].add_argument("--times", type=Path, help="otherwise OUT/times.csv, if any")
-    for name in ("export", "total", "feedback"):
-        where = {"required": True} if name == "feedback" else {}
+    for name in ("export", "total", "feedback", "merge"):
+        where = {"required": True} if name in ("feedback", "merge") else {}
         known[name].add_argument("--to", type=Path, help="where to write", **where)  # type: ignore[arg-type]
     known["feedback"].add_argument(
         "--for", dest="platform", choices=["moodle", "canvas"], default="", help="who takes it"
@@ -160,6 +168,7 @@ def main(argv: list[str]) -> int:
     """Run one of the verbs; returns its exit status."""
     given = parser_of_verbs().parse_args(argv)
     outs = given.out if isinstance(given.out, list) else [given.out]
+    outs = [*outs, given.to] if given.verb == "merge" else outs
     try:
         with ExitStack() as stack:  # nbgrader's gradebook has one writer at a time
             for out in {out.resolve() for out in outs}:
