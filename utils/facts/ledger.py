@@ -1,8 +1,8 @@
 """The claims ledger: what popular articles say about Trainium, and what a check finds.
 
 Every row of `utils/facts/data/claims.csv` is one statement of an article, in our words, with a
-verdict and the correct statement. The ledger is as of `AS_OF`; a verdict may change when its
-source does.
+verdict and the correct statement. `AS_OF` is the day on which rows were last looked up and changed;
+a verdict may change when its source does.
 """
 
 import csv
@@ -16,7 +16,7 @@ import msgspec
 from utils.facts.records import DATA, read_as
 from utils.facts.tables import markdown
 
-AS_OF = datetime.date(2026, 11, 20)
+AS_OF = datetime.date(2026, 11, 23)
 
 ARTICLES = {
     "A": "a hands-on guide that recommends Trainium, with code, spring 2026",

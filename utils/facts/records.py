@@ -5,9 +5,10 @@ An entry in `utils/facts/data/chips.yaml`, `instances.yaml`, `costs.yaml` or `la
     {value: 2.9, unit: TB/s, source: trainium2, status: ..., date: ..., note: ..., also: [...],
      history: [...]}
 
-`source` names an entry of the file's `sources`, which has the address and the date it was read;
-`status` is "primary" if none is given. `value: null` says that nobody publishes it. With `formula`
-in place of `value` and source, the value is computed from other figures, named in braces, and is
+`source` names an entry of the file's `sources`, which has the address, the date it was read and its
+`status`, "primary" if none is given; a copy of a page by others is no primary source. A status in
+the entry itself counts before that. `value: null` says that nobody publishes it. With `formula` in
+place of `value` and source, the value is computed from other figures, named in braces, and is
 "derived". `also` holds what other sources say instead, `history` what the same source said before.
 """
 
@@ -151,10 +152,11 @@ def content(name: str) -> Any:
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A page that figures were read from, and when."""
+    """A page that figures were read from, when, and the status of what it says."""
 
     url: str
     date: datetime.date
+    status: str = "primary"
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -211,7 +213,7 @@ def _figure(key: str, content: Mapping[str, Any], sources: Mapping[str, Source])
         unit=entry.unit,
         page=entry.source,
         source=source.url,
-        status=entry.status or ("derived" if formula else "primary"),
+        status=entry.status or ("derived" if formula else source.status),
         date=entry.date or source.date,
         note=entry.note,
         formula=formula,

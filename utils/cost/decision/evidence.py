@@ -26,7 +26,7 @@ class Evidence:
     def short(self) -> str:
         """
         >>> evidence("D-037").short
-        'D-037 (claim: opinion, 2026-11-20)'
+        'D-037 (claim: opinion, 2026-11-23)'
         """
         name = self.key.removeprefix(JUDGED)
         when = "" if self.status == "judgement" else f", {self.date}"
