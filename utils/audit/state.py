@@ -41,6 +41,9 @@ class State:
         self.loops = 0
         self.epochs = False  # in a loop over epochs, but in no loop within it
         self.periodic = 0
+        self.once = (
+            False  # what is read here is read on purpose: it is returned, or the end is near
+        )
         self.steps = ""  # "loop" over batches or tokens, "function" that runs at each of them
         self.counters: frozenset[str] = frozenset()  # numbers that change from step to step
         self.joined = False  # the guard stands in the same `and`

@@ -18,6 +18,7 @@ SIZED = {"new_zeros", "new_ones", "new_empty", "new_full", "expand", "repeat", "
 SIZED |= {"reshape", "resize_"}
 WIDE = 2**31
 DEPTH = 6
+LENGTHS = re.compile(r"(lens|lengths|sizes|splits)$")
 STEP = re.compile(
     r"((train|val|test|eval)\w*_|_?training_|decode_|generate_|model_)step$|(train|eval)_batch$"
 )
@@ -131,8 +132,9 @@ def _listed(at: "State", node: ast.expr) -> bool:
     """A list that a comprehension made: of the sizes of what is at hand."""
     if isinstance(node, ast.Name):
         kept = at.scope.bindings(node.id)
-        return len(kept) == 1 and isinstance(kept[0].node, ast.ListComp)
-    return isinstance(node, ast.ListComp)
+        if len(kept) == 1 and isinstance(kept[0].node, ast.ListComp):
+            return True
+    return isinstance(node, ast.ListComp) or LENGTHS.search(_last(node)) is not None
 
 
 def _format(at: "State", node: ast.Call, name: str, method: str) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from utils.audit.state import State
 
 
-SAVES = re.compile(r"save|load|state|checkpoint|export|convert|^test", re.I)
+SAVES = re.compile(r"save|load|state|checkpoint|export|convert|^test|^main$", re.I)
 MASK = re.compile(r"(^|_)masks?$")
 
 
@@ -47,8 +47,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     if name in ("all", "any", "max", "min") and len(node.args) == 1:
         if _elements(at, node.args[0]) and not at.on_cpu(node.args[0]):
             at.report("tensor-control-flow", node, f"{name}() of Python reads each element")
-    if at.loops:
-        _reads(at, node, name, method)
+    _reads(at, node, name, method)
     if method == "item" and not node.keywords and len(node.args) <= 1:
         _item(at, node)
     elif name in NAMES["conversions"] and len(node.args) == 1 and (at.loops or at.epochs):
@@ -147,6 +146,12 @@ def _item(at: "State", node: ast.Call) -> None:
 def _sync(at: "State", call: ast.Call, note: str) -> None:
     node = call.func
     if not (at.loops or at.epochs):
+        if (
+            at.functions
+            and not at.once
+            and not any(SAVES.search(function) for function in at.functions)
+        ):
+            at.report("host-read", node, note)
         return
     often = f"{note}; " if note else ""
     if at.periodic:
@@ -181,7 +186,7 @@ def indexed(at: "State", node: ast.Subscript) -> None:
         return
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     for part in parts:
-        if _is_mask(at, part) and not at.on_cpu(node.value):
+        if _is_mask(at, part) and not at.on_cpu(node.value) and not at.on_cpu(part):
             at.report("boolean-mask", node)
             return
 
@@ -196,7 +201,12 @@ def _is_mask(at: "State", node: ast.AST, depth: int = 6) -> bool:
     if isinstance(node, ast.Compare):
         kind = at.kind(node)
         return kind == "tensor" or (not kind and _only_torch(at) and not _plain(node))
+    if isinstance(node, ast.Attribute):
+        return MASK.search(node.attr) is not None and _only_torch(at)
     if isinstance(node, ast.Call):
+        made = {keyword.arg: keyword.value for keyword in node.keywords}.get("dtype")
+        if made is not None and at.dotted(made) == "torch.bool" and at.kind(node) == "tensor":
+            return True
         if isinstance(node.func, ast.Attribute):
             if node.func.attr in NAMES["mask_methods"]:
                 return at.kind(node.func.value) == "tensor" or at.kind(node) == "tensor"

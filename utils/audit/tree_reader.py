@@ -44,7 +44,7 @@ class Reader(State):
         chosen = self.packages and legacy.chooses(node.test)
         state = {"periodic": self.periodic + tensor_values.is_periodic(node.test)}
         if stops(node.body):
-            state |= {"loops": 0, "epochs": False}
+            state |= {"loops": 0, "epochs": False, "once": True}
         with self.having(optional=optional or chosen, **state):
             self.branch(node.body, yes, self.body)
         with self.having(optional=optional):
@@ -130,6 +130,7 @@ class Reader(State):
         each = self.torch and (
             tensor_shapes.is_step_function(node.name) or self.tensors.is_forward(node, self.scope)
         )
+        state["once"] = bool(self.functions)  # a function within a function is called on purpose
         state |= {"steps": "function" if each else "", "loops": int(each)}
         with self.having(functions=[*self.functions, node.name], **state):
             self.body(node.body)
@@ -184,7 +185,8 @@ class Reader(State):
     def _on_Return(self, node: ast.Return) -> None:
         if node.value is not None:
             # get_device() returns a device.
-            cuda_devices.named(self, self.functions[-1] if self.functions else "", node.value)
+            with self.having(once=True):
+                cuda_devices.named(self, self.functions[-1] if self.functions else "", node.value)
 
     # Expressions
 
