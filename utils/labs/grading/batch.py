@@ -41,7 +41,10 @@ Say = Callable[[str], None]
 RATE_AFTER_S = 10.0
 """From when on a rate says something."""
 PAGES_EVERY_S = 60.0
-"""How old tables and pages get while a grading runs."""
+PAGES_REST = 20
+"""How old tables and pages get while a grading runs, in seconds, and how many times as long as
+making them at least is waited until they are made again.
+"""
 
 
 def grade(
@@ -108,7 +111,7 @@ def grade(
                     )
 
             done: set[str] = set()
-            written = time.monotonic()
+            pages_at = time.monotonic() + PAGES_EVERY_S
             try:
                 with closing(_as_they_end(to_do(), pool)) as results:
                     for result in results:
@@ -124,9 +127,11 @@ def grade(
                         record = result if isinstance(result, Record) else _keep(result, book, out)
                         done.add(record.slug)
                         say(progress.line(record, isinstance(result, Result)))
-                        if time.monotonic() - written > PAGES_EVERY_S:
+                        begun = time.monotonic()
+                        if begun > pages_at:
                             write(out, chosen, book)
-                            written = time.monotonic()
+                            took = time.monotonic() - begun
+                            pages_at = time.monotonic() + max(PAGES_EVERY_S, PAGES_REST * took)
             except BaseException:
                 write(out, chosen, book)
                 raise
