@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from utils.audit.state import State
 
 
+MODULE = re.compile(r"(^|[._])(model|module|net|network|encoder|decoder|unet|vae|head)s?$|^$", re.I)
 SAVES = re.compile(r"save|load|state|checkpoint|export|convert|^test|^main$", re.I)
 MASK = re.compile(r"(^|_)masks?$")
 
@@ -85,7 +86,11 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     if not at.steps:
         # Elsewhere only what is surely a tensor of the model, and not where a state is saved.
-        surely = owner is not None and (at.kind(owner) == "tensor" or _detached(owner))
+        surely = owner is not None and (
+            at.kind(owner) == "tensor"
+            or _detached(owner)
+            or (method == "cpu" and not at.loops and not MODULE.search(written(owner)))
+        )
         if not surely or any(SAVES.search(function) for function in at.functions):
             return
     if method == "cpu" and owner is not None and not node.args:
