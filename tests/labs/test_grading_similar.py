@@ -144,6 +144,7 @@ def test_both_rates_on_exercises_that_the_limits_were_not_chosen_on() -> None:
     assert false_alarms(only_right, half=False) == (0, 69)
 
 
+@pytest.mark.exhaustive
 def test_and_on_those_that_they_were_chosen_on() -> None:
     assert false_alarms(independent(), half=True) == (1, 397)
     assert found_copies(half=True) == (298, 303)

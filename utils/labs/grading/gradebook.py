@@ -41,7 +41,11 @@ class Book:
     def __init__(self, lab: Lab, root: Path, out: Path):
         # Here and not at the top: nbgrader imports SQLAlchemy, nbconvert and more.
         from nbgrader.preprocessors import ComputeChecksums, SaveCells
+        from sqlalchemy.exc import SAWarning
 
+        # SQLAlchemy 2.1 warns about nbgrader's models. Ignored for good: threads that catch warnings
+        # put back the filters that they found.
+        warnings.filterwarnings("ignore", "Object of type <Submitted", SAWarning)
         self.lab, self.out = lab, out
         self.assignment = lab.path.stem
         self.url = f"sqlite:///{out / 'gradebook.db'}"
