@@ -1,5 +1,5 @@
-"""Grading on a Dask scheduler: workers in processes of their own, killed at random; a worker that is
-not fit, and a scheduler that is not there.
+"""Grading on a Dask scheduler: workers in processes of their own, killed at random; a worker that
+is not fit, and a scheduler that is not there.
 """
 
 import os

@@ -43,8 +43,8 @@ class Book:
         from nbgrader.preprocessors import ComputeChecksums, SaveCells
         from sqlalchemy.exc import SAWarning
 
-        # SQLAlchemy 2.1 warns about nbgrader's models. Ignored for good: threads that catch warnings
-        # put back the filters that they found.
+        # SQLAlchemy 2.1 warns about the models of nbgrader. Ignored for good: threads that catch
+        # warnings put back the filters that they found.
         warnings.filterwarnings("ignore", "Object of type <Submitted", SAWarning)
         self.lab, self.out = lab, out
         self.assignment = lab.path.stem
