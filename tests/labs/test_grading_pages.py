@@ -104,6 +104,22 @@ def test_the_class_page_says_where_people_stop_and_who_needs_help() -> None:
     assert '1 tried no exercise: <a href="reports/eva.html">eva</a>.' in page
 
 
+def test_signs_are_told_to_the_instructor_with_their_reasons() -> None:
+    cause = "it replaced 2 parts: its points are held back until an instructor has looked at it"
+    notes = (
+        "equals the published solution, names aside",
+        "its cells replaced parts of the course's own code; put back: 3",
+        "its process wrote 4 results that are not the check's; refused",
+    )
+    row = row_of("ann", LAB.exercises[0], ())
+    held = (Mark(LAB.exercises[0], "error", 0.0, cause=cause, notes=notes), *row.marks[1:])
+    page = report.class_page(LAB, [replace(row, marks=held, private=("odd",))])
+    signs = page.partition("signs to look at</h2>")[2]
+    kinds = re.findall(r'<h3>(.*?): 1 student</h3>\n<p class="note">(.*?)</p>', signs)
+    seen = sorted(set(report.SIGNS) - {"looks into the check"})
+    assert kinds == [(str(escape(kind)), str(escape(report.SIGNS[kind]))) for kind in seen]
+
+
 @pytest.mark.parametrize("count", [3000, pytest.param(10_000, marks=pytest.mark.exhaustive)])
 def test_the_class_page_stays_small_however_large_the_class(count: int) -> None:
     summary = report.ClassSummary(LAB)

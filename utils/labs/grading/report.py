@@ -331,9 +331,9 @@ def _listed(names: list[str]) -> str:
 SIGNS = {
     "looks into the check": "Its code names what leads to the check or changes what that counts"
     " with. Honest code rarely has a reason to.",
-    "replaced the course's own code": "The parts were put back before the answer was called, and"
-    " while it is called nothing of the course may change: then its points are held back until you"
-    " decide. Give them by hand in formgrader if there is a good reason.",
+    "points held back": "What it did, or its cells name, can forge what the check counts. Its"
+    " points wait for you: give them by hand in formgrader if there is a good reason.",
+    "replaced the course's own code": "The parts were put back before the answer was called.",
     "wrote results of its own": "Only the grader's code writes there; what it wrote was refused.",
     "equals the published solution": "Anybody may read solutions/. Ask how the answer works.",
     "other": "What the grader noted besides.",
@@ -348,7 +348,7 @@ def _signs(row: Row) -> Iterator[tuple[str, str]]:
     for mark in row.marks:
         name = mark.exercise.name
         if "held back" in mark.cause:
-            yield "replaced the course's own code", f"{name}: {mark.cause}"
+            yield "points held back", f"{name}: {mark.cause}"
         for note in mark.notes:
             if "replaced parts of the course's own code" in note:
                 yield "replaced the course's own code", f"{name}: {note}"
