@@ -123,7 +123,7 @@ def false_alarms(pairs: list[tuple[Answer, Answer]], half: bool) -> tuple[int, i
 
 
 def found_copies(half: bool) -> tuple[int, int]:
-    """Disguised copies that are found, and copies that are judged."""
+    """Of disguised copies that are judged, how many are found and how many are not."""
     shares = []
     for answer in right():
         if chosen_on(answer.exercise) is half and is_judged(answer):
@@ -132,7 +132,8 @@ def found_copies(half: bool) -> tuple[int, int]:
                 copy = answer._replace(source=disguised(answer.source, rng))
                 assert copy.source != answer.source
                 shares.append(similar.share_of(prints(answer), prints(copy)))
-    return sum(share >= similar.SHARE for share in shares), len(shares)
+    found = sum(share >= similar.SHARE for share in shares)
+    return found, len(shares) - found
 
 
 def test_both_rates_on_exercises_that_the_limits_were_not_chosen_on() -> None:
@@ -147,7 +148,7 @@ def test_both_rates_on_exercises_that_the_limits_were_not_chosen_on() -> None:
 @pytest.mark.exhaustive
 def test_and_on_those_that_they_were_chosen_on() -> None:
     assert false_alarms(independent(), half=True) == (1, 397)
-    assert found_copies(half=True) == (298, 303)
+    assert found_copies(half=True) == (298, 5)
 
 
 def test_a_disguise_changes_what_a_reader_sees() -> None:
