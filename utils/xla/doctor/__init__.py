@@ -19,7 +19,7 @@ from utils.xla.doctor.report import Cause, Diagnosis, Step
 from utils.xla.doctor.trace import Recorder, Trace, data_dependent, pending, spec
 from utils.xla.meter import Meter
 
-__all__ = ["Cause", "Diagnosis", "Step", "diagnose"]
+__all__ = ["Cause", "Diagnosis", "Step", "diagnose", "interruptions", "reasons"]
 
 _MOST = 64
 """Batches that are looked at, at most."""
@@ -114,9 +114,9 @@ def _diagnosis(step: Callable[..., Any], batches: list[Any], warmup: int) -> Dia
                 reading.graph_nodes,
             )
             steps.append(counts)
-            result = _interruptions(trace)
+            result = interruptions(trace)
             if reading.compiles and traces:
-                result += _reasons(traces, trace, counts)
+                result += reasons(traces, trace, counts)
             causes += [
                 Cause(number, f.kind, f.what, str(f.where or ""), f.advice)
                 for f in result
@@ -167,7 +167,7 @@ def _call_step(step: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     return step(*values)
 
 
-def _interruptions(trace: Trace) -> list[Finding]:
+def interruptions(trace: Trace) -> list[Finding]:
     """What runs the graph before its end: values read, and operators on the host."""
     results: list[Finding] = []
     for call in trace.calls:
@@ -185,7 +185,7 @@ def _interruptions(trace: Trace) -> list[Finding]:
 _READS = {"local_scalar_dense": "`.item()`, `if` or `int()`", "to": "`.cpu()` or `.tolist()`"}
 
 
-def _reasons(traces: list[Trace], new: Trace, counts: Step) -> list[Finding]:
+def reasons(traces: list[Trace], new: Trace, counts: Step) -> list[Finding]:
     """What differs from the earlier run that is most alike."""
     best: list[Finding] | None = None
     for place in reversed(range(len(traces))):

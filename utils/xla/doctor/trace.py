@@ -23,7 +23,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten
 
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")})
-_HERE = str(Path(__file__).parent)
+_HERE = tuple(str(Path(__file__).parents[1] / name) for name in ("doctor", "dryrun"))
+"""Instruments: their lines are never the user's."""
 _CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<.*cell.*>$")
 _SILENT = ("profiler", "prim")
 """Namespaces of operators that record nothing."""

@@ -1,0 +1,156 @@
+"""The dry run finds what the script does, changes nothing, and ends whatever the script does."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from utils.cli.commands import dryrun as command
+from utils.xla.dryrun import Bounds, bounds, dry_run, dry_run_script
+
+SCRIPT = """\
+import pathlib, sys
+import torch
+device = "cuda" if torch.cuda.is_available() else "cpu"
+net = torch.nn.Linear(4, 4).to(device)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+ones = torch.ones(2, 2, dtype=torch.int64).to(device)
+pathlib.Path("left.txt").write_text("behind")
+for i in range(100):
+    x = torch.ones(2 + (i == 2), 4).to(device)
+    opt.zero_grad()
+    loss = net(x).sum() + torch.ones(2, 2, dtype=torch.int64, device=device).mm(ones).sum()
+    if i == int(sys.argv[1]):
+        torch.nonzero(x)
+        raise KeyError("seven")
+    loss.backward()
+    opt.step()
+    print(loss.item())
+"""
+
+
+def written(folder: Path, text: str = SCRIPT) -> Path:
+    path = folder / "train.py"
+    path.write_text(text)
+    return path
+
+
+def test_a_script_is_run_for_some_steps(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "report.json"
+    arguments = ["--steps", "4", "--json", str(out), str(written(tmp_path)), "--", "99"]
+    assert command.main(arguments) == 0
+    text = capsys.readouterr().out
+    report = json.loads(out.read_text())
+    assert sorted(os.listdir(tmp_path)) == ["report.json", "train.py"]
+    assert [len(step["compiled"]) for step in report["steps"]] == [1, 0, 1, 0]
+    assert len(report["graphs"]) == 2 and report["ended"] == "after 4 steps, as asked"
+    (cause,) = report["steps"][2]["causes"]
+    assert cause["where"].startswith("train.py:9:") and "(2, 4) became (3, 4)" in cause["what"]
+    (read,) = report["reads"]
+    assert read["where"] == "train.py:17: print(loss.item())"
+    assert read["count"] >= 3
+    refused = {row["code"] for row in report["unsupported"] if "train.py:11" in row["where"]}
+    assert refused == {"NCC_EVRF035"}
+    assert report["memory"]["peak_bytes"] > 0
+    seen = {(row["rule"], row["seen"]) for row in report["findings"]}
+    assert ("item-in-loop", "confirmed") in seen
+    assert "train.py:9" in text and "NCC_EVRF035" in text
+
+
+def test_what_a_script_raises_is_told(tmp_path):
+    report = dry_run_script(written(tmp_path), ["1"], steps=4)
+    assert report.ended == "it raised KeyError: 'seven' at train.py:14"
+    assert len(report.steps) >= 1
+    assert [row["operator"] for row in report.fallbacks] in ([], ["aten::nonzero"])
+
+
+@pytest.mark.exhaustive
+def test_a_function_is_stepped_and_asks_for_the_same_graphs_again():
+    def step(n):
+        import torch
+        import torch_xla
+
+        x = torch.ones(n).to(torch_xla.device())
+        return (x * 2).sum().item()
+
+    report = dry_run(step, 3, steps=3, twice=True)
+    assert report.same_graphs and len(report.steps) == 3 and report.recompiles == 0
+
+
+def run(tmp_path: Path, program: str, **limits: float) -> bounds.Ended:
+    limited = Bounds(**{"seconds": 20, **limits})  # type: ignore[arg-type]
+    words, _ = bounds.confinement(tmp_path, limited)
+    words += [sys.executable, "-c", program]
+    return bounds.run(words, os.environ, tmp_path, tmp_path / "out.txt", limited)
+
+
+FOREVER = "import time\nwhile True: time.sleep(1)"
+MANY = "import os, time\nfor _ in range(30): os.fork() or time.sleep(60)\ntime.sleep(60)"
+LARGE = "import time\nx = bytearray(400 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\n"
+LARGE += "time.sleep(60)"
+DEAF = "import signal, time\nfor s in range(1, 32):\n  s in (9, 19) or signal.signal(s, 1)\n"
+DEAF += "time.sleep(60)"
+APART = "import os, time\nos.fork() or (os.setsid(), time.sleep(77))\ntime.sleep(60)"
+
+
+@pytest.mark.parametrize(
+    "program, limits, why",
+    [
+        (FOREVER, {"seconds": 1}, "time"),
+        (DEAF, {"seconds": 1}, "time"),
+        (APART, {"seconds": 1}, "time"),
+        (MANY, {"processes": 10}, "processes"),
+        (LARGE, {"memory_bytes": 200 << 20}, "memory"),
+        ("pass", {}, "itself"),
+    ],
+    ids=["forever", "deaf", "session of its own", "many", "large", "quiet"],
+)
+def test_it_ends(tmp_path, program, limits, why):
+    assert run(tmp_path, program, **limits).why == why
+    words = program.encode()
+    deadline = time.monotonic() + 20
+    while any(words in line for line in _command_lines()):
+        assert time.monotonic() < deadline, "a process lives on"
+        time.sleep(0.1)
+
+
+def _command_lines():
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                yield Path("/proc", entry, "cmdline").read_bytes()
+            except OSError:
+                continue
+
+
+def test_nothing_else_can_be_written_or_reached(tmp_path):
+    if not bounds.confinement(tmp_path, Bounds())[1].startswith("bubblewrap"):
+        pytest.skip("needs bubblewrap")
+    scratch, beside = tmp_path / "scratch", tmp_path / "beside.txt"
+    scratch.mkdir()
+    program = f"import socket\ntry:\n  open({str(beside)!r}, 'w')\nexcept OSError: print('no file')"
+    program += "\ntry:\n  socket.create_connection(('192.0.2.1', 80), 1)\n"
+    program += "except OSError as error: print(error.strerror)"
+    assert run(scratch, program).status == 0
+    assert (scratch / "out.txt").read_text().split("\n")[:2] == [
+        "no file",
+        "Network is unreachable",
+    ]
+    assert not beside.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["missing.py"], "there is no script 'missing.py'"),
+        (["--steps", "0", __file__], "steps is 0, and must be from 1 to 64"),
+        (["--seconds", "0", __file__], "seconds is 0.0, and must be more than 0"),
+    ],
+)
+def test_what_cannot_be_done_is_said(arguments, words, capsys):
+    assert command.main(arguments) == 2
+    assert words in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""Run any training script for a few steps on XLA's CPU backend: what would Trainium meet?"""
+
+import argparse
+import sys
+from pathlib import Path
+
+NEEDS = "learner"
+
+EXAMPLES = """\
+  python3 course.py dryrun train.py
+  python3 course.py dryrun --steps 4 --json report.json train.py -- --batch-size 8
+
+The script runs in a copy of its folder and without a network; nothing that it writes stays. CUDA
+and Neuron devices become the XLA device on the CPU; the report says where.
+Exit status: 0 the steps ran; 1 the script raised, died or was stopped; 2 it could not be started.
+"""
+
+
+def main(argv: list[str] | None = None, program: str = "course.py dryrun") -> int:
+    """Run the command; returns its exit status."""
+    from utils.xla.dryrun import Bounds, as_text, dry_run_script  # late: --help needs it not
+
+    given, arguments = _parse(sys.argv[1:] if argv is None else argv, program)
+    try:
+        bounds = Bounds(
+            seconds=given.seconds,
+            memory_bytes=int(given.memory_gb * 1e9),
+            processes=given.processes,
+            network=given.network,
+        )
+        report = dry_run_script(
+            given.script,
+            arguments,
+            steps=given.steps,
+            folder=given.folder,
+            target=given.target,
+            twice=given.twice,
+            bounds=bounds,
+        )
+        if given.json:
+            given.json.write_text(report.to_json() + "\n", encoding="utf-8")
+    except (OSError, ValueError) as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 2
+    print(as_text(report))
+    return 0 if report.ended.startswith(("it ended itself", "after ")) else 1
+
+
+def _parse(argv: list[str], program: str) -> tuple[argparse.Namespace, list[str]]:
+    own, arguments = argv, list[str]()
+    if "--" in argv:
+        place = argv.index("--")
+        own, arguments = argv[:place], argv[place + 1 :]
+    parser = argparse.ArgumentParser(
+        program,
+        description=__doc__,
+        epilog=EXAMPLES,
+        usage=f"{program} [OPTIONS] SCRIPT [-- ARGUMENTS OF THE SCRIPT]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("script")
+    add("--steps", type=int, default=8, metavar="N", help="to run, 1 to 64 (default 8)")
+    add("--folder", type=Path, help="what is copied and where the script starts")
+    add("--json", type=Path, metavar="FILE", help="write the report there, too")
+    add("--target", default="neuron-xla", help="of the static findings (default neuron-xla)")
+    add("--twice", action="store_true", help="run it again: does it ask for the same graphs?")
+    add("--network", action="store_true", help="let the script reach the network")
+    add("--seconds", type=float, default=300, help="of the whole run (default 300)")
+    add("--memory-gb", type=float, default=8, help="of all its processes (default 8)")
+    add("--processes", type=int, default=64, help="at a time (default 64)")
+    return parser.parse_args(own), arguments

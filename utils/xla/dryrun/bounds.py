@@ -1,0 +1,153 @@
+"""Runs a program that nobody here has written, so that it ends and leaves nothing behind.
+
+With bubblewrap (or else `unshare`) it has a process namespace of its own, which ends as a whole,
+and no network; with bubblewrap it can also write in its scratch folder only. It can still read what
+this user can: this bounds a careless program, not a hostile one.
+"""
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_LOOK_EVERY_S = 0.2
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """seconds: of the whole run. memory_bytes: resident, of all processes together. processes: how
+    many at a time. file_bytes: of one file. network: whether it may reach one.
+    """
+
+    seconds: float = 300.0
+    memory_bytes: int = 8 << 30
+    processes: int = 64
+    file_bytes: int = 1 << 30
+    network: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "memory_bytes", "processes", "file_bytes"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, and must be more than 0")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """why: "itself", "time", "memory" or "processes"; status: the exit status, negative for a
+    signal.
+    """
+
+    why: str
+    status: int
+
+
+def confinement(scratch: Path, bounds: Bounds) -> tuple[list[str], str]:
+    """The words to put before a command, and what they achieve, for the report."""
+    no_network = [] if bounds.network else ["--unshare-net"]
+    words = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"]
+    words += ["--unshare-pid", "--unshare-ipc", *no_network, "--die-with-parent", "--new-session"]
+    words += ["--bind", str(scratch), str(scratch), "--"]
+    network = "with network" if bounds.network else "no network"
+    if _works(words):
+        return words, f"bubblewrap: writes in a scratch copy only, {network}"
+    words = ["unshare", "--user", "--map-current-user", "--pid", "--fork", "--kill-child"]
+    words += [] if bounds.network else ["--net"]
+    if _works(words):
+        return words, f"unshare: {network}; files outside the scratch copy are not protected"
+    return [], "a process group only: network and files outside the scratch copy are not protected"
+
+
+def _works(words: Sequence[str]) -> bool:
+    if shutil.which(words[0]) is None:
+        return False
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        tried = subprocess.run([*words, "true"], capture_output=True, timeout=20)
+        return tried.returncode == 0
+    return False
+
+
+def limit_this_process(bounds: Bounds) -> None:
+    """The kernel's limits, for this process and all that it starts."""
+    for name, value in (
+        (resource.RLIMIT_FSIZE, bounds.file_bytes),
+        (resource.RLIMIT_CORE, 0),
+        # Not the address space: torch_xla maps several times the memory that it uses.
+        (resource.RLIMIT_DATA, bounds.memory_bytes),
+        (resource.RLIMIT_CPU, int(bounds.seconds * (os.cpu_count() or 1)) + 1),
+    ):
+        hard = resource.getrlimit(name)[1]
+        least = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(name, (least, least))
+
+
+def run(
+    command: Sequence[str], environment: Mapping[str, str], cwd: Path, output: Path, bounds: Bounds
+) -> Ended:
+    """Run a command, confined already, until it ends or exceeds a bound; then nothing of it lives.
+
+    output: the file that takes what it prints.
+    """
+    with output.open("wb") as printed:
+        process = subprocess.Popen(
+            command,
+            env=dict(environment),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + bounds.seconds
+    why = "itself"
+    try:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK_EVERY_S)
+                break
+            members = _family(process.pid)
+            if time.monotonic() > deadline:
+                why = "time"
+            elif len(members) > bounds.processes:
+                why = "processes"
+            elif sum(members.values()) > bounds.memory_bytes:
+                why = "memory"
+            if why != "itself":
+                break
+    finally:
+        _end(process)
+    return Ended(why, process.returncode)
+
+
+def _end(process: subprocess.Popen) -> None:
+    # First the children, found while their parents still live: the first process of a namespace
+    # takes all the others along, whatever session they have moved to.
+    members = _family(process.pid)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for member in members:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(member, signal.SIGKILL)
+    process.wait()
+
+
+def _family(pid: int) -> dict[int, int]:
+    """Resident bytes of a process and all its descendants, by process id."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    parents: dict[int, int] = {}
+    resident: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            # A process may end between two looks.
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                words = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
+                parents[int(entry)], resident[int(entry)] = int(words[1]), int(words[21]) * page
+    result = {pid} if pid in parents else set()
+    while more := {child for child, parent in parents.items() if parent in result} - result:
+        result |= more
+    return {member: resident[member] for member in result}

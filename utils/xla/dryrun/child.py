@@ -1,0 +1,102 @@
+"""`python -m utils.xla.dryrun.child REQUEST`: the process inside the bounds. Not for people.
+
+It writes what it has seen after each step, so that a program that is stopped has a report, too.
+"""
+
+import json
+import os
+import re
+import runpy
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import Any
+
+from utils.xla.defaults import set_defaults
+from utils.xla.dryrun.bounds import Bounds, limit_this_process
+
+
+def main() -> None:
+    """Run the request that the file named by the first argument holds."""
+    request = json.loads(Path(sys.argv[1]).read_text())
+    result = Path(request["result"])
+    limit_this_process(Bounds(**request["bounds"]))
+    set_defaults()
+    # Late: they load torch_xla, which needs the defaults.
+    import torch_xla
+
+    from utils.xla.dryrun.redirect import redirected
+    from utils.xla.dryrun.watch import Watch
+
+    def write(seen: dict[str, Any], ended: str = "") -> None:
+        half = result.with_suffix(".half")
+        half.write_text(json.dumps({**seen, "ended": ended}))
+        half.replace(result)
+
+    def enough() -> None:
+        write(watch.data(), f"after {request['steps']} steps, as asked")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # whatever the script would do about an exception
+
+    log = Path(os.environ["PT_XLA_DEBUG_FILE"])
+    device = torch_xla.device()
+    own = _has_markers(request)
+    watch = Watch(_call.__code__, request["steps"], log, own, write, enough)
+    with watch, redirected(device, watch.note):
+        ended = _call(request, watch)
+        watch.end()
+        write(watch.data(), ended)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _has_markers(request: dict[str, Any]) -> bool:
+    if "script" not in request:
+        return False
+    text = Path(request["script"]).read_text(errors="replace")
+    return bool(re.search(r"\b(mark_step|torch_xla\.sync|optimizer_step|MpDeviceLoader)\b", text))
+
+
+def _call(request: dict[str, Any], watch: Any) -> str:
+    """Run the program; returns how it ended."""
+    try:
+        if "script" in request:
+            _run_script(request["script"], request["arguments"])
+        else:
+            import cloudpickle  # late: only functions need it
+
+            function, arguments = cloudpickle.loads(Path(request["function"]).read_bytes())
+            for _ in range(request["steps"]):
+                function(*arguments)
+                watch.next_call()
+    except SystemExit as left:
+        return f"it left with {left.code!r}" if left.code else "it ended itself"
+    except BaseException as error:  # whatever a script can raise belongs into the report
+        traceback.print_exc()
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if _of_user(f.filename)]
+        at = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        return f"it raised {type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}{at}"
+    return "it ended itself"
+
+
+def _of_user(file: str) -> bool:
+    libraries = tuple({sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")})
+    instruments = str(Path(__file__).parents[1])
+    return not file.startswith((*libraries, instruments, "<frozen"))
+
+
+def _run_script(script: str, arguments: list[str]) -> None:
+    sys.argv = [script, *arguments]
+    # A script may have a package `utils` of its own, and gets that.
+    root = str(Path(__file__).parents[3])
+    sys.path[:] = [str(Path(script).parent), *(p for p in sys.path if p not in ("", root))]
+    name = __package__.partition(".")[0]
+    for module in [m for m in sys.modules if m == name or m.startswith(name + ".")]:
+        del sys.modules[module]
+    runpy.run_path(script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

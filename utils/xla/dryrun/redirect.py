@@ -1,0 +1,147 @@
+"""Sends what a script asks of CUDA or Neuron devices to the XLA device, and notes each request.
+
+Only requests by name or by `torch.device` are sent on. Streams, events, graphs and kernels of CUDA
+are not imitated: they raise, as they would on Trainium.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_ELSEWHERE = re.compile(r"(cuda|neuron|privateuseone)(:\d+)?")
+
+_ANSWERS: dict[str, Any] = {
+    "is_available": True,
+    "device_count": 1,
+    "current_device": 0,
+    "get_device_name": "dry run",
+    "get_device_capability": (8, 0),
+    "is_bf16_supported": True,
+    "is_current_stream_capturing": False,
+    **dict.fromkeys(("set_device", "synchronize", "empty_cache", "manual_seed"), None),
+    **dict.fromkeys(("manual_seed_all", "reset_peak_memory_stats"), None),
+    **dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved"), 0),
+}
+
+
+@contextmanager
+def redirected(device: torch.device, note: Callable[[str], None]) -> Iterator[None]:
+    """While it is open, CUDA and Neuron are `device`; `note` is told of each request."""
+    with ExitStack() as stack:
+
+        def replace(owner: Any, name: str, value: Any) -> None:
+            stack.enter_context(mock.patch.object(owner, name, value))
+
+        for name, answer in _ANSWERS.items():
+            replace(torch.cuda, name, _answering(f"torch.cuda.{name}", answer, note))
+        for name, answer in (
+            ("is_available", True),
+            ("current_accelerator", device),
+            ("device_count", 1),
+            ("synchronize", None),
+        ):
+            replace(torch.accelerator, name, _answering(f"torch.accelerator.{name}", answer, note))
+
+        def to_device(module: Any, *_: Any, **__: Any) -> Any:
+            note("Module.cuda() goes to the XLA device")
+            return module.to(device)
+
+        replace(torch.nn.Module, "cuda", to_device)
+        replace(torch.Tensor, "pin_memory", lambda tensor, *_, **__: tensor)
+        replace(torch, "compile", _no_compiler(note))
+        replace(torch.autocast, "__init__", _autocast(torch.autocast.__init__, note))
+        replace(torch, "load", _load(torch.load, note))
+        loader = torch.utils.data.DataLoader
+        replace(loader, "__init__", _in_this_process(loader.__init__, note))
+        stack.enter_context(_Devices(device, note))
+        yield
+
+
+def _answering(name: str, answer: Any, note: Callable[[str], None]) -> Callable[..., Any]:
+    def ask(*_: Any, **__: Any) -> Any:
+        # torch itself asks, too; that is no request of the script.
+        if not sys._getframe(1).f_globals.get("__name__", "").startswith("torch"):
+            note(f"{name}() answers {answer!r}")
+        return answer
+
+    return ask
+
+
+def _no_compiler(note: Callable[[str], None]) -> Callable[..., Any]:
+    def compile(model: Any = None, **_: Any) -> Any:
+        if model is None:
+            return lambda function: compile(function)
+        note("torch.compile is left out: what it would compile is recorded operator by operator")
+        return model
+
+    return compile
+
+
+def _autocast(original: Any, note: Callable[[str], None]) -> Callable[..., None]:
+    def start(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        if _ELSEWHERE.fullmatch(str(device_type)):
+            note(f"autocast of {device_type!r} is that of the XLA device, in bfloat16")
+            device_type, args = "xla", (torch.bfloat16, *args[1:])
+            kwargs.pop("dtype", None)
+        original(self, device_type, *args, **kwargs)
+
+    return start
+
+
+def _load(original: Any, note: Callable[[str], None]) -> Callable[..., Any]:
+    def load(file: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(map_location, str | torch.device) or map_location is None:
+            note("torch.load puts everything on the host first")
+            map_location = "cpu"
+        return original(file, map_location, *args, **kwargs)
+
+    return load
+
+
+def _in_this_process(original: Any, note: Callable[[str], None]) -> Callable[..., None]:
+    def start(self: Any, *args: Any, **kwargs: Any) -> None:
+        if kwargs.get("num_workers"):
+            note("DataLoader loads in the script's own process: num_workers is 0")
+        for name in ("pin_memory", "pin_memory_device", "persistent_workers", "prefetch_factor"):
+            kwargs.pop(name, None)
+        kwargs |= {"num_workers": 0} if "num_workers" in kwargs else {}
+        for name in ("timeout", "multiprocessing_context"):
+            kwargs.pop(name, None)
+        original(self, *args, **kwargs)
+
+    return start
+
+
+class _Devices(TorchFunctionMode):
+    def __init__(self, device: torch.device, note: Callable[[str], None]) -> None:
+        super().__init__()
+        self.device, self.note = device, note
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func is torch.Tensor.cuda:
+            self.note("Tensor.cuda() goes to the XLA device")
+            return args[0].to(self.device)
+        if args or kwargs:
+            places = len(args) if func is torch.Tensor.to else 0
+            args = tuple(
+                self._moved(value)
+                if isinstance(value, torch.device) or 0 < place < places
+                else value
+                for place, value in enumerate(args)
+            )
+            if "device" in kwargs:
+                kwargs["device"] = self._moved(kwargs["device"])
+        return func(*args, **kwargs)
+
+    def _moved(self, value: Any) -> Any:
+        if isinstance(value, str | torch.device) and _ELSEWHERE.fullmatch(str(value)):
+            self.note(f"device {str(value)!r} is the XLA device")
+            return self.device
+        return value

@@ -1,0 +1,253 @@
+"""Watches a program step by step: which graphs each step compiles and runs, and why."""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+import torch_xla
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from utils.facts.records import content
+from utils.xla.doctor import interruptions, reasons
+from utils.xla.doctor.report import Step
+from utils.xla.doctor.trace import Call, Recorder, Spec, Trace, Where
+
+_EVENT = re.compile(r"^(Compilation|Execution) Analysis:   Graph Hash: (\w+)$", flags=re.MULTILINE)
+
+
+class Watch:
+    """Open it around the program.
+
+    steps: after so many, `enough` is called. log: the file named by PT_XLA_DEBUG_FILE. own_markers:
+    whether the program has step markers of its own; else a step ends after `optimizer.step()`.
+    seen: is called after each step, with everything seen so far as plain data.
+    """
+
+    def __init__(
+        self,
+        runner: Any,
+        steps: int,
+        log: Path,
+        own_markers: bool,
+        seen: Callable[[dict[str, Any]], None],
+        enough: Callable[[], None],
+    ) -> None:
+        self.recorder = Recorder(runner)
+        self.most, self.log, self.own_markers = steps, log, own_markers
+        self.seen, self.enough = seen, enough
+        self.steps: list[dict[str, Any]] = []
+        self.traces: list[Trace] = []
+        self.reads: Counter[tuple[str, str]] = Counter()
+        self.fallbacks: Counter[tuple[str, str]] = Counter()
+        self.unsupported: Counter[tuple[str, str, str, str]] = Counter()
+        self.redirects: Counter[tuple[str, str]] = Counter()
+        self._at = 0
+        self._inserting = False
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Watch":
+        self._stack.enter_context(self.recorder)
+        marker, fetch = torch_xla._XLAC._xla_step_marker, _BaseDataLoaderIter.__next__
+        start = torch.optim.Optimizer.__init__
+
+        def marked(*args: Any, **kwargs: Any) -> Any:
+            result = marker(*args, **kwargs)
+            if not self._inserting:
+                self._boundary("its own step marker")
+            return result
+
+        def fetched(loader: Any) -> Any:
+            calls = self.recorder.calls
+            if not self.own_markers and calls and not any(call.backward for call in calls):
+                self._cut("the next batch")
+            return fetch(loader)
+
+        def started(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            start(optimizer, *args, **kwargs)
+            if not self.steps:
+                self._set_up()
+
+        zero = torch.nn.Module.zero_grad
+
+        def zeroed(module: Any, *args: Any, **kwargs: Any) -> None:
+            # Where the script updates its weights by hand, this is what tells steps apart.
+            if not self.own_markers and any(call.backward for call in self.recorder.calls):
+                self._cut("model.zero_grad()")
+            zero(module, *args, **kwargs)
+
+        patches: tuple[tuple[Any, str, Any], ...]
+        patches = ((torch_xla._XLAC, "_xla_step_marker", marked),)
+        patches += ((torch.nn.Module, "zero_grad", zeroed),)
+        patches += ((_BaseDataLoaderIter, "__next__", fetched),)
+        patches += ((torch.optim.Optimizer, "__init__", started),)
+        for owner, name, value in patches:
+            self._stack.enter_context(mock.patch.object(owner, name, value))
+        handle = register_optimizer_step_post_hook(self._after_optimizer)
+        self._stack.callback(handle.remove)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.close()
+
+    def note(self, what: str) -> None:
+        """A request that was sent elsewhere, with the line of the user's that made it."""
+        where = self.recorder._lines(sys._getframe(1))[0]
+        if where:
+            self.redirects[(what, str(where))] += 1
+
+    def end(self) -> None:
+        """The program has ended: what it has left counts as a step."""
+        if any(call.backward or call.executions for call in self.recorder.calls):
+            self._cut("the end of the program")
+        self.seen(self.data())
+
+    def next_call(self) -> None:
+        """A function that makes steps ends one."""
+        if self.recorder.calls:
+            self._cut("the end of the call")
+
+    def _after_optimizer(self, *_: Any) -> None:
+        if not self.own_markers and any(call.optimizer for call in self.recorder.calls):
+            self._cut("optimizer.step()")
+
+    def _cut(self, ended_by: str) -> None:
+        self._inserting = True
+        try:
+            torch_xla.sync()
+        finally:
+            self._inserting = False
+        if ended_by == "the next batch" and not self.steps and not self._computed():
+            self._forget()
+        else:
+            self._boundary(ended_by)
+
+    def _computed(self) -> bool:
+        return any(call.name in _MODEL for call in self.recorder.calls)
+
+    def _set_up(self) -> None:
+        """Before the first step: weights that move and the like are no step."""
+        self._inserting = True
+        try:
+            torch_xla.sync()
+        finally:
+            self._inserting = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._events()
+        for record in (self.recorder.calls, self.recorder.kept, self.recorder.markers):
+            record.clear()
+        self.recorder._results.clear()
+
+    def _boundary(self, ended_by: str) -> None:
+        calls = tuple(self.recorder.calls)
+        if not calls:
+            return
+        trace = Trace((), calls, tuple(self.recorder.kept), tuple(self.recorder.markers))
+        events = self._events()
+        compiled = [graph for kind, graph in events if kind == "Compilation"]
+        executed = [graph for kind, graph in events if kind == "Execution"]
+        number = len(self.steps) + 1
+        reads = [call for call in calls if _reads(call)]
+        counts = Step(number, len(compiled), len(executed), len(reads), (), ())
+        found = [finding for finding in interruptions(trace) if finding.kind == "fallback"]
+        if compiled and self.traces:
+            found += reasons(self.traces, trace, counts)
+        for call in calls:
+            self._note_call(call)
+        self.steps.append(
+            {
+                "number": number,
+                "ended_by": ended_by,
+                "compiled": compiled,
+                "executed": executed,
+                "reads": len(reads),
+                "causes": [
+                    {"kind": f.kind, "what": f.what, "where": str(f.where or ""), "write": f.advice}
+                    for f in found
+                ],
+            }
+        )
+        self.traces.append(trace)
+        # The doctor has tried operators out; they are no part of the program.
+        self._forget()
+        self.seen(self.data())
+        if number >= self.most:
+            self.enough()
+
+    def _note_call(self, call: Call) -> None:
+        where = str(call.where or call.library or "")
+        if _reads(call):
+            self.reads[(where, call.name)] += 1
+        for name in call.fallbacks:
+            self.fallbacks[(where, name)] += 1
+        for what, code, source in unsupported(call):
+            self.unsupported[(where, what, code, source)] += 1
+
+    def _events(self) -> list[tuple[str, str]]:
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        result = _EVENT.findall(text[self._at :])
+        self._at = len(text)
+        return result
+
+    def data(self) -> dict[str, Any]:
+        """All that was seen, as plain data for JSON."""
+
+        def rows(counter: Counter, *names: str) -> list[dict[str, Any]]:
+            return [
+                {**dict(zip(names, key, strict=True)), "count": n} for key, n in counter.items()
+            ]
+
+        return {
+            "steps": self.steps,
+            "reads": rows(self.reads, "where", "operator"),
+            "fallbacks": rows(self.fallbacks, "where", "operator"),
+            "unsupported": rows(self.unsupported, "where", "what", "code", "source"),
+            "redirects": rows(self.redirects, "what", "where"),
+            "lines": sorted({_place(c.where) for t in self.traces for c in t.calls if c.where}),
+        }
+
+
+_MODEL = {"mm", "addmm", "bmm", "convolution_overrideable", "convolution", "embedding", "linear"}
+
+
+def _place(where: Where) -> str:
+    return f"{where.file}:{where.line}"
+
+
+def _reads(call: Call) -> bool:
+    """Whether it brings a value from the device to the host."""
+    moved = any(tensor.device == "xla" for tensor in call.tensors) and any(
+        result.device == "cpu" for result in call.results
+    )
+    return bool(call.reads) or (moved and not call.fallbacks)
+
+
+def unsupported(call: Call) -> list[tuple[str, str, str]]:
+    """What of an operator Neuron's published lists refuse: (what, error code or "", source)."""
+    specs = [*call.tensors, *call.results]
+    dtypes = {str(s.dtype).removeprefix("torch.") for s in specs if s.device == "xla"}
+    listed = content("neuron_operators.yaml")
+    found = [
+        (f"dtype {name}: {entry['what']}", entry["code"], entry["source"])
+        for name, entry in listed["dtypes"].items()
+        if name in dtypes
+    ]
+    given = _dtype_of_first(call)
+    for entry in listed["operators"]:
+        if call.name in entry["names"] and (not entry["dtypes"] or given in entry["dtypes"]):
+            of = f" of {given}" if entry["dtypes"] else ""
+            found.append((f"{call.name}{of}: {entry['what']}", entry["code"], entry["source"]))
+    return found
+
+
+def _dtype_of_first(call: Call) -> str:
+    first = next((leaf for leaf in call.leaves if isinstance(leaf, Spec)), None)
+    return str(first.dtype).removeprefix("torch.") if first else ""
