@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from utils.cli.commands import dryrun as command
+from utils.course.catalog import ROOT
 from utils.xla.dryrun import Bounds, bounds, dry_run, dry_run_script
 
 SCRIPT = """\
@@ -16,7 +18,7 @@ import pathlib, sys
 import torch
 device = "cuda" if torch.cuda.is_available() else "cpu"
 net = torch.nn.Linear(4, 4).to(device)
-opt = torch.optim.SGD(net.parameters(), lr=0.1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1, fused=device == "cuda")
 ones = torch.ones(2, 2, dtype=torch.int64).to(device)
 pathlib.Path("left.txt").write_text("behind")
 for i in range(100):
@@ -56,6 +58,7 @@ def test_a_script_is_run_for_some_steps(tmp_path, monkeypatch, capsys):
     refused = {row["code"] for row in report["unsupported"] if "train.py:11" in row["where"]}
     assert refused == {"NCC_EVRF035"}
     assert report["memory"]["peak_bytes"] > 0
+    assert any("fused=True" in row["what"] for row in report["redirects"])
     seen = {(row["rule"], row["seen"]) for row in report["findings"]}
     assert ("item-in-loop", "confirmed") in seen
     assert "train.py:9" in text and "NCC_EVRF035" in text
@@ -154,3 +157,26 @@ def test_nothing_else_can_be_written_or_reached(tmp_path):
 def test_what_cannot_be_done_is_said(arguments, words, capsys):
     assert command.main(arguments) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.exhaustive
+def test_a_command_that_is_ended_leaves_nothing(tmp_path):
+    path, room = written(tmp_path, "import time\ntime.sleep(60)"), tmp_path / "room"
+    room.mkdir()
+    words = [sys.executable, str(ROOT / "course.py"), "--inside", "dryrun", str(path)]
+    process = subprocess.Popen(words, env={**os.environ, "TMPDIR": str(room)}, cwd=ROOT)
+    deadline = time.monotonic() + 60
+    while not list(room.glob("dryrun-*/output.txt")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(30) == 143
+    assert not list(room.iterdir())
+
+
+@pytest.mark.exhaustive
+def test_a_script_that_is_stopped_says_where_it_hangs(tmp_path):
+    path = written(tmp_path, "import time\nwhile True:\n    time.sleep(1)\n")
+    report = dry_run_script(path, bounds=Bounds(seconds=25))
+    assert report.ended == "stopped: it had too much time"
+    assert 'train.py", line 3' in report.printed

@@ -1,6 +1,7 @@
 """Run any training script for a few steps on XLA's CPU backend: what would Trainium meet?"""
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -20,6 +21,8 @@ def main(argv: list[str] | None = None, program: str = "course.py dryrun") -> in
     """Run the command; returns its exit status."""
     from utils.xla.dryrun import Bounds, as_text, dry_run_script  # late: --help needs it not
 
+    # So that the scratch copy is removed when something else ends this command.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     given, arguments = _parse(sys.argv[1:] if argv is None else argv, program)
     try:
         bounds = Bounds(

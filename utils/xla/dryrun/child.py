@@ -3,6 +3,7 @@
 It writes what it has seen after each step, so that a program that is stopped has a report, too.
 """
 
+import faulthandler
 import json
 import os
 import re
@@ -21,7 +22,10 @@ def main() -> None:
     """Run the request that the file named by the first argument holds."""
     request = json.loads(Path(sys.argv[1]).read_text())
     result = Path(request["result"])
-    limit_this_process(Bounds(**request["bounds"]))
+    limits = Bounds(**request["bounds"])
+    limit_this_process(limits)
+    # Where it hangs is the last thing that a program prints before it is stopped for its time.
+    faulthandler.dump_traceback_later(limits.seconds * 0.9)
     set_defaults()
     # Late: they load torch_xla, which needs the defaults.
     import torch_xla

@@ -122,7 +122,7 @@ def as_text(report: Report) -> str:
         lines.append("Static findings:")
         for f in report.findings:
             lines.append(f"  {f['seen']:10} {f['rule']:20} line {f['line']}: {f['text'].strip()}")
-    if report.ended.startswith(("it raised", "it died", "it left")):
+    if report.ended.startswith(("it raised", "it died", "it left", "stopped")):
         lines += ["The end of what it printed:", *report.printed.splitlines()[-12:]]
     return "\n".join(lines)
 

@@ -158,6 +158,8 @@ def _copy(root: Path, work: Path) -> None:
 
     def copy(source: str, target: str) -> str:
         nonlocal total
+        if not os.path.isfile(source):  # a pipe or a socket
+            return target
         size = os.path.getsize(source)
         if size > _COPIED_BYTES:
             os.symlink(source, target)
@@ -170,8 +172,9 @@ def _copy(root: Path, work: Path) -> None:
             )
         return shutil.copy(source, target)
 
-    def left_out(_: str, names: list[str]) -> set[str]:
-        return _LEFT_OUT & set(names)
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        # The scratch folder itself may lie in the folder that is copied, such as /tmp.
+        return {n for n in names if n in _LEFT_OUT or Path(folder, n) == work.parent}
 
     # A broken link, or a link out of the folder, stays a link.
     shutil.copytree(root, work, symlinks=True, ignore=left_out, copy_function=copy)

@@ -69,8 +69,11 @@ class Watch:
                 self._cut("the next batch")
             return fetch(loader)
 
-        def started(optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            start(optimizer, *args, **kwargs)
+        def started(optimizer: Any, params: Any, defaults: dict[str, Any]) -> None:
+            if defaults.get("fused"):
+                self.note("an optimizer with fused=True is the ordinary one: XLA has no fused one")
+                defaults["fused"] = None
+            start(optimizer, params, defaults)
             if not self.steps:
                 self._set_up()
 
