@@ -34,8 +34,8 @@ def dry_run_script(
 
     Args:
         folder: what is copied and where the script starts; without it the current folder if the
-            script lies below it, else the script's own. Files above 20 MB are not copied: links to
-            them are, read-only under bubblewrap.
+            script lies below it, else the script's own. Large files (`_COPIED_BYTES`) are not
+            copied: links to them are, read-only under bubblewrap.
         target: what the static findings are about, as in `utils.audit`.
         twice: run it a second time, to see whether it asks for the same graphs.
 
@@ -167,8 +167,8 @@ def _copy(root: Path, work: Path) -> None:
         total += size
         if total > _FOLDER_BYTES:
             raise ValueError(
-                f"{root} holds more than 500 MB of small files: name a smaller folder with the"
-                " script and what it imports"
+                f"{root} holds more than {_FOLDER_BYTES >> 20} MB of small files: name a smaller"
+                " folder with the script and what it imports"
             )
         return shutil.copy(source, target)
 
