@@ -218,7 +218,19 @@ def test_a_student_and_an_exercise_can_be_graded_again(
         "cem: 12, graded (6 before)"
     ]
     drawn = {record.student: record.seed for record in records.read(out)}
-    assert {name for name in seeds if drawn[name] != "s"} == {"ann", "bob", "dee"}
+    assert {name for name in seeds if drawn[name] != "s"} == {"ann", "bob", "cem", "dee"}
+
+
+def test_who_hands_in_again_gets_new_inputs(inbox: Path, root: Path) -> None:
+    grade(inbox, root)
+    hostile.hand_in(inbox / "cem", hostile.notebook())
+    assert grade(inbox, root) == POINTS | {"cem": 12}
+    drawn = {record.student: record.seed for record in records.read(inbox.parent / "out")}
+    assert {name for name, seed in drawn.items() if seed != "s"} == {"cem"}
+    rows = batch.grade(inbox, inbox.parent / "out", root, seed="another", jobs=1)
+    assert len(rows) == len(POINTS)
+    kept = records.read(inbox.parent / "out")
+    assert {record.seed for record in kept} == {"another"}
 
 
 def test_a_name_that_nobody_has_is_refused(inbox: Path, root: Path) -> None:

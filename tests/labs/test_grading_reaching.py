@@ -49,7 +49,7 @@ ALWAYS = {
     "closed-door": (0, 8, PROBLEMS, "ex1: it raised RuntimeError in line 3"),
     "living-dictionary": (0, 8, PROBLEMS, ""),
     "many-notebooks": (0, 8, PROBLEMS, r"not copy \(1\).ipynb, .*, 296 more"),
-    "broken-letters": (0, 8, "graded", "raised SyntaxError"),
+    "broken-letters": (0, 8, "graded", "raised (Syntax|Value)Error"),
     "fair": (4, 8, "graded", "^$"),
 }
 AT_NIGHT = {

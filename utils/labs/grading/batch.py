@@ -62,11 +62,11 @@ def grade(
     """Grade every submission in `folder` and write records, tables, reports and gradebook to `out`.
 
     What `out` holds a record of, of the same content, lab and seed, is not graded again, unless its
-    student or an exercise is named in `again`: then with new hidden inputs. Without `seed` the one
-    in `out/seed.txt` is used, or one is drawn and kept there. scheduler: the address of a Dask
-    scheduler, whose workers do the work instead of this machine. Returns the rows of `folder`.
-    Raises ValueError for folders that cannot be used and a scheduler that does not answer,
-    SandboxError if there is no sandbox; what was graded until then stays.
+    student or an exercise is named in `again`. Whoever is graded again gets new hidden inputs.
+    Without `seed` the one in `out/seed.txt` is used, or one is drawn and kept there. scheduler: the
+    address of a Dask scheduler, whose workers do the work instead of this machine. Returns the rows
+    of `folder`. Raises ValueError for folders that cannot be used and a scheduler that does not
+    answer, SandboxError if there is no sandbox; what was graded until then stays.
     """
     folder, out, root = folder.resolve(), out.resolve(), root.resolve()
     folders.check(folder, out, root)
@@ -81,7 +81,7 @@ def grade(
             seed = folders.keep_seed(out, seed)
             cases = _cases(chosen.exercises, seed)
             other_seed = secrets.token_hex(16)
-            other_cases = _cases(chosen.exercises, other_seed) if whose else {}
+            other_cases = _cases(chosen.exercises, other_seed) if known else {}
             book = Book(chosen, root, out)
             keys: dict[str, tuple[str, str]] = {}
             progress = Progress(len(handed_in), known)
@@ -98,7 +98,9 @@ def grade(
                         continue
                     # Only some exercises again if the others are known as they are now.
                     named = which if asked and same else ()
-                    new = asked and (same or not which)
+                    # Whoever hands in again has read a report on the inputs of this seed.
+                    read = before is not None and bool(before.key) and before.seed == seed
+                    new = asked and (same or not which) or read and not same
                     keys[submission.slug] = key, other_seed if new else seed
                     yield Task(
                         submission,
