@@ -841,3 +841,30 @@ def test_source_is_parsed_in_several_threads_at_once() -> None:
     with ThreadPoolExecutor(4) as pool:
         trees = list(pool.map(lab.parse_python, [source] * 40))
     assert {len(tree.body) for tree in trees} == {400}
+
+
+@pytest.mark.parametrize("own_thread", [False, True], ids=["main thread", "a worker's thread"])
+def test_a_judge_that_does_not_end_is_stopped_in_every_thread(own_thread: bool) -> None:
+    def judge_for_ever() -> str:
+        try:
+            with marking._time_limit(0.05):
+                while True:
+                    sum(range(100))
+        except TimeoutError:
+            return "stopped"
+
+    if own_thread:
+        with ThreadPoolExecutor(1) as threads:
+            assert threads.submit(judge_for_ever).result() == "stopped"
+    else:
+        assert judge_for_ever() == "stopped"
+
+
+def test_what_follows_a_judge_is_not_stopped() -> None:
+    for k in range(100):
+        try:
+            with marking._time_limit(k / 50_000):
+                sum(range(100))
+        except TimeoutError:
+            pass
+        assert sum(range(2_000)) == 1_999_000

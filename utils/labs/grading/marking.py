@@ -6,6 +6,7 @@ instructor's log; every other text is for the learner.
 """
 
 import builtins
+import ctypes
 import math
 import random
 import re
@@ -14,7 +15,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import FrameType
 from typing import Any
 
 from utils.labs import Criterion, Facts, Verdict, decide, judge
@@ -264,21 +264,26 @@ def _raised(error: str, cells: list[Cell]) -> str:
 
 
 @contextmanager
-def _time_limit(seconds: int) -> Iterator[None]:
-    """Stop a judge that forged facts keep busy. Signals reach the main thread only; elsewhere there
-    is no limit.
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Stop a judge that forged facts keep busy, with `TimeoutError`.
+
+    Works in any thread, as those of a Dask worker, where no signal arrives. A single call into C
+    ends before it is stopped, as with a signal.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    judging, lock, over = threading.get_ident(), threading.Lock(), False
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"the judge took more than {seconds} s")
+    def stop() -> None:
+        with lock:
+            if not over:
+                raised = ctypes.py_object(TimeoutError)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(judging), raised)
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
     try:
+        timer.start()
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        with lock:
+            over = True
+        timer.cancel()
