@@ -35,15 +35,17 @@ ALWAYS = {
     "signing-child": (0, 0, PROBLEMS, f"ex1: it ended its process .*; ex2: its cells name.*{HELD}"),
     "other-package": (0, 8, PROBLEMS, COPIED),
     "run-path": (0, 8, PROBLEMS, COPIED),
-    "executed-source": (0, 8, PROBLEMS, COPIED),
+    # Text that is executed may name anything: what lies below it is held back too.
+    "executed-source": (0, 0, PROBLEMS, f"ex1: it runs code of the course.*{HELD}"),
     "imported-again": (0, 8, PROBLEMS, COPIED),
     "reloaded": (0, 8, PROBLEMS, COPIED),
     "copied-function": (0, 8, PROBLEMS, COPIED),
     "read-when-called": (0, 8, PROBLEMS, REACHED),
     "counter": (4, 0, PROBLEMS, f"ex2: its cells name what leads into the functions that.*{HELD}"),
     "collected-counter": (4, 0, PROBLEMS, REACHED.replace("ex1", "ex2")),
-    # Python raises no event here, and the name is put together: a sign is all there is.
-    "hidden-counter": (4, 8, "graded", "looks into the check: .*getattr with a name put together"),
+    # Python raises no event here: that names are put together is what can be seen.
+    "hidden-counter": (4, 0, PROBLEMS, f"ex2: its cells name what leads into.*{HELD}"),
+    "getter-counter": (4, 0, PROBLEMS, f"ex2: its cells name what leads into.*{HELD}"),
     # A cell of exercise 1 cost exercise 2 its points.
     "replaced-modules": (0, 8, "graded", "ex2: the notebook down to its check earns less than"),
     "closed-door": (0, 8, PROBLEMS, "ex1: it raised RuntimeError in line 3"),

@@ -634,6 +634,12 @@ COUNTING = {
     "hidden-counter": _TWICE.replace(
         "COUNTS", 'getattr(getattr(read, "__clo" + "sure__")[1], "cell_" + "contents")'
     ),
+    "getter-counter": _TWICE.replace(
+        "    COUNTS.clear()",
+        """    import operator
+    parts = operator.attrgetter("__clo" + "sure__")(read)
+    operator.attrgetter("cell_" + "contents")(parts[1]).clear()""",
+    ),
     "collected-counter": _TWICE.replace(
         "    COUNTS.clear()",
         """    import gc

@@ -19,7 +19,8 @@ submission that replaces the observer has full marks), `utils.labs.closed` (the 
 solutions are in the sandbox too, because labs need the modules that hold them),
 `utils.labs.noticed` (what reaches for the observer, and copies of what is closed) and, outside,
 `scan`. Points of an answer that `guard` or `noticed` catches are held back until an instructor has
-looked at it; what `scan` finds is a remark, but for the names that lead into a counting function.
+looked at it; what `scan` finds is a remark, but for the names that lead into a counting function,
+and names that are put together when a cell runs.
 
 What does not hold:
 
@@ -29,8 +30,8 @@ What does not hold:
   its change before it returns is not caught.
 - `noticed` hears what Python raises an audit event for: frames, the collector, tracing, raw memory.
   There is none for `__closure__` and `__globals__`, nor where an extension module reaches into
-  memory: an answer that puts such a name together at run time can forge what is counted in its own
-  process, and leaves at most a remark of `scan`, which is a list that can be written around.
+  memory: an answer that comes to such a name by a way that `scan` does not know can forge what is
+  counted in its own process.
 - A copy of the course's code is known by its instructions, whatever its name, its variables and its
   docstring are called. One of which a statement was changed, or of a few instructions only, is not;
   nor is one that is typed into a cell: for that there are `similar` and a remark on published

@@ -4,6 +4,7 @@ A sign is no proof and costs nothing: somebody who wants to hide can write aroun
 """
 
 import ast
+import contextlib
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -28,14 +29,57 @@ _CALLS = frozenset({("inspect", "stack"), ("inspect", "trace"), ("sys", "modules
 _GUARDED = frozenset({"utils", "torch_xla", "json", "builtins", "multiprocessing", "cloudpickle"})
 _EXERCISES = "utils.labs."
 _MOST = 10
-_COUNTERS = re.compile(r"__closure__|cell_contents|getclosurevars")
+_COUNTERS = re.compile(r"__closure__|cell_contents|getclosurevars|getmembers")
+_BY_NAME = frozenset({"getattr", "attrgetter", "__getattribute__", "eval", "exec", "compile"})
+"""Of each the last positional argument names or holds what is reached."""
 
 
 def reaches_counters(cells: Iterable[Cell]) -> bool:
     """Whether the submission's own cells name what leads from a function that an answer is given to
-    what that function counts; Python raises no event there.
+    what that function counts, or reach something by a name that is put together when they run.
+    Python raises no event there.
+
+    An attribute of an imported module may be chosen so: `getattr(torch, name)`.
     """
-    return any(c.kind in ("answer", "extra") and _COUNTERS.search(c.source) for c in cells)
+    modules: set[str] = set()  # what a cell imports, those below it have
+    for cell in cells:
+        nodes = list(ast.walk(_parsed(cell.source) or ast.Module([], [])))
+        for node in nodes:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                modules |= {a.asname or a.name.partition(".")[0] for a in node.names}
+        if cell.kind in ("answer", "extra") and (
+            _COUNTERS.search(cell.source) or any(_is_hidden(node, modules) for node in nodes)
+        ):
+            return True
+    return False
+
+
+def _is_hidden(node: ast.AST, modules: set[str]) -> bool:
+    if isinstance(node, ast.Subscript):
+        is_constant = isinstance(node.slice, ast.Constant)
+        return getattr(node.value, "attr", "") == "__dict__" and not is_constant
+    if not (isinstance(node, ast.Call) and node.args):
+        return False
+    is_plain = isinstance(node.func, ast.Name)
+    called = getattr(node.func, "id" if is_plain else "attr", "")
+    if called not in _BY_NAME or not is_plain and called in ("compile", "eval"):
+        return False  # torch.compile, re.compile, model.eval
+    owner = node.args[0]
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    if called == "getattr" and isinstance(owner, ast.Name) and owner.id in modules:
+        return False
+    name = node.args[1 if called == "getattr" and len(node.args) > 1 else -1]
+    return not isinstance(name, ast.Constant)
+
+
+def _parsed(source: str) -> ast.AST | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the parser warns of what others wrote
+        for text in (source, without_magics(source)):
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                return parse_python(text)
+    return None
 
 
 def signs(cells: Iterable[Cell]) -> tuple[str, ...]:
@@ -53,24 +97,19 @@ def signs(cells: Iterable[Cell]) -> tuple[str, ...]:
 
 
 def _in(source: str, known: dict[str, str], given: set[str]) -> list[tuple[int, str]]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the parser warns of what others wrote
-            try:
-                tree = parse_python(source)
-            except SyntaxError:
-                tree = parse_python(without_magics(source))
+    tree = _parsed(source)
+    if tree is None:
+        # IPython runs more than Python parses, such as `x = %magic`.
+        lines = enumerate(source.split("\n"), 1)
+        results = {
+            (n, word) for n, line in lines for word in _NAMES & set(re.findall(r"\w+", line))
+        }
+    else:
         known |= _modules(tree)
         results = {
             (getattr(node, "lineno", 0), what)
             for node in ast.walk(tree)
             for what in _signs(node, known, given)
-        }
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # IPython runs more than Python parses, such as `x = %magic`.
-        lines = enumerate(source.split("\n"), 1)
-        results = {
-            (n, word) for n, line in lines for word in _NAMES & set(re.findall(r"\w+", line))
         }
     return sorted(results)
 
