@@ -82,7 +82,8 @@ def double(number):
                 pass
         except BaseException:
             pass""",
-    "endless-cell": "while True:\n    pass",
+    # It sleeps: one that keeps a processor busy for as long as it may is above.
+    "endless-cell": "import time\nwhile True:\n    time.sleep(1)",
     "memory-bomb": """
 def double(number):
     return len(bytearray(200 << 30))""",
@@ -96,14 +97,15 @@ def double(number):
             block = b"x" * (150 << 20)
             time.sleep(60)
     time.sleep(60)""",
+    # Those that may not fork any more wait, so that the tests beside them get a processor.
     "fork-bomb": """
-import os
+import os, time
 def double(number):
     while True:
         try:
             os.fork()
         except OSError:
-            pass""",
+            time.sleep(0.5)""",
     "exit": """
 import os
 def double(number):
@@ -157,7 +159,7 @@ def double(number):
     return -1""",
     # Returns what it found: nothing.
     "reader": """
-import glob, os
+import glob, importlib, os
 def double(number):
     found = []
     for top, folders, files in os.walk("/", onerror=None):
@@ -171,10 +173,10 @@ def double(number):
                 found += [n for n in files if n.endswith((".ipynb", ".csv", ".db"))]
     for name in ("solutions", "tests", "utils/labs/lab99/judge.py", "notebooks"):
         found += glob.glob(os.path.join(ROOT, name)) + glob.glob(os.path.join("/course", name))
-    for line in ("import utils.labs.lab99.judge", "import utils.labs.grading.marking"):
+    for module in ("utils.labs.lab99.judge", "utils.labs.grading.marking"):
         try:
-            exec(line)
-            found.append(line)
+            importlib.import_module(module)
+            found.append(module)
         except ImportError:
             pass
     return sorted(set(found))""",
