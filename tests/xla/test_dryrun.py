@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -113,8 +114,9 @@ APART = "import os, time\nos.fork() or (os.setsid(), time.sleep(77))\ntime.sleep
     ids=["forever", "deaf", "session of its own", "many", "large", "quiet"],
 )
 def test_it_ends(tmp_path, program, limits, why):
-    assert run(tmp_path, program, **limits).why == why
-    words = program.encode()
+    mark = f"# {uuid.uuid4()}"  # in its command line, and in nobody else's
+    assert run(tmp_path, f"{program}\n{mark}", **limits).why == why
+    words = mark.encode()
     deadline = time.monotonic() + 20
     while any(words in line for line in _command_lines()):
         assert time.monotonic() < deadline, "a process lives on"
