@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utils.audit import RULES, Finding, Report, audit, audit_source
-from utils.audit.audit_report import table, to_json, to_sarif
+from utils.audit.audit_report import table, to_json
 from utils.audit.audited_files import parse, read
 from utils.audit.rules import KINDS, SEVERITIES
+from utils.audit.sarif import to_sarif
 from utils.facts.records import read_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -428,7 +429,8 @@ def test_html_is_escaped() -> None:
 def test_json_says_everything() -> None:
     report = sample()
     data = json.loads(to_json(report))
-    assert list(data) == ["version", "root", "target", "files", "counts", "findings", "broken"]
+    named = ["version", "root", "target", "files", "counts", "findings", "ignored", "broken"]
+    assert list(data) == named
     for entry, item in zip(data["findings"], report.findings, strict=True):
         assert entry["rule"] == item.rule and entry["happens"] == item.about.happens
         fields = ("rule", "severity", "path", "line", "column", "text", "cell", "note")

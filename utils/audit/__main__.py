@@ -4,36 +4,50 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from utils.audit.audit_report import table, to_json, to_sarif
+from utils.audit import baseline, settings
+from utils.audit.audit_report import Report, table, to_json
 from utils.audit.audited_files import audit
-from utils.audit.rules import SEVERITIES, TARGETS
+from utils.audit.page import to_page
+from utils.audit.rules import TARGETS
+from utils.audit.sarif import to_sarif
 
-FORMATS = {"table": table, "json": to_json, "sarif": to_sarif}
+FORMATS = {"table": table, "json": to_json, "sarif": to_sarif, "html": to_page}
+EPILOG = """\
+Exit code: 0 nothing at that level, 1 findings at or above it, 2 nothing to read or wrong arguments.
+Files that cannot be parsed are listed and do not change it. Defaults stand in [tool.trn-audit] of
+pyproject.toml: target, fail-on, exclude, disable, baseline. A comment
+"# audit: ignore[RULE] reason" silences its line."""
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m utils.audit",
-        description="Find what will not port from CUDA PyTorch to XLA and Neuron. Nothing is run.",
-        epilog="Exit code: 0 nothing at that level, 1 findings at or above it, 2 nothing to read."
-        " Files that cannot be parsed are listed and do not change it.",
-    )
-    parser.add_argument("path", help="a file or a folder")
-    parser.add_argument("--format", choices=FORMATS, default="table")
-    parser.add_argument("--fail-on", choices=(*reversed(SEVERITIES), "never"), default="error")
-    parser.add_argument("--target", choices=TARGETS, default=TARGETS[0])
-    given = parser.parse_args(arguments)
+    given = _parser().parse_args(arguments)
+    paths = [Path(path) for path in given.path]
     try:
-        report = audit(given.path, min(4, os.cpu_count() or 1), given.target, _progress())
-    except OSError as problem:
-        print(problem, file=sys.stderr)
+        known = settings.read_settings(paths[0])
+        fail_on = given.fail_on or known.fail_on
+        file = known.baseline if given.baseline is None else given.baseline
+        report = _audited(paths, given.target or known.target, known)
+        if given.write_baseline:
+            baseline.write(report, given.write_baseline)
+            print(f"{len(report.findings)} findings are in {given.write_baseline}", file=sys.stderr)
+            return 0
+        if file:
+            report, hidden, gone = baseline.without_known(report, file)
+            print(f"audit: {hidden} findings of the baseline {file} are not shown", file=sys.stderr)
+            for entry in gone:
+                print(f"audit: no longer there, write it anew: {entry}", file=sys.stderr)
+    except (OSError, ValueError) as problem:
+        print(f"audit: {problem}", file=sys.stderr)
         return 2
     if not report.files:
         print(
-            f"nothing to audit in {given.path!r}: no Python file, no notebook, no requirements",
+            f"nothing to audit in {report.root!r}: no Python file, no notebook, no requirements",
             file=sys.stderr,
         )
         return 2
@@ -41,7 +55,54 @@ def main(arguments: list[str] | None = None) -> int:
         print(FORMATS[given.format](report), flush=True)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return int(given.fail_on != "never" and bool(report.at_least(given.fail_on)))
+    return int(fail_on != "never" and bool(report.at_least(fail_on)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="trn-audit",
+        description="Find what will not port to Trainium: CUDA PyTorch, older Neuron software, and"
+        " what makes graphs slow. Nothing is run.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("path", nargs="+", help="a file or a folder; several files")
+    parser.add_argument("--format", choices=FORMATS, default="table")
+    parser.add_argument("--fail-on", choices=settings.FAIL_ON, help="default: error")
+    parser.add_argument("--target", choices=TARGETS, help=f"default: {TARGETS[0]}")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="show what is new since then")
+    parser.add_argument(
+        "--write-baseline", type=Path, metavar="FILE", help="write the findings of today, and end"
+    )
+    return parser
+
+
+def _audited(paths: list[Path], target: str, known: settings.Settings) -> Report:
+    reports = [
+        audit(path, min(4, os.cpu_count() or 1), target, _progress(), known.is_excluded)
+        for path in paths
+    ]
+    report = reports[0] if len(reports) == 1 else _joined(reports, target)
+    if not known.disable:
+        return report
+    kept = tuple(item for item in report.findings if item.rule not in known.disable)
+    return replace(report, findings=kept)
+
+
+def _joined(reports: list[Report], target: str) -> Report:
+    """One report of several, with paths as they were given."""
+
+    def named(name: str) -> list[Any]:
+        return [
+            replace(item, path=(Path(one.root) / item.path).as_posix() if whole else one.root)
+            for one in reports
+            for whole in [Path(one.root).is_dir()]
+            for item in getattr(one, name)
+        ]
+
+    count = sum(one.files for one in reports)
+    findings, broken, ignored = (tuple(named(name)) for name in ("findings", "broken", "ignored"))
+    return Report(findings, broken, count, ".", target, ignored)
 
 
 def _progress() -> Callable[[int, int], None]:

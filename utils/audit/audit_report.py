@@ -1,10 +1,11 @@
 """What an audit finds: findings, files that could not be read, and the report of both, which can
-be written as a table for people, as JSON, as SARIF 2.1.0 and as HTML.
+be written as a table for people, as JSON and as tables of a notebook; `sarif` and `page` write it
+for code hosts and as a page.
 
 JSON, version 1: `{"version", "root", "target", "files", "counts": {severity: n}, "findings": [...],
-"broken": [{"path", "line", "reason"}]}`. A finding has all fields of `Finding` (`cell` is null
-outside notebooks), `kind`, `title`, `happens`, `state`, `xla`, `torchneuron`, `source` of its
-rule, and `advice`, what the rule says to do for the target.
+"ignored": [...], "broken": [{"path", "line", "reason"}]}`. A finding has all fields of `Finding`
+(`cell` is null outside notebooks), `kind`, `title`, `happens`, `state`, `xla`, `torchneuron`,
+`source` of its rule, and `advice`, what the rule says to do for the target.
 """
 
 import json
@@ -12,13 +13,11 @@ import textwrap
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any
-from urllib.parse import quote
 
 from utils.audit.rules import RULES, SEVERITIES, TARGETS, Rule
 from utils.course.shown import html_table
 
 WIDTH = 100
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,8 @@ class Finding:
 
     `path` is relative with forward slashes, `line` and `column` count from 1; `cell` is the number
     of the code cell of a notebook, and `line` then counts within it. `text` is the source line, or
-    its beginning. `severity` may be lower than the rule's, and `note` says why.
+    its beginning. `severity` may be lower than the rule's, and `note` says why. `ignored` is the
+    reason that a comment `# audit: ignore` gives, "" for none, and None without such a comment.
     """
 
     rule: str
@@ -38,6 +38,7 @@ class Finding:
     text: str
     cell: int | None = None
     note: str = ""
+    ignored: str | None = None
 
     @property
     def about(self) -> Rule:
@@ -61,13 +62,16 @@ class Broken:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """All findings in the order of path, line and column, and how many files were read."""
+    """All findings in the order of path, line and column, and how many files were read; `ignored`
+    are those that a comment silences, which count nowhere.
+    """
 
     findings: tuple[Finding, ...]
     broken: tuple[Broken, ...]
     files: int
     root: str = "."
     target: str = TARGETS[0]
+    ignored: tuple[Finding, ...] = ()
     counts: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -153,6 +157,9 @@ def summary(report: Report) -> str:
     """
     read = f"{report.files} file{'' if report.files == 1 else 's'} read"
     counted = [f"{n} {name}{'' if n == 1 else 's'}" for name, n in report.counts.items() if n]
+    if report.ignored:
+        reasons = sum(bool(item.ignored) for item in report.ignored)
+        counted.append(f"{len(report.ignored)} ignored by comments, {reasons} with a reason")
     if report.broken:
         counted.append(f"{len(report.broken)} not readable in whole or in part")
     return f"{read}: {', '.join(counted) or 'nothing found'}"
@@ -171,19 +178,24 @@ def _wrapped(text: str, first: str = "", rest: str = "    ") -> list[str]:
 
 def to_dict(report: Report) -> dict[str, Any]:
     """The content of the JSON, as described above."""
-    findings = []
-    for finding in report.findings:
+
+    def rows(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
         named = ("kind", "title", "happens", "state", "xla", "torchneuron", "source")
-        about = {name: getattr(finding.about, name) for name in named}
-        about["advice"] = finding.about.advice_on(report.target)
-        findings.append(asdict(finding) | about)
+        return [
+            asdict(finding)
+            | {name: getattr(finding.about, name) for name in named}
+            | {"advice": finding.about.advice_on(report.target)}
+            for finding in findings
+        ]
+
     return {
         "version": 1,
         "root": report.root,
         "target": report.target,
         "files": report.files,
         "counts": report.counts,
-        "findings": findings,
+        "findings": rows(report.findings),
+        "ignored": rows(report.ignored),
         "broken": [asdict(item) for item in report.broken],
     }
 
@@ -191,68 +203,6 @@ def to_dict(report: Report) -> dict[str, Any]:
 def to_json(report: Report) -> str:
     """The report as JSON, version 1."""
     return json.dumps(to_dict(report), indent=2, ensure_ascii=False)
-
-
-def to_sarif(report: Report) -> str:
-    """SARIF 2.1.0. Within a notebook SARIF has no lines: the cell is named in the message."""
-    order = list(RULES)
-    rules = [
-        {
-            "id": rule.id,
-            "shortDescription": {"text": rule.title},
-            "fullDescription": {"text": rule.happens},
-            "help": {
-                "text": f"XLA: {rule.xla}\nTorchNeuron: {rule.torchneuron}\nSource: {rule.source}"
-            },
-            "defaultConfiguration": {"level": rule.severity},
-            "properties": {"kind": rule.kind},
-        }
-        | ({"helpUri": rule.source} if rule.source.startswith("https://") else {})
-        for rule in RULES.values()
-    ]
-    results = [
-        {
-            "ruleId": finding.rule,
-            "ruleIndex": order.index(finding.rule),
-            "level": finding.severity,
-            "message": {"text": _message(finding)},
-            "locations": [{"physicalLocation": _location(finding)}],
-        }
-        for finding in report.findings
-    ]
-    unread = [
-        {
-            "level": "warning",
-            "message": {"text": broken.reason},
-            "locations": [{"physicalLocation": {"artifactLocation": {"uri": quote(broken.path)}}}],
-        }
-        for broken in report.broken
-    ]
-    run = {
-        "tool": {"driver": {"name": "utils.audit", "rules": rules}},
-        "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": unread}],
-        "results": results,
-    }
-    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(document, indent=2, ensure_ascii=False)
-
-
-def _message(each: Finding) -> str:
-    about = each.about
-    cell = f" (code cell {each.cell}, line {each.line})" if each.cell else ""
-    note = f" ({each.note})" if each.note else ""
-    return (
-        f"{about.title}{note}{cell}. {about.happens} XLA: {about.xla}. "
-        f"TorchNeuron: {about.torchneuron}."
-    )
-
-
-def _location(each: Finding) -> dict[str, Any]:
-    region: dict[str, Any] = {"startLine": 1}
-    if each.cell is None:
-        region = {"startLine": each.line, "startColumn": each.column}
-    return {"artifactLocation": {"uri": quote(each.path)}, "region": region}
 
 
 def to_html(report: Report) -> str:
