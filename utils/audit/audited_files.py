@@ -23,6 +23,9 @@ from utils.audit import cells as notebook
 from utils.audit import requirements, scripts
 from utils.audit.audit_report import Broken, Finding, Report
 from utils.audit.rules import NAMES, REQUIREMENTS, RULES, TARGETS
+from utils.audit.scopes import Names
+from utils.audit.tensor_kinds import Tensors
+from utils.audit.tree_modules import Modules
 from utils.audit.tree_reader import Reader
 
 LARGEST = 2_000_000  # bytes; generated code and notebooks full of pictures
@@ -32,7 +35,7 @@ KERNELS = (".cu", ".cuh")
 DEPTH = 6000
 # Found at the name of the method, which may stand lines below the start of the expression.
 METHODS = {"cuda-move", "pin-memory", "item-in-loop", "data-dependent-shape"}
-IGNORE = re.compile(r"#\s*audit:\s*ignore(?:\[([\w\s,-]*)\])?")
+IGNORE = re.compile(r"#\s*audit:\s*ignore(?:\[([\w\s,-]*)\])?[ \t:]*([^#\n]*)")
 # A file in which none of these words stands can hold no finding; it is only parsed.
 WORDS = re.compile(
     r"cuda|nccl|torch|device|pin_mem|lightning|triton|install_requires|neuron|xla|jax|"
@@ -49,19 +52,22 @@ def audit(
     processes: int = 1,
     target: str = TARGETS[0],
     progress: Progress | None = None,
+    is_excluded: Callable[[Path], bool] | None = None,
 ) -> Report:
     """Find what will not port to a target in a file or a folder; nothing is run.
 
     With several `processes` a large tree is read by that many; they import the main module of the
     caller anew, so the caller needs its `if __name__ == "__main__"`. `progress` is called with the
-    number of files read so far and of all. Raises FileNotFoundError where there is nothing at
-    `path`, ValueError for an unknown target.
+    number of files read so far and of all. Files that `is_excluded` are not read. Raises
+    FileNotFoundError where there is nothing at `path`, ValueError for an unknown target.
     """
     _known(target)
     root = Path(path)
     if not root.exists():
         raise FileNotFoundError(f"nothing to audit at {os.fspath(path)!r}: no such file or folder")
     files = [root] if root.is_file() else list(_files(root, set()))
+    if is_excluded is not None:
+        files = [file for file in files if not is_excluded(file)]
     jobs = list(_jobs(files, root))
     if processes > 1 and len(jobs) >= MANY:
         context = multiprocessing.get_context("spawn")
@@ -72,18 +78,9 @@ def audit(
         with _uncollected():
             results = list(_told((_file(*job) for job in jobs), len(jobs), progress))
     every = sorted((one for result, _ in results for one in result), key=lambda one: one.place)
-    return Report(
-        tuple(_on(target, every)),
-        tuple(
-            sorted(
-                (one for _, broken in results for one in broken),
-                key=lambda one: (one.path, one.line, one.reason),
-            )
-        ),
-        len(files),
-        root.as_posix(),
-        target,
-    )
+    broken = [one for _, unread in results for one in unread]
+    broken.sort(key=lambda one: (one.path, one.line, one.reason))
+    return _report(every, broken, len(files), root.as_posix(), target)
 
 
 def _known(target: str) -> None:
@@ -119,19 +116,31 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _jobs(files: list[Path], root: Path) -> Iterator[tuple[Path, str, frozenset[str]]]:
-    """Each file with its name in the report and the modules beside it and at the root."""
+def _jobs(files: list[Path], root: Path) -> Iterator[tuple[Path, str, frozenset[str], Modules]]:
+    """Each file with its name in the report, the modules beside it and at the root, and the tree
+    that it imports from.
+    """
     modules = {folder: _modules(folder) for folder in {root, *(file.parent for file in files)}}
+    tree = Modules(str(root if root.is_dir() else root.parent), parse)
     for file in files:
         name = file.name if file == root else file.relative_to(root).as_posix()
-        yield file, name, modules[file.parent] | modules[root]
+        yield file, name, modules[file.parent] | modules[root], tree
 
 
 def audit_source(text: str, name: str = "source.py", target: str = TARGETS[0]) -> Report:
     """The same for one source held in memory; `name` decides how it is read, as for files."""
     _known(target)
     result, broken = _text(text.removeprefix("\ufeff"), name, Path(name), frozenset())
-    return Report(tuple(_on(target, result)), tuple(broken), 1, name, target)
+    return _report(result, broken, 1, name, target)
+
+
+def _report(
+    findings: list[Finding], broken: list[Broken], files: int, root: str, target: str
+) -> Report:
+    every = list(_on(target, findings))
+    counted = tuple(item for item in every if item.ignored is None)
+    ignored = tuple(item for item in every if item.ignored is not None)
+    return Report(counted, tuple(broken), files, root, target, ignored)
 
 
 def wanted(file: Path) -> bool:
@@ -185,7 +194,7 @@ def _modules(folder: Path) -> frozenset[str]:
     )
 
 
-def _file(file: Path, name: str, local: frozenset[str]) -> Result:
+def _file(file: Path, name: str, local: frozenset[str], tree: Modules) -> Result:
     try:
         size = file.stat().st_size
         if size > LARGEST:
@@ -197,7 +206,7 @@ def _file(file: Path, name: str, local: frozenset[str]) -> Result:
         text = decode(data) if file.suffix == ".py" else data.decode("utf-8-sig")
     except (SyntaxError, UnicodeDecodeError, LookupError) as problem:
         return [], [Broken(name, 0, f"not text in its encoding: {problem}")]
-    return _text(text, name, file, local)
+    return _text(text, name, file, local, tree)
 
 
 def decode(data: bytes) -> str:
@@ -206,9 +215,11 @@ def decode(data: bytes) -> str:
     return io.TextIOWrapper(io.BytesIO(data), encoding).read()
 
 
-def _text(text: str, name: str, file: Path, local: frozenset[str]) -> Result:
+def _text(
+    text: str, name: str, file: Path, local: frozenset[str], tree: Modules | None = None
+) -> Result:
     if file.suffix == ".py":
-        return python(text, name, local)
+        return python(text, name, local, tree, str(file))
     if file.suffix == ".ipynb":
         return cells(text, name, local)
     if file.suffix in KERNELS:
@@ -244,25 +255,42 @@ def parse(text: str) -> ast.Module:
         raise ValueError(str(problem), 0) from None
 
 
-def read(tree: ast.Module, local: frozenset[str]) -> Reader:
-    """The reader of a tree, after its pass. Raises ValueError for what is nested too deeply."""
+def read(
+    tree: ast.Module, local: frozenset[str], modules: Modules | None = None, path: str = ""
+) -> Reader:
+    """The reader of a syntax tree, after its pass. Raises ValueError for what is nested too deeply.
+
+    With `modules`, names that the file at `path` imports are followed.
+    """
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, DEPTH))
     try:
-        return Reader(tree, local)
+        tensors = modules.held(path) if modules is not None else None
+        if tensors is None:
+            tensors = Tensors(Names(tree), modules, os.path.dirname(path) if modules else None)
+            if modules is not None:
+                modules.keep(path, tensors)
+        return Reader(tree, tensors, local)
     except RecursionError:
         raise ValueError("nested too deeply", 0) from None
     finally:
         sys.setrecursionlimit(before)
 
 
-def python(text: str, path: str, local: frozenset[str] = frozenset()) -> Result:
-    """The findings of one Python source."""
+def python(
+    text: str,
+    path: str,
+    local: frozenset[str] = frozenset(),
+    modules: Modules | None = None,
+    place: str = "",
+) -> Result:
+    """The findings of one Python source; `place` is where the file is, for its relative imports."""
     try:
-        tree = parse(text)
+        held = modules.held(place) if modules is not None else None
+        tree = held.names.tree if held is not None else parse(text)
         if not WORDS.search(text):
             return [], []
-        reader = read(tree, local)
+        reader = read(tree, local, modules, place)
     except ValueError as problem:
         return [], [Broken(path, problem.args[1], problem.args[0])]
     lines = text.split("\n")
@@ -284,20 +312,26 @@ def _findings(
             number = node.end_lineno
             offset = (node.end_col_offset or 0) - len(node.attr.encode())
         text = line_at(number)
-        if _ignored(rule, text) or _ignored(rule, line_at(node.end_lineno)):
-            continue
+        ignored = _ignored(rule, text)
+        if ignored is None and node.end_lineno != number:
+            ignored = _ignored(rule, line_at(node.end_lineno))
         before = offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
         cell, line = place(number)
         written = text.strip()[:LONGEST]
-        results.add(Finding(rule, severity, path, line, before + 1, written, cell, note))
+        results.add(Finding(rule, severity, path, line, before + 1, written, cell, note, ignored))
     return sorted(results, key=lambda item: item.place)
 
 
-def _ignored(rule: str, text: str) -> bool:
+def _ignored(rule: str, text: str) -> str | None:
+    """The reason that a comment on a line gives for ignoring a rule, "" for none; None where the
+    rule is not ignored.
+    """
     match = _comment(text)
     if match is None:
-        return False
-    return match.group(1) is None or rule in re.split(r"[\s,]+", match.group(1))
+        return None
+    rules, reason = match.groups()
+    is_meant = rules is None or rule in re.split(r"[\s,]+", rules)
+    return reason.strip() if is_meant else None
 
 
 @lru_cache(maxsize=16)  # a generated line may be long and hold thousands of findings
@@ -326,9 +360,8 @@ def cells(text: str, path: str, local: frozenset[str] = frozenset()) -> Result:
         start += len(cell.lines)
         for line, rule in cell.rules:
             written = cell.lines[line - 1].strip()
-            if not _ignored(rule, written):
-                severity = RULES[rule].severity
-                result.append(Finding(rule, severity, path, line, 1, written, cell.number))
+            ignored, severity = _ignored(rule, written), RULES[rule].severity
+            result.append(Finding(rule, severity, path, line, 1, written, cell.number, "", ignored))
     try:
         reader = read(ast.Module(body=body, type_ignores=[]), local)
     except ValueError as problem:
@@ -352,10 +385,10 @@ def needed(
     try:
         for line, rule, extra in reads(text):
             written = lines[line - 1].strip()
-            if not _ignored(rule, written):
-                severity, note = ("note", "an optional extra") if extra else ("", "")
-                severity = severity or RULES[rule].severity
-                results.add(Finding(rule, severity, path, line, 1, written, None, note))
+            severity, note = ("note", "an optional extra") if extra else ("", "")
+            severity = severity or RULES[rule].severity
+            ignored = _ignored(rule, written)
+            results.add(Finding(rule, severity, path, line, 1, written, None, note, ignored))
     except (ValueError, RecursionError) as problem:
         return [], [Broken(path, 0, str(problem).splitlines()[0] if str(problem) else "unreadable")]
     return sorted(results, key=lambda item: item.place), []

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DEVICE = re.compile(r"(^|_)(devices?|dev|device_(type|types|name|str|id|map)|map_location)$", re.I)
 BACKEND = re.compile(r"(^|_)(backend|process_group_backend|ddp_backend)$", re.I)
 PINNED = re.compile(r"(^|_)pin_mem(ory)?$", re.I)
+PINNED_PLACE = 7  # where a DataLoader takes pin_memory by position
 START = re.compile(r"cuda:?(%[ds]|\{\w*\}|\d+)?$")
 XLA = re.compile(r"xla(:\d+)?$")
 NCCL = re.compile(r"(^|:)nccl$")
@@ -257,6 +258,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             if passed and not text and not at.foreign:
                 at.report("cuda-device", arg)
             at.visit(arg)
+    if last == "DataLoader" and len(node.args) > PINNED_PLACE:
+        named(at, "pin_memory", node.args[PINNED_PLACE])
     option = _option(node, last)
     for keyword in node.keywords:
         if keyword.arg in ("help", "choices", "description"):

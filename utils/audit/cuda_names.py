@@ -1,6 +1,7 @@
 """Checks for names below torch.cuda, for autocast and gradient scalers, and for CUDA's switches."""
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from utils.audit import legacy
@@ -11,6 +12,9 @@ from utils.audit.scopes import is_none
 
 if TYPE_CHECKING:
     from utils.audit.state import State
+
+TYPE = re.compile(r"torch\.cuda\.\w*(Tensor|Storage)$")
+COLUMN = re.compile(r"(self_)?cuda_(time|memory)(_total|_usage)?$")
 
 
 def rule_of(name: str) -> str:
@@ -61,7 +65,10 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
         return True
     if name.startswith("torch.ops.neuron."):
         return legacy.used(at, node, name)
-    if name == "torch.profiler.ProfilerActivity.CUDA":
+    if name.startswith("torch._inductor.") and isinstance(node, ast.Attribute):
+        if not name.startswith("torch._inductor.config.") or not isinstance(node.ctx, ast.Store):
+            return name.startswith("torch._inductor.config.")
+    if name == "torch.profiler.ProfilerActivity.CUDA" or "for_cuda_graphs" in name:
         at.report("cuda-profiler", node)
         return True
     if name.startswith("torch.accelerator."):
@@ -114,17 +121,46 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
     if name == "torch.set_default_tensor_type":
         kind = _argument(node, 0, "t")
         if isinstance(kind, ast.Constant) and str(kind.value).startswith("torch.cuda."):
+            at.told.add(kind)
             at.report("cuda-tensor-type", kind)
+    elif name.startswith(("subprocess.", "os.system", "os.popen")):
+        command(at, node)
     elif name in ("os.environ.setdefault", "os.putenv") and node.args:
         _variable(at, node.args[0])
-    elif name == "os.environ.update":
-        for key in getattr(node.args[0] if node.args else None, "keys", ()):
-            _variable(at, key)
     if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and node.args:
         if isinstance(node.args[0], ast.Constant):
             if str(node.args[0].value).startswith("torch.cuda."):
+                at.told.add(node.args[0])
                 at.report("cuda-tensor-type", node.args[0])
     return False
+
+
+def text(at: "State", node: ast.Constant) -> None:
+    """A name of CUDA within quotes: of a tensor's type, of a column of the profiler, a command."""
+    value = node.value
+    if not isinstance(value, str) or len(value) > 200:
+        return
+    if TYPE.match(value) and node not in at.told:
+        at.report("cuda-tensor-type", node, "compared with, it is never equal")
+    elif COLUMN.match(value):
+        at.report("cuda-profiler", node)
+
+
+def command(at: "State", node: ast.Call) -> None:
+    """subprocess.run(["nvidia-smi"]) and the like."""
+    first = node.args[0] if node.args else None
+    if isinstance(first, ast.List | ast.Tuple):
+        first = first.elts[0] if first.elts else None
+    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+        if first.value.split(" ")[0] == "nvidia-smi":
+            at.report("gpu-image", first)
+
+
+def entries(at: "State", node: ast.Dict) -> None:
+    """{"CUDA_VISIBLE_DEVICES": "0"}: variables of the environment, kept in a dictionary."""
+    for key in node.keys:
+        if key not in at.told:
+            _variable(at, key)
 
 
 def _argument(node: ast.Call, place: int, keyword: str) -> ast.expr | None:
@@ -143,6 +179,8 @@ def assigned(at: "State", target: ast.expr) -> None:
         name = at.dotted(target)
         if name.startswith(("torch.backends.cudnn.", "torch.backends.cuda.")):
             at.report("backend-flags", target)
+        elif name.startswith("torch._inductor."):
+            at.report("backend-flags", target, "a setting of Inductor")
     elif isinstance(target, ast.Subscript) and at.dotted(target.value) == "os.environ":
         _variable(at, target.slice)
 

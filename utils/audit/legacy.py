@@ -39,6 +39,8 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
     rule = legacy_rule(name)
     if not rule or (root in ONCE and last not in LEGACY_CALLS):
         return False
+    if rule == "xla-import":
+        return True  # said where it is imported
     if "." not in name:  # the module itself, passed on or compared
         return True
     report(at, rule, node)

@@ -18,12 +18,18 @@ class Binding(NamedTuple):
 
     kind: import (`target` is the full name), value (`node` is the expression), part (unpacked from
     `node`), loop (an element of `node`), count (of enumerate), parameter (`node` is the ast.arg),
-    or definition.
+    or definition. `path` says which part of what is unpacked, -1 for one that is not known.
+    `annotation` is what the program says of it. It holds from `start` (line and column) to the
+    line `end`, where its block ends, unless the name is bound again.
     """
 
     kind: str
     node: ast.AST | None = None
     target: str = ""
+    path: tuple[int, ...] = ()
+    annotation: ast.expr | None = None
+    start: tuple[int, int] = (0, 0)
+    end: int = 0
 
 
 @dataclass(eq=False)
@@ -37,6 +43,8 @@ class Scope:
     outer: set[str] = field(default_factory=set)
     meanings: tuple[dict[str, str], dict[str, str]] = field(default_factory=lambda: ({}, {}))
     losses: set[str] = field(default_factory=set)  # names on which .backward() is called
+    loops: list[tuple[int, int]] = field(default_factory=list)  # first and last lines
+    added: dict[str, list[ast.expr]] = field(default_factory=dict)  # by names.append(value)
 
     def find(self, name: str) -> "Scope | None":
         """The scope that binds the name, as Python looks it up; None for a builtin."""
@@ -51,6 +59,38 @@ class Scope:
         """All ways in which the name gets its value, where it is bound."""
         scope = self.find(name)
         return scope.names[name] if scope else []
+
+    def owner(self) -> "Scope | None":
+        """The class that this stands in."""
+        scope: Scope | None = self
+        while scope is not None and scope.kind != "class":
+            scope = scope.parent
+        return scope
+
+    def reaching(self, name: str, at: tuple[int, int]) -> list[Binding]:
+        """The ways in which the name may have got the value that it has at a line and column here.
+
+        A binding in the same or an outer block, before that place, hides what came before it.
+        """
+        kept = self.names[name]
+        if len(kept) == 1:
+            return kept
+        line = at[0]
+        last = max(
+            (item for item in kept if item.start <= at and line <= item.end),
+            key=lambda item: item.start,
+            default=None,
+        )
+        if last is None:
+            return kept
+        first = last.start
+        loops = [loop for loop in self.loops if first[0] < loop[0] <= line <= loop[1]]
+        until = loops[0][1] if loops else 0
+        return [
+            item
+            for item in kept
+            if item is last or (item.start > first and (item.start <= at or item.start[0] <= until))
+        ]
 
     def bind(self, name: str, binding: Binding) -> None:
         """Note one way; a global name goes to the module."""
@@ -71,8 +111,11 @@ class Names:
         self.imports: set[str] = set()  # roots of all absolute imports
         self.imported: set[str] = set()  # names that some import binds
         self.methods: set[str] = set()  # names of all methods defined here
+        self.defined: set[str] = set()  # names of all functions defined here
         self.classes: dict[str, ast.ClassDef] = {}
-        self._tree = tree
+        self._start = (0, 0)
+        self._end = 0
+        self.tree = tree
         self._read: set[str] | None = None
         self._body(tree.body, self.module)
 
@@ -81,14 +124,19 @@ class Names:
         if self._read is None:
             self._read = {
                 node.id
-                for node in ast.walk(self._tree)
+                for node in ast.walk(self.tree)
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
             }
         return name in self._read
 
     def _body(self, body: list[ast.stmt], scope: Scope) -> None:
+        if not body:
+            return
+        before, self._end = self._end, body[-1].end_lineno or 0
         for node in body:
+            self._start = (node.end_lineno or 0, node.end_col_offset or 0)
             self._statement(node, scope)
+        self._end = before
 
     def _statement(self, node: ast.stmt, scope: Scope) -> None:
         match node:
@@ -106,6 +154,7 @@ class Names:
                     self._import(scope, alias.asname or alias.name, f"{module}.{alias.name}")
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 scope.bind(node.name, Binding("definition", node))
+                self.defined.add(node.name)
                 if scope.kind == "class":
                     self.methods.add(node.name)
                 inner = self.function(node, scope)
@@ -119,7 +168,10 @@ class Names:
                 for place in node.targets:
                     self._target(place, node.value, scope)
             case ast.AnnAssign():
-                if node.value is not None:
+                if isinstance(node.target, ast.Name) and (node.value or scope.kind == "class"):
+                    kept = Binding("value", node.value, annotation=node.annotation)
+                    scope.bind(node.target.id, self._placed(kept))
+                elif node.value is not None:
                     self._target(node.target, node.value, scope)
             case ast.AugAssign():
                 self._target(node.target, node, scope, "part")
@@ -127,11 +179,16 @@ class Names:
                 target=ast.Tuple(elts=[count, each]),
                 iter=ast.Call(func=ast.Name("enumerate"), args=[items, *_]),
             ):
+                self._loop(node, scope)
                 self._target(count, node.iter, scope, "count")
                 self._target(each, items, scope, "loop")
             case ast.For() | ast.AsyncFor():
+                self._loop(node, scope)
                 self._target(node.target, node.iter, scope, "loop")
+            case ast.While():
+                self._loop(node, scope)
             case ast.With() | ast.AsyncWith():
+                self._start = (node.lineno, 0)
                 for item in node.items:
                     if item.optional_vars is not None:
                         self._target(item.optional_vars, item.context_expr, scope, "part")
@@ -141,6 +198,21 @@ class Names:
                 ) as call
             ):
                 scope.losses.update(_losses(call, method.value))
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(name), attr="append" | "extend" as how),
+                    args=[value],
+                )
+            ):
+                value = value if how == "append" else ast.Starred(value)
+                (scope.find(name) or scope).added.setdefault(name, []).append(value)
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name("self"), attr="register_buffer"),
+                    args=[ast.Constant(str(name)), value, *_],
+                )
+            ):
+                self.attributes.setdefault(f"self.{name}", []).append((value, scope))
             case ast.Global() | ast.Nonlocal():
                 scope.outer.update(node.names)
             case ast.Match():
@@ -158,10 +230,25 @@ class Names:
         self.imported.add(name)
         scope.bind(name, Binding("import", None, target))
 
-    def _target(self, target: ast.expr, value: ast.AST, scope: Scope, kind: str = "value") -> None:
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: Scope) -> None:
+        first = node.body[0].lineno if isinstance(node, ast.For | ast.AsyncFor) else node.lineno
+        scope.loops.append((first, node.end_lineno or 0))
+        self._start = (node.lineno, 0)
+
+    def _placed(self, binding: Binding) -> Binding:
+        return binding._replace(start=self._start, end=self._end)
+
+    def _target(
+        self,
+        target: ast.expr,
+        value: ast.AST,
+        scope: Scope,
+        kind: str = "value",
+        path: tuple[int, ...] = (),
+    ) -> None:
         match target:
             case ast.Name():
-                scope.bind(target.id, Binding(kind, value))
+                scope.bind(target.id, Binding(kind, value, "", path, None, self._start, self._end))
             case ast.Tuple() | ast.List():
                 given = value.elts if isinstance(value, ast.Tuple | ast.List) else None
                 if given is not None and kind == "value" and len(given) == len(target.elts):
@@ -169,10 +256,13 @@ class Names:
                         self._target(one, part, scope)
                 else:
                     inner = "loop" if kind == "loop" else "part"
-                    for one in target.elts:
-                        self._target(one, value, scope, inner)
+                    known = True
+                    for index, one in enumerate(target.elts):
+                        known = known and not isinstance(one, ast.Starred)
+                        step = index if known else -1
+                        self._target(one, value, scope, inner, (*path, step))
             case ast.Starred():
-                self._target(target.value, value, scope, "part")
+                self._target(target.value, value, scope, kind, path)
             case ast.Attribute() if kind == "value":
                 text = written(target)
                 if text and isinstance(value, ast.expr):
@@ -182,16 +272,19 @@ class Names:
         """The scope of a function with its parameters bound."""
         self.scopes[node] = inner = Scope("function", scope, node)
         for arg in parameters(node.args):
-            inner.bind(arg.arg, Binding("parameter", arg))
+            inner.bind(arg.arg, Binding("parameter", arg, end=node.end_lineno or 0))
         return inner
 
     def comprehension(
         self, node: ast.AST, generators: list[ast.comprehension], scope: Scope
     ) -> Scope:
         """The scope of a comprehension with its loop variables bound."""
-        inner = Scope("function", scope, node)
-        for generator in generators:
-            self._target(generator.target, generator.iter, inner, "loop")
+        inner = self.scopes.get(node)
+        if inner is None:
+            self.scopes[node] = inner = Scope("function", scope, node)
+            self._start, self._end = (0, 0), getattr(node, "end_lineno", 0)
+            for generator in generators:
+                self._target(generator.target, generator.iter, inner, "loop")
         return inner
 
     def dotted(self, node: ast.AST, scope: Scope, follow: bool = True, depth: int = 8) -> str:

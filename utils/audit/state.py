@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
 
-from utils.audit.guards import Guards, Origin, leaves, stops
-from utils.audit.rules import NAMES, RULES
-from utils.audit.scopes import Names, Scope
+from utils.audit.guards import ELSEWHERE, Guards, Origin, leaves, stops
+from utils.audit.rules import IMPORTS, NAMES, RULES
+from utils.audit.scopes import Scope
 from utils.audit.tensor_kinds import Tensors
+
+PACKAGES = frozenset(IMPORTS.values())
 
 
 class Hit(NamedTuple):
@@ -24,14 +26,17 @@ class Hit(NamedTuple):
 
 
 class State:
-    """`hits` are what the checks found, in the order of reading; `visits` counts nodes."""
+    """`hits` are what the checks found, in the order of reading; `visits` counts nodes.
+
+    `tensors` knows the names of the file; `local` are modules of the project itself.
+    """
 
     _on: ClassVar[dict[type, Callable]] = {}
 
-    def __init__(self, tree: ast.Module, local: frozenset[str] = frozenset()) -> None:
-        self.names = Names(tree)
+    def __init__(self, tensors: Tensors, local: frozenset[str] = frozenset()) -> None:
+        self.names = tensors.names
         self.guards = Guards(self.names)
-        self.tensors = Tensors(self.names)
+        self.tensors = tensors
         self.local = local
         self.hits: list[Hit] = []
         self.visits = 0
@@ -46,6 +51,8 @@ class State:
         )
         self.steps = ""  # "loop" over batches or tokens, "function" that runs at each of them
         self.counters: frozenset[str] = frozenset()  # numbers that change from step to step
+        self.alone = False  # the guard asks for a CUDA device, and nothing is done for others
+        self.hosted = False  # in a class that the loader runs
         self.joined = False  # the guard stands in the same `and`
         self.functions: list[str] = []
         # Device names in variables of any name, and variables that are used as devices.
@@ -67,9 +74,16 @@ class State:
     def report(self, rule: str, node: ast.AST, note: str = "", severity: str = "") -> None:
         """A finding at this node, unless CUDA is known to be there when it runs."""
         if self.guard is not None and rule not in NAMES["rules_about_values"]:
+            if self.guard is ELSEWHERE and rule in PACKAGES:
+                self.hits.append(Hit(rule, node, "note", "only where the device is CUDA"))
             if rule in NAMES["rules_about_choices"]:
                 self.idiom(self.guard)
+                if self.alone and rule != "cuda-tensor-type":
+                    note = "any other accelerator is treated as the CPU"
+                    self.hits.append(Hit("cuda-fallback", node, "warning", note))
             elif rule in NAMES["rules_about_processes"] and isinstance(self.guard, ast.AST):
+                if rule == "ddp-device-ids":
+                    self.idiom(self.guard)  # elsewhere the processes do not work together
                 self.hits.append(Hit(rule, node, "warning", "only where CUDA is there"))
             return
         self.hits.append(Hit(rule, node, severity or RULES[rule].severity, note))

@@ -7,8 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
-from utils.audit.tensor_kinds import COUNTS, LOADER
-from utils.audit.tensor_values import on_host
+from utils.audit.scopes import written
+from utils.audit.tensor_kinds import COUNTS, LOADER_NAME, MODEL_NAME
+from utils.audit.tensor_values import on_host, reaching
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -16,9 +17,20 @@ if TYPE_CHECKING:
 GROWS = {"torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack"}
 SIZED = {"new_zeros", "new_ones", "new_empty", "new_full", "expand", "repeat", "view", "narrow"}
 SIZED |= {"reshape", "resize_"}
+MADE = {"full", "zeros", "ones", "empty", "FloatTensor", "LongTensor", "IntTensor", "BoolTensor"}
 WIDE = 2**31
+TRANSFORMED = re.compile(
+    r"torchaudio\.(transforms\.(\w*Spectrogram|MFCC|GriffinLim)|functional\.(inverse_)?spectrogram)$"
+)
 DEPTH = 6
-LENGTHS = re.compile(r"(lens|lengths|sizes|splits)$")
+PAST = re.compile(r"(^|_)(past|cache|cached|prev|previous|history)(_|$|k|v)", re.I)
+POSITION = re.compile(
+    r"(^|_)(start_?pos|position|pos|offset|step|timestep|cur_?len|cache_len|past_len\w*|seqlen_offset)$"
+)
+DECODES = re.compile(r"(^|_)(generate|decode|beam_search|greedy\w*|sample\w*|rollout)(_|$)")
+RANDOM = re.compile(r"(random|numpy\.random)\.(randint|choice|randrange|sample|uniform|random)$")
+PACKS = {"pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "pad_sequence"}
+LENGTHS = re.compile(r"(lens|lengths)$")
 STEP = re.compile(
     r"((train|val|test|eval)\w*_|_?training_|decode_|generate_|model_)step$|(train|eval)_batch$"
 )
@@ -33,16 +45,25 @@ def is_step_function(name: str) -> bool:
     return STEP.match(name) is not None
 
 
-def is_step_loop(node: ast.For | ast.AsyncFor | ast.While) -> bool:
-    """A loop over batches or tokens: a model is called or trained within it."""
+def is_step_loop(node: ast.For | ast.AsyncFor | ast.While, functions: list[str]) -> bool:
+    """A loop over batches or tokens: a model is called or trained within it, or the function says
+    that it decodes.
+    """
     if not isinstance(node, ast.While) and _last(_inner(node.iter)) != "":
-        if LOADER.search(_last(_inner(node.iter))):
+        if LOADER_NAME.search(_last(_inner(node.iter))):
             return True
-    return any(
-        isinstance(item, ast.Call) and _last(item.func) in NAMES["step_calls"]
-        for statement in node.body
-        for item in ast.walk(statement)
-    )
+    if functions and DECODES.search(functions[-1]):
+        return True
+    own = {_last(one) for one in ast.walk(getattr(node, "target", node.body[0]))}
+    for statement in node.body:
+        for item in ast.walk(statement):
+            if isinstance(item, ast.Call):
+                last = _last(item.func)
+                if last == "step" and "env" in written(item.func):
+                    return True
+                if last in NAMES["step_calls"] or (MODEL_NAME.search(last) and last not in own):
+                    return True
+    return False
 
 
 def _inner(node: ast.AST) -> ast.AST:
@@ -76,18 +97,49 @@ def counters(node: ast.For | ast.AsyncFor | ast.While) -> set[str]:
 
 
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
-    """x = torch.cat([x, y]) in a loop over steps."""
-    if at.steps != "loop" or not isinstance(value, ast.Call) or on_host(at):
+    """x = torch.cat([x, y]) in a loop over steps; self.k = torch.cat([self.k, new]) anywhere."""
+    if not isinstance(value, ast.Call) or not value.args or not at.torch or on_host(at):
         return
-    if at.dotted(value.func) not in GROWS or not value.args:
+    name = at.dotted(value.func)
+    stays = isinstance(target, ast.Attribute | ast.Subscript) and _kept(target)
+    if name == "torch.nn.functional.pad" and at.steps == "loop":
+        if _same(target, value.args[0]) and not at.on_cpu(value.args[0]):
+            at.report("growing-cat", value.func)
+    if name not in GROWS or not (at.steps == "loop" or stays):
         return
     parts = value.args[0]
-    same = ast.dump(target).replace("Store()", "Load()")
-    if isinstance(parts, ast.List | ast.Tuple) and not at.on_cpu(
-        parts.elts[0] if parts.elts else parts
-    ):
-        if any(ast.dump(part) == same for part in parts.elts):
-            at.report("growing-cat", value.func)
+    if isinstance(parts, ast.List | ast.Tuple) and parts.elts and not at.on_cpu(parts.elts[0]):
+        if sum(ast.dump(part).count(_dumped(target)) for part in parts.elts) == 1:
+            if any(_same(target, part) for part in parts.elts):
+                at.report("growing-cat", value.func)
+
+
+def _kept(target: ast.expr) -> bool:
+    """self.keys or self.keys[layer]: what an object keeps from call to call."""
+    while isinstance(target, ast.Attribute | ast.Subscript):
+        target = target.value
+    return isinstance(target, ast.Name) and target.id == "self"
+
+
+def _same(target: ast.expr, part: ast.expr) -> bool:
+    return ast.dump(part) == _dumped(target)
+
+
+def _dumped(target: ast.expr) -> str:
+    return ast.dump(target).replace("Store()", "Load()")
+
+
+def _appends(at: "State", node: ast.Call) -> bool:
+    """torch.cat([past_key, key]) in a function: what was kept grows with every call."""
+    parts = node.args[0] if node.args else None
+    if not at.functions or not isinstance(parts, ast.List | ast.Tuple) or len(parts.elts) != 2:
+        return False
+    first, second = parts.elts
+    if isinstance(second, ast.Subscript) and isinstance(first, ast.Subscript):
+        if written(first.value) == written(second.value):
+            return False
+    text = written(first.value) if isinstance(first, ast.Subscript) else written(first)
+    return PAST.search(text.split(".")[-1]) is not None and not at.on_cpu(first)
 
 
 def called(at: "State", node: ast.Call, name: str) -> None:
@@ -96,16 +148,27 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         return
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     _format(at, node, name, method)
+    _padded(at, node, name, method)
     if on_host(at):
         return
+    if name in GROWS and at.steps != "loop" and _appends(at, node):
+        at.report("growing-cat", node.func, "what is kept from call to call")
     sizes: list[ast.expr] = []
     if name.startswith("torch.") and name.count(".") == 1:
         last = name.split(".")[1]
         if last in ("full", "empty", "zeros", "ones", "rand", "randn", "arange", "eye"):
             sizes = list(node.args[:1] if last == "full" else node.args)
+            if last == "full" and len(node.args) > 1 and _counts(at, node.args[1]):
+                at.report("python-number", node.args[1])
+        if last == "arange" and any(_counts(at, one) or _positions(at, one) for one in node.args):
+            at.report("python-number", node.func, "each length is a shape of its own")
+    elif name in ("torch.nn.functional.pad", "torch.nn.functional.interpolate"):
+        sizes = [*node.args[1:2], *(item.value for item in node.keywords if item.arg == "size")]
     elif method in SIZED and name.split(".")[0] not in at.names.imported:
-        sizes = list(node.args)
-    if any(from_values(at, size) for size in sizes):
+        sizes = list(node.args[:1] if method == "new_full" else node.args)
+    if any(_random(at, size) for size in sizes):
+        at.report("data-dependent-shape", node.func, "a size is drawn at random")
+    elif any(from_values(at, size) for size in sizes):
         at.report("data-dependent-shape", node.func, "a size is read from a tensor")
     if method == "split" or name == "torch.split":
         lengths = node.args[1:2] if name == "torch.split" else node.args[:1]
@@ -116,6 +179,82 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         given = {keyword.arg for keyword in node.keywords}
         if repeats and at.kind(repeats[0]) == "tensor" and "output_size" not in given:
             at.report("data-dependent-shape", node.func, "without output_size it reads the sum")
+
+
+def _counts(at: "State", node: ast.AST) -> bool:
+    """A number of a loop over steps."""
+    return any(isinstance(item, ast.Name) and item.id in at.counters for item in ast.walk(node))
+
+
+def _random(at: "State", node: ast.AST, depth: int = 4) -> bool:
+    """A number that Python drew at random, which is another at each step."""
+    if depth == 0:
+        return False
+    match node:
+        case ast.Call():
+            if RANDOM.search(at.dotted(node.func)):
+                return True
+            return _last(node.func) == "int" and any(_random(at, one) for one in node.args)
+        case ast.BinOp():
+            return any(_random(at, one, depth - 1) for one in (node.left, node.right))
+        case ast.Tuple() | ast.List():
+            return any(_random(at, one, depth - 1) for one in node.elts)
+        case ast.Name():
+            kept = at.scope.bindings(node.id)
+            return bool(kept) and all(
+                item.kind == "value" and item.node is not None and _random(at, item.node, depth - 1)
+                for item in kept
+            )
+    return False
+
+
+def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
+    """Batches that are as long as the longest of their samples, in the loader as well."""
+    last = name.split(".")[-1]
+    given = {item.arg: item.value for item in node.keywords}
+    if name.startswith("torch.") and last in PACKS and "total_length" not in given:
+        at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
+        return
+    if not given.keys() & {"pad_to_multiple_of"} and last == "DataCollatorWithPadding":
+        if getattr(given.get("padding"), "value", "") != "max_length":
+            at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
+        return
+    if "padding" in given and "return_tensors" in given and "pad_to_multiple_of" not in given:
+        wanted = given["padding"]
+        if isinstance(wanted, ast.Constant) and wanted.value in (True, "longest"):
+            at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
+        return
+    if last in MADE and name.startswith("torch."):
+        sizes = node.args[:1] if last == "full" else node.args
+        if any(_longest(at, size) for size in sizes):
+            at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
+
+
+def _longest(at: "State", node: ast.AST, depth: int = 4) -> bool:
+    """max(len(sample) for sample in batch), max(lengths)."""
+    if depth == 0:
+        return False
+    match node:
+        case ast.Call(func=ast.Name("max"), args=[ast.ListComp() | ast.GeneratorExp() as each]):
+            sized = each.elt
+            if isinstance(sized, ast.Call) and _last(sized.func) in ("len", "size"):
+                return True
+            return isinstance(sized, ast.Subscript) and _last(sized.value) == "shape"
+        case ast.Call(func=ast.Name("max"), args=[ast.Name() | ast.Attribute() as each]):
+            return LENGTHS.search(_last(each)) is not None and at.kind(each) != "tensor"
+        case ast.Tuple() | ast.List():
+            return any(_longest(at, one, depth - 1) for one in node.elts)
+        case ast.BinOp():
+            return any(_longest(at, one, depth - 1) for one in (node.left, node.right))
+        case ast.Name():
+            kept = at.scope.bindings(node.id)
+            return (
+                len(kept) == 1
+                and kept[0].node is not None
+                and kept[0].kind == "value"
+                and (_longest(at, kept[0].node, depth - 1))
+            )
+    return False
 
 
 def _read_list(at: "State", name: str) -> bool:
@@ -138,10 +277,20 @@ def _listed(at: "State", node: ast.expr) -> bool:
 
 
 def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
-    if on_host(at) and at.functions[-1] != "__init__":
+    if on_host(at) and at.functions[-1:] != ["__init__"]:
         return
-    if name.startswith(("torch.fft.", "torch.stft", "torch.istft")):
-        if not name.endswith(("freq", "shift")) and not (node.args and at.on_cpu(node.args[0])):
+    if (
+        name.startswith(("torch.fft", "torch.stft", "torch.istft", "torch.rfft", "torch.irfft"))
+        or (
+            not name.startswith("torch.")
+            and method in ("stft", "istft", "rfft", "irfft")
+            and at.kind(node.func.value) == "tensor"  # type: ignore[attr-defined]
+        )
+        or TRANSFORMED.search(name)
+    ):
+        if not name.endswith(("freq", "shift")) and (
+            TRANSFORMED.search(name) or not (node.args and at.on_cpu(node.args[0]))
+        ):
             at.report("fft", node.func)
         return
     if name in NAMES["complex_functions"]:
@@ -153,6 +302,10 @@ def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
     kinds = [item.value for item in node.keywords if item.arg in ("dtype", "torch_dtype")]
     if method in ("to", "type") or name == "torch.set_default_dtype":
         kinds += node.args
+    if name == "torch.set_default_tensor_type" and node.args:
+        kind_of = node.args[0]
+        if "DoubleTensor" in (_last(kind_of) or str(getattr(kind_of, "value", ""))):
+            at.report("float64", node.func)
     for kind in kinds:
         if isinstance(kind, ast.Attribute | ast.Name):
             full = at.dotted(kind)
@@ -188,6 +341,9 @@ def computed(at: "State", node: ast.BinOp) -> None:
     if not at.torch or on_host(at):
         return
     for one, other in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(one, ast.Constant) and isinstance(one.value, complex):
+            if at.kind(other) == "tensor" and not at.on_cpu(other):
+                at.report("complex-numbers", one)
         if _wide(one) and at.kind(other) == "tensor" and not at.on_cpu(other):
             at.report("int64-range", one)
         if isinstance(one, ast.Name) and one.id in at.counters:
@@ -200,18 +356,39 @@ def sliced(at: "State", node: ast.Subscript) -> None:
     if not at.torch or on_host(at):
         return
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    kind = at.kind(node.value)
+    if kind == "tensor" and not at.on_cpu(node.value):
+        for part in parts:
+            if isinstance(part, ast.Name | ast.BinOp) and _counts(at, part):
+                at.report("python-number", node, "each index is a graph of its own")
+                return
+            if isinstance(part, ast.Name) and at.kind(part) != "tensor" and from_values(at, part):
+                at.report("python-number", node, "an index that was read, each a graph of its own")
+                return
     for part in parts:
         ends = [part.lower, part.upper] if isinstance(part, ast.Slice) else []
         for end in filter(None, ends):
             if from_values(at, end) and at.kind(node.value) != "host" and not at.on_cpu(node.value):
                 at.report("data-dependent-shape", node, "the end of a slice is read from a tensor")
                 return
-            moving = any(
-                isinstance(item, ast.Name) and item.id in at.counters for item in ast.walk(end)
-            )
-            if moving and at.kind(node.value) == "tensor" and not at.on_cpu(node.value):
+            if kind != "tensor" or at.on_cpu(node.value):
+                continue
+            if _counts(at, end) or (isinstance(part.step, type(None)) and _positions(at, end)):
                 at.report("python-number", node, "each length of the slice is a shape of its own")
                 return
+            if _random(at, end):
+                at.report("data-dependent-shape", node, "the end of a slice is drawn at random")
+                return
+
+
+def _positions(at: "State", node: ast.AST) -> bool:
+    """start_pos, a parameter: the place in a sequence that is decoded, another at each step."""
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name) and POSITION.search(item.id):
+            kept = at.scope.bindings(item.id)
+            if kept and all(one.kind == "parameter" for one in kept):
+                return at.kind(item) != "tensor"
+    return False
 
 
 def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
@@ -235,14 +412,13 @@ def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
                 return not node.args and at.kind(owner) != "host" and not at.on_cpu(owner)
             if _last(node.func) in ("int", "max", "min", "round", "sum") and node.args:
                 if at.tensors.element(node.args[0], at.scope) == "tensor":
-                    return True
+                    return not at.on_cpu(node.args[0])
                 if isinstance(node.args[0], ast.Name) and _read_list(at, node.args[0].id):
                     return True
                 return any(from_values(at, part, depth - 1) for part in node.args)
         case ast.Name():
-            kept = at.scope.bindings(node.id)
-            if any(item.kind != "value" for item in kept):
-                return at.kind(node) == "tensor" and not at.on_cpu(node)
-            if any(from_values(at, item.node, depth - 1) for item in kept if item.node is not node):
-                return True
+            for item in reaching(at, node):
+                if item.kind == "value" and item.node is not node:
+                    if from_values(at, item.node, depth - 1):
+                        return True
     return at.kind(node) == "tensor" and not at.on_cpu(node)

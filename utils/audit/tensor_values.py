@@ -5,32 +5,51 @@ import re
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
-from utils.audit.scopes import written
+from utils.audit.scopes import Binding, written
+from utils.audit.tensor_kinds import MODEL_NAME, moves_to_host
 
 if TYPE_CHECKING:
     from utils.audit.state import State
 
 
 MODULE = re.compile(r"(^|[._])(model|module|net|network|encoder|decoder|unet|vae|head)s?$|^$", re.I)
-SAVES = re.compile(r"save|load|state|checkpoint|export|convert|^test|^main$", re.I)
+# Functions that read a tensor once: to save it, at the end of a program, or in a test.
+SAVES = re.compile(r"save|load_|state|checkpoint|export|convert", re.I)
+ENDS = re.compile(r"^test|^main$", re.I)
 MASK = re.compile(r"(^|_)masks?$")
+LOGGER = re.compile(r"(^|[._])(\w*logger|log|\w*writer|wandb|tensorboard|tb|pbar|progress_bar)$")
+# Classes whose methods the loader runs on the host.
+HOSTED = re.compile(r"(Dataset|Transforms?|Collat(e|or)(Fn)?|Tokenizer|Augmentation)$")
+SAMPLERS = {"Sampler", "BatchSampler", "DistributedSampler"}
+SUPPRESSES = re.compile(r"(^|_)nms$")
+
+
+def is_hosted(node: ast.ClassDef) -> bool:
+    """A class of samples or of what prepares them, which runs on the host."""
+    bases = {written(base).split(".")[-1] for base in node.bases}
+    hosted = any(map(HOSTED.search, {node.name, *bases})) or bool(bases & SAMPLERS)
+    return hosted and "Module" not in bases
 
 
 def _asks_all(at: "State", test: ast.Call) -> bool:
-    """(x > 0).all() or mask.any(), where no library of arrays is about."""
-    return (
-        isinstance(test.func, ast.Attribute)
-        and test.func.attr in ("all", "any")
-        and isinstance(test.func.value, ast.Compare | ast.Name)
-        and at.kind(test.func.value) != "host"
-        and not at.on_cpu(test.func.value)
-        and _only_torch(at)
+    """(x > 0).all() or mask.any(), of tensors; of something unknown where no arrays are about."""
+    if not isinstance(test.func, ast.Attribute) or test.func.attr not in ("all", "any"):
+        return False
+    owner = test.func.value
+    kind = at.kind(owner)
+    if at.on_cpu(owner):
+        return False
+    return kind in ("tensor", "maybe") or (
+        not kind and isinstance(owner, ast.Compare | ast.Name) and _only_torch(at)
     )
 
 
 def on_host(at: "State") -> bool:
     """The code runs on the host anyway: its values cost nothing to read."""
-    return bool(at.functions) and at.functions[-1] in NAMES["host_functions"]
+    if not at.functions:
+        return at.hosted
+    last = at.functions[-1]
+    return at.hosted or last in NAMES["host_functions"] or last in at.tensors.closures
 
 
 def is_periodic(test: ast.AST) -> bool:
@@ -40,20 +59,29 @@ def is_periodic(test: ast.AST) -> bool:
     )
 
 
+def is_device_tensor(at: "State", node: ast.AST) -> bool:
+    """Surely a tensor, and not one that is on the CPU anyway."""
+    return at.kind(node) == "tensor" and not at.on_cpu(node)
+
+
 def called(at: "State", node: ast.Call, name: str) -> None:
     """A call that waits for a value, or whose result has a shape that depends on values."""
     if not at.torch or on_host(at):
         return
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if name in ("all", "any", "max", "min") and len(node.args) == 1:
-        if _elements(at, node.args[0]) and not at.on_cpu(node.args[0]):
+    if name in ("all", "any", "max", "min"):
+        if len(node.args) == 1 and _elements(at, node.args[0]) and not at.on_cpu(node.args[0]):
             at.report("tensor-control-flow", node, f"{name}() of Python reads each element")
+        elif len(node.args) > 1 and any(is_device_tensor(at, one) for one in node.args):
+            at.report("tensor-control-flow", node, f"{name}() of Python compares tensors")
     _reads(at, node, name, method)
     if method == "item" and not node.keywords and len(node.args) <= 1:
         _item(at, node)
-    elif name in NAMES["conversions"] and len(node.args) == 1 and (at.loops or at.epochs):
-        if at.kind(node.args[0]) == "tensor" and not at.on_cpu(node.args[0]):
-            _sync(at, node, f"{name}() of a tensor waits as .item() does")
+    elif name in NAMES["conversions"] and len(node.args) == 1:
+        if is_device_tensor(at, node.args[0]):
+            _sync(at, node.func, f"{name}() of a tensor waits as .item() does")
+    elif SUPPRESSES.search(name.split(".")[-1]) and not (node.args and at.on_cpu(node.args[0])):
+        at.report("data-dependent-shape", node.func, "as many boxes are kept as there are")
     elif name.startswith("torch.") and node.args and at.on_cpu(node.args[0]):
         return
     elif (
@@ -73,38 +101,62 @@ def called(at: "State", node: ast.Call, name: str) -> None:
 
 def _elements(at: "State", node: ast.expr) -> bool:
     """Python's all, any, max and min go through a tensor, or a list of tensors."""
-    if at.kind(node) == "tensor" or at.tensors.element(node, at.scope) == "tensor":
-        return True
-    if not isinstance(node, ast.Name):
-        return False
-    kept = [item.node for item in at.scope.bindings(node.id) if item.kind == "value"]
-    return any(part is not None and at.kind(part) == "tensor" for part in kept)
+    return at.kind(node) == "tensor" or at.tensors.element(node, at.scope) == "tensor"
 
 
 def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
-    """What brings a tensor to the host at each step: x.cpu(), x.tolist(), print(x)."""
+    """What brings a tensor to the host: x.cpu(), x.tolist(), print(x), np.asarray(x)."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    if not at.steps:
-        # Elsewhere only what is surely a tensor of the model, and not where a state is saved.
-        surely = owner is not None and (
-            at.kind(owner) == "tensor"
-            or _detached(owner)
-            or (method == "cpu" and not at.loops and not MODULE.search(written(owner)))
-        )
-        if not surely or any(SAVES.search(function) for function in at.functions):
-            return
-    if method == "cpu" and owner is not None and not node.args:
-        if at.kind(owner) != "host" and not at.on_cpu(owner) and written(owner) != "self":
-            _sync(at, node, ".cpu() waits as .item() does")
+    if not at.steps and _reads_once(at):
+        return
+    if owner is not None and moves_to_host(node):
+        if _moved(at, owner):
+            _sync(at, node.func, f".{method}() waits as .item() does")
     elif method in ("tolist", "numpy") and owner is not None and not node.args:
-        if at.kind(owner) == "tensor" and not at.on_cpu(owner) and not _fetched(owner):
-            _sync(at, node, f".{method}() waits as .item() does")
-    elif (method or name) in NAMES["writes"]:
+        kind = at.kind(owner)
+        wanted = kind in ("tensor", "maybe", "batch") or (
+            not kind and (method == "numpy" or (_only_torch(at) and isinstance(owner, ast.Name)))
+        )
+        if wanted and not at.on_cpu(owner) and not _fetched(owner):
+            _sync(at, node.func, f".{method}() waits as .item() does")
+    elif not name.startswith("torch.") and (
+        (method or name) in NAMES["writes"] or (owner is not None and _is_logger(owner))
+    ):
+        if not (at.steps or at.loops or at.epochs):
+            return
         for arg in [*node.args, *(item.value for item in node.keywords)]:
-            shown = _shown(arg)
-            if any(at.kind(part) == "tensor" and not at.on_cpu(part) for part in shown):
-                _sync(at, node, "writing a tensor waits as .item() does")
+            if any(is_device_tensor(at, part) for part in _shown(arg) if not _fetched(part)):
+                at.told.add(arg)
+                _sync(at, node.func, "writing a tensor waits as .item() does")
                 return
+    elif name.split(".")[0] in ("numpy", "math") or name == "range":
+        if any(is_device_tensor(at, one) and not _is_parameter(at, one) for one in node.args):
+            _sync(at, node.func, "it takes the values of a tensor, and waits as .item() does")
+    elif name in ("torch.tensor", "torch.as_tensor") and node.args:
+        if at.tensors.element(node.args[0], at.scope) == "tensor":
+            if not isinstance(node.args[0], ast.List | ast.Tuple) and not at.on_cpu(node.args[0]):
+                _sync(at, node.func, "made of a list of tensors, it reads each of them")
+
+
+def _is_parameter(at: "State", node: ast.AST) -> bool:
+    """A parameter without an annotation: it may be an array as well."""
+    kept = at.scope.bindings(node.id) if isinstance(node, ast.Name) else []
+    return any(isinstance(item.node, ast.arg) and item.node.annotation is None for item in kept)
+
+
+def _moved(at: "State", owner: ast.expr) -> bool:
+    """What is moved to the host is a tensor of the device: not a model, not there already."""
+    kind = at.kind(owner)
+    text = written(owner)
+    if kind in ("host", "module") or text == "self" or at.on_cpu(owner):
+        return False
+    if at.steps or kind in ("tensor", "maybe") or _detached(owner):
+        return True
+    return not MODULE.search(text) and not MODEL_NAME.search(text)
+
+
+def _is_logger(node: ast.AST) -> bool:
+    return LOGGER.search(written(node)) is not None
 
 
 def _detached(node: ast.AST) -> bool:
@@ -131,9 +183,27 @@ def _shown(node: ast.AST) -> list[ast.expr]:
             return [item.value for item in node.values if isinstance(item, ast.FormattedValue)]
         case ast.Call(func=ast.Attribute(attr="format")):
             return [*node.args, *(item.value for item in node.keywords)]
+        case ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str())):
+            return node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
         case ast.Dict():
             return list(node.values)
-    return [node] if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) else []
+        case ast.Call(func=ast.Name("dict" | "str")):
+            return [*node.args, *(item.value for item in node.keywords)]
+    return [node] if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call) else []
+
+
+def formatted(at: "State", node: ast.JoinedStr) -> None:
+    """f"{loss:.3f}" in a loop, wherever the text goes."""
+    if not at.torch or on_host(at) or node in at.told or not (at.loops or at.epochs):
+        return
+    if any(is_device_tensor(at, part) for part in _shown(node)):
+        _sync(at, node, "the text holds the value of a tensor, which waits as .item() does")
+
+
+def _reads_once(at: "State") -> bool:
+    if any(SAVES.search(function) for function in at.functions):
+        return True
+    return not (at.loops or at.epochs) and ENDS.search("".join(at.functions[-1:])) is not None
 
 
 def _item(at: "State", node: ast.Call) -> None:
@@ -145,17 +215,12 @@ def _item(at: "State", node: ast.Call) -> None:
         return
     if node.args and isinstance(getattr(node.args[0], "value", 0), str):
         return
-    _sync(at, node, "")
+    _sync(at, node.func, "")
 
 
-def _sync(at: "State", call: ast.Call, note: str) -> None:
-    node = call.func
+def _sync(at: "State", node: ast.AST, note: str) -> None:
     if not (at.loops or at.epochs):
-        if (
-            at.functions
-            and not at.once
-            and not any(SAVES.search(function) for function in at.functions)
-        ):
+        if at.functions and not at.once and not _reads_once(at):
             at.report("host-read", node, note)
         return
     often = f"{note}; " if note else ""
@@ -181,51 +246,130 @@ def _method(at: "State", node: ast.Call, method: str) -> None:
     )
     if unknown and method in ("unique", "bincount") and not node.args and not keywords:
         unknown = False
-    if kind == "tensor" or unknown:
+    if kind in ("tensor", "maybe", "batch") or unknown:
         at.report("data-dependent-shape", node.func)
 
 
 def indexed(at: "State", node: ast.Subscript) -> None:
-    """x[x > 0], x[mask], x[~mask] where the mask was computed from tensors."""
-    if not at.torch or on_host(at):
+    """x[x > 0], x[mask], x[~mask] where the mask was computed from tensors; x[places] where the
+    places were looked for.
+    """
+    if not at.torch or on_host(at) or at.on_cpu(node.value):
         return
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    surely = at.kind(node.value) == "tensor"
     for part in parts:
-        if _is_mask(at, part) and not at.on_cpu(node.value) and not at.on_cpu(part):
+        if is_mask(at, part, surely) and not at.on_cpu(part):
             at.report("boolean-mask", node)
             return
+    if at.kind(node.value) in ("tensor", "maybe", ""):
+        if any(isinstance(one, ast.Name) and is_found(at, one) for one in parts):
+            at.report("data-dependent-shape", node, "as many elements as were found")
 
 
-def _is_mask(at: "State", node: ast.AST, depth: int = 6) -> bool:
+def is_found(at: "State", node: ast.AST | None, depth: int = 6) -> bool:
+    """As many elements as nonzero, where, unique, a mask or a suppression of boxes found."""
+    if depth == 0:
+        return False
+    match node:
+        case ast.Name():
+            kept = reaching(at, node)
+            return bool(kept) and all(
+                item.kind in ("value", "part") and is_found(at, item.node, depth - 1)
+                for item in kept
+            )
+        case ast.Call():
+            name = at.dotted(node.func)
+            last = node.func.attr if isinstance(node.func, ast.Attribute) else name.split(".")[-1]
+            if last in ("nonzero", "argwhere", "masked_select") or SUPPRESSES.search(last):
+                return name.split(".")[0] not in NAMES["host_modules"] and not at.on_cpu(node)
+            if name == "torch.where":
+                return len(node.args) == 1 and not at.on_cpu(node)
+            if last in ("squeeze", "flatten", "view", "reshape", "long", "to", "t", "unique"):
+                if isinstance(node.func, ast.Attribute):
+                    return is_found(at, node.func.value, depth - 1)
+        case ast.Subscript():
+            if is_found(at, node.value, depth - 1):
+                return isinstance(node.slice, ast.Tuple | ast.Slice) or not isinstance(
+                    node.value, ast.Name
+                )
+            surely = at.kind(node.value) == "tensor"
+            return surely and not at.on_cpu(node.value) and is_mask(at, node.slice, surely)
+    return False
+
+
+def _counts_found(at: "State", node: ast.AST) -> bool:
+    """len(x), x.numel(), x.shape[0], x.size(0) of what was found."""
+    match node:
+        case ast.Call(func=ast.Name("len"), args=[each]):
+            return is_found(at, each)
+        case ast.Call(func=ast.Attribute(attr="numel" | "size" | "nelement") as method):
+            return is_found(at, method.value)
+        case ast.Subscript(value=ast.Attribute(attr="shape") as shape):
+            return is_found(at, shape.value)
+    return False
+
+
+def reaching(at: "State", node: ast.Name) -> list[Binding]:
+    """The ways in which a name may have got its value here."""
+    home = at.scope.find(node.id)
+    if home is None:
+        return []
+    if home is at.scope:
+        return home.reaching(node.id, (node.lineno, node.col_offset))
+    return home.names[node.id]
+
+
+def is_mask(at: "State", node: ast.AST, surely: bool, depth: int = 6) -> bool:
+    """A boolean tensor, by how it was made; `surely` a tensor is what it is to index."""
     if depth == 0:
         return False
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-        return _is_mask(at, node.operand, depth - 1)
+        return is_mask(at, node.operand, surely, depth - 1)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
-        return any(_is_mask(at, item, depth - 1) for item in (node.left, node.right))
+        return any(is_mask(at, item, surely, depth - 1) for item in (node.left, node.right))
     if isinstance(node, ast.Compare):
         kind = at.kind(node)
-        return kind == "tensor" or (not kind and _only_torch(at) and not _plain(node))
+        if kind in ("tensor", "maybe", "batch"):
+            return True
+        return not kind and (surely or _only_torch(at)) and not _plain(node)
     if isinstance(node, ast.Attribute):
-        return MASK.search(node.attr) is not None and _only_torch(at)
+        if MASK.search(node.attr) and at.kind(node) != "host":
+            return surely or _only_torch(at)
+        return False
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Name) and is_mask(at, node.value, surely, depth - 1)
     if isinstance(node, ast.Call):
         made = {keyword.arg: keyword.value for keyword in node.keywords}.get("dtype")
         if made is not None and at.dotted(made) == "torch.bool" and at.kind(node) == "tensor":
             return True
+        name = at.dotted(node.func)
+        if name.startswith("torch."):
+            return name.split(".")[-1] in NAMES["mask_functions"]
         if isinstance(node.func, ast.Attribute):
-            if node.func.attr in NAMES["mask_methods"]:
-                return at.kind(node.func.value) == "tensor" or at.kind(node) == "tensor"
+            method, owner = node.func.attr, node.func.value
+            if method in NAMES["mask_methods"]:
+                return at.kind(owner) in ("tensor", "maybe") or at.kind(node) == "tensor"
+            if method in ("any", "all", "squeeze", "unsqueeze", "view", "to", "flatten", "reshape"):
+                if any(at.dotted(one) == "torch.bool" for one in node.args):
+                    return True
+                return is_mask(at, owner, surely, depth - 1)
         return False
     if isinstance(node, ast.Name):
-        kept = at.scope.bindings(node.id)
+        kept = reaching(at, node)
+        named = MASK.search(node.id) is not None and at.kind(node) != "host"
         if kept and all(item.kind == "parameter" for item in kept):
-            return MASK.search(node.id) is not None and at.kind(node) != "host" and _only_torch(at)
-        return bool(kept) and any(
+            return named and (surely or _only_torch(at))
+        if any(
             item.kind == "value"
-            and isinstance(item.node, ast.Compare | ast.UnaryOp | ast.BinOp | ast.Call)
-            and _is_mask(at, item.node, depth - 1)
+            and isinstance(
+                item.node, ast.Compare | ast.UnaryOp | ast.BinOp | ast.Call | ast.Subscript
+            )
+            and is_mask(at, item.node, surely, depth - 1)
             for item in kept
-        )
+        ):
+            return True
+        return named and bool(kept) and at.kind(node) in ("tensor", "maybe") and surely
     return False
 
 
@@ -251,13 +395,22 @@ def decision(at: "State", test: ast.AST) -> None:
                 decision(at, value)
         case ast.UnaryOp(op=ast.Not()):
             decision(at, test.operand)
+        case ast.Compare(ops=[ast.In() | ast.NotIn()]):
+            # Of numbers in a tensor, or of a tensor among numbers; a key of a dictionary is none.
+            right = test.comparators[0]
+            if is_device_tensor(at, test.left) or (
+                is_device_tensor(at, right) and not isinstance(test.left, ast.Constant)
+            ):
+                at.report("tensor-control-flow", test)
         case ast.Compare() | ast.Subscript():
             if at.kind(test) == "tensor" and not at.on_cpu(test):
                 at.report("tensor-control-flow", test)
+            elif isinstance(test, ast.Compare) and _counts_found(at, test.left):
+                at.report("tensor-control-flow", test, "by how many were found")
         case ast.Name():
             home = at.scope.find(test.id)
             if home is not None and test.id not in home.losses and at.kind(test) == "tensor":
-                if all(item.kind == "value" for item in home.names[test.id]):
+                if all(item.kind == "value" for item in reaching(at, test)):
                     if not at.on_cpu(test):
                         at.report("tensor-control-flow", test)
         case ast.Call():
@@ -270,5 +423,7 @@ def decision(at: "State", test: ast.AST) -> None:
                 at.report("tensor-control-flow", test)
             elif at.kind(test) == "tensor" or _asks_all(at, test):
                 at.report("tensor-control-flow", test)
+            elif _counts_found(at, test):
+                at.report("tensor-control-flow", test, "by how many were found")
             elif name == "bool" and test.args and at.kind(test.args[0]) == "tensor":
                 at.report("tensor-control-flow", test)

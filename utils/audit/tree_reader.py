@@ -11,6 +11,7 @@ from utils.audit import cuda_devices, cuda_names, legacy, libraries, tensor_shap
 from utils.audit.guards import ELSEWHERE, Origin, stops
 from utils.audit.rules import IMPORTS, LEGACY_ROOTS
 from utils.audit.state import State
+from utils.audit.tensor_kinds import Tensors
 
 IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
@@ -18,8 +19,10 @@ IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseExcepti
 class Reader(State):
     """Reads one module when it is made."""
 
-    def __init__(self, tree: ast.Module, local: frozenset[str] = frozenset()) -> None:
-        super().__init__(tree, local)
+    def __init__(
+        self, tree: ast.Module, tensors: Tensors, local: frozenset[str] = frozenset()
+    ) -> None:
+        super().__init__(tensors, local)
         self.packages = bool(self.names.imports & (set(IMPORTS) | LEGACY_ROOTS))
         self.body(tree.body)
         cuda_devices.settle(self)
@@ -45,7 +48,8 @@ class Reader(State):
         state = {"periodic": self.periodic + tensor_values.is_periodic(node.test)}
         if stops(node.body):
             state |= {"loops": 0, "epochs": False, "once": True}
-        with self.having(optional=optional or chosen, **state):
+        alone = self.torch and yes is ELSEWHERE and not node.orelse and self.guard is None
+        with self.having(optional=optional or chosen, alone=alone or self.alone, **state):
             self.branch(node.body, yes, self.body)
         with self.having(optional=optional):
             self.branch(node.orelse, no, self.body)
@@ -87,7 +91,7 @@ class Reader(State):
         """What changes within a loop if it is one over batches or tokens."""
         if not self.torch or self.functions[-1:] == ["forward"]:
             return {}
-        if not tensor_shapes.is_step_loop(node):
+        if not tensor_shapes.is_step_loop(node, self.functions):
             return {}
         return {"steps": "loop", "counters": self.counters | tensor_shapes.counters(node)}
 
@@ -130,7 +134,7 @@ class Reader(State):
         each = self.torch and (
             tensor_shapes.is_step_function(node.name) or self.tensors.is_forward(node, self.scope)
         )
-        state["once"] = bool(self.functions)  # a function within a function is called on purpose
+        state["once"] = False
         state |= {"steps": "function" if each else "", "loops": int(each)}
         with self.having(functions=[*self.functions, node.name], **state):
             self.body(node.body)
@@ -142,7 +146,8 @@ class Reader(State):
         self.all(node.bases)
         self.all(node.keywords)
         origin = self.guard or self._skipped(node.decorator_list)
-        with self.having(scope=self.names.scopes[node], loops=0, guard=origin):
+        hosted = tensor_values.is_hosted(node)
+        with self.having(scope=self.names.scopes[node], loops=0, guard=origin, hosted=hosted):
             self.body(node.body)
 
     def _skipped(self, decorators: list[ast.expr]) -> Origin:
@@ -185,10 +190,17 @@ class Reader(State):
     def _on_Return(self, node: ast.Return) -> None:
         if node.value is not None:
             # get_device() returns a device.
-            with self.having(once=True):
-                cuda_devices.named(self, self.functions[-1] if self.functions else "", node.value)
+            cuda_devices.named(self, self.functions[-1] if self.functions else "", node.value)
+
+    def _on_Raise(self, node: ast.Raise) -> None:
+        with self.having(loops=0, epochs=False, once=True):
+            self.children(node)
 
     # Expressions
+
+    def _on_JoinedStr(self, node: ast.JoinedStr) -> None:
+        tensor_values.formatted(self, node)
+        self.children(node)
 
     def _on_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
@@ -263,7 +275,8 @@ class Reader(State):
                 legacy.used(self, node, name)
 
     def _on_Constant(self, node: ast.Constant) -> None:
-        pass
+        if self.torch:
+            cuda_names.text(self, node)
 
     def _on_Subscript(self, node: ast.Subscript) -> None:
         tensor_values.indexed(self, node)
@@ -275,6 +288,7 @@ class Reader(State):
         self.children(node)
 
     def _on_Dict(self, node: ast.Dict) -> None:
+        cuda_names.entries(self, node)
         cuda_devices.items(self, node)
 
     def _on_Tuple(self, node: ast.Tuple) -> None:
