@@ -31,6 +31,11 @@ MODEL_NAME = re.compile(
     r"|actor|policy|backbone|loss_(fn|func))|[a-z]Loss)$"
 )
 LOSS_NAME = re.compile(r"(^|_)(loss|losses|norm|grad_norm|logits?|acc|accuracy)$")
+TEXT_NAME = re.compile(
+    r"(^|_)(path|file|filename|name|text|caption|key|url|info|meta|image_id|img_id|title|prompt|shape|dtype"
+    r"|device)s?$"
+)
+TEXT_METHODS = {"strip", "lower", "upper", "startswith", "endswith", "replace", "join", "rstrip"}
 COUNTS = {"range", "trange", "len"}
 # Parameters of forward that are numbers or switches, and what works on the CPU before a model does.
 NUMBER_NAME = re.compile(
@@ -159,7 +164,8 @@ class Tensors:
                 if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
                     return HOST
                 if any(
-                    isinstance(one, ast.Constant) and isinstance(one.value, str | bool)
+                    isinstance(one, ast.Constant)
+                    and (one.value is None or isinstance(one.value, str | bool))
                     for one in node.comparators
                 ):
                     return HOST  # what is compared with a text is one
@@ -208,6 +214,9 @@ class Tensors:
         if len(kept) > 1 and _same_frame(scope, home):
             kept = home.reaching(node.id, (node.lineno, node.col_offset))
         value = join([self._binding(item, home) for item in kept])
+        if value == TENSOR and TEXT_NAME.search(node.id):
+            if any(item.path or item.kind == "loop" for item in kept):
+                return UNKNOWN  # what a loader gives beside tensors
         added = home.added.get(node.id)
         if added and isinstance(value, Many):
             value = Many(join([value.of, *(self._given(one, home) for one in added[:CALLS])]))
@@ -448,7 +457,7 @@ class Tensors:
             return owner if isinstance(key, ast.Slice) else join(list(owner))
         if owner == BATCH:
             return TENSOR
-        if owner == UNKNOWN and isinstance(key, ast.Constant):
+        if owner == UNKNOWN and isinstance(key, ast.Constant) and key.value != "mask":
             return TENSOR if key.value in NAMES["tensor_names"] else UNKNOWN
         return owner if owner in (TENSOR, MAYBE, HOST, MODULE) else UNKNOWN
 
@@ -551,7 +560,7 @@ class Tensors:
             if method in MODULE_METHODS and owner.tensors.derives(owner.node):
                 return owner
             return UNKNOWN
-        if isinstance(owner, Many | Table) or owner == BATCH:
+        if isinstance(owner, Many | Table) or (owner in (BATCH, TENSOR, MAYBE) and not node.args):
             inner = _iterated(owner) if not isinstance(owner, Table) else join([*owner.of.values()])
             match method:
                 case "items":
@@ -560,9 +569,11 @@ class Tensors:
                     return Many(inner)
                 case "get" | "pop":
                     return inner
+                case "keys":
+                    return Many(HOST)
                 case "to" | "copy":
                     return owner
-        if method in NAMES["host_methods"]:
+        if method in NAMES["host_methods"] or method in TEXT_METHODS:
             return HOST
         if owner in (TENSOR, BATCH):
             if method in SEVERAL:

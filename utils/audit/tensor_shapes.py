@@ -52,7 +52,7 @@ def is_step_loop(node: ast.For | ast.AsyncFor | ast.While, functions: list[str])
     if not isinstance(node, ast.While) and _last(_inner(node.iter)) != "":
         if LOADER_NAME.search(_last(_inner(node.iter))):
             return True
-    if functions and DECODES.search(functions[-1]):
+    if isinstance(node, ast.While) and functions and DECODES.search(functions[-1]):
         return True
     own = {_last(one) for one in ast.walk(getattr(node, "target", node.body[0]))}
     for statement in node.body:
@@ -60,6 +60,11 @@ def is_step_loop(node: ast.For | ast.AsyncFor | ast.While, functions: list[str])
             if isinstance(item, ast.Call):
                 last = _last(item.func)
                 if last == "step" and "env" in written(item.func):
+                    return True
+                given = {_last(one) for one in item.args} | {
+                    _last(one.value) for one in item.keywords
+                }
+                if last not in COUNTS and any(map(MODEL_NAME.search, given - own)):
                     return True
                 if last in NAMES["step_calls"] or (MODEL_NAME.search(last) and last not in own):
                     return True
@@ -242,6 +247,8 @@ def _longest(at: "State", node: ast.AST, depth: int = 4) -> bool:
             return isinstance(sized, ast.Subscript) and _last(sized.value) == "shape"
         case ast.Call(func=ast.Name("max"), args=[ast.Name() | ast.Attribute() as each]):
             return LENGTHS.search(_last(each)) is not None and at.kind(each) != "tensor"
+        case ast.Call(func=ast.Name("min" | "int")):
+            return any(_longest(at, one, depth - 1) for one in node.args)
         case ast.Tuple() | ast.List():
             return any(_longest(at, one, depth - 1) for one in node.elts)
         case ast.BinOp():
@@ -316,7 +323,7 @@ def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
     if name == "torch.iinfo" and node.args:
         if at.dotted(node.args[0]) in ("torch.int64", "torch.long"):
             at.report("int64-range", node.func)
-    elif name.startswith("torch.") and not at.on_cpu(node):
+    elif name.startswith("torch.") and "seed" not in name and not at.on_cpu(node):
         for part in node.args:
             if _wide(part):
                 at.report("int64-range", part)
@@ -346,7 +353,9 @@ def computed(at: "State", node: ast.BinOp) -> None:
                 at.report("complex-numbers", one)
         if _wide(one) and at.kind(other) == "tensor" and not at.on_cpu(other):
             at.report("int64-range", one)
-        if isinstance(one, ast.Name) and one.id in at.counters:
+        if isinstance(one, ast.Name) and (
+            one.id in at.counters or (at.steps == "function" and _positions(at, one))
+        ):
             if at.kind(other) == "tensor" and not at.on_cpu(other):
                 at.report("python-number", one)
 
@@ -376,7 +385,7 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             if _counts(at, end) or (isinstance(part.step, type(None)) and _positions(at, end)):
                 at.report("python-number", node, "each length of the slice is a shape of its own")
                 return
-            if _random(at, end):
+            if _random(at, end) and not (part.lower is not None and end is part.upper):
                 at.report("data-dependent-shape", node, "the end of a slice is drawn at random")
                 return
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 MODULE = re.compile(r"(^|[._])(model|module|net|network|encoder|decoder|unet|vae|head)s?$|^$", re.I)
 # Functions that read a tensor once: to save it, at the end of a program, or in a test.
-SAVES = re.compile(r"save|load_|state|checkpoint|export|convert", re.I)
+SAVES = re.compile(
+    r"save|load_|state_dict|(get|set|restore)_\w*state|checkpoint|export|convert", re.I
+)
 ENDS = re.compile(r"^test|^main$", re.I)
 MASK = re.compile(r"(^|_)masks?$")
 LOGGER = re.compile(r"(^|[._])(\w*logger|log|\w*writer|wandb|tensorboard|tb|pbar|progress_bar)$")
@@ -49,7 +51,9 @@ def on_host(at: "State") -> bool:
     if not at.functions:
         return at.hosted
     last = at.functions[-1]
-    return at.hosted or last in NAMES["host_functions"] or last in at.tensors.closures
+    if at.hosted or last in NAMES["host_functions"] or "collate" in last:
+        return True
+    return last in at.tensors.closures
 
 
 def is_periodic(test: ast.AST) -> bool:
@@ -115,7 +119,11 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
     elif method in ("tolist", "numpy") and owner is not None and not node.args:
         kind = at.kind(owner)
         wanted = kind in ("tensor", "maybe", "batch") or (
-            not kind and (method == "numpy" or (_only_torch(at) and isinstance(owner, ast.Name)))
+            not kind
+            and (
+                (method == "numpy" and not at.names.imports & {"tensorflow", "jax"})
+                or (_only_torch(at) and isinstance(owner, ast.Name))
+            )
         )
         if wanted and not at.on_cpu(owner) and not _fetched(owner):
             _sync(at, node.func, f".{method}() waits as .item() does")
@@ -283,6 +291,11 @@ def is_found(at: "State", node: ast.AST | None, depth: int = 6) -> bool:
             last = node.func.attr if isinstance(node.func, ast.Attribute) else name.split(".")[-1]
             if last in ("nonzero", "argwhere", "masked_select") or SUPPRESSES.search(last):
                 return name.split(".")[0] not in NAMES["host_modules"] and not at.on_cpu(node)
+            if name in ("torch.cat", "torch.stack") and node.args:
+                joined = node.args[0]
+                return isinstance(joined, ast.List | ast.Tuple) and any(
+                    is_found(at, one, depth - 1) for one in joined.elts
+                )
             if name == "torch.where":
                 return len(node.args) == 1 and not at.on_cpu(node)
             if last in ("squeeze", "flatten", "view", "reshape", "long", "to", "t", "unique"):
@@ -301,6 +314,16 @@ def is_found(at: "State", node: ast.AST | None, depth: int = 6) -> bool:
 def _counts_found(at: "State", node: ast.AST) -> bool:
     """len(x), x.numel(), x.shape[0], x.size(0) of what was found."""
     match node:
+        case ast.Name():
+            kept = reaching(at, node)
+            return (
+                len(kept) == 1
+                and kept[0].kind == "value"
+                and (
+                    isinstance(kept[0].node, ast.Call | ast.Subscript)
+                    and _counts_found(at, kept[0].node)
+                )
+            )
         case ast.Call(func=ast.Name("len"), args=[each]):
             return is_found(at, each)
         case ast.Call(func=ast.Attribute(attr="numel" | "size" | "nelement") as method):
@@ -405,8 +428,10 @@ def decision(at: "State", test: ast.AST) -> None:
         case ast.Compare() | ast.Subscript():
             if at.kind(test) == "tensor" and not at.on_cpu(test):
                 at.report("tensor-control-flow", test)
-            elif isinstance(test, ast.Compare) and _counts_found(at, test.left):
+            elif _counts_found(at, test.left if isinstance(test, ast.Compare) else test):
                 at.report("tensor-control-flow", test, "by how many were found")
+        case ast.Name() if _counts_found(at, test):
+            at.report("tensor-control-flow", test, "by how many were found")
         case ast.Name():
             home = at.scope.find(test.id)
             if home is not None and test.id not in home.losses and at.kind(test) == "tensor":
