@@ -1,6 +1,7 @@
 """Run any training script for a few steps on XLA's CPU backend: what would Trainium meet?"""
 
 import argparse
+import importlib.util
 import signal
 import sys
 from pathlib import Path
@@ -17,8 +18,15 @@ Exit status: 0 the steps ran; 1 the script raised, died or was stopped; 2 it cou
 """
 
 
-def main(argv: list[str] | None = None, program: str = "course.py dryrun") -> int:
+def main(argv: list[str] | None = None, program: str = "") -> int:
     """Run the command; returns its exit status."""
+    is_installed = Path(sys.argv[0]).stem == "trn-dryrun"
+    program = program or ("trn-dryrun" if is_installed else "course.py dryrun")
+    if importlib.util.find_spec("torch_xla") is None:
+        print(
+            f"{program} needs torch and torch-xla: pip install 'trn-audit[dryrun]'", file=sys.stderr
+        )
+        return 2
     from utils.xla.dryrun import Bounds, as_text, dry_run_script  # late: --help needs it not
 
     # So that the scratch copy is removed when something else ends this command.

@@ -93,9 +93,11 @@ def _of_user(file: str) -> bool:
 
 def _run_script(script: str, arguments: list[str]) -> None:
     sys.argv = [script, *arguments]
-    # A script may have a package `utils` of its own, and gets that.
-    root = str(Path(__file__).parents[3])
-    sys.path[:] = [str(Path(script).parent), *(p for p in sys.path if p not in ("", root))]
+    # A script may have a package `utils` of its own, and gets that. Where the dry run is installed,
+    # packages that the script needs lie beside it.
+    root = Path(__file__).parents[3]
+    hidden = ("", str(root)) if (root / "course.py").exists() else ("",)
+    sys.path[:] = [str(Path(script).parent), *(p for p in sys.path if p not in hidden)]
     name = __package__.partition(".")[0]
     for module in [m for m in sys.modules if m == name or m.startswith(name + ".")]:
         del sys.modules[module]
