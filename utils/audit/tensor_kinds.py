@@ -33,9 +33,14 @@ MODEL_NAME = re.compile(
 LOSS_NAME = re.compile(r"(^|_)(loss|losses|norm|grad_norm|logits?|acc|accuracy)$")
 TEXT_NAME = re.compile(
     r"(^|_)(path|file|filename|name|text|caption|key|url|info|meta|image_id|img_id|title|prompt|shape|dtype"
-    r"|device)s?$"
+    r"|device)s?$|^num_"
 )
 TEXT_METHODS = {"strip", "lower", "upper", "startswith", "endswith", "replace", "join", "rstrip"}
+TEXT_METHODS |= {"astype", "tobytes", "to_numpy"}
+# What a function with such a name returns is no result of a model: get_model, is_loss.
+VERB = re.compile(
+    r"^_*(is|has|get|set|build|create|make|load|init|setup|prepare|wrap|save|compile)_"
+)
 COUNTS = {"range", "trange", "len"}
 # Parameters of forward that are numbers or switches, and what works on the CPU before a model does.
 NUMBER_NAME = re.compile(
@@ -165,7 +170,7 @@ class Tensors:
                     return HOST
                 if any(
                     isinstance(one, ast.Constant)
-                    and (one.value is None or isinstance(one.value, str | bool))
+                    and (one.value is None or isinstance(one.value, str))
                     for one in node.comparators
                 ):
                     return HOST  # what is compared with a text is one
@@ -213,8 +218,10 @@ class Tensors:
         kept = home.names[node.id]
         if len(kept) > 1 and _same_frame(scope, home):
             kept = home.reaching(node.id, (node.lineno, node.col_offset))
+        if any(item.kind == "import" for item in kept):
+            return UNKNOWN
         value = join([self._binding(item, home) for item in kept])
-        if value == TENSOR and TEXT_NAME.search(node.id):
+        if value == TENSOR and (TEXT_NAME.search(node.id) or is_model_name(node.id)):
             if any(item.path or item.kind == "loop" for item in kept):
                 return UNKNOWN  # what a loader gives beside tensors
         added = home.added.get(node.id)
@@ -223,10 +230,14 @@ class Tensors:
         if value in (UNKNOWN, MAYBE):
             if node.id in home.losses or self._is_used(home, node.id):
                 return TENSOR
-            if value == MAYBE and (node.id in NAMES["tensor_names"] or LOSS_NAME.search(node.id)):
+            computed = any(isinstance(item.node, ast.Call) for item in kept)
+            if (
+                value == MAYBE
+                and computed
+                and (node.id in NAMES["tensor_names"] or LOSS_NAME.search(node.id))
+            ):
                 return TENSOR  # an unknown function was given a tensor, and the name says so
-            if all(item.kind != "import" for item in kept):
-                return value or _named(node.id)
+            return value or _named(node.id)
         return value
 
     def _binding(self, binding: Binding, home: Scope) -> Value:
@@ -491,7 +502,7 @@ class Tensors:
                 return value
         elif self.value(function, scope) == MODULE:
             return TENSOR
-        if last in NAMES["models"] or MODEL_NAME.search(last):
+        if last in NAMES["models"] or is_model_name(last):
             return TENSOR
         given = [self.value(one, scope) for one in node.args]
         return MAYBE if TENSOR in given or MAYBE in given else UNKNOWN
@@ -817,6 +828,8 @@ class Tensors:
         if len(kept) > 1 and _same_frame(scope, home):
             kept = home.reaching(node.id, (node.lineno, node.col_offset))
         parts = [item for item in kept if not isinstance(item.node, ast.Constant)]
+        if node.id in home.added:
+            return all(self.on_cpu(one, home) for one in home.added[node.id])
         return bool(parts) and all(self._bound_on_cpu(item.node, home) for item in parts)
 
     def _bound_on_cpu(self, node: ast.AST | None, home: Scope) -> bool:
@@ -824,7 +837,9 @@ class Tensors:
             given = self._given_at_calls(node, home)
             return bool(given) and all(self.on_cpu(one, scope) for one, scope in given)
         if isinstance(node, ast.AugAssign):
-            return self.on_cpu(node.target, home)
+            return self.on_cpu(node.target, home) and (
+                self.value(node.value, home) in (HOST, NUMBER) or self.on_cpu(node.value, home)
+            )
         return isinstance(node, ast.expr) and self.on_cpu(node, home)
 
 
@@ -892,7 +907,7 @@ def join(values: list[Value]) -> Value:
 
 def either(values: list[Value]) -> Value:
     """What is computed from values."""
-    if TENSOR in values or (BATCH in values and len(values) == 2):
+    if TENSOR in values:
         return TENSOR
     if MAYBE in values:
         return MAYBE
@@ -925,6 +940,15 @@ def _part(value: Value, index: int) -> Value:
     return UNKNOWN if value == LOADER else _iterated(value)
 
 
+def is_model_name(name: str) -> bool:
+    """A model, by its name: what it returns when it is called is a tensor.
+
+    >>> is_model_name("teacher_model"), is_model_name("get_model"), is_model_name("BCELoss")
+    (True, False, True)
+    """
+    return MODEL_NAME.search(name) is not None and VERB.search(name) is None
+
+
 def _takes_dim(node: ast.Call) -> bool:
     """x.mean(dim=1), x.flatten(start_dim=1): arrays take an axis."""
     return (
@@ -943,7 +967,7 @@ def _named(name: str) -> Value:
         return LOADER
     if name == "batch":
         return BATCH
-    return MODULE if MODEL_NAME.search(name) else UNKNOWN
+    return MODULE if is_model_name(name) else UNKNOWN
 
 
 def _same_frame(scope: Scope | None, home: Scope) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import written
-from utils.audit.tensor_kinds import COUNTS, LOADER_NAME, MODEL_NAME
+from utils.audit.tensor_kinds import COUNTS, LOADER_NAME, is_model_name
 from utils.audit.tensor_values import on_host, reaching
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def is_step_loop(node: ast.For | ast.AsyncFor | ast.While, functions: list[str])
                 given = {_last(one) for one in item.args} | {
                     _last(one.value) for one in item.keywords
                 }
-                if last not in COUNTS and any(map(MODEL_NAME.search, given - own)):
+                if last not in COUNTS and any(map(is_model_name, given - own)):
                     return True
-                if last in NAMES["step_calls"] or (MODEL_NAME.search(last) and last not in own):
+                if last in NAMES["step_calls"] or (is_model_name(last) and last not in own):
                     return True
     return False
 
@@ -280,6 +280,8 @@ def _listed(at: "State", node: ast.expr) -> bool:
         kept = at.scope.bindings(node.id)
         if len(kept) == 1 and isinstance(kept[0].node, ast.ListComp):
             return True
+        if any(isinstance(one.node, ast.Call) and _last(one.node.func) == "tolist" for one in kept):
+            return True
     return isinstance(node, ast.ListComp) or LENGTHS.search(_last(node)) is not None
 
 
@@ -385,7 +387,7 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             if _counts(at, end) or (isinstance(part.step, type(None)) and _positions(at, end)):
                 at.report("python-number", node, "each length of the slice is a shape of its own")
                 return
-            if _random(at, end) and not (part.lower is not None and end is part.upper):
+            if _random(at, end) and None in (part.lower, part.upper):
                 at.report("data-dependent-shape", node, "the end of a slice is drawn at random")
                 return
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, written
-from utils.audit.tensor_kinds import MODEL_NAME, moves_to_host
+from utils.audit.tensor_kinds import is_model_name, moves_to_host
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -23,6 +23,7 @@ LOGGER = re.compile(r"(^|[._])(\w*logger|log|\w*writer|wandb|tensorboard|tb|pbar
 # Classes whose methods the loader runs on the host.
 HOSTED = re.compile(r"(Dataset|Transforms?|Collat(e|or)(Fn)?|Tokenizer|Augmentation)$")
 SAMPLERS = {"Sampler", "BatchSampler", "DistributedSampler"}
+STOPS = re.compile(r"(ids?|tokens?)$")
 SUPPRESSES = re.compile(r"(^|_)nms$")
 
 
@@ -74,7 +75,9 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         return
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if name in ("all", "any", "max", "min"):
-        if len(node.args) == 1 and _elements(at, node.args[0]) and not at.on_cpu(node.args[0]):
+        if node.keywords:
+            pass  # by a key or with a default: of a dictionary or a list
+        elif len(node.args) == 1 and _elements(at, node.args[0]) and not at.on_cpu(node.args[0]):
             at.report("tensor-control-flow", node, f"{name}() of Python reads each element")
         elif len(node.args) > 1 and any(is_device_tensor(at, one) for one in node.args):
             at.report("tensor-control-flow", node, f"{name}() of Python compares tensors")
@@ -158,9 +161,10 @@ def _moved(at: "State", owner: ast.expr) -> bool:
     text = written(owner)
     if kind in ("host", "module") or text == "self" or at.on_cpu(owner):
         return False
-    if at.steps or kind in ("tensor", "maybe") or _detached(owner):
+    if kind == "tensor" or (kind == "maybe" and not text) or _detached(owner):
         return True
-    return not MODULE.search(text) and not MODEL_NAME.search(text)
+    last = text.split(".")[-1]
+    return (at.steps and not kind) or not (MODULE.search(text) or is_model_name(last))
 
 
 def _is_logger(node: ast.AST) -> bool:
@@ -333,6 +337,17 @@ def _counts_found(at: "State", node: ast.AST) -> bool:
     return False
 
 
+def _is_computed(at: "State", item: Binding) -> bool:
+    """None, or computed from tensors; not what an unknown function or a model returned."""
+    if item.kind != "value" or item.path:
+        return False
+    if isinstance(item.node, ast.Call):
+        method = item.node.func
+        surely = isinstance(method, ast.Attribute) and at.kind(method.value) == "tensor"
+        return surely or at.dotted(method).startswith("torch.")
+    return isinstance(item.node, ast.BinOp | ast.Compare | ast.UnaryOp | ast.Constant)
+
+
 def reaching(at: "State", node: ast.Name) -> list[Binding]:
     """The ways in which a name may have got its value here."""
     home = at.scope.find(node.id)
@@ -419,11 +434,10 @@ def decision(at: "State", test: ast.AST) -> None:
         case ast.UnaryOp(op=ast.Not()):
             decision(at, test.operand)
         case ast.Compare(ops=[ast.In() | ast.NotIn()]):
-            # Of numbers in a tensor, or of a tensor among numbers; a key of a dictionary is none.
+            # Of a tensor among numbers; a tensor in a set is looked up by what it is.
             right = test.comparators[0]
-            if is_device_tensor(at, test.left) or (
-                is_device_tensor(at, right) and not isinstance(test.left, ast.Constant)
-            ):
+            listed = isinstance(right, ast.List | ast.Tuple | ast.Set) or at.kind(right) == "tensor"
+            if (listed or STOPS.search(written(right))) and is_device_tensor(at, test.left):
                 at.report("tensor-control-flow", test)
         case ast.Compare() | ast.Subscript():
             if at.kind(test) == "tensor" and not at.on_cpu(test):
@@ -435,7 +449,7 @@ def decision(at: "State", test: ast.AST) -> None:
         case ast.Name():
             home = at.scope.find(test.id)
             if home is not None and test.id not in home.losses and at.kind(test) == "tensor":
-                if all(item.kind == "value" for item in reaching(at, test)):
+                if all(_is_computed(at, item) for item in reaching(at, test)):
                     if not at.on_cpu(test):
                         at.report("tensor-control-flow", test)
         case ast.Call():
