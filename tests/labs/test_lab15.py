@@ -39,6 +39,7 @@ from utils.labs.lab15 import (
     snippets,
     tuning,
 )
+from utils.xla import fresh
 
 RIGHT = right_answers("lab15")
 
@@ -182,7 +183,9 @@ def test_lab_15_is_graded_with_and_without_earlier_notebooks(
         attempts,
         "run_all",
         lambda notebook, setting, slot: run_all(
-            notebook, replace(setting, exercises=setting.exercises[3:]), slot
+            notebook,
+            replace(setting, exercises=setting.exercises[3:], environment=fresh.FAST),
+            slot,
         ),
     )
     inbox = tmp_path / "inbox"
