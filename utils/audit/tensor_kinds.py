@@ -417,7 +417,7 @@ class Tensors:
         if kept in (UNKNOWN, MAYBE) and owner == UNKNOWN and text:
             if self._is_used(scope.owner() or self.names.module, text):
                 return TENSOR
-            if name in NAMES["tensor_names"] or name == "grad":
+            if name in NAMES["tensor_names"] or name in NAMES["sure_names"] or name == "grad":
                 return TENSOR
             return kept or _named(name)
         return kept
@@ -469,7 +469,8 @@ class Tensors:
         if owner == BATCH:
             return TENSOR
         if owner == UNKNOWN and isinstance(key, ast.Constant) and key.value != "mask":
-            return TENSOR if key.value in NAMES["tensor_names"] else UNKNOWN
+            known = key.value in NAMES["tensor_names"] or key.value in NAMES["sure_names"]
+            return TENSOR if known else UNKNOWN
         return owner if owner in (TENSOR, MAYBE, HOST, MODULE) else UNKNOWN
 
     def _call(self, node: ast.Call, scope: Scope) -> Value:
@@ -589,7 +590,9 @@ class Tensors:
         if owner in (TENSOR, BATCH):
             if method in SEVERAL:
                 return Many(TENSOR)
-            return UNKNOWN if method in NAMES["not_tensor_methods"] else TENSOR
+            if method in NAMES["not_tensor_methods"] or VERB.search(f"{method}_"):
+                return UNKNOWN
+            return TENSOR
         if owner == HOST:
             plain = isinstance(function.value, ast.Dict | ast.List | ast.JoinedStr)
             return UNKNOWN if plain else HOST
@@ -961,6 +964,8 @@ def _takes_dim(node: ast.Call) -> bool:
 
 def _named(name: str) -> Value:
     """What a name alone says."""
+    if name in NAMES["sure_names"]:
+        return TENSOR
     if name in NAMES["tensor_names"]:
         return MAYBE
     if LOADER_NAME.search(name):

@@ -143,10 +143,16 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
     elif name.split(".")[0] in ("numpy", "math") or name == "range":
         if any(is_device_tensor(at, one) and not _is_parameter(at, one) for one in node.args):
             _sync(at, node.func, "it takes the values of a tensor, and waits as .item() does")
-    elif name in ("torch.tensor", "torch.as_tensor") and node.args:
+    elif name in ("torch.tensor", "torch.as_tensor") and node.args and not _on_cpu(node):
         if at.tensors.element(node.args[0], at.scope) == "tensor":
             if not isinstance(node.args[0], ast.List | ast.Tuple) and not at.on_cpu(node.args[0]):
                 _sync(at, node.func, "made of a list of tensors, it reads each of them")
+
+
+def _on_cpu(node: ast.Call) -> bool:
+    """device="cpu" is written there."""
+    places = [item.value for item in node.keywords if item.arg == "device"]
+    return any(isinstance(place, ast.Constant) and place.value == "cpu" for place in places)
 
 
 def _is_parameter(at: "State", node: ast.AST) -> bool:
