@@ -11,7 +11,7 @@ from typing import Any
 
 from utils.audit import baseline, settings
 from utils.audit.audit_report import Report, table, to_json
-from utils.audit.audited_files import audit
+from utils.audit.audited_files import audit, audit_source
 from utils.audit.page import to_page
 from utils.audit.rules import TARGETS
 from utils.audit.sarif import to_sarif
@@ -30,6 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     paths = [Path(path) for path in given.path]
     try:
         known = settings.read_settings(paths[0])
+        if given.fix:
+            return _fix(paths, given.target or known.target, known, given.write)
+        if given.write:
+            raise ValueError("--write goes with --fix")
         fail_on = given.fail_on or known.fail_on
         file = known.baseline if given.baseline is None else given.baseline
         report = _audited(paths, given.target or known.target, known)
@@ -74,7 +78,31 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--write-baseline", type=Path, metavar="FILE", help="write the findings of today, and end"
     )
+    parser.add_argument("--fix", action="store_true", help="show what can be rewritten, as a diff")
+    parser.add_argument("--write", action="store_true", help="with --fix: write it")
     return parser
+
+
+def _fix(paths: list[Path], target: str, known: settings.Settings, is_written: bool) -> int:
+    """Print the diffs, then what remains; returns 1 if anything remains or waits to be written."""
+    from utils.audit import fix  # late: only here
+
+    fix.check(target)
+    count, left, changed = 0, list[str](), 0
+    report = _joined([_audited([path], target, known) for path in paths], target)
+    for name in dict.fromkeys(item.path for item in report.findings):
+        fixed = fix.fix_file(Path(name), name, target)
+        print(fixed.diff, end="")
+        count, changed = count + len(fixed.rewrites), changed + bool(fixed.rewrites)
+        if is_written and fixed.rewrites:
+            fix.write(Path(name), fixed)
+        after = audit_source(fixed.after, name, target).findings
+        left += fix.remaining([item for item in after if item.rule not in known.disable], target)
+    if left:
+        print("\nTo do by hand:", *left, sep="\n  ")
+    done = "written" if is_written else "not written: add --write"
+    print(f"\n{count} rewrites in {changed} files{', ' + done if count else ''}")
+    return int(bool(left) or (count > 0 and not is_written))
 
 
 def _audited(paths: list[Path], target: str, known: settings.Settings) -> Report:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +51,24 @@ def cells(text: str) -> list[Cell]:
                 source = "".join(map(str, source))
             results.append(_cell(len(results) + 1, source if isinstance(source, str) else ""))
     return results
+
+
+def masked(source: str) -> tuple[str, Callable[[str], str]]:
+    """A cell as Python with a mark in place of each magic, and what puts the magics back."""
+    lines = source.split("\n")
+    plain = _cell(1, source).python.split("\n")
+    if len(plain) != len(lines):  # a cell of another language
+        return "", lambda text: source
+    hidden = {f"# trn-audit {number}": line for number, line in enumerate(lines)}
+
+    def restored(text: str) -> str:
+        return "\n".join(
+            hidden.get(line[line.find("# trn-audit ") :], line) if "# trn-audit " in line else line
+            for line in text.split("\n")
+        )
+
+    marks = zip(plain, lines, hidden, strict=True)
+    return "\n".join(p if p == line else f"{p}  {mark}" for p, line, mark in marks), restored
 
 
 def _cell(number: int, source: str) -> Cell:

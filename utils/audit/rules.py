@@ -1,5 +1,5 @@
-"""The rules of the audit, and the names by which its checks tell what they read: all of it is data,
-read once from `porting.yaml` and `porting_legacy.yaml` in `utils/facts/data`.
+"""The rules of the audit, the names by which its checks tell what they read, and the lessons about
+them: all of it is data, read once from `porting*.yaml` in `utils/facts/data`.
 """
 
 import re
@@ -96,6 +96,14 @@ VARIABLES = [
     (re.compile(entry["pattern"] + "$"), str(entry["rule"])) for entry in _legacy["variables"]
 ]
 LINES = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _legacy["lines"]]
+
+LESSONS: Mapping[str, str] = {
+    rule: f"notebooks/{lesson}.ipynb#{heading.replace(' ', '-')}"
+    for lesson, sections in content("porting_lessons.yaml").items()
+    for heading, rules in sections.items()
+    for rule in rules
+}
+"""By rule the section of a lesson that is about it, as Jupyter links to headings."""
 
 
 def variable_rule(name: str) -> str:

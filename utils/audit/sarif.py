@@ -115,7 +115,7 @@ def _cells(text: str) -> Iterator[tuple[str, list[int]]]:
     starts = [0]
     for match in re.finditer("\n", text):
         starts.append(match.end())
-    line, stack = 0, []
+    line, stack = 0, list[dict[str, Any]]()
     for match in _TOKEN.finditer(text):
         token = match.group()
         while line + 1 < len(starts) and starts[line + 1] <= match.start():

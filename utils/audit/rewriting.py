@@ -1,0 +1,393 @@
+"""The rewrites of `fix`, as one transformer of LibCST, which keeps formatting and comments."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Sequence
+
+import libcst as cst
+from libcst.codemod import CodemodContext
+from libcst.codemod.visitors import AddImportsVisitor, RemoveImportsVisitor
+from libcst.helpers import get_full_name_for_node
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from utils.audit.audit_report import Finding
+
+DEVICE = {"torchneuron": "neuron", "neuron-xla": "xla", "xla": "xla"}
+COMPILER = {"torchneuron": "neuron", "neuron-xla": "openxla", "xla": "openxla"}
+# Of torch.cuda, and the same in torch.accelerator, for TorchNeuron.
+ACCELERATOR = {
+    "synchronize": "synchronize",
+    "set_device": "set_device_index",
+    "current_stream": "current_stream",
+    "device_count": "device_count",
+    "current_device": "current_device_index",
+    "empty_cache": "empty_cache",
+    "memory_allocated": "memory_allocated",
+    "max_memory_allocated": "max_memory_allocated",
+    "memory_reserved": "memory_reserved",
+    "max_memory_reserved": "max_memory_reserved",
+    "memory_stats": "memory_stats",
+    "reset_peak_memory_stats": "reset_peak_memory_stats",
+}
+SEVERAL = {"xla-launch", "xla-loader", "xla-sharding", "xla-process-group"}
+"""Rules about several processes of PyTorch/XLA, whose steps also sum gradients."""
+
+
+def rewritten(
+    text: str, found: Sequence[Finding], target: str, names: set[str]
+) -> tuple[str, list[tuple[str, int, str]]]:
+    """The rewritten source, and rule, line and what was done for each rewrite.
+
+    Raises: ValueError for what is no Python.
+    """
+    try:
+        module = cst.parse_module(text)
+    except cst.ParserSyntaxError as problem:
+        raise ValueError(str(problem)) from None
+    context = CodemodContext()
+    bound = names | _imported(text)
+    rewriter = _Rewriter(found, target, "torch" in bound, context)
+    tree = MetadataWrapper(module, unsafe_skip_copy=True).visit(rewriter)
+    if not rewriter.done:
+        return text, []
+    tree = AddImportsVisitor(context).transform_module(tree)
+    if not names:  # in a notebook another cell may use an import
+        tree = RemoveImportsVisitor(context).transform_module(tree)
+    return tree.code, sorted(set(rewriter.done))
+
+
+def _imported(text: str) -> set[str]:
+    return {
+        alias.asname or alias.name.partition(".")[0]
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+
+
+class _Rewriter(cst.CSTTransformer):
+    METADATA_DEPENDENCIES = (PositionProvider,)
+
+    def __init__(self, found: Sequence[Finding], target: str, torch: bool, context: CodemodContext):
+        super().__init__()
+        self.places = {(item.rule, item.line, item.column) for item in found}
+        self.lines = {(item.rule, item.line) for item in found}
+        self.target, self.device, self.torch = target, DEVICE[target], torch
+        self.native = target == "torchneuron"
+        self.several = any(item.rule in SEVERAL for item in found)
+        self.context = context
+        self.done: list[tuple[str, int, str]] = []
+        self.full = _FullNames()
+
+    # Places
+
+    def _line(self, node: cst.CSTNode) -> int:
+        return self.get_metadata(PositionProvider, node).start.line
+
+    def _is_at(self, node: cst.CSTNode, rule: str) -> bool:
+        start = self.get_metadata(PositionProvider, node).start
+        return (rule, start.line, start.column + 1) in self.places
+
+    def _did(self, node: cst.CSTNode, rule: str, what: str) -> None:
+        self.done.append((rule, self._line(node), what))
+
+    def visit_Module(self, node: cst.Module) -> None:
+        node.visit(self.full)
+
+    # Texts: devices and backends
+
+    def leave_SimpleString(
+        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
+    ) -> cst.BaseExpression:
+        value, quote = original_node.evaluated_value, original_node.quote
+        if not isinstance(value, str) or original_node.prefix:
+            return updated_node
+        for rule, before, after in (
+            ("cuda-device", "cuda", self.device),
+            ("nccl", "nccl", "neuron" if self.native else ""),
+            ("xla-process-group", "xla", "neuron" if self.native else ""),
+        ):
+            kind, colon, index = value.partition(":")
+            # An index of an XLA device is not that of a rank.
+            is_index = rule == "cuda-device" and (self.native or index in ("", "0"))
+            is_known = kind == before and (not colon or is_index and index.isdigit())
+            if after and is_known and self._is_at(original_node, rule):
+                self._did(original_node, rule, f'"{value}" becomes "{after}{colon}{index}"')
+                self._import_xla(rule)
+                return updated_node.with_changes(value=f"{quote}{after}{colon}{index}{quote}")
+        return updated_node
+
+    def leave_FormattedString(
+        self, original_node: cst.FormattedString, updated_node: cst.FormattedString
+    ) -> cst.BaseExpression:
+        first = updated_node.parts[0] if updated_node.parts else None
+        is_device = isinstance(first, cst.FormattedStringText) and first.value == "cuda:"
+        if not (self.native and is_device and self._is_at(original_node, "cuda-device")):
+            return updated_node
+        self._did(original_node, "cuda-device", 'f"cuda:..." becomes f"neuron:..."')
+        parts = [cst.FormattedStringText("neuron:"), *updated_node.parts[1:]]
+        return updated_node.with_changes(parts=parts)
+
+    def _import_xla(self, rule: str) -> None:
+        if not self.native and rule.startswith("cuda-"):
+            # The device "xla" is known after this import.
+            AddImportsVisitor.add_needed_import(self.context, "torch_xla")
+
+    def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
+        test, body, other = original_node.test, original_node.body, original_node.orelse
+        is_query = isinstance(test, cst.Call) and self.full.of(test.func) == _AVAILABLE
+        texts = [
+            node.evaluated_value if isinstance(node, cst.SimpleString) else None
+            for node in (body, other)
+        ]
+        known = texts[0] in ("cuda", "cuda:0") and texts[1] == "cpu"
+        if not (is_query and known and self._is_at(test, "cuda-fallback")):
+            return updated_node
+        if self.native and not self.torch:
+            return updated_node
+        if not self.native:
+            self._did(test, "cuda-fallback", 'the choice of a device becomes "xla"')
+            self._import_xla("cuda-fallback")
+            return cst.SimpleString('"xla"')
+        self._did(test, "cuda-fallback", "asks torch.accelerator, and names neuron")
+        index = str(texts[0]).partition("cuda")[2]
+        return updated_node.with_changes(
+            body=cst.SimpleString(f'"neuron{index}"'),
+            test=cst.parse_expression("torch.accelerator.is_available()"),
+        )
+
+    # Calls
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        name = self.full.of(original_node.func)
+        for change in (self._moved, self._accelerated, self._cast, self._of_xla, self._argued):
+            result = change(original_node, updated_node, name)
+            if result is not None:
+                return result
+        return updated_node
+
+    def _moved(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
+        """x.cuda() and x.cuda(non_blocking=...)."""
+        if not (isinstance(node.func, cst.Attribute) and node.func.attr.value == "cuda"):
+            return None
+        plain = all(arg.keyword and arg.keyword.value == "non_blocking" for arg in node.args)
+        if not plain or not self._is_at(node.func.attr, "cuda-move"):
+            return None
+        assert isinstance(new.func, cst.Attribute)
+        self._did(node, "cuda-move", f'.cuda() becomes .to("{self.device}")')
+        self._import_xla("cuda-move")
+        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        first = cst.Arg(cst.SimpleString(f'"{self.device}"'))
+        args = [first.with_changes(comma=comma), *new.args] if new.args else [first]
+        return new.with_changes(func=new.func.with_changes(attr=cst.Name("to")), args=args)
+
+    def _accelerated(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
+        """torch.cuda.synchronize() and what else torch.accelerator has."""
+        short = name.removeprefix("torch.cuda.")
+        if not (self.native and self.torch and short != name and short in ACCELERATOR):
+            return None
+        rule = next(
+            (r for r in ("cuda-api", "cuda-query", "cuda-memory") if self._is_at(node, r)), ""
+        )
+        if not rule or any(arg.keyword or arg.star for arg in node.args):
+            return None
+        other = f"torch.accelerator.{ACCELERATOR[short]}"
+        self._did(node, rule, f"{name} becomes {other}")
+        return new.with_changes(func=cst.parse_expression(other))
+
+    def _cast(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
+        """torch.autocast("cuda", ...) and torch.cuda.amp.autocast(...)."""
+        if not (name.endswith(".autocast") and self.torch and self._is_at(node, "cuda-autocast")):
+            return None
+        named = {arg.keyword.value: arg for arg in new.args if arg.keyword}
+        plain = [arg for arg in new.args if not arg.keyword]
+        if any(arg.star for arg in new.args):
+            return None
+        if name == "torch.cuda.amp.autocast":
+            if plain:
+                return None  # its positions have another order
+        elif len(plain) + ("device_type" in named) != 1:
+            return None
+        else:
+            kind = named.pop("device_type", None) or plain[0]
+            if not isinstance(kind.value, cst.SimpleString):
+                return None
+        words = [f'"{self.device}"']
+        before = named.pop("dtype", None)
+        given = cst.Module([]).code_for_node(before.value) if before else "torch.float16"
+        halves = ("torch.float16", "torch.half")
+        words.append(f"dtype={'torch.bfloat16' if given in halves else given}")
+        words += [f"{key}={cst.Module([]).code_for_node(arg.value)}" for key, arg in named.items()]
+        self._did(node, "cuda-autocast", "autocast for the device, in bfloat16 instead of float16")
+        self._import_xla("cuda-autocast")
+        if name == "torch.cuda.amp.autocast":
+            RemoveImportsVisitor.remove_unused_import(self.context, "torch.cuda.amp", "autocast")
+        return cst.parse_expression(f"torch.autocast({', '.join(words)})")
+
+    def _of_xla(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
+        """The device, the optimizer's step and the print of PyTorch/XLA, for TorchNeuron."""
+        if not self.native:
+            return None
+        if self._is_at(node, "xla-device") and not node.args and self.torch:
+            if name in ("torch_xla.core.xla_model.xla_device", "torch_xla.device"):
+                self._did(node, "xla-device", f'{name} becomes torch.device("neuron")')
+                self._forget()
+                return cst.parse_expression('torch.device("neuron")')
+        if self.several:
+            return None
+        if self._is_at(node, "xla-optimizer-step") and name.endswith(".optimizer_step"):
+            first, *others = node.args
+            if first.keyword is None and all(
+                arg.keyword and arg.keyword.value == "barrier" for arg in others
+            ):
+                self._did(node, "xla-optimizer-step", "optimizer_step becomes step()")
+                self._forget()
+                return cst.Call(cst.Attribute(new.args[0].value, cst.Name("step")))
+        if self._is_at(node, "xla-collective") and name.endswith(".master_print"):
+            if not any(arg.keyword for arg in node.args):
+                self._did(node, "xla-collective", "master_print becomes print")
+                self._forget()
+                return new.with_changes(func=cst.Name("print"))
+        return None
+
+    def _argued(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
+        """Arguments that go (fused=True, device_ids) or change (backend of torch.compile)."""
+        args, changed = list(new.args), False
+        for arg in new.args:
+            key = arg.keyword.value if arg.keyword else ""
+            if key == "fused" and self._is_in(node, "fused-optimizer"):
+                if isinstance(arg.value, cst.Name) and arg.value.value == "True":
+                    rule, what = "fused-optimizer", "fused=True goes"
+                    args.remove(arg)
+                else:
+                    continue
+            elif key in ("device_ids", "output_device") and self._is_in(node, "ddp-device-ids"):
+                rule, what = "ddp-device-ids", f"{key} goes"
+                args.remove(arg)
+            elif (
+                key == "backend"
+                and name == "torch.compile"
+                and self._is_in(node, "compile-backend")
+            ):
+                if not isinstance(arg.value, cst.SimpleString):
+                    continue
+                rule, what = "compile-backend", f'backend="{COMPILER[self.target]}"'
+                text = cst.SimpleString(f'"{COMPILER[self.target]}"')
+                args[args.index(arg)] = arg.with_changes(value=text)
+            else:
+                continue
+            changed = True
+            self._did(node, rule, what)
+        if not changed:
+            return None
+        if args:
+            args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        return new.with_changes(args=args)
+
+    def _is_in(self, node: cst.Call, rule: str) -> bool:
+        """A finding on one of the lines of a call."""
+        place = self.get_metadata(PositionProvider, node)
+        return any(
+            (rule, line) in self.lines for line in range(place.start.line, place.end.line + 1)
+        )
+
+    # Statements that go
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
+        call = _only_call(original_node)
+        if call is None or not self.native:
+            return updated_node
+        name = self.full.of(call.func)
+        marks = ("torch_xla.core.xla_model.mark_step", "torch_xla.sync")
+        if name not in marks or call.args or not self._is_at(call, "xla-step"):
+            return updated_node
+        self._did(call, "xla-step", f"{name} goes")
+        self._forget()
+        if original_node.leading_lines or original_node.trailing_whitespace.comment:
+            # Comments stay: `pass` holds them.
+            return updated_node.with_changes(body=[cst.Pass()])
+        return cst.RemoveFromParent()
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        if updated_node.body or not original_node.body:
+            return self._without_second_seeds(updated_node)
+        return updated_node.with_changes(body=[cst.SimpleStatementLine([cst.Pass()])])
+
+    def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
+        return self._without_second_seeds(updated_node)
+
+    def _without_second_seeds(self, block):  # type: ignore[no-untyped-def]
+        """torch.cuda.manual_seed(s) right after torch.manual_seed(s), which seeds all devices."""
+        kept: list[cst.CSTNode] = []
+        for statement in block.body:
+            call = _only_call(statement)
+            before = _only_call(kept[-1]) if kept else None
+            if self.native and call is not None and before is not None:
+                name = get_full_name_for_node(call.func)
+                is_second = name in ("torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
+                same = len(call.args) == 1 == len(before.args) and call.args[0].value.deep_equals(
+                    before.args[0].value
+                )
+                first = get_full_name_for_node(before.func) == "torch.manual_seed"
+                if is_second and first and same and not statement.leading_lines:
+                    line = next((n for r, n in sorted(self.lines) if r == "cuda-seed"), 0)
+                    if line and not statement.trailing_whitespace.comment:
+                        self.done.append(("cuda-seed", line, f"{name} goes"))
+                        continue
+            kept.append(statement)
+        return block.with_changes(body=kept) if len(kept) < len(block.body) else block
+
+    def _forget(self) -> None:
+        """Imports of PyTorch/XLA that nothing uses any more go."""
+        for module, name, asname in self.full.xla:
+            RemoveImportsVisitor.remove_unused_import(self.context, module, name, asname)
+
+
+_AVAILABLE = "torch.cuda.is_available"
+
+
+def _only_call(statement: cst.CSTNode) -> cst.Call | None:
+    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+        only = statement.body[0]
+        if isinstance(only, cst.Expr) and isinstance(only.value, cst.Call):
+            return only.value
+    return None
+
+
+class _FullNames(cst.CSTVisitor):
+    """What names that are imported stand for; `xla` are imports of PyTorch/XLA."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: dict[str, str] = {}
+        self.xla: list[tuple[str, str | None, str | None]] = []
+        self.counts: dict[str, int] = defaultdict(int)
+
+    def visit_Import(self, node: cst.Import) -> None:
+        for alias in node.names:
+            name, asname = alias.evaluated_name, alias.evaluated_alias
+            self.names[asname or name.partition(".")[0]] = (
+                name if asname else name.partition(".")[0]
+            )
+            if name.startswith("torch_xla"):
+                self.xla.append((name, None, asname))
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
+        module = get_full_name_for_node(node.module) if node.module else None
+        if module is None or node.relative or isinstance(node.names, cst.ImportStar):
+            return
+        for alias in node.names:
+            name, asname = alias.evaluated_name, alias.evaluated_alias
+            self.names[asname or name] = f"{module}.{name}"
+            if module.startswith("torch_xla"):
+                self.xla.append((module, name, asname))
+
+    def of(self, node: cst.CSTNode) -> str:
+        """The full name of what is called, "" for what has none."""
+        name = get_full_name_for_node(node) or ""
+        first, dot, rest = name.partition(".")
+        return self.names.get(first, first) + dot + rest
