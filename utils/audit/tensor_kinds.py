@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from utils.audit.rules import NAMES
@@ -66,6 +67,10 @@ ON_HOST = {
     "DataFrame",
 }
 ON_HOST |= {"Namespace", "Logger", "Callable", "Image", "complex", "Size", "Optimizer"}
+# Nothing that is called stands below them.
+ENDS = {ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del, ast.alias, ast.arg}
+ENDS |= {str, int, type(None), ast.Import, ast.ImportFrom, ast.Pass, ast.Global}
+ENDS |= {ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Pow, ast.And, ast.Or, ast.Not, ast.USub}
 MAPPINGS = {"Dict", "dict", "Mapping", "OrderedDict", "MutableMapping", "defaultdict"}
 LOGGER = re.compile(r"(^|[._])(\w*log(ger)?|writer|wandb|tb|tensorboard|pbar|progress(_bar)?|bar)$")
 LISTS = {
@@ -355,8 +360,8 @@ class Tensors:
             for field in node._fields:
                 below = getattr(node, field, None)
                 if below.__class__ is list:
-                    todo.extend((one, scope) for one in below if isinstance(one, ast.AST))
-                elif isinstance(below, ast.AST) and below._fields:
+                    todo.extend([(one, scope) for one in below if one.__class__ not in ENDS])
+                elif below.__class__ not in ENDS:
                     todo.append((below, scope))
 
     def _scan_call(self, node: ast.Call, scope: Scope) -> None:
@@ -943,6 +948,7 @@ def _part(value: Value, index: int) -> Value:
     return UNKNOWN if value == LOADER else _iterated(value)
 
 
+@cache
 def is_model_name(name: str) -> bool:
     """A model, by its name: what it returns when it is called is a tensor.
 
@@ -962,6 +968,7 @@ def _takes_dim(node: ast.Call) -> bool:
     )
 
 
+@cache
 def _named(name: str) -> Value:
     """What a name alone says."""
     if name in NAMES["sure_names"]:

@@ -218,6 +218,17 @@ def formatted(at: "State", node: ast.JoinedStr) -> None:
         _sync(at, node, "the text holds the value of a tensor, which waits as .item() does")
 
 
+def _collected(at: "State", node: ast.AST) -> bool:
+    """torch.stack(losses).tolist(): what a loop kept on the device is read once, as it should."""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call) and at.dotted(call.func) in ("torch.stack", "torch.cat"):
+            kept = call.args[0] if call.args else None
+            if isinstance(kept, ast.Name):
+                home = at.scope.find(kept.id)
+                return home is not None and kept.id in home.added
+    return False
+
+
 def _reads_once(at: "State") -> bool:
     if any(SAVES.search(function) for function in at.functions):
         return True
@@ -238,7 +249,7 @@ def _item(at: "State", node: ast.Call) -> None:
 
 def _sync(at: "State", node: ast.AST, note: str) -> None:
     if not (at.loops or at.epochs):
-        if at.functions and not at.once and not _reads_once(at):
+        if at.functions and not at.once and not _reads_once(at) and not _collected(at, node):
             at.report("host-read", node, note)
         return
     often = f"{note}; " if note else ""
