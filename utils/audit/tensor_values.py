@@ -225,7 +225,8 @@ def _collected(at: "State", node: ast.AST) -> bool:
             kept = call.args[0] if call.args else None
             if isinstance(kept, ast.Name):
                 home = at.scope.find(kept.id)
-                return home is not None and kept.id in home.added
+                given = all(item.kind == "parameter" for item in at.scope.bindings(kept.id))
+                return home is not None and (given or kept.id in home.added)
     return False
 
 
