@@ -26,11 +26,17 @@ late.install()  # test modules import torch_xla while they are collected
 
 COMPILE_FAST = fresh.FAST["XLA_FLAGS"]
 """XLA's flags for the tests of this folder, which compile thousands of graphs to count them: in a
-seventh of the time. Lessons run with XLA's own, as for learners. XLA reads them once, when a
-process first asks for a device.
+seventh of the time. XLA reads them once, when a process first asks for a device.
 """
 
 os.environ["XLA_FLAGS"] = COMPILE_FAST  # some modules ask for it when they are imported
+
+
+def _flags_of_lessons(config: pytest.Config) -> str:
+    """Lessons show the same when XLA compiles fast, after two thirds of the time; at night, and
+    where one is tested alone, they run with XLA's own flags, as for learners.
+    """
+    return "" if config.getoption("exhaustive") else COMPILE_FAST
 
 
 def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -39,18 +45,18 @@ def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
         pluginmanager.import_plugin("tests.plugin")
 
 
-def pytest_collection_finish() -> None:
-    os.environ["XLA_FLAGS"] = ""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    os.environ["XLA_FLAGS"] = _flags_of_lessons(session.config)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Generator[None, object, object]:
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     # It is called for what lies in this folder only, not for notebooks that nbval runs.
     os.environ["XLA_FLAGS"] = COMPILE_FAST
     try:
         return (yield)
     finally:
-        os.environ["XLA_FLAGS"] = ""
+        os.environ["XLA_FLAGS"] = _flags_of_lessons(item.config)
 
 
 @pytest.fixture

@@ -10,9 +10,12 @@ import pytest
 
 from utils.training import coldstart
 from utils.training.coldstart import Start
-from utils.xla import manifest
+from utils.xla import fresh, manifest
 
-SMALL = {"steps": 2, "batch": 2, "length": 16, "width": 16, "optimizer": "sgd"}
+SMALL = {
+    **{"steps": 2, "batch": 2, "length": 16, "width": 16, "optimizer": "sgd"},
+    "xla_flags": fresh.FAST["XLA_FLAGS"],
+}
 
 
 @pytest.fixture(scope="module")
