@@ -40,8 +40,10 @@ TEXT_METHODS = {"strip", "lower", "upper", "startswith", "endswith", "replace", 
 TEXT_METHODS |= {"astype", "tobytes", "to_numpy"}
 # What a function with such a name returns is no result of a model: get_model, is_loss.
 VERB = re.compile(
-    r"^_*(is|has|get|set|build|create|make|load|init|setup|prepare|wrap|save|compile)_"
+    r"^_*(is|has|get|set|build|create|make|load|init|setup|prepare|wrap|save|compile|find|check|add"
+    r"|list|count|remove|register|freeze|clone|copy|move|replace|merge|quantize|train|test|log|print)_"
 )
+ASKS = re.compile(r"^(is|has|get|set)(_|$)")
 COUNTS = {"range", "trange", "len"}
 # Parameters of forward that are numbers or switches, and what works on the CPU before a model does.
 NUMBER_NAME = re.compile(
@@ -362,6 +364,7 @@ class Tensors:
                 if below.__class__ is list:
                     todo.extend([(one, scope) for one in below if one.__class__ not in ENDS])
                 elif below.__class__ not in ENDS:
+                    assert isinstance(below, ast.AST)
                     todo.append((below, scope))
 
     def _scan_call(self, node: ast.Call, scope: Scope) -> None:
@@ -474,8 +477,9 @@ class Tensors:
         if owner == BATCH:
             return TENSOR
         if owner == UNKNOWN and isinstance(key, ast.Constant) and key.value != "mask":
-            known = key.value in NAMES["tensor_names"] or key.value in NAMES["sure_names"]
-            return TENSOR if known else UNKNOWN
+            if key.value in NAMES["sure_names"]:
+                return TENSOR
+            return MAYBE if key.value in NAMES["tensor_names"] else UNKNOWN
         return owner if owner in (TENSOR, MAYBE, HOST, MODULE) else UNKNOWN
 
     def _call(self, node: ast.Call, scope: Scope) -> Value:
@@ -595,7 +599,7 @@ class Tensors:
         if owner in (TENSOR, BATCH):
             if method in SEVERAL:
                 return Many(TENSOR)
-            if method in NAMES["not_tensor_methods"] or VERB.search(f"{method}_"):
+            if method in NAMES["not_tensor_methods"] or ASKS.search(method):
                 return UNKNOWN
             return TENSOR
         if owner == HOST:
@@ -893,8 +897,9 @@ def join(values: list[Value]) -> Value:
     if others:
         if words - {NUMBER, HOST, UNKNOWN}:
             return TENSOR if words == {TENSOR} and len(kept) > len(others) else UNKNOWN
-        if all(isinstance(one, Many) for one in others):
-            return Many(join([one.of for one in others]))  # type: ignore[union-attr]
+        lists = [one for one in others if isinstance(one, Many)]
+        if len(lists) == len(others):
+            return Many(join([one.of for one in lists]))
         plain = [one for one in others if type(one) is tuple]
         if len(plain) == len(others) and len({len(one) for one in plain}) == 1:
             return tuple(join(list(parts)) for parts in zip(*plain, strict=True))

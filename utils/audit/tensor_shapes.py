@@ -224,9 +224,8 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
         if getattr(given.get("padding"), "value", "") != "max_length":
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
         return
-    if "padding" in given and "return_tensors" in given and "pad_to_multiple_of" not in given:
-        wanted = given["padding"]
-        if isinstance(wanted, ast.Constant) and wanted.value in (True, "longest"):
+    if "return_tensors" in given and not given.keys() & {"pad_to_multiple_of", None}:
+        if getattr(given.get("padding"), "value", None) in (True, "longest"):
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
         return
     if last in MADE and name.startswith("torch."):
@@ -377,14 +376,15 @@ def sliced(at: "State", node: ast.Subscript) -> None:
                 at.report("python-number", node, "an index that was read, each a graph of its own")
                 return
     for part in parts:
-        ends = [part.lower, part.upper] if isinstance(part, ast.Slice) else []
-        for end in filter(None, ends):
+        if not isinstance(part, ast.Slice):
+            continue
+        for end in filter(None, (part.lower, part.upper)):
             if from_values(at, end) and at.kind(node.value) != "host" and not at.on_cpu(node.value):
                 at.report("data-dependent-shape", node, "the end of a slice is read from a tensor")
                 return
             if kind != "tensor" or at.on_cpu(node.value):
                 continue
-            if _counts(at, end) or (isinstance(part.step, type(None)) and _positions(at, end)):
+            if _counts(at, end) or (part.step is None and _positions(at, end)):
                 at.report("python-number", node, "each length of the slice is a shape of its own")
                 return
             if _random(at, end) and None in (part.lower, part.upper):
