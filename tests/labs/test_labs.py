@@ -116,6 +116,12 @@ def test_every_exercise_has_observer_judge_and_wrong_answers(exercise: catalog.E
     assert count >= LEAST_WRONG_ANSWERS, f"{exercise.id} has {count} wrong answers"
 
 
+@cache
+def public_cases(exercise_id: str) -> str:
+    """The cases of a notebook as JSON: some take half a second to draw."""
+    return json.dumps(judge(exercise_id).cases(random.Random(PUBLIC_SEED)))
+
+
 def refusal(wrong: Wrong) -> str:
     """The card of a wrong answer: after the first case that is refused as its record says, because
     a card keeps what the smallest failing case shows; after all cases where none is.
@@ -125,7 +131,7 @@ def refusal(wrong: Wrong) -> str:
     if not callable(answer):
         return check(wrong.exercise, names).text
     exercise = catalog.exercise(wrong.exercise)
-    cases = judge(wrong.exercise).cases(random.Random(PUBLIC_SEED))
+    cases = json.loads(public_cases(wrong.exercise))
     observations = []
     text = ""
     for count, case in enumerate(cases, 1):

@@ -7,11 +7,14 @@ gradebook asks here.
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 COURSE_KEYS = ("kind", "number", "minutes", "needs", "after", "proves")
+_KEPT = 128
+"""How many notebooks' facts are kept, by their content: every check asks for those of all labs."""
 
 
 class CatalogError(ValueError):
@@ -60,13 +63,28 @@ class Lab(Lesson):
 
 def read_notebook(path: Path) -> dict[str, Any]:
     """The notebook's JSON. Raises CatalogError with the file and the place where it breaks off."""
+    return _notebook(path, _content(path))
+
+
+def _content(path: Path) -> bytes:
     try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise CatalogError(
-            f"{path.name} is not a readable notebook ({error}): restore it, for example with"
-            f" 'git checkout -- {path.parent.name}/{path.name}'"
-        ) from None
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> CatalogError:
+    return CatalogError(
+        f"{path.name} is not a readable notebook ({error}): restore it, for example with"
+        f" 'git checkout -- {path.parent.name}/{path.name}'"
+    )
+
+
+def _notebook(path: Path, content: bytes) -> dict[str, Any]:
+    try:
+        notebook = json.loads(content.decode("utf-8"))
+    except ValueError as error:
+        raise _unreadable(path, error) from None
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise CatalogError(f"{path.name} has no list of cells: it is not a version 4 notebook")
     return notebook
@@ -142,9 +160,12 @@ def _exercises(notebook: dict[str, Any], path: Path) -> Iterator[Exercise]:
 def lessons(root: Path = ROOT) -> tuple[Lesson, ...]:
     """All lessons, by number."""
     paths = sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-    return tuple(
-        Lesson(path=path, **_course(read_notebook(path), path, "lesson")) for path in paths
-    )
+    return tuple(_lesson(path, _content(path)) for path in paths)
+
+
+@lru_cache(_KEPT)
+def _lesson(path: Path, content: bytes) -> Lesson:
+    return Lesson(path=path, **_course(_notebook(path, content), path, "lesson"))
 
 
 def pages(root: Path = ROOT) -> tuple[Lesson, ...]:
@@ -169,8 +190,9 @@ def lab_notebooks(root: Path = ROOT, name: str = "lab*") -> list[Path]:
     return []
 
 
-def _lab(path: Path, root: Path) -> Lab:
-    notebook = read_notebook(path)
+@lru_cache(_KEPT)
+def _lab(path: Path, root: Path, content: bytes) -> Lab:
+    notebook = _notebook(path, content)
     lab = Lab(
         path=root / "labs" / path.parent.name / path.name,
         # A learner's notebook may hold a copied check cell: the exercise still counts once.
@@ -191,7 +213,7 @@ def _lab(path: Path, root: Path) -> Lab:
 
 def labs(root: Path = ROOT) -> tuple[Lab, ...]:
     """All labs, by number."""
-    return tuple(_lab(path, root) for path in lab_notebooks(root))
+    return tuple(_lab(path, root, _content(path)) for path in lab_notebooks(root))
 
 
 def lab(name: str, root: Path = ROOT) -> Lab:
@@ -200,7 +222,7 @@ def lab(name: str, root: Path = ROOT) -> Lab:
     if not result:
         names = ", ".join(path.name.partition("_")[0] for path in lab_notebooks(root))
         raise CatalogError(f"there is no lab {name!r}; there is: {names or 'none at all'}")
-    return _lab(result[0], root)
+    return _lab(result[0], root, _content(result[0]))
 
 
 def exercises(name: str, root: Path = ROOT) -> tuple[Exercise, ...]:
