@@ -46,9 +46,13 @@ def notebook_file(lab: str) -> File:
     return File(path.name, path.read_bytes())
 
 
-def attempts_at(lab: Lab) -> list[Attempted]:
-    """The published "solution" and the "untouched" lab, each exercise of both, and a "copied"
-    answer that calls the course's own function, if one is known.
+def attempts_at(lab: Lab, nightly: bool) -> list[Attempted]:
+    """Each exercise of the published "solution"; of the "untouched" lab the last one by day, below
+    all of its cells, and at night each; and a "copied" answer that calls the course's own function,
+    if one is known.
+
+    That each is called not attempted shows by day where the untouched lab runs as a notebook, and
+    that each can be observed in the sandbox with its solution.
     """
     earlier = [notebook_file(other.name) for _, other in lab.earlier]
     solution = notebook_file(lab.name)
@@ -61,7 +65,7 @@ def attempts_at(lab: Lab) -> list[Attempted]:
     attempts = [
         Attempted(name, exercise, notebook, notebook.above(exercise.name))
         for name, notebook in notebooks.items()
-        for exercise in lab.exercises
+        for exercise in (lab.exercises if nightly or name == "solution" else lab.exercises[-1:])
     ]
     exercises = {exercise.id: exercise for exercise in lab.exercises}
     # One shows that it is closed there as well; that all are is shown in test_labs.py.
@@ -97,9 +101,9 @@ def marks_of(lab: Lab, attempts: list[Attempted]) -> list[Mark]:
 
 
 @pytest.mark.parametrize("name", LABS)
-def test_a_lab_is_graded_as_it_deserves(name: str) -> None:
+def test_a_lab_is_graded_as_it_deserves(name: str, request: pytest.FixtureRequest) -> None:
     lab = released.load(ROOT, name)
-    attempts = attempts_at(lab)
+    attempts = attempts_at(lab, request.config.getoption("exhaustive"))
     assert [made.notebook.notes for made in attempts] == [()] * len(attempts)
     total = 0.0
     for attempt, mark in zip(attempts, marks_of(lab, attempts), strict=True):
