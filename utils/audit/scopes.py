@@ -330,6 +330,15 @@ class Names:
         return ""
 
 
+def same_frame(scope: Scope | None, home: Scope) -> bool:
+    """The place is in the function that binds the name, or in a comprehension within it."""
+    while scope is not None and scope is not home:
+        if isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return False
+        scope = scope.parent
+    return True
+
+
 def _losses(call: ast.Call, owner: ast.expr) -> Iterator[str]:
     """loss in loss.backward(), scaler.scale(loss).backward() and accelerator.backward(loss)."""
     if call.args:

@@ -103,8 +103,8 @@ class State:
         return self.tensors.kind(node, self.scope)
 
     def on_cpu(self, node: ast.AST) -> bool:
-        """Whether a tensor is on the CPU here; see `Tensors.on_cpu`."""
-        return self.tensors.on_cpu(node, self.scope)
+        """Whether a tensor is on the CPU here; see `Places.on_cpu`."""
+        return self.tensors.places.on_cpu(node, self.scope)
 
     def visit(self, node: ast.AST) -> None:
         """One node, by its method or through its children."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import written
-from utils.audit.tensor_kinds import COUNTS, LOADER_NAME, is_model_name
+from utils.audit.tensor_names import COUNTS, LOADER_NAME, is_model_name
 from utils.audit.tensor_values import on_host, reaching
 
 if TYPE_CHECKING:

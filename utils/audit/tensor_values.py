@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, written
-from utils.audit.tensor_kinds import is_model_name, moves_to_host
+from utils.audit.tensor_names import is_model_name, moves_to_host
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -54,7 +54,7 @@ def on_host(at: "State") -> bool:
     last = at.functions[-1]
     if at.hosted or last in NAMES["host_functions"] or "collate" in last:
         return True
-    return last in at.tensors.closures
+    return last in at.tensors.uses.closures
 
 
 def is_periodic(test: ast.AST) -> bool:

@@ -1,0 +1,102 @@
+"""Where tensors are: on the CPU when they are made there without a device, or were moved there."""
+
+import ast
+from typing import TYPE_CHECKING
+
+from utils.audit.rules import NAMES
+from utils.audit.scopes import Scope, same_frame, written
+from utils.audit.tensor_forms import BATCH, HOST, MAYBE, NUMBER, TENSOR, flat
+from utils.audit.tensor_names import TOKENIZER, moves_to_host
+
+if TYPE_CHECKING:
+    from utils.audit.tensor_kinds import Tensors
+
+DEPTH = 30  # expressions within expressions that are followed
+
+
+class Places:
+    """Which expressions of one file are on the CPU; `tensors` knows what they are."""
+
+    def __init__(self, tensors: "Tensors") -> None:
+        self.tensors = tensors
+        self._known: dict[ast.AST, bool] = {}
+
+    def on_cpu(self, node: ast.AST, scope: Scope) -> bool:
+        """Computed from tensors that are made without a device, or moved: they are on the CPU."""
+        known = self._known.get(node)
+        if known is None:
+            if self.tensors.depth > DEPTH:
+                return False
+            self.tensors.depth += 1
+            self._known[node] = True  # x = 1 / x stays where x is
+            known = self._known[node] = self._on_cpu(node, scope)
+            self.tensors.depth -= 1
+        return known
+
+    def _on_cpu(self, node: ast.AST, scope: Scope) -> bool:
+        match node:
+            case ast.Constant():
+                return True
+            case ast.Call():
+                return self._made_on_cpu(node, scope)
+            case ast.Subscript() | ast.Attribute():
+                return self.on_cpu(node.value, scope)
+            case ast.UnaryOp():
+                return self.on_cpu(node.operand, scope)
+            case ast.BinOp():
+                parts = [node.left, node.right]
+            case ast.Compare():
+                parts = [node.left, *node.comparators]
+            case ast.Name():
+                return self._name_on_cpu(node, scope)
+            case _:
+                return False
+        # A number is wherever the tensor is that it is computed with.
+        parts = [part for part in parts if flat(self.tensors.value(part, scope)) != "host"] or parts
+        return all(self.on_cpu(part, scope) for part in parts)
+
+    def _made_on_cpu(self, node: ast.Call, scope: Scope) -> bool:
+        name = self.tensors.names.dotted(node.func, scope)
+        placed = any(keyword.arg in ("device", "out", None) for keyword in node.keywords)
+        if moves_to_host(node):
+            return True
+        if not placed and any(map(TOKENIZER.search, written(node.func).split("."))):
+            return True
+        if name.startswith("torch."):
+            if name.split(".")[1] in NAMES["factories"]:
+                return not placed
+            given = [arg for arg in node.args if not isinstance(arg, ast.Constant)]
+            if given and all(self.tensors.value(one, scope) in (HOST, NUMBER) for one in given):
+                return not placed
+            if given and isinstance(given[0], ast.List | ast.Tuple):
+                given = given[0].elts
+            others = [
+                one for one in given[1:] if self.tensors.value(one, scope) in (TENSOR, MAYBE, BATCH)
+            ]
+            return bool(given) and all(self.on_cpu(part, scope) for part in [given[0], *others])
+        if isinstance(node.func, ast.Attribute) and node.func.attr not in NAMES["moves"]:
+            return not placed and self.on_cpu(node.func.value, scope)
+        return False
+
+    def _name_on_cpu(self, node: ast.Name, scope: Scope) -> bool:
+        home = scope.find(node.id)
+        if home is None:
+            return False
+        kept = home.names[node.id]
+        if len(kept) > 1 and same_frame(scope, home):
+            kept = home.reaching(node.id, (node.lineno, node.col_offset))
+        parts = [item for item in kept if not isinstance(item.node, ast.Constant)]
+        if node.id in home.added:
+            return all(self.on_cpu(one, home) for one in home.added[node.id])
+        return bool(parts) and all(self._bound_on_cpu(item.node, home) for item in parts)
+
+    def _bound_on_cpu(self, node: ast.AST | None, home: Scope) -> bool:
+        if isinstance(node, ast.arg):
+            given = self.tensors.given_at_calls(node, home)
+            return bool(given) and all(self.on_cpu(one, scope) for one, scope in given)
+        if isinstance(node, ast.AugAssign):
+            return self.on_cpu(node.target, home) and (
+                self.tensors.value(node.value, home) in (HOST, NUMBER)
+                or self.on_cpu(node.value, home)
+            )
+        return isinstance(node, ast.expr) and self.on_cpu(node, home)
