@@ -17,10 +17,10 @@ from utils.audit.audit_report import table, to_json
 from utils.audit.audited_files import parse, read
 from utils.audit.rules import KINDS, SEVERITIES
 from utils.audit.sarif import to_sarif
-from utils.facts.records import read_yaml
+from utils.facts.records import content
 
 ROOT = Path(__file__).parents[2]
-SOURCES = read_yaml(Path(__file__).with_name("cases.yaml"))
+SOURCES = content("porting_cases.yaml")
 CASES = {rule: source["found"] for rule, source in SOURCES.items()}
 ALIKE = {rule: source["alike"] for rule, source in SOURCES.items()}
 

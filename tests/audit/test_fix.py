@@ -16,9 +16,9 @@ from utils.audit import audit_source
 from utils.audit.fix import fix_source
 from utils.audit.rules import LESSONS, RULES
 from utils.course import catalog
-from utils.facts.records import read_yaml
+from utils.facts.records import content
 
-CASES = read_yaml(Path(__file__).parent / "cases.yaml")
+CASES = content("porting_cases.yaml")
 HEAD = "import torch\nimport torch.distributed as dist\n"
 # Before, after for torchneuron, after for xla; None: stays as it is.
 REWRITES = [
@@ -36,6 +36,11 @@ REWRITES = [
         'd = torch.device("cuda" if torch.cuda.is_available() else "cpu")',
         'd = torch.device("neuron" if torch.accelerator.is_available() else "cpu")',
         'd = torch.device("xla")',
+    ),
+    (
+        "d = 'cpu'\nk = 'cuda' if 'cuda' in d else 'cpu'\nc = torch.autocast(k)",
+        "d = 'cpu'\nk = 'neuron' if 'neuron' in d else 'cpu'\nc = torch.autocast(k)",
+        None,
     ),
     ('dist.init_process_group("nccl")', 'dist.init_process_group("neuron")', None),
     ("torch.cuda.synchronize()", "torch.accelerator.synchronize()", None),

@@ -12,6 +12,7 @@ from tests.browser import launched, violations
 from utils.audit import __main__ as command
 from utils.audit import audit, audit_source, baseline, settings
 from utils.audit.page import to_page
+from utils.audit.rules import RULES, TARGETS
 from utils.audit.sarif import to_sarif
 
 MOVES = "import torch\nx = torch.ones(2).cuda()\ny = torch.ones(3).cuda()\n"
@@ -190,3 +191,19 @@ def test_the_page_reads_without_a_server(tmp_path: Path, theme: str) -> None:
         assert page.locator("tr.note:visible, tr.warning:visible").count()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         page.screenshot(path=tmp_path / "page.png", full_page=True)
+
+
+def test_every_rule_has_a_page(tmp_path: Path, capsys: Any) -> None:
+    assert command.main(["--pages", str(tmp_path)]) == 0
+    index = (tmp_path / "index.md").read_text()
+    for rule in RULES.values():
+        text = (tmp_path / f"{rule.id}.md").read_text()
+        assert f"]({rule.id}.md)" in index and rule.source in text and "#! " not in text
+        assert all(
+            f"| {target} | {rule.severity_on(target) or 'none'} |" in text for target in TARGETS
+        )
+    assert command.main(["--explain", "cuda-move"]) == 0
+    said = capsys.readouterr().out
+    assert "x = x.cuda(non_blocking=True)" in said and "02_device_migration" in said
+    assert command.main(["--explain", "cuda-mov"]) == 2
+    assert "there is no rule 'cuda-mov'; there is cuda-move" in capsys.readouterr().err

@@ -35,9 +35,9 @@ from utils.cost.decision.questions import SHAPES, UNSURE, offers
 from utils.cost.decision.rules import KINDS, ROWS, Case, Limit, outcome
 from utils.cost.decision.verdict import CONFIDENCES, WORK
 from utils.cost.tco import compare
-from utils.facts.records import content, read_yaml
+from utils.facts.records import content
 
-AUDITED = read_yaml(Path(__file__).parents[1] / "audit" / "cases.yaml")
+AUDITED = content("porting_cases.yaml")
 _READ = content("decision_cases.yaml")
 CASES: dict[str, dict[str, Any]] = _READ["cases"]
 BLIND: dict[str, dict[str, Any]] = _READ["written_without_the_rule"]

@@ -1,6 +1,7 @@
 """`python -m utils.audit PATH`: the report on the standard output, an exit code for CI."""
 
 import argparse
+import difflib
 import os
 import sys
 import time
@@ -9,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from utils.audit import baseline, settings
+from utils.audit import baseline, rule_pages, settings
 from utils.audit.audit_report import Report, table, to_json
 from utils.audit.audited_files import audit, audit_source
 from utils.audit.page import to_page
-from utils.audit.rules import TARGETS
+from utils.audit.rules import RULES, TARGETS
 from utils.audit.sarif import to_sarif
 
 FORMATS = {"table": table, "json": to_json, "sarif": to_sarif, "html": to_page}
@@ -26,7 +27,12 @@ pyproject.toml: target, fail-on, exclude, disable, baseline. A comment
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.explain or given.pages:
+        return _explain(given.explain, given.pages)
+    if not given.path:
+        parser.error("give a file or a folder")
     paths = [Path(path) for path in given.path]
     try:
         known = settings.read_settings(paths[0])
@@ -70,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("path", nargs="+", help="a file or a folder; several files")
+    parser.add_argument("path", nargs="*", help="a file or a folder, or several")
     parser.add_argument("--format", choices=FORMATS, default="table")
     parser.add_argument("--fail-on", choices=settings.FAIL_ON, help="default: error")
     parser.add_argument("--target", choices=TARGETS, help=f"default: {TARGETS[0]}")
@@ -80,7 +86,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--fix", action="store_true", help="show what can be rewritten, as a diff")
     parser.add_argument("--write", action="store_true", help="with --fix: write it")
+    parser.add_argument("--explain", metavar="RULE", help="print the page of a rule, and end")
+    parser.add_argument("--pages", type=Path, metavar="DIR", help="write all pages, and end")
     return parser
+
+
+def _explain(rule: str | None, folder: Path | None) -> int:
+    if rule and rule not in RULES:
+        near = ", ".join(difflib.get_close_matches(rule, RULES)) or ", ".join(RULES)
+        print(f"audit: there is no rule {rule!r}; there is {near}", file=sys.stderr)
+        return 2
+    if rule:
+        print(rule_pages.page(RULES[rule]), end="")
+    if folder:
+        print(f"{rule_pages.write_pages(folder)} pages are in {folder}", file=sys.stderr)
+    return 0
 
 
 def _fix(paths: list[Path], target: str, known: settings.Settings, is_written: bool) -> int:

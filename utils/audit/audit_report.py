@@ -136,7 +136,7 @@ def table(report: Report) -> str:
             if text:
                 lines += _wrapped(f"{label}: {text}", "    ", "        ")
     if rules:
-        lines.append("")
+        lines += ["", "A rule in full, with code: --explain RULE. What can be rewritten: --fix."]
     lines.append(summary(report))
     return "\n".join(lines)
 

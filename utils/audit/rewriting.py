@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import libcst as cst
+import libcst.matchers as m
 from libcst.codemod import CodemodContext
 from libcst.codemod.visitors import AddImportsVisitor, RemoveImportsVisitor
 from libcst.helpers import get_full_name_for_node
@@ -106,6 +107,7 @@ class _Rewriter(cst.CSTTransformer):
             ("cuda-device", "cuda", self.device),
             ("nccl", "nccl", "neuron" if self.native else ""),
             ("xla-process-group", "xla", "neuron" if self.native else ""),
+            ("xla-device", "xla", "neuron" if self.native else ""),
         ):
             kind, colon, index = value.partition(":")
             # An index of an XLA device is not that of a rank.
@@ -135,6 +137,11 @@ class _Rewriter(cst.CSTTransformer):
 
     def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
         test, body, other = original_node.test, original_node.body, original_node.orelse
+        is_asked = self._is_at(original_node, "cuda-fallback")
+        if self.native and is_asked and m.matches(original_node, _KIND):
+            # 'cuda' if 'cuda' in device else 'cpu'
+            self._did(test, "cuda-fallback", "asks for neuron instead of cuda")
+            return cst.ensure_type(updated_node.visit(_Renamed()), cst.IfExp)
         is_query = isinstance(test, cst.Call) and self.full.of(test.func) == _AVAILABLE
         texts = [
             node.evaluated_value if isinstance(node, cst.SimpleString) else None
@@ -151,8 +158,9 @@ class _Rewriter(cst.CSTTransformer):
             return cst.SimpleString('"xla"')
         self._did(test, "cuda-fallback", "asks torch.accelerator, and names neuron")
         index = str(texts[0]).partition("cuda")[2]
+        quote = cst.ensure_type(body, cst.SimpleString).quote
         return updated_node.with_changes(
-            body=cst.SimpleString(f'"neuron{index}"'),
+            body=cst.SimpleString(f"{quote}neuron{index}{quote}"),
             test=cst.parse_expression("torch.accelerator.is_available()"),
         )
 
@@ -348,6 +356,29 @@ class _Rewriter(cst.CSTTransformer):
 
 
 _AVAILABLE = "torch.cuda.is_available"
+
+
+class _Renamed(cst.CSTTransformer):
+    """Texts "cuda" become "neuron"."""
+
+    def leave_SimpleString(
+        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
+    ) -> cst.BaseExpression:
+        return updated_node.with_changes(value=updated_node.value.replace("cuda", "neuron"))
+
+
+def _is_text(value: str) -> m.SimpleString:
+    return m.SimpleString(value=m.MatchIfTrue(lambda written: written.strip("\"'") == value))
+
+
+_KIND = m.IfExp(
+    body=_is_text("cuda"),
+    test=m.Comparison(
+        left=_is_text("cuda"),
+        comparisons=[m.ComparisonTarget(operator=m.In(), comparator=m.Name() | m.Attribute())],
+    ),
+    orelse=_is_text("cpu"),
+)
 
 
 def _only_call(statement: cst.CSTNode) -> cst.Call | None:

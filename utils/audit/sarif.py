@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from utils.audit.audit_report import Finding, Report
 from utils.audit.baseline import fingerprints
+from utils.audit.rule_pages import page
 from utils.audit.rules import RULES
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -29,7 +30,8 @@ def to_sarif(report: Report) -> str:
             "shortDescription": {"text": rule.title},
             "fullDescription": {"text": rule.happens},
             "help": {
-                "text": f"XLA: {rule.xla}\nTorchNeuron: {rule.torchneuron}\nSource: {rule.source}"
+                "text": f"XLA: {rule.xla}\nTorchNeuron: {rule.torchneuron}\nSource: {rule.source}",
+                "markdown": page(rule),
             },
             "defaultConfiguration": {"level": rule.severity},
             "properties": {"kind": rule.kind},
