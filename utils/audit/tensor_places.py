@@ -41,6 +41,9 @@ class Places:
                 return self._made_on_cpu(node, scope)
             case ast.Subscript() | ast.Attribute():
                 return self.on_cpu(node.value, scope)
+            case ast.ListComp() | ast.GeneratorExp():
+                inner = self.tensors.names.comprehension(node, node.generators, scope)
+                return self.on_cpu(node.elt, inner)
             case ast.UnaryOp():
                 return self.on_cpu(node.operand, scope)
             case ast.BinOp():

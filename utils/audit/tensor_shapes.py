@@ -115,7 +115,7 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     parts = value.args[0]
     if isinstance(parts, ast.List | ast.Tuple) and parts.elts and not at.on_cpu(parts.elts[0]):
         if sum(ast.dump(part).count(_dumped(target)) for part in parts.elts) == 1:
-            if any(_same(target, part) for part in parts.elts):
+            if any(_same(target, part) and _stays(at, part, value) for part in parts.elts):
                 at.report("growing-cat", value.func)
 
 
@@ -124,6 +124,13 @@ def _kept(target: ast.expr) -> bool:
     while isinstance(target, ast.Attribute | ast.Subscript):
         target = target.value
     return isinstance(target, ast.Name) and target.id == "self"
+
+
+def _stays(at: "State", part: ast.expr, value: ast.expr) -> bool:
+    """What is joined is what the turn before made, not what this turn made anew."""
+    if not isinstance(part, ast.Name):
+        return True
+    return any(item.node is value for item in reaching(at, part))
 
 
 def _same(target: ast.expr, part: ast.expr) -> bool:

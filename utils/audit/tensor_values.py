@@ -169,8 +169,8 @@ def _moved(at: "State", owner: ast.expr) -> bool:
         return False
     if kind == "tensor" or (kind == "maybe" and not text) or _detached(owner):
         return True
-    last = text.split(".")[-1]
-    return (at.steps and not kind) or not (MODULE.search(text) or is_model_name(last))
+    modules = MODULE.search(text) or any(map(is_model_name, text.split(".")))
+    return (bool(at.steps) and not kind) or not modules
 
 
 def _is_logger(node: ast.AST) -> bool:
