@@ -1,0 +1,69 @@
+"""The audit against lists that a person made from public repositories before it ran on them.
+
+COURSE_AUDIT_REPOS names a folder that holds checkouts, at the commits given in hand_lists.json,
+under names such as pytorch+serve. Only the files of the list are audited, as they were then.
+"""
+
+import json
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from utils.audit import RULES, audit
+
+LISTS = json.loads(Path(__file__).with_name("hand_lists.json").read_text())["repositories"]
+
+
+def counts(repository: dict) -> dict[str, dict[str, int]]:
+    """What was listed, found, right besides the list, and false, for both kinds of findings."""
+    listed = Counter(row[3] for row in repository["hand"])
+    found = Counter(row[3] for row in repository["hand"] if row[6])
+    besides = Counter((row[3], row[5]) for row in repository["besides"])
+    return {
+        kind: {
+            "listed": listed[kind],
+            "found": found[kind],
+            "right besides": besides[kind, "right"],
+            "false": besides[kind, "false"],
+        }
+        for kind in ("api", "hazard")
+    }
+
+
+def test_lists_name_rules_that_are_there_and_files_that_were_read() -> None:
+    for repository in LISTS:
+        rules = {row[4] for row in repository["hand"]} | {row[4] for row in repository["besides"]}
+        assert rules <= {*RULES, "no rule"}
+        files = {row[0] for row in repository["hand"]} | {row[0] for row in repository["besides"]}
+        assert files <= set(repository["files"])
+        assert counts(repository) == repository["counts"], repository["repository"]
+
+
+def test_lists_cover_three_kinds_of_at_least_four_repositories() -> None:
+    kinds = Counter(repository["kind"] for repository in LISTS)
+    assert len(kinds) == 3 and min(kinds.values()) >= 4
+
+
+@pytest.mark.parametrize("wanted", LISTS, ids=lambda item: item["repository"])
+def test_what_was_found_is_still_found(wanted: dict, tmp_path: Path) -> None:
+    checkouts = os.environ.get("COURSE_AUDIT_REPOS")
+    folder = Path(checkouts or "") / wanted["repository"].replace("/", "+")
+    if not checkouts or not folder.is_dir():
+        pytest.skip(f"COURSE_AUDIT_REPOS holds no checkout of {wanted['repository']}")
+    for name in wanted["files"]:
+        copy = tmp_path / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(folder / name, copy)
+    findings = audit(tmp_path).findings
+    results = {(item.path, item.cell or 0, item.line, item.rule) for item in findings}
+    found = {(path, cell, *row) for path, cell, _, _, _, _, row in wanted["hand"] if row}
+    right = {(*row[:3], row[4]) for row in wanted["besides"] if row[5] == "right"}
+    false = {(*row[:3], row[4]) for row in wanted["besides"] if row[5] == "false"}
+    missed = {(*row[:3], row[4]) for row in wanted["hand"] if not row[6]}
+    new = results - found - right - false - missed
+    print(f"{folder.name}: {len(results & found)} of {len(wanted['hand'])} listed, {len(new)} new")
+    assert found - results == set()
+    assert len(new) <= len(results) / 20, f"judge these by hand: {sorted(new)}"
