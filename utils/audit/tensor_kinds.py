@@ -79,6 +79,7 @@ class Tensors:
         self._returns: dict[ast.AST, Value] = {}
         self._members: dict[tuple[ast.AST, str], Value] = {}
         self._modules: dict[ast.AST, bool] = {}
+        self._open: set[ast.AST] = set()  # what is being worked out
         self.uses = Uses(names)
         self.places = Places(self)
         self.depth = 0
@@ -101,7 +102,9 @@ class Tensors:
             return UNKNOWN
         self.depth += 1
         self._values[node] = UNKNOWN  # x = f(x) may rest on what x was first
+        self._open.add(node)
         result = self._values[node] = self._value(node, scope)
+        self._open.discard(node)
         self.depth -= 1
         return result
 
@@ -213,19 +216,33 @@ class Tensors:
                 known = self._values[node] = self._parameter(node, home)
             return known
         if isinstance(node, ast.AugAssign):
-            return either([self.value(node.target, home), self.value(node.value, home)])
+            added = self.value(node.value, home)
+            if added in (HOST, NUMBER):  # it stays what it was
+                return NONE if node.target in self._open else self.value(node.target, home)
+            return either([self.value(node.target, home), added])
         match binding.kind:
             case "count":
                 return HOST
             case "value" | "part":
                 value = self.value(node, home)
             case "loop":
-                value = iterated(self.value(node, home))
+                given = self.value(node, home)
+                value = HOST if self._is_table(node, home) else iterated(given)
             case _:
                 return UNKNOWN
         for index in binding.path:
             value = part(value, index)
         return value
+
+    def _is_table(self, node: ast.AST, home: Scope) -> bool:
+        """A parameter that is annotated as a dictionary: a loop over it gives its keys."""
+        kept = home.bindings(node.id) if isinstance(node, ast.Name) else []
+        return any(
+            isinstance(item.node, ast.arg)
+            and isinstance(item.node.annotation, ast.Subscript)
+            and written(item.node.annotation.value).split(".")[-1] in MAPPINGS
+            for item in kept
+        )
 
     def _parameter(self, arg: ast.arg, home: Scope) -> Value:
         function = home.node
