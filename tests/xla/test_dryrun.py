@@ -14,6 +14,8 @@ from utils.cli.commands import dryrun as command
 from utils.course.catalog import ROOT
 from utils.xla.dryrun import Bounds, bounds, dry_run, dry_run_script
 
+NIGHT = pytest.mark.exhaustive
+
 SCRIPT = """\
 import pathlib, sys
 import torch
@@ -72,6 +74,85 @@ def test_what_a_script_raises_is_told(tmp_path):
     assert [row["operator"] for row in report.fallbacks] in ([], ["aten::nonzero"])
 
 
+HOSTILE = """\
+import os, sys
+import torch, helper
+if "loaders" in sys.argv:
+    rows = [torch.ones(4) for _ in range(8)]
+    batches = torch.utils.data.DataLoader(rows, 2, num_workers=2)
+else:
+    batches = [torch.ones(2, 4)] * 4
+try:
+    input()
+except EOFError:
+    print("nobody answers")
+try:
+    import tkinter
+    tkinter.Tk()
+except Exception:
+    print("no window")
+try:
+    open(os.path.join(os.environ["BESIDE"], "left.txt"), "w").write("behind")
+except OSError:
+    print("no file")
+assert os.environ["WORLD_SIZE"] == "1"
+for step, x in enumerate(batches):
+    if step == 2:
+        {end}
+    y = helper.doubled(x.cuda())
+    y.sum().backward()
+    helper.optimizer.step()
+"""
+HELPER = """\
+import torch
+net = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def doubled(x):
+    y = net(x)
+    print(float(y[0, 0]), float(y[1, 1]))
+    return y * 2
+def never(x):
+    return x.cuda()
+"""
+
+
+@pytest.mark.parametrize(
+    "end, ended",
+    [
+        ("os._exit(3)", "it ended its process with os._exit or the like, with status 3"),
+        pytest.param("os.kill(os.getpid(), 11)", "it died of SIGSEGV", marks=NIGHT),
+        pytest.param("sys.exit(0)", "it ended itself", marks=NIGHT),
+        pytest.param("sys.exit('no')", "it left with 'no'", marks=NIGHT),
+    ],
+)
+def test_it_ends_and_reports_whatever_the_script_does(tmp_path, monkeypatch, end, ended):
+    for name, value in (("BESIDE", str(tmp_path)), ("WORLD_SIZE", "1"), ("RANK", "0")):
+        monkeypatch.setenv(name, value)
+    folder = tmp_path / "repository" / "scripts"
+    folder.mkdir(parents=True)
+    (folder / "helper.py").write_text(HELPER)
+    path = written(folder, HOSTILE.replace("{end}", end))
+    report = dry_run_script(path, ["loaders"], steps=4, folder=folder.parent)
+    assert report.ended == ended and len(report.steps) == 2
+    assert "nobody answers" in report.printed and "no window" in report.printed
+    assert sorted(os.listdir(tmp_path)) == ["repository"] or "not protected" in report.bounds
+    # The second of two values that a line reads comes from a graph of its own.
+    asked = [graph["asked"] for graph in report.graphs if "print" in graph["asked"]]
+    assert asked == ["helper.py:6: print(float(y[0, 0]), float(y[1, 1]))"] * len(asked) != []
+    seen = {(f["path"], f["line"]): f["seen"] for f in report.findings if "cuda" in f["rule"]}
+    assert seen["scripts/helper.py", 2] == "confirmed"
+    assert seen["scripts/helper.py", 9] == "not seen"
+    assert any("num_workers is 0" in row["what"] for row in report.redirects)
+
+
+@pytest.mark.exhaustive
+def test_a_second_run_with_other_arguments_says_what_is_compiled_already(tmp_path):
+    report = dry_run_script(written(tmp_path), ["99"], steps=2, other=["1"])
+    assert report.again["arguments"] == ["1"]
+    assert 1 <= report.again["known"] <= report.again["graphs"]
+    assert report.warmup_steps == 1 and "compiled already" in repr(report)
+
+
 @pytest.mark.exhaustive
 def test_a_function_is_stepped_and_asks_for_the_same_graphs_again():
     def step(n):
@@ -89,7 +170,7 @@ def run(tmp_path: Path, program: str, **limits: float) -> bounds.Ended:
     limited = Bounds(**{"seconds": 20, **limits})  # type: ignore[arg-type]
     words, _ = bounds.confinement(tmp_path, limited)
     words += [sys.executable, "-c", program]
-    return bounds.run(words, os.environ, tmp_path, tmp_path / "out.txt", limited)
+    return bounds.run(words, os.environ, tmp_path, tmp_path / "out.txt", limited, tmp_path)
 
 
 FOREVER = "import time\nwhile True: time.sleep(1)"
@@ -101,9 +182,13 @@ DEAF += "time.sleep(60)"
 APART = "import os, time\nos.fork() or (os.setsid(), time.sleep(77))\ntime.sleep(60)"
 
 
+FULL = "import time\nfor n in range(9): open(str(n), 'wb').write(bytes(3 << 20))\ntime.sleep(60)"
+
+
 @pytest.mark.parametrize(
     "program, limits, why",
     [
+        (FULL, {"disk_bytes": 10 << 20}, "disk"),
         (FOREVER, {"seconds": 1}, "time"),
         (DEAF, {"seconds": 1}, "time"),
         (APART, {"seconds": 1}, "time"),
@@ -111,7 +196,7 @@ APART = "import os, time\nos.fork() or (os.setsid(), time.sleep(77))\ntime.sleep
         (LARGE, {"memory_bytes": 200 << 20}, "memory"),
         ("pass", {}, "itself"),
     ],
-    ids=["forever", "deaf", "session of its own", "many", "large", "quiet"],
+    ids=["disk", "forever", "deaf", "session of its own", "many", "large", "quiet"],
 )
 def test_it_ends(tmp_path, program, limits, why):
     mark = f"# {uuid.uuid4()}"  # in its command line, and in nobody else's
@@ -121,6 +206,14 @@ def test_it_ends(tmp_path, program, limits, why):
     while any(words in line for line in _command_lines()):
         assert time.monotonic() < deadline, "a process lives on"
         time.sleep(0.1)
+
+
+def test_a_daemon_ends_without_a_namespace_too(tmp_path, monkeypatch):
+    mark = f"# {uuid.uuid4()}"
+    monkeypatch.setattr(bounds, "_works", lambda words: False)
+    daemon = "import os, time\nos.fork() and os._exit(0)\nos.setsid()\nos.fork() and os._exit(0)\n"
+    assert run(tmp_path, f"{daemon}time.sleep(60)\n{mark}").why == "itself"
+    assert not any(mark.encode() in line for line in _command_lines())
 
 
 def _command_lines():
@@ -180,5 +273,5 @@ def test_a_command_that_is_ended_leaves_nothing(tmp_path):
 def test_a_script_that_is_stopped_says_where_it_hangs(tmp_path):
     path = written(tmp_path, "import time\nwhile True:\n    time.sleep(1)\n")
     report = dry_run_script(path, bounds=Bounds(seconds=25))
-    assert report.ended == "stopped: it had too much time"
+    assert report.ended == "stopped: it had too much time, at train.py:3: time.sleep(1)"
     assert 'train.py", line 3' in report.printed

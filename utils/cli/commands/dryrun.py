@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -46,6 +47,7 @@ def main(argv: list[str] | None = None, program: str = "") -> int:
             folder=given.folder,
             target=given.target,
             twice=given.twice,
+            other=None if given.other is None else shlex.split(given.other),
             bounds=bounds,
         )
         if given.json:
@@ -54,7 +56,8 @@ def main(argv: list[str] | None = None, program: str = "") -> int:
         print(f"{program}: {error}", file=sys.stderr)
         return 2
     print(as_text(report))
-    return 0 if report.ended.startswith(("it ended itself", "after ")) else 1
+    ended = report.ended
+    return 0 if ended.startswith(("it ended itself", "after ")) or ended.endswith("status 0") else 1
 
 
 def _parse(argv: list[str], program: str) -> tuple[argparse.Namespace, list[str]]:
@@ -73,10 +76,11 @@ def _parse(argv: list[str], program: str) -> tuple[argparse.Namespace, list[str]
     add = parser.add_argument
     add("script")
     add("--steps", type=int, default=8, metavar="N", help="to run, 1 to 64 (default 8)")
-    add("--folder", type=Path, help="what is copied and where the script starts")
+    add("--folder", type=Path, help="what is copied (default: the current folder)")
     add("--json", type=Path, metavar="FILE", help="write the report there, too")
     add("--target", default="neuron-xla", help="of the static findings (default neuron-xla)")
     add("--twice", action="store_true", help="run it again: does it ask for the same graphs?")
+    add("--other", metavar="ARGS", help="run it again with these arguments, given as one word")
     add("--network", action="store_true", help="let the script reach the network")
     add("--seconds", type=float, default=300, help="of the whole run (default 300)")
     add("--memory-gb", type=float, default=8, help="of all its processes (default 8)")

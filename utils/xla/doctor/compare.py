@@ -56,7 +56,9 @@ class _Comparison:
         self.from_first = from_first
         self.diverged = False  # other operators have run, so other tensors are no surprise
         self.read: dict[str, Where | None] = {
-            repr(call.value): call.where for call in new.calls if call.value is not None
+            repr(call.value): call.where
+            for call in (*new.read, *new.calls)
+            if call.value is not None
         }
         self.blamed: set[tuple[Any, ...]] = set()
         self.findings: list[Finding] = []

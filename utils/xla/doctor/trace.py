@@ -125,13 +125,14 @@ def data_dependent(call: Call) -> bool:
 @dataclass(frozen=True)
 class Trace:
     """One run of a step: its batch, its operators, and at each step marker the results alive and
-    the line.
+    the line. read: for a part of a step, what was read before it.
     """
 
     inputs: tuple[tuple[str, Any], ...]
     calls: tuple[Call, ...]
     kept: tuple[tuple[str, ...], ...]
     markers: tuple[Where | None, ...]
+    read: tuple[Call, ...] = ()
 
 
 def spec(value: Any) -> Any:

@@ -7,8 +7,10 @@ report says which. A step ends where the script's own step marker does; in a scr
 after `optimizer.step()`, before `model.zero_grad()` where weights are updated by hand, and between
 batches of a loader that are not trained on.
 
-What it cannot say: seconds, numerics of the chip, what the Neuron compiler refuses beyond the
-published list in `facts/data/neuron_operators.yaml`, and what happens between several processes.
+Of the compile cache it says which graphs there are, who asked for them, after how many steps no
+more are compiled, and how many graphs of a second run are known. What it cannot say: seconds,
+numerics of the chip, what the Neuron compiler refuses beyond the published list in
+`facts/data/neuron_operators.yaml`, and what happens between several processes.
 """
 
 from utils.xla.dryrun.bounds import Bounds

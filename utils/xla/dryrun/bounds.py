@@ -12,35 +12,39 @@ import shutil
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 _LOOK_EVERY_S = 0.2
+_MARK = "TRN_DRYRUN"
 
 
 @dataclass(frozen=True)
 class Bounds:
     """seconds: of the whole run. memory_bytes: resident, of all processes together. processes: how
-    many at a time. file_bytes: of one file. network: whether it may reach one.
+    many at a time. file_bytes: of one file. disk_bytes: of all that lies in its scratch folder, the
+    copy included. network: whether it may reach one.
     """
 
     seconds: float = 300.0
     memory_bytes: int = 8 << 30
     processes: int = 64
     file_bytes: int = 1 << 30
+    disk_bytes: int = 4 << 30
     network: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "memory_bytes", "processes", "file_bytes"):
+        for name in ("seconds", "memory_bytes", "processes", "file_bytes", "disk_bytes"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, and must be more than 0")
 
 
 @dataclass(frozen=True)
 class Ended:
-    """why: "itself", "time", "memory" or "processes"; status: the exit status, negative for a
-    signal.
+    """why: "itself", "time", "memory", "processes" or "disk"; status: that of its exit, negative
+    for a signal.
     """
 
     why: str
@@ -50,7 +54,9 @@ class Ended:
 def confinement(scratch: Path, bounds: Bounds) -> tuple[list[str], str]:
     """The words to put before a command, and what they achieve, for the report."""
     no_network = [] if bounds.network else ["--unshare-net"]
-    words = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"]
+    words = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for folder in ("/run", "/dev/shm"):  # these lie in memory
+        words += ["--size", str(bounds.memory_bytes), "--tmpfs", folder]
     words += ["--unshare-pid", "--unshare-ipc", *no_network, "--die-with-parent", "--new-session"]
     words += ["--bind", str(scratch), str(scratch), "--"]
     network = "with network" if bounds.network else "no network"
@@ -87,16 +93,22 @@ def limit_this_process(bounds: Bounds) -> None:
 
 
 def run(
-    command: Sequence[str], environment: Mapping[str, str], cwd: Path, output: Path, bounds: Bounds
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: Path,
+    output: Path,
+    bounds: Bounds,
+    scratch: Path | None = None,
 ) -> Ended:
     """Run a command, confined already, until it ends or exceeds a bound; then nothing of it lives.
 
-    output: the file that takes what it prints.
+    output: the file that takes what it prints. scratch: the folder that it fills, if any.
     """
+    mark = f"{_MARK}={uuid.uuid4()}"
     with output.open("wb") as printed:
         process = subprocess.Popen(
             command,
-            env=dict(environment),
+            env={**environment, _MARK: mark.partition("=")[2]},
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=printed,
@@ -105,6 +117,7 @@ def run(
         )
     deadline = time.monotonic() + bounds.seconds
     why = "itself"
+    look_at_disk = 0.0
     try:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -117,14 +130,34 @@ def run(
                 why = "processes"
             elif sum(members.values()) > bounds.memory_bytes:
                 why = "memory"
+            elif scratch and time.monotonic() > look_at_disk:
+                began = time.monotonic()
+                if _written(scratch) > bounds.disk_bytes:
+                    why = "disk"
+                # A folder of many files takes a while: at most a tenth of the time goes there.
+                look_at_disk = time.monotonic() + max(0.5, 9 * (time.monotonic() - began))
             if why != "itself":
                 break
     finally:
-        _end(process)
+        _end(process, mark)
     return Ended(why, process.returncode)
 
 
-def _end(process: subprocess.Popen) -> None:
+def _written(folder: Path) -> int:
+    """Bytes on the disk of all files in a folder; links are not followed."""
+    total = 0
+    with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(folder) as entries:
+        for entry in entries:
+            # A file may go between two looks.
+            with contextlib.suppress(FileNotFoundError):
+                if entry.is_dir(follow_symlinks=False):
+                    total += _written(Path(entry.path))
+                else:
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+    return total
+
+
+def _end(process: subprocess.Popen, mark: str) -> None:
     # First the children, found while their parents still live: the first process of a namespace
     # takes all the others along, whatever session they have moved to.
     members = _family(process.pid)
@@ -134,6 +167,22 @@ def _end(process: subprocess.Popen) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(member, signal.SIGKILL)
     process.wait()
+    # Where there is no namespace, one whose parents have ended is known by its environment only.
+    while left := _marked(mark):
+        for member in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(member, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _marked(mark: str) -> list[int]:
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                variables = Path("/proc", entry, "environ").read_bytes().split(b"\0")
+                found += [int(entry)] if mark.encode() in variables else []
+    return found
 
 
 def _family(pid: int) -> dict[int, int]:

@@ -10,6 +10,7 @@ import re
 import runpy
 import sys
 import sysconfig
+import threading
 import traceback
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,18 @@ def main() -> None:
     # Late: they load torch_xla, which needs the defaults.
     import torch_xla
 
+    from utils.xla.dryrun.lines import Lines
     from utils.xla.dryrun.redirect import redirected
     from utils.xla.dryrun.watch import Watch
 
     def write(seen: dict[str, Any], ended: str = "") -> None:
         half = result.with_suffix(".half")
-        half.write_text(json.dumps({**seen, "ended": ended}))
+        half.write_text(json.dumps({**seen, "run": lines.data(), "ended": ended}))
         half.replace(result)
+
+    def stopping(thread: int) -> None:
+        hanging = watch.hanging(thread)
+        write({**watch.data(), "hanging": hanging})
 
     def enough() -> None:
         write(watch.data(), f"after {request['steps']} steps, as asked")
@@ -45,10 +51,13 @@ def main() -> None:
         os._exit(0)  # whatever the script would do about an exception
 
     log = Path(os.environ["PT_XLA_DEBUG_FILE"])
-    device = torch_xla.device()
+    device, lines = torch_xla.device(), Lines(Path(request["root"]))
     own = _has_markers(request)
     watch = Watch(_call.__code__, request["steps"], log, own, write, enough)
-    with watch, redirected(device, watch.note):
+    last = threading.Timer(limits.seconds * 0.85, stopping, [threading.get_ident()])
+    last.daemon = True
+    last.start()
+    with watch, redirected(device, watch.note), lines:
         ended = _call(request, watch)
         watch.end()
         write(watch.data(), ended)

@@ -1,9 +1,10 @@
 """What a dry run has found: as data, as text and as JSON.
 
-JSON, version 1: the fields of `Report`, as they stand there.
+JSON, version 2: the fields of `Report`, as they stand there.
 """
 
 import json
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,11 +12,13 @@ from typing import Any
 @dataclass(frozen=True, repr=False)
 class Report:
     """steps: each with number, ended_by, compiled and executed (identities of graphs), reads and
-    causes. graphs: {identity, first_step, executions}, in the order in which they are compiled.
-    reads, fallbacks, unsupported, redirects: by line, with counts. memory: of the largest graph, in
-    bytes, or None. findings: those of the audit, each with `seen`: "confirmed", "ran" or "not
-    seen". same_graphs: whether a second run asked for the same graphs, None without one. ended: how
-    the program ended. bounds: what held it. printed: the end of what it printed.
+    causes. graphs: {identity, first_step, executions, asked}, in the order in which they are
+    compiled; asked is the line that asked for the first, or what ended the step. reads, fallbacks,
+    unsupported, redirects: by line, with counts. memory: of the largest graph, in bytes, or None.
+    findings: those of the audit in the files that were loaded, each with `seen`: "confirmed", "ran"
+    or "not seen". again: of a second run, its arguments, how many graphs it asked for, how many of
+    these are known from the first, and whether they were the same in each step; None without one.
+    ended: how the program ended. bounds: what held it. printed: the end of what it printed.
     """
 
     name: str
@@ -29,14 +32,24 @@ class Report:
     redirects: list[dict[str, Any]]
     memory: dict[str, int] | None
     findings: list[dict[str, Any]]
-    same_graphs: bool | None
+    again: dict[str, Any] | None
     printed: str
-    version: int = 1
+    version: int = 2
 
     @property
     def recompiles(self) -> int:
         """Graphs compiled after the first step."""
         return sum(len(step["compiled"]) for step in self.steps[1:])
+
+    @property
+    def same_graphs(self) -> bool | None:
+        """Whether a second run asked for the same graphs in each step; None without one."""
+        return None if self.again is None else bool(self.again["same"])
+
+    @property
+    def warmup_steps(self) -> int:
+        """The steps after which everything that was seen has been compiled."""
+        return max((step["number"] for step in self.steps if step["compiled"]), default=0)
 
     def __repr__(self) -> str:
         return as_text(self)
@@ -47,16 +60,20 @@ class Report:
 
 
 def read_report(
-    name: str, seen: dict[str, Any], findings: list[dict[str, Any]], again: list[list[str]] | None
+    name: str,
+    seen: dict[str, Any],
+    findings: list[dict[str, Any]],
+    again: tuple[Sequence[str], list[list[str]]] | None = None,
 ) -> Report:
-    """Puts together what the process has seen, what the audit says and the graphs of a second
-    run.
+    """Puts together what the process has seen, what the audit says, and of a second run its
+    arguments and the graphs of each step.
     """
     steps = seen["steps"]
     graphs: dict[str, dict[str, Any]] = {}
     for step in steps:
         for identity in (*step["compiled"], *step["executed"]):
             entry = {"identity": identity, "first_step": step["number"], "executions": 0}
+            entry["asked"] = seen.get("asked", {}).get(identity, "")
             graphs.setdefault(identity, entry)
         for identity in step["executed"]:
             graphs[identity]["executions"] += 1
@@ -68,22 +85,34 @@ def read_report(
         steps=steps,
         graphs=list(graphs.values()),
         memory=seen["memory"],
-        findings=[{**f, "seen": _seen(name, f, seen)} for f in findings],
-        same_graphs=None if again is None else again == [step["executed"] for step in steps],
+        findings=[{**f, "seen": _seen(f, seen)} for f in findings],
+        again=_again(graphs, [step["executed"] for step in steps], *again) if again else None,
         printed=seen["printed"],
         **tables,
     )
 
 
-def _seen(name: str, finding: dict[str, Any], seen: dict[str, Any]) -> str:
-    """ "confirmed": something was noted at that line; "ran": its operators ran, and nothing was."""
-    place = f"{name}:{finding['line']}"
+def _again(
+    graphs: Collection[str],
+    executed: list[list[str]],
+    arguments: Sequence[str],
+    other: list[list[str]],
+) -> dict[str, Any]:
+    asked = set().union(*other)
+    result = {"arguments": list(arguments), "graphs": len(asked)}
+    return result | {"known": len(asked & set(graphs)), "same": other == executed}
+
+
+def _seen(finding: dict[str, Any], seen: dict[str, Any]) -> str:
+    """ "confirmed": something was noted at that line; "ran": it ran, and nothing was."""
+    place = f"{finding['file']}:{finding['line']}"
     tables = ("reads", "fallbacks", "unsupported", "redirects")
     noted = [row["where"] for key in tables for row in seen.get(key, [])]
     noted += [cause["where"] for step in seen["steps"] for cause in step["causes"]]
     if any(where == place or where.startswith(place + ":") for where in noted):
         return "confirmed"
-    return "ran" if place in seen.get("lines", []) else "not seen"
+    ran = finding["line"] in seen.get("run", {}).get(finding["path"], ())
+    return "ran" if ran or place in seen.get("lines", []) else "not seen"
 
 
 def as_text(report: Report) -> str:
@@ -99,15 +128,13 @@ def as_text(report: Report) -> str:
         lines.append("No step was seen on the device: nothing was put there, or no step ended.")
     for step in report.steps:
         what = f"{len(step['compiled'])} compiled, {len(step['executed'])} run"
-        graphs = " ".join(graph[:8] for graph in dict.fromkeys(step["executed"]))
+        names = [graph[:8] for graph in dict.fromkeys(step["executed"])]
+        more = f" and {len(names) - 6} more" if len(names) > 6 else ""
         lines.append(
-            f"  step {step['number']}: {what}, {step['reads']} reads; graphs {graphs or 'none'};"
-            f" ended by {step['ended_by']}"
+            f"  step {step['number']}: {what}, {step['reads']} reads; graphs"
+            f" {' '.join(names[:6]) or 'none'}{more}; ended by {step['ended_by']}"
         )
-        for cause in step["causes"]:
-            lines.append(f"    {cause['kind']}: {cause['what']}")
-            lines += [f"      at {cause['where']}"] if cause["where"] else []
-            lines.append(f"      write: {cause['write']}")
+        lines += _causes(step["causes"])
     lines += _table("Values read by the host", report.reads, "operator")
     lines += _table("Operators that fall back to the host", report.fallbacks, "operator")
     lines += _table("Refused by Neuron's published lists", report.unsupported, "what", "code")
@@ -121,25 +148,62 @@ def as_text(report: Report) -> str:
     if report.findings:
         lines.append("Static findings:")
         for f in report.findings:
-            lines.append(f"  {f['seen']:10} {f['rule']:20} line {f['line']}: {f['text'].strip()}")
+            place = f"{f['file']}:{f['line']}"
+            lines.append(f"  {f['seen']:10} {f['rule']:20} {place}: {f['text'].strip()}")
     if report.ended.startswith(("it raised", "it died", "it left", "stopped")):
         lines += ["The end of what it printed:", *report.printed.splitlines()[-12:]]
     return "\n".join(lines)
+
+
+def _causes(causes: list[dict[str, Any]]) -> list[str]:
+    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for cause in causes:
+        grouped.setdefault((cause["kind"], cause["where"]), []).append(cause)
+    lines = []
+    for (kind, where), same in grouped.items():
+        more = f" (and {len(same) - 1} more like it)" if len(same) > 1 else ""
+        graph = f"graph {same[0]['graph'][:8]}, " if same[0]["graph"] else ""
+        lines.append(f"    {graph}{kind}: {same[0]['what']}{more}")
+        lines += [f"      at {where}"] if where else []
+        lines.append(f"      write: {same[0]['write']}")
+    return lines
 
 
 def _cache(report: Report) -> list[str]:
     if not report.graphs:
         return []
     runs = sum(graph["executions"] for graph in report.graphs)
-    hits = runs - len(report.graphs)
+    count, warm = len(report.graphs), report.warmup_steps
     lines = [
-        f"Compile cache: {len(report.graphs)} graphs to compile before a job;"
-        f" {max(hits, 0)} of {runs} runs would find theirs compiled already"
+        f"Compile cache: {count} graphs to compile before a job, all within the first {warm} of"
+        f" {len(report.steps)} steps; {max(runs - count, 0)} of {runs} runs find theirs compiled"
     ]
-    if report.same_graphs is not None:
-        word = "the same" if report.same_graphs else "other"
-        lines.append(f"A second run asked for {word} graphs, step by step")
+    askers: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for graph in report.graphs:
+        askers.setdefault((graph["first_step"], graph["asked"] or "a library"), []).append(graph)
+    for (step, asked), graphs in list(askers.items())[:_SHOWN]:
+        names = " ".join(graph["identity"][:8] for graph in graphs[:3])
+        more = f" and {len(graphs) - 3} more" if len(graphs) > 3 else ""
+        times = sum(graph["executions"] for graph in graphs)
+        lines.append(f"  from step {step}, run {times} x: {names}{more}, asked for by {asked}")
+    lines += [f"  and {len(askers) - _SHOWN} more lines"] if len(askers) > _SHOWN else []
+    if warm == len(report.steps):
+        lines.append("  The last step still compiled: run more steps to see where it ends.")
+    lines.append(
+        "  These are torch_xla's own hashes, of CPU graphs: Neuron's cache has keys of its own,"
+        " from its HLO, the compiler's version and its flags."
+    )
+    if report.again:
+        words = " ".join(report.again["arguments"]) or "none"
+        lines.append(
+            f"A second run with the arguments {words}: {report.again['known']} of its"
+            f" {report.again['graphs']} graphs are compiled already"
+            + ("; the same graphs, step by step" if report.again["same"] else "")
+        )
     return lines
+
+
+_SHOWN = 12
 
 
 def _table(title: str, rows: list[dict[str, Any]], *names: str) -> list[str]:

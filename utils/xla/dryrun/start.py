@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -28,16 +29,19 @@ def dry_run_script(
     folder: str | os.PathLike | None = None,
     target: str = "neuron-xla",
     twice: bool = False,
+    other: Sequence[str] | None = None,
     bounds: Bounds = Bounds(),  # noqa: B008 - frozen
 ) -> Report:
     """Run a script for some steps, in a copy of its folder, and report.
 
     Args:
-        folder: what is copied and where the script starts; without it the current folder if the
-            script lies below it, else the script's own. Large files (`_COPIED_BYTES`) are not
-            copied: links to them are, read-only under bubblewrap.
+        folder: what is copied; without it the current folder if the script lies below it, else the
+            script's own. The script starts in the copy of the current folder, or of this one where
+            the current folder does not lie below it. Large files (`_COPIED_BYTES`) are not copied:
+            links to them are, read-only under bubblewrap.
         target: what the static findings are about, as in `utils.audit`.
         twice: run it a second time, to see whether it asks for the same graphs.
+        other: arguments of a second run: how many of its graphs has the first compiled?
 
     Raises:
         FileNotFoundError: there is no such script. ValueError: what is asked for cannot be done.
@@ -51,13 +55,21 @@ def dry_run_script(
     if not path.is_relative_to(root):
         raise ValueError(f"the script {path} does not lie in the folder {root}")
     request = {"script": path.relative_to(root).as_posix(), "arguments": list(arguments)}
-    request |= {"name": path.name}
-    report = audit.audit(str(path), 1, target)
-    findings = [
-        {"rule": f.rule, "severity": f.severity, "line": f.line, "text": f.text}
-        for f in report.findings
-    ]
-    return _run(request, root, steps, bounds, findings, twice)
+    start = here.relative_to(root).as_posix() if here.is_relative_to(root) else "."
+    request |= {"name": path.name, "start": start}
+    if twice or other is not None:
+        request["other"] = list(arguments if other is None else other)
+
+    def findings(loaded: Sequence[str]) -> list[dict[str, Any]]:
+        files = {path, *(root / name for name in loaded)}
+        report = audit.audit(root, 1, target, is_excluded=lambda file: file not in files)
+        return [
+            {"rule": f.rule, "severity": f.severity, "path": f.path, "file": Path(f.path).name}
+            | {"line": f.line, "text": f.text}
+            for f in report.findings
+        ]
+
+    return _run(request, root, steps, bounds, findings)
 
 
 def dry_run(
@@ -77,7 +89,8 @@ def dry_run(
     _check_steps(steps)
     request = {"pickled": cloudpickle.dumps((function, arguments))}
     request |= {"name": getattr(function, "__name__", "function")}
-    return _run(request, None, steps, bounds, [], twice)
+    request |= {"other": []} if twice else {}
+    return _run(request, None, steps, bounds, lambda loaded: [])
 
 
 def _check_steps(steps: int) -> None:
@@ -90,12 +103,15 @@ def _run(
     root: Path | None,
     steps: int,
     bounds: Bounds,
-    findings: list[dict[str, Any]],
-    twice: bool,
+    findings: Callable[[Sequence[str]], list[dict[str, Any]]],
 ) -> Report:
-    seen = [_once(dict(request), root, steps, bounds) for _ in range(1 + twice)]
-    again = [step["executed"] for step in seen[1]["steps"]] if twice else None
-    return read_report(request["name"], seen[0], findings, again)
+    other = request.pop("other", None)
+    seen = _once(dict(request), root, steps, bounds)
+    again = None
+    if other is not None:
+        second = _once({**request, "arguments": other}, root, steps, bounds)
+        again = other, [step["executed"] for step in second["steps"]]
+    return read_report(request["name"], seen, findings(list(seen.get("run", {}))), again)
 
 
 def _once(request: dict[str, Any], root: Path | None, steps: int, bounds: Bounds) -> dict[str, Any]:
@@ -111,17 +127,20 @@ def _once(request: dict[str, Any], root: Path | None, steps: int, bounds: Bounds
             (scratch / "function").write_bytes(request.pop("pickled"))
             request["function"] = str(scratch / "function")
         request |= {"steps": steps, "result": str(result), "bounds": asdict(bounds)}
+        request["root"] = str(work)
         (scratch / "request.json").write_text(json.dumps(request))
         words, achieved = bounded.confinement(scratch, bounds)
         module = f"{__package__}.child"
         command = [*words, sys.executable, "-m", module, str(scratch / "request.json")]
         environment = _environment(scratch, bounds)
-        ended = bounded.run(command, environment, work, output, bounds)
+        start = work / request.get("start", ".")
+        ended = bounded.run(command, environment, start, output, bounds, scratch)
         seen = json.loads(result.read_text()) if result.exists() else {"steps": []}
         if ended.why != "itself":
-            seen["ended"] = f"stopped: it had too much {_WORDS[ended.why]}"
+            at = seen.get("hanging", "") if ended.why == "time" else ""
+            seen["ended"] = f"stopped: it had too much {_WORDS[ended.why]}{at}"
         elif not seen.get("ended"):
-            seen["ended"] = f"it died with status {ended.status}"
+            seen["ended"] = _without_a_word(ended.status)
         with output.open("rb") as printed:
             printed.seek(max(0, output.stat().st_size - 4000))
             seen["printed"] = printed.read().decode("utf-8", "replace")
@@ -130,12 +149,23 @@ def _once(request: dict[str, Any], root: Path | None, steps: int, bounds: Bounds
         return seen
 
 
-_WORDS = {"time": "time", "memory": "memory", "processes": "of processes"}
+_WORDS = {"time": "time", "memory": "memory", "processes": "of processes", "disk": "on the disk"}
+
+
+def _without_a_word(status: int) -> str:
+    """How a process ended that Python has not seen to its end."""
+    number = -status if status < 0 else status - 128  # as a shell, bubblewrap gives it with 128
+    if number in set(signal.Signals):
+        return f"it died of {signal.Signals(number).name}"
+    return f"it ended its process with os._exit or the like, with status {status}"
 
 
 def _environment(scratch: Path, bounds: Bounds) -> dict[str, str]:
     root = str(Path(__file__).parents[3])
-    flags = f"--xla_dump_to={scratch / 'dump'} --xla_dump_hlo_as_text"
+    # Graphs and buffers are the same, and compile in a fraction of the time.
+    fast = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    fast += " --xla_cpu_parallel_codegen_split_count=1"
+    flags = f"{fast} --xla_dump_to={scratch / 'dump'} --xla_dump_hlo_as_text"
     variables = {
         "PJRT_DEVICE": "CPU",
         "PT_XLA_DEBUG_LEVEL": "2",

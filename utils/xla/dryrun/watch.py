@@ -1,9 +1,10 @@
 """Watches a program step by step: which graphs each step compiles and runs, and why."""
 
+import functools
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from utils.facts.records import content
 from utils.xla.doctor import interruptions, reasons
+from utils.xla.doctor.compare import Finding
 from utils.xla.doctor.report import Step
 from utils.xla.doctor.trace import Call, Recorder, Spec, Trace, Where
 
@@ -44,6 +46,8 @@ class Watch:
         self.seen, self.enough = seen, enough
         self.steps: list[dict[str, Any]] = []
         self.traces: list[Trace] = []
+        self.asked: dict[str, str] = {}
+        self._earlier: dict[str, list[Trace]] = {}
         self.reads: Counter[tuple[str, str]] = Counter()
         self.fallbacks: Counter[tuple[str, str]] = Counter()
         self.unsupported: Counter[tuple[str, str, str, str]] = Counter()
@@ -65,7 +69,9 @@ class Watch:
 
         def fetched(loader: Any) -> Any:
             calls = self.recorder.calls
-            if not self.own_markers and calls and not any(call.backward for call in calls):
+            trains = any(call.backward for call in calls)
+            # What only follows a training step, such as a loss that is printed, is no step.
+            if not (self.own_markers or trains) and (self._computed() or not self.steps):
                 self._cut("the next batch")
             return fetch(loader)
 
@@ -110,6 +116,20 @@ class Watch:
         if any(call.backward or call.executions for call in self.recorder.calls):
             self._cut("the end of the program")
         self.seen(self.data())
+
+    def hanging(self, thread: int) -> str:
+        """What a thread is doing where its time has come to an end, within a step."""
+        where = self.recorder._lines(sys._current_frames().get(thread))[0]
+        calls = list(self.recorder.calls)
+        for call in calls:
+            self._note_call(call)
+        text = f", at {where or 'an unknown line'}"
+        if calls:
+            text += f", with {len(calls)} operators recorded since the last step"
+        launches = Counter(str(call.where) for call in calls for _ in range(call.compiles))
+        for line, count in launches.most_common(1):
+            text += f" and {count} graphs compiled at {line}"
+        return text
 
     def next_call(self) -> None:
         """A function that makes steps ends one."""
@@ -160,9 +180,28 @@ class Watch:
         number = len(self.steps) + 1
         reads = [call for call in calls if _reads(call)]
         counts = Step(number, len(compiled), len(executed), len(reads), (), ())
-        found = [finding for finding in interruptions(trace) if finding.kind == "fallback"]
-        if compiled and self.traces:
-            found += reasons(self.traces, trace, counts)
+        found = [("", finding) for finding in interruptions(trace) if finding.kind == "fallback"]
+        fresh = set(compiled)
+        asked_before: set[str] = set()
+        for graph, end, asked in ends(calls, executed):
+            earlier = self._earlier.setdefault(asked, [])
+            again, asked_before = asked in asked_before, asked_before | ({asked} - {""})
+            is_new = graph in fresh
+            if again and not is_new:
+                continue
+            part = _part(trace, end)
+            if is_new:
+                fresh.remove(graph)
+                self.asked[graph] = asked or ended_by
+                if again:
+                    found.append((graph, Finding("reads", _READS, _last(part), _READS_ADVICE)))
+                elif earlier:
+                    found += [(graph, finding) for finding in reasons(earlier, part, counts)]
+                elif self.steps:
+                    found.append((graph, Finding("new", _NEW, _last(part), _NEW_ADVICE)))
+            if not again:
+                # The first, in which state may have come into being, and the latest.
+                earlier[1:] = [*earlier[1:], part][-_COMPARED:]
         for call in calls:
             self._note_call(call)
         self.steps.append(
@@ -173,8 +212,9 @@ class Watch:
                 "executed": executed,
                 "reads": len(reads),
                 "causes": [
-                    {"kind": f.kind, "what": f.what, "where": str(f.where or ""), "write": f.advice}
-                    for f in found
+                    {"graph": graph, "kind": f.kind, "what": f.what}
+                    | {"where": str(f.where or ""), "write": f.advice}
+                    for graph, f in found
                 ],
             }
         )
@@ -210,12 +250,49 @@ class Watch:
 
         return {
             "steps": self.steps,
+            "asked": self.asked,
             "reads": rows(self.reads, "where", "operator"),
             "fallbacks": rows(self.fallbacks, "where", "operator"),
             "unsupported": rows(self.unsupported, "where", "what", "code", "source"),
             "redirects": rows(self.redirects, "what", "where"),
             "lines": sorted({_place(c.where) for t in self.traces for c in t.calls if c.where}),
         }
+
+
+_COMPARED = 3
+_NEW = "the program comes here for the first time"
+_NEW_ADVICE = "nothing, if it happens once; else let the warm-up come here, too"
+_READS = "the line reads once more in the same step, from a graph of its own"
+_READS_ADVICE = "bring the whole tensor to the host with one .cpu(), and read the copy"
+
+
+def ends(calls: Sequence[Call], executed: list[str]) -> Iterator[tuple[str, int | None, str]]:
+    """The graphs of a step in the order in which they ran: (identity, the place of the operator
+    that read a value of it or None for the end of the step, the line of that or "").
+    """
+    left = list(executed)
+    for place, call in enumerate(calls):
+        for _ in range(min(call.executions, len(left))):
+            yield left.pop(0), place, str(call.where or call.library or "an unknown line")
+    yield from ((graph, None, "") for graph in left)
+
+
+def _part(trace: Trace, end: int | None) -> Trace:
+    """What was recorded before a graph ran.
+
+    A value that is read computes only what it needs, and what else is recorded stays: so all
+    operators of the step may belong to each later graph, but for the reads.
+    """
+    calls = trace.calls if end is None else trace.calls[:end]
+    recorded = tuple(call for call in calls if not _reads(call))
+    read = tuple(call for call in calls if _reads(call))
+    if end is None:
+        return Trace((), recorded, trace.kept, trace.markers, read)
+    return Trace((), (*recorded, trace.calls[end]), (), (), read)
+
+
+def _last(trace: Trace) -> Where | None:
+    return next((call.where for call in reversed(trace.calls) if call.where), None)
 
 
 _MODEL = {"mm", "addmm", "bmm", "convolution_overrideable", "convolution", "embedding", "linear"}
@@ -237,7 +314,7 @@ def unsupported(call: Call) -> list[tuple[str, str, str]]:
     """What of an operator Neuron's published lists refuse: (what, error code or "", source)."""
     specs = [*call.tensors, *call.results]
     dtypes = {str(s.dtype).removeprefix("torch.") for s in specs if s.device == "xla"}
-    listed = content("neuron_operators.yaml")
+    listed = _published()
     found = [
         (f"dtype {name}: {entry['what']}", entry["code"], entry["source"])
         for name, entry in listed["dtypes"].items()
@@ -249,6 +326,12 @@ def unsupported(call: Call) -> list[tuple[str, str, str]]:
             of = f" of {given}" if entry["dtypes"] else ""
             found.append((f"{call.name}{of}: {entry['what']}", entry["code"], entry["source"]))
     return found
+
+
+@functools.cache
+def _published() -> Any:
+    # A script calls operators by the thousand.
+    return content("neuron_operators.yaml")
 
 
 def _dtype_of_first(call: Call) -> str:
