@@ -24,7 +24,6 @@ from botocore.validate import ParamValidator
 from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.servicequotas.models import ServiceQuotasBackend
-from moto.ssm.models import Parameter, ssm_backends
 
 from utils.launch import known
 from utils.launch.names import OWN, TAG
@@ -46,6 +45,7 @@ CALL = botocore.client.BaseClient._make_api_call
 @contextlib.contextmanager
 def account(vcpus: float = 64, region: str = REGION) -> Iterator[Any]:
     """moto with all that a start needs: quota, image, profile, group. Gives an EC2 client."""
+    from moto.ssm.models import Parameter, ssm_backends  # late: moto's EC2 takes a second to load
 
     def quota(self: Any, service_code: str, quota_code: str) -> dict[str, Any]:
         return {"QuotaCode": quota_code, "ServiceCode": service_code, "Value": vcpus}

@@ -12,7 +12,7 @@ import pypdf
 import pytest
 
 from utils.cost import tco
-from utils.cost.decision import Answers, Decision, decide, pilot_of
+from utils.cost.decision import VERDICTS, Answers, Decision, decide, pilot_of
 from utils.cost.decision.flips import Flip
 from utils.cost.tco.scenario import Context, Option, Scenario
 from utils.facts.records import content
@@ -32,12 +32,10 @@ def decision(case: str, comparison: object = None) -> Decision:
     return decide(Answers.from_mapping(CASES[case]["answers"]), comparison=comparison)
 
 
-CASE_OF: dict[str, str] = {}
-"""The first case of each verdict that is decided without a comparison of costs."""
-for _name in CASES:
-    CASE_OF.setdefault(decision(_name).verdict, _name)
-    if len(CASE_OF) == 4:
-        break
+@cache
+def case_of(verdict: str) -> str:
+    """The first case of a verdict that is decided without a comparison of costs."""
+    return next(name for name in CASES if decision(name).verdict == verdict)
 
 
 @cache
@@ -46,8 +44,8 @@ def plain(name: str) -> Report:
 
 
 @cache
-def full(name: str, case: str = CASE_OF["gpu"]) -> Report:
-    made = decision(case, tco.compare(tco.scenario(name)))
+def full(name: str, verdict: str = "gpu") -> Report:
+    made = decision(case_of(verdict), tco.compare(tco.scenario(name)))
     return report(tco.scenario(name), made, pilot_of(made), today=TODAY)
 
 
@@ -267,10 +265,10 @@ def test_a_table_for_spreadsheets_has_every_number_and_no_formula() -> None:
     assert "'=HYPERLINK" in to_csv(report(evil, today=TODAY))
 
 
-@pytest.mark.parametrize("verdict", CASE_OF)
+@pytest.mark.parametrize("verdict", VERDICTS)
 def test_a_decision_gives_the_headline_reasons_flips_and_risks(verdict: str) -> None:
-    made = full("pretrain-70b", CASE_OF[verdict])
-    given = decision(CASE_OF[verdict], tco.compare(tco.scenario("pretrain-70b")))
+    made = full("pretrain-70b", verdict)
+    given = decision(case_of(verdict), tco.compare(tco.scenario("pretrain-70b")))
     assert made.verdict == given.verdict
     assert made.headline == f"{given.headline}."
     assert made.question == "On which machine should this work run?"
@@ -288,7 +286,7 @@ def test_a_flip_of_money_is_told_in_digits() -> None:
 
 
 def test_a_flip_next_to_the_present_value_is_told_as_more_than_that() -> None:
-    row = decision(CASE_OF["either"])
+    row = decision(case_of("either"))
     edge = Flip("runs_per_year", 2, 2.01, "trainium")
     one = Flip("engineers", 3, 1, "gpu")
     less = Flip("deadline_weeks", 20, 19.9, "gpu")
@@ -299,8 +297,8 @@ def test_a_flip_next_to_the_present_value_is_told_as_more_than_that() -> None:
 
 
 def test_a_verdict_that_does_not_rest_on_these_costs_is_told() -> None:
-    other = decision(CASE_OF["gpu"], tco.compare(tco.scenario("lora-13b")))
-    none = decision(CASE_OF["gpu"])
+    other = decision(case_of("gpu"), tco.compare(tco.scenario("lora-13b")))
+    none = decision(case_of("gpu"))
     compared = tco.compare(tco.scenario("pretrain-70b"))
     assert "another cost comparison" in warnings(other, compared)[0]
     assert "without these costs" in warnings(none, compared)[0]
