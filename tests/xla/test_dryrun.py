@@ -147,7 +147,11 @@ def test_it_ends_and_reports_whatever_the_script_does(tmp_path, monkeypatch, end
 
 @pytest.mark.exhaustive
 def test_a_second_run_with_other_arguments_says_what_is_compiled_already(tmp_path):
-    report = dry_run_script(written(tmp_path), ["99"], steps=2, other=["1"])
+    text = SCRIPT.replace(".to(device)", "", 1).replace(
+        "Linear(4, 4)", "Linear(4, 4, device=device)"
+    )
+    report = dry_run_script(written(tmp_path, text), ["99"], steps=2, other=["1"])
+    assert len(report.setup) == 1  # the weights are drawn on the device
     assert report.again["arguments"] == ["1"]
     assert 1 <= report.again["known"] <= report.again["graphs"]
     assert report.warmup_steps == 1 and "compiled already" in repr(report)

@@ -60,7 +60,7 @@ class Where:
         return f"{place}: {self.source}" if self.source else place
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spec:
     """What a graph knows of a tensor. `value` is set for a tensor of no dimensions on the host,
     because torch_xla treats it like a Python number.
@@ -70,6 +70,10 @@ class Spec:
     dtype: torch.dtype
     device: str
     value: float | int | bool | complex | None = None
+
+    def __repr__(self) -> str:
+        of = "" if self.value is None else f" = {self.value!r}"
+        return f"a tensor {self.shape} of {self.dtype} on {self.device}{of}"
 
 
 @dataclass(frozen=True)

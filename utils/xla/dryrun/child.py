@@ -11,6 +11,7 @@ import runpy
 import sys
 import sysconfig
 import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from utils.xla.dryrun.bounds import Bounds, limit_this_process
 
 def main() -> None:
     """Run the request that the file named by the first argument holds."""
+    began = time.monotonic()
     request = json.loads(Path(sys.argv[1]).read_text())
     result = Path(request["result"])
     limits = Bounds(**request["bounds"])
@@ -54,7 +56,8 @@ def main() -> None:
     device, lines = torch_xla.device(), Lines(Path(request["root"]))
     own = _has_markers(request)
     watch = Watch(_call.__code__, request["steps"], log, own, write, enough)
-    last = threading.Timer(limits.seconds * 0.85, stopping, [threading.get_ident()])
+    left = max(0.0, limits.seconds * 0.85 - (time.monotonic() - began))
+    last = threading.Timer(left, stopping, [threading.get_ident()])
     last.daemon = True
     last.start()
     with watch, redirected(device, watch.note), lines:

@@ -18,7 +18,8 @@ class Report:
     findings: those of the audit in the files that were loaded, each with `seen`: "confirmed", "ran"
     or "not seen". again: of a second run, its arguments, how many graphs it asked for, how many of
     these are known from the first, and whether they were the same in each step; None without one.
-    ended: how the program ended. bounds: what held it. printed: the end of what it printed.
+    setup: graphs compiled before the first step. ended: how the program ended. bounds: what held
+    it. printed: the end of what it printed.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Report:
     findings: list[dict[str, Any]]
     again: dict[str, Any] | None
     printed: str
+    setup: list[str]
     version: int = 2
 
     @property
@@ -88,6 +90,7 @@ def read_report(
         findings=[{**f, "seen": _seen(f, seen)} for f in findings],
         again=_again(graphs, [step["executed"] for step in steps], *again) if again else None,
         printed=seen["printed"],
+        setup=seen.get("setup", []),
         **tables,
     )
 
@@ -181,6 +184,8 @@ def _cache(report: Report) -> list[str]:
     askers: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for graph in report.graphs:
         askers.setdefault((graph["first_step"], graph["asked"] or "a library"), []).append(graph)
+    if report.setup:
+        lines.append(f"  and {len(report.setup)} more before the first step, to set it up")
     for (step, asked), graphs in list(askers.items())[:_SHOWN]:
         names = " ".join(graph["identity"][:8] for graph in graphs[:3])
         more = f" and {len(graphs) - 3} more" if len(graphs) > 3 else ""

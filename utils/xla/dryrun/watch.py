@@ -47,6 +47,7 @@ class Watch:
         self.steps: list[dict[str, Any]] = []
         self.traces: list[Trace] = []
         self.asked: dict[str, str] = {}
+        self.setup: list[str] = []
         self._earlier: dict[str, list[Trace]] = {}
         self.reads: Counter[tuple[str, str]] = Counter()
         self.fallbacks: Counter[tuple[str, str]] = Counter()
@@ -164,7 +165,9 @@ class Watch:
         self._forget()
 
     def _forget(self) -> None:
-        self._events()
+        compiled = [graph for kind, graph in self._events() if kind == "Compilation"]
+        if not self.steps:
+            self.setup += compiled
         for record in (self.recorder.calls, self.recorder.kept, self.recorder.markers):
             record.clear()
         self.recorder._results.clear()
@@ -251,6 +254,7 @@ class Watch:
         return {
             "steps": self.steps,
             "asked": self.asked,
+            "setup": self.setup,
             "reads": rows(self.reads, "where", "operator"),
             "fallbacks": rows(self.fallbacks, "where", "operator"),
             "unsupported": rows(self.unsupported, "where", "what", "code", "source"),
