@@ -187,7 +187,7 @@ class Watch:
         fresh = set(compiled)
         asked_before: set[str] = set()
         for graph, end, asked in ends(calls, executed):
-            earlier = self._earlier.setdefault(asked, [])
+            earlier = self._earlier.setdefault(asked or ended_by, [])
             again, asked_before = asked in asked_before, asked_before | ({asked} - {""})
             is_new = graph in fresh
             if again and not is_new:
