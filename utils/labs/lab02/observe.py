@@ -7,13 +7,15 @@ import inspect
 import linecache
 import os
 import tempfile
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
 from utils.labs import Answer, Facts, Observer, training
+from utils.labs.lab02 import machines
 from utils.labs.lab02.problems import histogram_inputs, masked_inputs, other_weights
-from utils.labs.plain import describe, number, numbers
-from utils.labs.watch import Grown, Steps, answered, counts, launches, unused
+from utils.labs.plain import describe, numbers
+from utils.labs.watch import Steps, answered, counts, unused
 
 _MOST_FINDINGS = 20
 
@@ -36,13 +38,18 @@ def source_of(answer: Answer) -> str:
     return "".join(linecache.getlines(code.co_filename)) if code else ""
 
 
-def _audit(answer: Answer) -> Facts:
+def _audit(answer: Answer, target: str) -> Facts:
     """What the audit finds in the answer's cell at the level of a warning or above."""
     from utils.audit import audit_source
 
     source = source_of(answer)
-    report = audit_source(source, name="answer.py", target="xla")
-    results = [(item.rule, item.line) for item in report.at_least("warning")]
+    # Modules that other cells have imported, in a line of their own above the cell.
+    names = getattr(answer, "__globals__", {}).items()
+    of_torch = [(n, m.__name__) for n, m in names if isinstance(m, ModuleType)]
+    imports = "; ".join(f"import {m} as {n}" for n, m in of_torch if m.startswith("torch"))
+    report = audit_source(f"{imports}\n{source}", name="answer.py", target=target)
+    found = [(item.rule, item.line - 1) for item in report.at_least("warning")]
+    results = [(rule, line) for rule, line in found if line]
     return {"read": bool(source) and not report.broken, "findings": results[:_MOST_FINDINGS]}
 
 
@@ -86,7 +93,7 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
         **counts(meter.reading),
         "on_device": places.on.get("xla", 0),
         "returned": returned,
-        "audit": _audit(answer),
+        "audit": _audit(answer, "xla"),
     }
 
 
@@ -193,56 +200,12 @@ def observe_masked_loss(answer: Answer, case: Facts) -> Facts:
     }
 
 
-def observe_step(answer: Answer, case: Facts) -> Facts:
-    """What the same step does on the CPU and on the XLA device."""
-    import torch
-    import torch_xla
-
-    xla = torch_xla.device()
-    return {
-        "cpu": _steps_on(torch.device("cpu"), answer, case),
-        "xla": _steps_on(xla, answer, case),
-    }
-
-
-def _steps_on(device: Any, answer: Answer, case: Facts) -> Facts:
-    from utils.xla.meter import Meter, settle
-
-    model, batches = training.draw(case, spare_features=next(unused))
-    losses: list[Any] = []
-    stopped = False
-    with Meter() as meter:
-        before = launches()
-        seen = Steps()
-        places = Places(model, seen)
-        step = answer(model, case["lr"], device)
-        if callable(step):
-            try:
-                losses += [step(x, y) for x, y in batches]
-            except Grown:
-                stopped = True
-        facts = seen.facts()
-        launched = launches() - before
-    settle()  # one execution for all that is still pending, not one for each loss
-    kinds = [describe(loss) for loss in losses]
-    read = [(_tensor(item)["values"] or [kind]) for item, kind in zip(losses, kinds, strict=True)]
-    return {
-        **facts,
-        **counts(meter.reading),
-        "launched": launched,
-        "markers": meter.step_markers,
-        "on_device": places.on.get(device.type, 0),
-        "step": "function" if callable(step) else describe(step),
-        "losses": kinds[0] if kinds else "",
-        "returned": {
-            "stopped": stopped,
-            "kind": describe(losses),
-            "items": [
-                number(item) if isinstance(item, int | float) else values[0]
-                for item, values in zip(losses, read, strict=True)
-            ],
-        },
-    }
+def observe_legacy(answer: Answer, case: Facts) -> Facts:
+    """The port of a script of PyTorch/XLA on a machine without a chip and on one with Neuron, and
+    the audit of its source.
+    """
+    plain, neuron = (machines.on_machine(answer, case, chip) for chip in (False, True))
+    return {"plain": plain, "neuron": neuron, "audit": _audit(answer, "torchneuron")}
 
 
 OBSERVERS = {
@@ -250,5 +213,5 @@ OBSERVERS = {
     "ex2": Observer("train", observe_port),
     "ex3": Observer("histogram", observe_histogram),
     "ex4": Observer("masked_loss", observe_masked_loss),
-    "ex5": Observer("make_step", observe_step),
+    "ex5": Observer("train_ported", observe_legacy, apart=True),
 }

@@ -7,12 +7,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from utils.labs import training
+
 Case = dict[str, Any]
+
+PROCESSES = 2
+"""Processes of the training in exercise 5."""
 
 
 def other_weights(case: Case) -> Case:
     """The training problem whose model the port gets: its weights are not those in the file."""
     return {**case, "seed": case["seed"] + 1}
+
+
+def shared_training(case: Case) -> tuple[Any, list[list[training.Batch]]]:
+    """The model of a training that processes share, and the batches of each, one per step, on the
+    CPU.
+    """
+    model, batches = training.draw({**case, "steps": PROCESSES * case["steps"]})
+    return model, [batches[rank::PROCESSES] for rank in range(PROCESSES)]
 
 
 def histogram_inputs(case: Case) -> tuple[list[Any], Any]:

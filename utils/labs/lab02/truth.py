@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from utils.labs.lab02.problems import Case, histogram_inputs, masked_inputs
+from utils.labs.lab02.problems import Case, histogram_inputs, masked_inputs, shared_training
 from utils.labs.training import MOMENTUM, draw
 from utils.labs.truth import loss_and_gradients
 
@@ -39,6 +39,55 @@ def clipped_losses(
         old = old if zero_grad else gradients
         velocities = [momentum * v + g for v, g in zip(velocities, gradients, strict=True)]
         weights = [w - case["lr"] * v for w, v in zip(weights, velocities, strict=True)]
+    return losses
+
+
+def shared_losses(
+    case: Case,
+    share: str = "mean",
+    max_norm: float = MAX_NORM,
+    momentum: float = MOMENTUM,
+    zero_grad: bool = True,
+    clip_first: bool = False,
+) -> list[list[float]]:
+    """The losses of each process in a training that processes share, in float64.
+
+    share: what each updates its weights with: the "mean" or the "sum" of all gradients, or its
+    "own". clip_first: whether each clips its own gradients, before they are shared.
+    """
+    import torch
+
+    model, parts = shared_training(case)
+    first = [parameter.detach().double() for parameter in model.parameters()]
+    zeros = [torch.zeros_like(weight) for weight in first]
+    weights, velocities, old = ([each] * len(parts) for each in (first, zeros, zeros))
+    losses: list[list[float]] = [[] for _ in parts]
+
+    def clipped(gradients: list[Any], now: bool) -> list[Any]:
+        norm = torch.sqrt(sum(gradient.square().sum() for gradient in gradients)).item()
+        return [min(1.0, max_norm / norm) * g if now else g for g in gradients]
+
+    for batches in zip(*parts, strict=True):
+        gradients = []
+        for rank, (x, y) in enumerate(batches):
+            loss, own = loss_and_gradients(weights[rank], x.double(), y)
+            losses[rank].append(loss)
+            own = [new + left for new, left in zip(own, old[rank], strict=True)]
+            gradients.append(clipped(own, clip_first))
+        if share != "own":
+            divisor = len(parts) if share == "mean" else 1
+            together = [sum(each) / divisor for each in zip(*gradients, strict=True)]
+            gradients = [together] * len(parts)
+        gradients = [clipped(each, not clip_first) for each in gradients]
+        old = old if zero_grad else gradients
+        velocities = [
+            [momentum * v + g for v, g in zip(*each, strict=True)]
+            for each in zip(velocities, gradients, strict=True)
+        ]
+        weights = [
+            [w - case["lr"] * v for w, v in zip(*each, strict=True)]
+            for each in zip(weights, velocities, strict=True)
+        ]
     return losses
 
 
