@@ -2,10 +2,7 @@
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from utils.audit.tensor_kinds import Tensors
+from typing import Any, NamedTuple
 
 TENSOR, MAYBE, HOST, NUMBER, NONE, UNKNOWN = "tensor", "maybe", "host", "number", "none", ""
 MODULE, LOADER, BATCH, SAMPLER = "module", "loader", "batch", "distribution"
@@ -25,9 +22,11 @@ class Table:
 
 
 class Made(NamedTuple):
-    """An object of a class of the tree; `tensors` knows the file that defines the class."""
+    """An object of a class of the tree; `tensors`, a `tensor_kinds.Tensors`, knows the file that
+    defines the class.
+    """
 
-    tensors: "Tensors"
+    tensors: Any
     node: ast.ClassDef
 
 

@@ -10,7 +10,7 @@ annotated as, used as, or called with; a function of the tree is what it returns
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, Names, Scope, same_frame, written
@@ -57,20 +57,24 @@ from utils.audit.tensor_names import (
 from utils.audit.tensor_places import Places
 from utils.audit.tensor_uses import Uses
 
-if TYPE_CHECKING:
-    from utils.audit.tree_modules import Modules
-
 DEPTH = 30  # expressions within expressions that are followed
 CALLS = 6  # places that call a function, of which its parameters are learned
 
 Defined = tuple["Tensors", ast.AST]
 
 
+class Modules(Protocol):
+    """The other files of the tree: `tree_modules.Modules`."""
+
+    def look(self, name: str, folder: str) -> Defined | None:
+        """The function or class of a full name, seen from a folder."""
+
+
 class Tensors:
     """What the expressions of one file are, as far as the text of the tree tells."""
 
     def __init__(
-        self, names: Names, modules: "Modules | None" = None, folder: str | None = None
+        self, names: Names, modules: Modules | None = None, folder: str | None = None
     ) -> None:
         self.names = names
         self.modules = modules

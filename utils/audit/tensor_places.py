@@ -1,23 +1,22 @@
 """Where tensors are: on the CPU when they are made there without a device, or were moved there."""
 
 import ast
-from typing import TYPE_CHECKING
+from typing import Any
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Scope, same_frame, written
 from utils.audit.tensor_forms import BATCH, HOST, MAYBE, NUMBER, TENSOR, flat
 from utils.audit.tensor_names import TOKENIZER, moves_to_host
 
-if TYPE_CHECKING:
-    from utils.audit.tensor_kinds import Tensors
-
 DEPTH = 30  # expressions within expressions that are followed
 
 
 class Places:
-    """Which expressions of one file are on the CPU; `tensors` knows what they are."""
+    """Which expressions of one file are on the CPU; `tensors`, a `tensor_kinds.Tensors`, knows what
+    they are.
+    """
 
-    def __init__(self, tensors: "Tensors") -> None:
+    def __init__(self, tensors: Any) -> None:
         self.tensors = tensors
         self._known: dict[ast.AST, bool] = {}
 
