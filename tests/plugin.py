@@ -58,6 +58,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.set_threshold(10_000)
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Scripts of the lessons hold no doctest, and what is a whole program must not run here."""
+    return True if collection_path.parent.name == "scripts" else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     units = config.getoption("units")

@@ -6,7 +6,9 @@ the help that code hosts show beside a finding.
 """
 
 import re
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from utils.audit.rules import LESSONS, RULES, TARGETS, Rule
 from utils.facts.records import content
@@ -28,7 +30,7 @@ def page(rule: Rule) -> str:
     for target in TARGETS:
         severity = rule.severity_on(target) or "none"
         lines.append(f"| {target} | {severity} | {_cell(rule, target, severity)} |")
-    case = content(EXAMPLES).get(rule.id)
+    case = _examples().get(rule.id)
     if case is not None:
         kind = "python" if str(case.get("name", "a.py")).endswith((".py", ".ipynb")) else ""
         for label, name in (("Found", "found"), ("Not found", "alike")):
@@ -37,6 +39,11 @@ def page(rule: Rule) -> str:
     if rule.id in LESSONS:
         lines += ["", f"Lesson: `{LESSONS[rule.id]}`"]
     return "\n".join([*lines, "", f"Source: {rule.source}", ""])
+
+
+@cache
+def _examples() -> dict[str, Any]:
+    return content(EXAMPLES)
 
 
 def _cell(rule: Rule, target: str, severity: str) -> str:

@@ -7,7 +7,7 @@ and names the cell and its line as a logical location: `cell 3 (id setup)`, line
 import json
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,22 +23,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}:,]|[^\s"\][{}:,]+')
 
 def to_sarif(report: Report) -> str:
     """The report as SARIF 2.1.0. Notebooks are read again, to find the lines of their cells."""
-    order = list(RULES)
-    rules = [
-        {
-            "id": rule.id,
-            "shortDescription": {"text": rule.title},
-            "fullDescription": {"text": rule.happens},
-            "help": {
-                "text": f"XLA: {rule.xla}\nTorchNeuron: {rule.torchneuron}\nSource: {rule.source}",
-                "markdown": page(rule),
-            },
-            "defaultConfiguration": {"level": rule.severity},
-            "properties": {"kind": rule.kind},
-        }
-        | ({"helpUri": rule.source} if rule.source.startswith("https://") else {})
-        for rule in RULES.values()
-    ]
+    order, rules = list(RULES), _rules()
     every = report.findings + report.ignored
     results = [
         {
@@ -72,6 +57,25 @@ def to_sarif(report: Report) -> str:
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+@cache
+def _rules() -> list[dict[str, Any]]:
+    return [
+        {
+            "id": rule.id,
+            "shortDescription": {"text": rule.title},
+            "fullDescription": {"text": rule.happens},
+            "help": {
+                "text": f"XLA: {rule.xla}\nTorchNeuron: {rule.torchneuron}\nSource: {rule.source}",
+                "markdown": page(rule),
+            },
+            "defaultConfiguration": {"level": rule.severity},
+            "properties": {"kind": rule.kind},
+        }
+        | ({"helpUri": rule.source} if rule.source.startswith("https://") else {})
+        for rule in RULES.values()
+    ]
 
 
 def _message(finding: Finding) -> str:
