@@ -221,7 +221,8 @@ def test_the_limit_lies_far_from_right_and_from_starved_loaders(names: dict) -> 
         assert all(share(names["load"], case) < 0.06 for case in (single, two, three))
     one = next(w[2] for w in WRONG if w[1] == "one thread")
     for source, case in ((late, single), (one, two), (one, three)):
-        assert share(answer_from(source, "lab06.ex1", names), case) > 0.2
+        # 0.25 to 0.5; threads that start late have made 0.18 of the least of them, once.
+        assert share(answer_from(source, "lab06.ex1", names), case) > 0.15
 
 
 def test_a_check_leaves_no_thread_that_matters(names: dict, monkeypatch) -> None:
