@@ -123,6 +123,13 @@ def holds(text: str, target: str) -> None:
 
 
 PIECES = [before for before, _, _ in REWRITES]
+PIECES += [
+    'with torch.autocast(\n    device_type="cuda",  # of what\n    dtype=torch.half\n):\n    y = 1',
+    "o = torch.optim.AdamW(\n    p,\n    fused=True,  # fast\n)",
+    'd = (\n    "cuda"  # there\n    if torch.cuda.is_available()\n    else "cpu"\n)',
+    "xm.optimizer_step(\n    o,  # all of it\n)",
+    "torch.manual_seed(r)\ntorch.cuda.manual_seed_all(r)  # on all",
+]
 PIECES += ["xm.mark_step()", "device = xm.xla_device()", "print('cuda')  # a text", "y = x + 1"]
 PIECES += ['kind = "nccl" if r else "gloo"', 'names = {"cuda": 1}', "# alone", "x = x.cuda"]
 
@@ -164,6 +171,39 @@ def test_a_notebook_keeps_its_magics_and_everything_else(tmp_path: Path) -> None
     assert fixed.after == text.replace("torch.ones(2).cuda()", 'torch.ones(2).to(\\"neuron\\")')
     assert [(item.cell, item.line) for item in fixed.rewrites] == [(2, 3)]
     assert fix_source(fixed.after, "a.ipynb").after == fixed.after
+
+
+def test_an_import_that_another_cell_uses_stays() -> None:
+    first = "import torch_xla.core.xla_model as xm\nxm.mark_step()"
+    cells = [nbformat.v4.new_code_cell(text) for text in (first, "xm.rendezvous('end')")]
+    text = json.dumps(nbformat.v4.new_notebook(cells=cells), indent=1) + "\n"
+    fixed = fix_source(text, "a.ipynb")
+    assert fixed.rewrites and "as xm" in fixed.after and "mark_step" not in fixed.after
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_lines_end_as_before(tmp_path: Path, end: str, mark: str) -> None:
+    file = tmp_path / "train.py"
+    text = f"{mark}import torch{end}x = torch.ones(2).cuda(){end}"
+    file.write_bytes(text.encode())
+    file.chmod(0o755)
+    assert command.main([str(file), "--fix", "--write"]) == 0
+    assert file.read_bytes().decode() == text.replace(".cuda()", '.to("neuron")')
+    assert file.stat().st_mode & 0o777 == 0o755
+
+
+def test_what_is_no_python_is_listed_and_what_is_disabled_is_left(
+    tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "run.sh").write_text("#!/bin/bash\nneuron_parallel_compile python train.py\n")
+    (tmp_path / "requirements.txt").write_text("flash-attn\n")
+    (tmp_path / "train.py").write_text("import torch\nx = torch.ones(2).cuda()\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.trn-audit]\ndisable = ["cuda-move"]\n')
+    assert command.main([str(tmp_path), "--fix", "--write"]) == 1
+    said = capsys.readouterr().out
+    assert "neuron-command" in said and "flash-attn" in said and "0 rewrites" in said
+    assert ".cuda()" in (tmp_path / "train.py").read_text()
 
 
 def test_the_command_shows_before_it_writes(tmp_path: Path, capsys: Any) -> None:

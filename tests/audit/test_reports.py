@@ -98,15 +98,24 @@ def test_a_baseline_knows_its_findings_when_code_moves(tmp_path: Path) -> None:
     source.write_text(MOVES)
     baseline.write(audit(tmp_path), file)
     source.write_text("# moved\n\n" + MOVES + "y = torch.ones(3).cuda()\n")
-    report, hidden, gone = baseline.without_known(audit(tmp_path), file)
+    report, hidden, gone = baseline.without_known(audit(tmp_path), file, [tmp_path])
     # The same line once more is a finding of its own.
     assert [item.line for item in report.findings] == [6] and hidden == 2 and not gone
     source.write_text("import torch\n")
-    report, hidden, gone = baseline.without_known(audit(tmp_path), file)
+    report, hidden, gone = baseline.without_known(audit(tmp_path), file, [tmp_path])
     assert not report.findings and hidden == 0 and len(gone) == 2
+    # A part of the tree, such as a file of a commit, is known again and says nothing of others.
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "b.py").write_text(MOVES)
+    source.write_text(MOVES)
+    baseline.write(audit(tmp_path), file)
+    for part in (inner, inner / "b.py"):
+        report, hidden, gone = baseline.without_known(audit(part), file, [part])
+        assert not report.findings and hidden == 2 and not gone
     file.write_text("{}")
     with pytest.raises(ValueError, match="is no baseline of version 1"):
-        baseline.without_known(report, file)
+        baseline.without_known(report, file, [tmp_path])
 
 
 def test_an_ignored_line_keeps_its_reason() -> None:
@@ -154,9 +163,9 @@ def test_the_command_line_wins_and_exit_codes_are_stable(tmp_path: Path, capsys:
     assert command.main([str(tmp_path)]) == 2  # the baseline that is named is not there
     assert "known.json" in capsys.readouterr().err
     assert command.main([str(tmp_path), "--write-baseline", known]) == 0
-    assert "findings are in" in capsys.readouterr().err
+    assert "known.json: 2 files read: 1 warning" in capsys.readouterr().err
     assert command.main([str(tmp_path), "--fail-on", "note"]) == 0
-    assert "are not shown" in capsys.readouterr().err
+    assert "not shown, because" in capsys.readouterr().err
     source.write_text(source.read_text() + "torch.cuda.synchronize()\n")
     assert command.main([str(tmp_path), "--fail-on", "note"]) == 1
     assert command.main([str(tmp_path)]) == 0  # as the settings say
@@ -170,6 +179,8 @@ def test_the_command_line_wins_and_exit_codes_are_stable(tmp_path: Path, capsys:
     ]
     assert {place["artifactLocation"]["uri"] for place in places} <= {str(source), str(other)}
     assert command.main([str(tmp_path / "none.py")]) == 2
+    configured(tmp_path, 'exclude = ["a.py"]')
+    assert command.main([str(source)]) == 0  # as a hook gives what the settings leave out
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

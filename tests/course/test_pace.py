@@ -5,8 +5,8 @@ import pytest
 from utils.course import catalog
 from utils.course.catalog import ROOT
 
-MOST = {"words": 2220, "cells": 60, "asked": 10}
-"""Of a lesson, as it can be read in an hour: `design` of the course, with a percent to spare."""
+MOST = {"words": 2200, "cells": 60, "asked": 10}
+"""Of a lesson, as it can be read in an hour: `design` of the course."""
 
 
 @pytest.mark.parametrize("item", catalog.lessons(ROOT), ids=lambda item: item.number)

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from utils.audit import baseline, rule_pages, settings
-from utils.audit.audit_report import Report, table, to_json
+from utils.audit.audit_report import Report, summary, table, to_json
 from utils.audit.audited_files import audit, audit_source
 from utils.audit.page import to_page
 from utils.audit.rules import RULES, TARGETS
 from utils.audit.sarif import to_sarif
+from utils.course.files import replace_file
 
 FORMATS = {"table": table, "json": to_json, "sarif": to_sarif, "html": to_page}
 EPILOG = """\
@@ -45,16 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report = _audited(paths, given.target or known.target, known)
         if given.write_baseline:
             baseline.write(report, given.write_baseline)
-            print(f"{len(report.findings)} findings are in {given.write_baseline}", file=sys.stderr)
+            print(f"audit: wrote {given.write_baseline}: {summary(report)}", file=sys.stderr)
             return 0
         if file:
-            report, hidden, gone = baseline.without_known(report, file)
-            print(f"audit: {hidden} findings of the baseline {file} are not shown", file=sys.stderr)
+            report, hidden, gone = baseline.without_known(report, file, paths)
+            print(f"audit: not shown, because {file} holds them: {hidden}", file=sys.stderr)
             for entry in gone:
                 print(f"audit: no longer there, write it anew: {entry}", file=sys.stderr)
     except (OSError, ValueError) as problem:
         print(f"audit: {problem}", file=sys.stderr)
         return 2
+    if not report.files and all(map(known.is_excluded, paths)):
+        return 0  # a hook may give what the settings leave out
     if not report.files:
         print(
             f"nothing to audit in {report.root!r}: no Python file, no notebook, no requirements",
@@ -111,11 +114,11 @@ def _fix(paths: list[Path], target: str, known: settings.Settings, is_written: b
     count, left, changed = 0, list[str](), 0
     report = _joined([_audited([path], target, known) for path in paths], target)
     for name in dict.fromkeys(item.path for item in report.findings):
-        fixed = fix.fix_file(Path(name), name, target)
+        fixed = fix.fix_file(Path(name), name, target, known.disable)
         print(fixed.diff, end="")
         count, changed = count + len(fixed.rewrites), changed + bool(fixed.rewrites)
         if is_written and fixed.rewrites:
-            fix.write(Path(name), fixed)
+            replace_file(Path(name).resolve(), fixed.after)
         after = audit_source(fixed.after, name, target).findings
         left += fix.remaining([item for item in after if item.rule not in known.disable], target)
     if left:

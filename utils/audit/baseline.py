@@ -9,12 +9,14 @@ and text are for people.
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from utils.audit.audit_report import Finding, Report
+from utils.course.files import replace_file
 
 
 def fingerprints(findings: Iterable[Finding]) -> list[str]:
@@ -29,37 +31,51 @@ def fingerprints(findings: Iterable[Finding]) -> list[str]:
     return results
 
 
+def _placed(report: Report, file: Path) -> list[Finding]:
+    """The findings with paths as seen from the baseline's folder, whatever part is audited."""
+    root, folder = Path(report.root).resolve(), file.resolve().parent
+    whole = [root / item.path if root.is_dir() else root for item in report.findings]
+    return [
+        replace(item, path=os.path.relpath(path, folder).replace(os.sep, "/"))
+        for item, path in zip(report.findings, whole, strict=True)
+    ]
+
+
 def write(report: Report, file: Path) -> None:
     """Write the findings of a report as a baseline."""
+    placed = _placed(report, file)
     rows = [
         {"fingerprint": mark, "rule": item.rule, "path": item.path, "text": item.text}
-        for item, mark in zip(report.findings, fingerprints(report.findings), strict=True)
+        for item, mark in zip(placed, fingerprints(placed), strict=True)
     ]
     text = json.dumps({"version": 1, "findings": rows}, indent=1, ensure_ascii=False)
-    file.write_text(text + "\n", encoding="utf-8")
+    replace_file(file, text + "\n")
 
 
-def without_known(report: Report, file: Path) -> tuple[Report, int, list[str]]:
+def without_known(
+    report: Report, file: Path, audited: Iterable[Path]
+) -> tuple[Report, int, list[str]]:
     """The report without what the baseline holds, how many findings that were, and which entries
-    of the baseline were not found any more: "rule, path: line".
+    of the baseline below the `audited` paths were not found any more: "rule, path: line".
 
     Raises: ValueError if the file is no baseline; OSError if it cannot be read.
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         rows = {row["fingerprint"]: row for row in content["findings"]}
+        paths = {mark: file.resolve().parent / row["path"] for mark, row in rows.items()}
         if content["version"] != 1:
             raise KeyError("version")
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(
             f"{file} is no baseline of version 1: write one with --write-baseline {file}"
         ) from None
-    marks = fingerprints(report.findings)
+    marks = fingerprints(_placed(report, file))
     new = [item for item, mark in zip(report.findings, marks, strict=True) if mark not in rows]
-    found = set(marks)
+    roots = [path.resolve() for path in audited]
     gone = [
-        f"{row.get('rule')}, {row.get('path')}: {row.get('text')}"
+        f"{row.get('rule')}, {row['path']}: {row.get('text')}"
         for mark, row in rows.items()
-        if mark not in found
+        if mark not in marks and any(paths[mark].is_relative_to(root) for root in roots)
     ]
     return replace(report, findings=tuple(new)), len(report.findings) - len(new), gone

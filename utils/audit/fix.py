@@ -9,9 +9,7 @@ gradients. There are fixes for the targets torchneuron, neuron-xla and xla.
 
 import difflib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,9 +57,12 @@ class Fixed:
         return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
 
-def fix_source(text: str, name: str = "source.py", target: str = TARGETS[0]) -> Fixed:
-    """Rewrite one Python source or notebook held in memory.
+def fix_source(
+    text: str, name: str = "source.py", target: str = TARGETS[0], disable: Sequence[str] = ()
+) -> Fixed:
+    """Rewrite one Python source or notebook held in memory; other files stay as they are.
 
+    disable: rules that the project's settings switch off.
     Raises: ValueError for a target without fixes.
 
     >>> print(fix_source('import torch\\nx = torch.ones(2).cuda()  # here').after)
@@ -69,11 +70,14 @@ def fix_source(text: str, name: str = "source.py", target: str = TARGETS[0]) -> 
     x = torch.ones(2).to("neuron")  # here
     """
     check(target)
+    found = [f for f in audit_source(text, name, target).findings if f.rule not in disable]
     if name.endswith(".ipynb"):
-        return _notebook(text, name, target)
-    found = audit_source(text, name, target).findings
-    after, rewrites = _python(text, found, target, set())
-    return Fixed(name, text, after, tuple(rewrites))
+        return _notebook(text, name, found, target)
+    if not name.endswith(".py"):
+        return Fixed(name, text, text, ())
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    after, rewrites = _python(text.removeprefix(mark), found, target)
+    return Fixed(name, text, mark + after, tuple(rewrites))
 
 
 def check(target: str) -> None:
@@ -82,32 +86,20 @@ def check(target: str) -> None:
         raise ValueError(f"there are fixes for {', '.join(FIXED_TARGETS)}, not for {target!r}")
 
 
-def fix_file(file: Path, name: str, target: str = TARGETS[0]) -> Fixed:
+def fix_file(file: Path, name: str, target: str = TARGETS[0], disable: Sequence[str] = ()) -> Fixed:
     """Rewrite a file in memory; nothing is written. Raises as `fix_source`, and OSError."""
     data = file.read_bytes()
-    text = decode(data) if file.suffix == ".py" else data.decode("utf-8")
-    if file.suffix == ".py" and (text.encode() != data):
-        return Fixed(name, text, text, ())  # another encoding, or lines that end otherwise
-    return fix_source(text, name, target)
-
-
-def write(file: Path, fixed: Fixed) -> None:
-    """Replace a file by its fixed text, at once or not at all; its mode stays."""
-    descriptor, made = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        with open(descriptor, "w", encoding="utf-8", newline="") as out:
-            out.write(fixed.after)
-        os.chmod(made, file.stat().st_mode)
-        os.replace(made, file.resolve())
-    except BaseException:
-        Path(made).unlink(missing_ok=True)
-        raise
+        return fix_source(data.decode("utf-8"), name, target, disable)
+    except UnicodeDecodeError:  # Python in an encoding of its own: read, and left as it is
+        text = decode(data)
+        return Fixed(name, text, text, ())
 
 
 def _python(
-    text: str, found: Sequence[Finding], target: str, names: set[str]
+    text: str, found: Sequence[Finding], target: str, names: set[str] | None = None
 ) -> tuple[str, list[Rewrite]]:
-    """The rewritten text; `names` are bound outside of it, as in other cells of a notebook."""
+    """The rewritten text; `names` as in `rewriting.rewritten`."""
     if not found:
         return text, []
     from utils.audit import rewriting  # late: LibCST takes a fifth of a second to load
@@ -116,7 +108,7 @@ def _python(
     return after, [Rewrite(*one) for one in done]
 
 
-def _notebook(text: str, name: str, target: str) -> Fixed:
+def _notebook(text: str, name: str, found: Sequence[Finding], target: str) -> Fixed:
     try:
         content = json.loads(text)
         cells = [cell for cell in content["cells"] if cell.get("cell_type") == "code"]
@@ -125,7 +117,6 @@ def _notebook(text: str, name: str, target: str) -> Fixed:
     sources = ["".join(cell["source"]) for cell in cells]
     # In a notebook a name may come from any cell.
     names = {"torch"} if any(re.search(r"^import torch\b", s, re.M) for s in sources) else set()
-    found = audit_source(text, name, target).findings
     every: list[Rewrite] = []
     for number, (cell, source) in enumerate(zip(cells, sources, strict=True), 1):
         own = [item for item in found if item.cell == number]

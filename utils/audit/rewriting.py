@@ -1,8 +1,8 @@
 """The rewrites of `fix`, as one transformer of LibCST, which keeps formatting and comments."""
 
 import ast
-from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 import libcst as cst
 import libcst.matchers as m
@@ -35,10 +35,11 @@ SEVERAL = {"xla-launch", "xla-loader", "xla-sharding", "xla-process-group"}
 
 
 def rewritten(
-    text: str, found: Sequence[Finding], target: str, names: set[str]
+    text: str, found: Sequence[Finding], target: str, names: set[str] | None = None
 ) -> tuple[str, list[tuple[str, int, str]]]:
     """The rewritten source, and rule, line and what was done for each rewrite.
 
+    names: of a cell of a notebook, what its other cells bind; they may also use what it imports.
     Raises: ValueError for what is no Python.
     """
     try:
@@ -46,13 +47,13 @@ def rewritten(
     except cst.ParserSyntaxError as problem:
         raise ValueError(str(problem)) from None
     context = CodemodContext()
-    bound = names | _imported(text)
+    bound = (names or set()) | _imported(text)
     rewriter = _Rewriter(found, target, "torch" in bound, context)
     tree = MetadataWrapper(module, unsafe_skip_copy=True).visit(rewriter)
     if not rewriter.done:
         return text, []
     tree = AddImportsVisitor(context).transform_module(tree)
-    if not names:  # in a notebook another cell may use an import
+    if names is None:
         tree = RemoveImportsVisitor(context).transform_module(tree)
     return tree.code, sorted(set(rewriter.done))
 
@@ -79,6 +80,7 @@ class _Rewriter(cst.CSTTransformer):
         self.context = context
         self.done: list[tuple[str, int, str]] = []
         self.full = _FullNames()
+        self.second_seeds: set[cst.CSTNode] = set()
 
     # Places
 
@@ -94,6 +96,10 @@ class _Rewriter(cst.CSTTransformer):
 
     def visit_Module(self, node: cst.Module) -> None:
         node.visit(self.full)
+        self._note_second_seeds(node.body)
+
+    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
+        self._note_second_seeds(node.body)
 
     # Texts: devices and backends
 
@@ -137,6 +143,8 @@ class _Rewriter(cst.CSTTransformer):
 
     def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
         test, body, other = original_node.test, original_node.body, original_node.orelse
+        if _holds_comment(original_node):
+            return updated_node
         is_asked = self._is_at(original_node, "cuda-fallback")
         if self.native and is_asked and m.matches(original_node, _KIND):
             # 'cuda' if 'cuda' in device else 'cpu'
@@ -207,6 +215,8 @@ class _Rewriter(cst.CSTTransformer):
         """torch.autocast("cuda", ...) and torch.cuda.amp.autocast(...)."""
         if not (name.endswith(".autocast") and self.torch and self._is_at(node, "cuda-autocast")):
             return None
+        if _holds_comment(node):
+            return None
         named = {arg.keyword.value: arg for arg in new.args if arg.keyword}
         plain = [arg for arg in new.args if not arg.keyword]
         if any(arg.star for arg in new.args):
@@ -223,10 +233,11 @@ class _Rewriter(cst.CSTTransformer):
         words = [f'"{self.device}"']
         before = named.pop("dtype", None)
         given = cst.Module([]).code_for_node(before.value) if before else "torch.float16"
-        halves = ("torch.float16", "torch.half")
-        words.append(f"dtype={'torch.bfloat16' if given in halves else given}")
+        is_half = given in ("torch.float16", "torch.half")
+        words.append(f"dtype={'torch.bfloat16' if is_half else given}")
         words += [f"{key}={cst.Module([]).code_for_node(arg.value)}" for key, arg in named.items()]
-        self._did(node, "cuda-autocast", "autocast for the device, in bfloat16 instead of float16")
+        what = "autocast for the device" + (", in bfloat16 instead of float16" if is_half else "")
+        self._did(node, "cuda-autocast", what)
         self._import_xla("cuda-autocast")
         if name == "torch.cuda.amp.autocast":
             RemoveImportsVisitor.remove_unused_import(self.context, "torch.cuda.amp", "autocast")
@@ -234,7 +245,7 @@ class _Rewriter(cst.CSTTransformer):
 
     def _of_xla(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
         """The device, the optimizer's step and the print of PyTorch/XLA, for TorchNeuron."""
-        if not self.native:
+        if not self.native or _holds_comment(node):
             return None
         if self._is_at(node, "xla-device") and not node.args and self.torch:
             if name in ("torch_xla.core.xla_model.xla_device", "torch_xla.device"):
@@ -263,6 +274,8 @@ class _Rewriter(cst.CSTTransformer):
         args, changed = list(new.args), False
         for arg in new.args:
             key = arg.keyword.value if arg.keyword else ""
+            if _holds_comment(arg):
+                continue
             if key == "fused" and self._is_in(node, "fused-optimizer"):
                 if isinstance(arg.value, cst.Name) and arg.value.value == "True":
                     rule, what = "fused-optimizer", "fused=True goes"
@@ -307,47 +320,42 @@ class _Rewriter(cst.CSTTransformer):
         call = _only_call(original_node)
         if call is None or not self.native:
             return updated_node
+        if original_node in self.second_seeds:
+            self._did(call, "cuda-seed", "the second seed goes")
+            return cst.RemoveFromParent()
         name = self.full.of(call.func)
         marks = ("torch_xla.core.xla_model.mark_step", "torch_xla.sync")
         if name not in marks or call.args or not self._is_at(call, "xla-step"):
             return updated_node
         self._did(call, "xla-step", f"{name} goes")
         self._forget()
-        if original_node.leading_lines or original_node.trailing_whitespace.comment:
-            # Comments stay: `pass` holds them.
+        if _holds_comment(original_node):  # `pass` keeps it
             return updated_node.with_changes(body=[cst.Pass()])
         return cst.RemoveFromParent()
 
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
-        if updated_node.body or not original_node.body:
-            return self._without_second_seeds(updated_node)
+        if updated_node.body:
+            return updated_node
         return updated_node.with_changes(body=[cst.SimpleStatementLine([cst.Pass()])])
 
-    def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
-        return self._without_second_seeds(updated_node)
-
-    def _without_second_seeds(self, block):  # type: ignore[no-untyped-def]
+    def _note_second_seeds(self, body: Sequence[cst.CSTNode]) -> None:
         """torch.cuda.manual_seed(s) right after torch.manual_seed(s), which seeds all devices."""
-        kept: list[cst.CSTNode] = []
-        for statement in block.body:
-            call = _only_call(statement)
-            before = _only_call(kept[-1]) if kept else None
-            if self.native and call is not None and before is not None:
-                name = get_full_name_for_node(call.func)
-                is_second = name in ("torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
-                same = len(call.args) == 1 == len(before.args) and call.args[0].value.deep_equals(
-                    before.args[0].value
-                )
-                first = get_full_name_for_node(before.func) == "torch.manual_seed"
-                if is_second and first and same and not statement.leading_lines:
-                    line = next((n for r, n in sorted(self.lines) if r == "cuda-seed"), 0)
-                    if line and not statement.trailing_whitespace.comment:
-                        self.done.append(("cuda-seed", line, f"{name} goes"))
-                        continue
-            kept.append(statement)
-        return block.with_changes(body=kept) if len(kept) < len(block.body) else block
+        for first, second in pairwise(body):
+            calls = _only_call(first), _only_call(second)
+            if calls[0] is None or calls[1] is None or _holds_comment(second):
+                continue
+            names = [self.full.of(call.func) for call in calls if call]
+            seeds = [[arg.value for arg in call.args] for call in calls if call]
+            if (
+                names[0] == "torch.manual_seed"
+                and names[1] in ("torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
+                and len(seeds[0]) == len(seeds[1]) == 1
+                and seeds[0][0].deep_equals(seeds[1][0])
+                and self._is_at(calls[1], "cuda-seed")
+            ):
+                self.second_seeds.add(second)
 
     def _forget(self) -> None:
         """Imports of PyTorch/XLA that nothing uses any more go."""
@@ -381,6 +389,11 @@ _KIND = m.IfExp(
 )
 
 
+def _holds_comment(node: cst.CSTNode) -> bool:
+    """Whether a rewrite of the whole node would lose a comment."""
+    return bool(m.findall(node, m.Comment()))
+
+
 def _only_call(statement: cst.CSTNode) -> cst.Call | None:
     if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
         only = statement.body[0]
@@ -396,7 +409,6 @@ class _FullNames(cst.CSTVisitor):
         super().__init__()
         self.names: dict[str, str] = {}
         self.xla: list[tuple[str, str | None, str | None]] = []
-        self.counts: dict[str, int] = defaultdict(int)
 
     def visit_Import(self, node: cst.Import) -> None:
         for alias in node.names:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TextIO
 
 from utils.course import catalog
+from utils.course.files import replace_file
 from utils.labs.grading import batch, folders, merge
 from utils.labs.grading.gradebook import GradebookError
 from utils.labs.grading.platforms import feedback, policy, results, tables, total
 from utils.labs.grading.platforms.policy import Late
 from utils.labs.grading.platforms.results import Results
-from utils.labs.grading.records import replace_file
 
 
 def _export(given: argparse.Namespace) -> None:

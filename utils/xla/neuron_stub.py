@@ -11,7 +11,7 @@ import runpy
 import subprocess
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -53,21 +53,16 @@ def run(script: str | Path, *arguments: str) -> Calls:
     return Calls(**{**result, "printed": printed})
 
 
-@contextmanager
-def installed() -> Iterator[Calls]:
-    """PyTorch with a device `neuron`, until the process ends: its name cannot be taken back."""
+Note = Callable[[Callable[..., Any], list[Any], Any, bool], Any]
+"""Gets a function of PyTorch, what it was given, its result, and whether it was asked for neuron;
+returns the result."""
+
+
+def on_the_cpu(note: Note) -> Any:
+    """A context in which what is asked of the device `neuron` is done on the CPU, and noted."""
     import torch
     from torch.overrides import TorchFunctionMode
-    from torch.utils._pytree import tree_map
-
-    calls = Calls()
-    torch.utils.rename_privateuse1_backend("neuron")
-    module = types.ModuleType("torch.neuron")
-    vars(module).update(is_available=lambda: True, device_count=lambda: 1)
-    torch._register_device_module("neuron", module)
-
-    def is_neuron(value: Any) -> bool:
-        return isinstance(value, torch.device | str) and str(value).partition(":")[0] == "neuron"
+    from torch.utils._pytree import tree_leaves, tree_map
 
     class OnTheCpu(TorchFunctionMode):
         def __torch_function__(
@@ -76,10 +71,34 @@ def installed() -> Iterator[Calls]:
             given = (args, kwargs or {})
             if function in (torch.device, torch._C._nn._parse_to):  # names the device, no more
                 return function(*args, **given[1])
+            leaves = tree_leaves(given)
             args, kwargs = tree_map(lambda item: "cpu" if is_neuron(item) else item, given)
-            if function is torch.Tensor.to and (args, kwargs) != given:
-                calls.moved += 1
-            return function(*args, **kwargs)
+            return note(function, leaves, function(*args, **kwargs), any(map(is_neuron, leaves)))
+
+    return OnTheCpu()
+
+
+def is_neuron(value: Any) -> bool:
+    """Whether a value names the device, such as "neuron:0"."""
+    import torch
+
+    return isinstance(value, torch.device | str) and str(value).partition(":")[0] == "neuron"
+
+
+@contextmanager
+def installed() -> Iterator[Calls]:
+    """PyTorch with a device `neuron`, until the process ends: its name cannot be taken back."""
+    import torch
+
+    calls = Calls()
+    torch.utils.rename_privateuse1_backend("neuron")
+    module = types.ModuleType("torch.neuron")
+    vars(module).update(is_available=lambda: True, device_count=lambda: 1)
+    torch._register_device_module("neuron", module)
+
+    def count(function: Any, given: list[Any], result: Any, asked: bool) -> Any:
+        calls.moved += function is torch.Tensor.to and asked
+        return result
 
     class Autocast(torch.autocast):
         def __init__(self, device_type: str, dtype: Any = None, **more: Any) -> None:
@@ -99,7 +118,7 @@ def installed() -> Iterator[Calls]:
 
     torch.autocast, torch.compile = Autocast, compiled
     torch.accelerator.synchronize = synchronize
-    with OnTheCpu():
+    with on_the_cpu(count):
         yield calls
     calls.imported = [name for name in ("torch_xla", "torch_neuronx") if name in sys.modules]
 

@@ -25,7 +25,9 @@ def main(argv: list[str] | None = None, program: str = "") -> int:
     program = program or ("trn-dryrun" if is_installed else "course.py dryrun")
     if importlib.util.find_spec("torch_xla") is None:
         print(
-            f"{program} needs torch and torch-xla: pip install 'trn-audit[dryrun]'", file=sys.stderr
+            f"{program} needs torch and torch-xla beside it: install the wheel of trn-audit with"
+            " its extra [dryrun]",
+            file=sys.stderr,
         )
         return 2
     from utils.xla.dryrun import Bounds, as_text, dry_run_script  # late: --help needs it not

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from utils.course import catalog
+from utils.course.files import private_file, replace_file
 from utils.labs import Facts
 from utils.labs.grading import (
     answers,
@@ -348,22 +349,22 @@ def write(out: Path, chosen: Lab, book: Book, ended: bool = False) -> list[Row]:
     """
     rows = []
     half = out / ".log.jsonl"
-    with open(half, "w", encoding="utf-8", opener=records.private_file) as log:
+    with open(half, "w", encoding="utf-8", opener=private_file) as log:
         slugs = [record.slug for record in records.read(out)]
         for record, scores in zip(records.read(out), book.scores(slugs), strict=True):
             row = _row(record, scores)
             rows.append(row)
             log.write(json.dumps(record.log) + "\n")
             page = report.student_page(chosen, row)
-            records.replace_file(out / "reports" / f"{row.slug}.html", page)
+            replace_file(out / "reports" / f"{row.slug}.html", page)
     half.replace(out / "log.jsonl")
     similar_page = out / "similar.html"
     if ended:
         found = similar.compare(chosen, out, ((row.student, row.slug) for row in rows))
         page = report.similar_page(chosen, out, found)
-        records.replace_file(similar_page, page, private=True)
-        records.replace_file(out / "similar.csv", report.similar_table(found), private=True)
+        replace_file(similar_page, page, private=True)
+        replace_file(out / "similar.csv", report.similar_table(found), private=True)
     page = report.class_page(chosen, rows, similar=similar_page.exists())
-    records.replace_file(out / "class.html", page)
-    records.replace_file(out / "gradebook.csv", report.table(chosen, rows))
+    replace_file(out / "class.html", page)
+    replace_file(out / "gradebook.csv", report.table(chosen, rows))
     return rows

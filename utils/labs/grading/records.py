@@ -6,7 +6,6 @@ replaced whole or not at all, so a grading that is interrupted goes on where it 
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from utils.course.files import replace_file
 from utils.labs.grading.lab import Lab
 from utils.labs.grading.marking import Mark
 from utils.labs.grading.submissions import File
@@ -82,23 +82,3 @@ def read(out: Path) -> Iterator[Record]:
 
 def _folder(out: Path) -> Path:
     return out / "records"
-
-
-def replace_file(path: Path, text: str, private: bool = False) -> None:
-    """Write a file whole, or leave the one that is there. private: nobody else may read it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f".{path.name}.half")  # after a kill the next one takes it over
-    try:
-        with open(half, "w", encoding="utf-8", opener=private_file if private else None) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(half, path)
-    except OSError:
-        half.unlink(missing_ok=True)
-        raise
-
-
-def private_file(path: str, flags: int) -> int:
-    """For `open`: a new file that nobody else may read."""
-    return os.open(path, flags, 0o600)

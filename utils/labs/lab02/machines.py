@@ -7,7 +7,6 @@ and so is what was computed from it.
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from unittest import mock
 from utils.labs import Answer, Facts, apart
 from utils.labs.lab02.problems import PROCESSES, shared_training
 from utils.labs.plain import numbers, text
-from utils.xla import fresh
+from utils.xla import fresh, neuron_stub
 
 
 def on_machine(answer: Answer, case: Facts, chip: bool) -> list[Facts]:
@@ -104,9 +103,10 @@ def _neuron(backends: list[str]) -> Iterator[Callable[[Any], bool]]:
     """
     import torch
     import torch.distributed as dist
+    from torch.utils._pytree import tree_leaves
 
     torch.utils.rename_privateuse1_backend("neuron")
-    device, devices = torch.device("neuron"), _devices()
+    device, held = torch.device("neuron"), dict[int, Any]()
     group, autocast = dist.init_process_group, torch.autocast.__init__
 
     def start_group(backend: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -119,6 +119,18 @@ def _neuron(backends: list[str]) -> Iterator[Callable[[Any], bool]]:
         if device_type != "neuron":  # it is about another device, and changes nothing here
             self._enabled = False
 
+    def holds(tensor: Any) -> bool:
+        return tensor.untyped_storage().data_ptr() in held
+
+    def note(function: Any, given: list[Any], result: Any, moved: bool) -> Any:
+        there = moved or any(isinstance(each, torch.Tensor) and holds(each) for each in given)
+        if moved and isinstance(result, torch.Tensor) and not holds(result):
+            result = result.clone()  # as a move makes new memory
+        for each in tree_leaves(result) if there else []:
+            if isinstance(each, torch.Tensor):
+                held[each.untyped_storage().data_ptr()] = each
+        return result
+
     with contextlib.ExitStack() as stack:
         answers = {"is_available": True, "current_accelerator": device, "device_count": PROCESSES}
         answers |= {"set_device_index": None, "current_device_index": 0, "synchronize": None}
@@ -130,56 +142,5 @@ def _neuron(backends: list[str]) -> Iterator[Callable[[Any], bool]]:
         stack.enter_context(mock.patch.object(torch.autocast, "__init__", start_autocast))
         known = dist.Backend.default_device_backend_map
         stack.enter_context(mock.patch.dict(known, neuron="neuron"))
-        stack.enter_context(devices)
-        yield devices.holds
-
-
-def _devices() -> Any:
-    from torch import Tensor
-    from torch.overrides import TorchFunctionMode  # late: only here
-
-    def tensors(values: Any) -> list[Any]:
-        """Those among the values, and in lists among them."""
-        lists = [each if isinstance(each, list | tuple) else [each] for each in values]
-        return [each for some in lists for each in some if isinstance(each, Tensor)]
-
-    class Devices(TorchFunctionMode):
-        """Keeps on the CPU what is moved to "neuron", and knows its memory."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.held: dict[int, Any] = {}
-
-        def holds(self, tensor: Any) -> bool:
-            return tensor.untyped_storage().data_ptr() in self.held
-
-        def __torch_function__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            kwargs = dict(kwargs or {})
-            if func.__name__ in ("device", "_parse_to"):  # names a device, and moves nothing
-                return func(*args, **kwargs)
-            given = (*args, *kwargs.values())
-            moved = any(map(_is_neuron, given))
-            flat = [
-                t for each in given for t in (each if isinstance(each, list | tuple) else [each])
-            ]
-            there = moved or any(isinstance(t, Tensor) and self.holds(t) for t in flat)
-            result = func(
-                *("cpu" if _is_neuron(each) else each for each in args),
-                **{name: "cpu" if _is_neuron(each) else each for name, each in kwargs.items()},
-            )
-            if moved and isinstance(result, Tensor) and not self.holds(result):
-                result = result.clone()  # as a move makes new memory
-            for each in tensors([result]) if there else []:
-                self.held[each.untyped_storage().data_ptr()] = each
-            return result
-
-    return Devices()
-
-
-def _is_neuron(value: Any) -> bool:
-    import torch
-
-    named = isinstance(value, str | torch.device)
-    return named and re.fullmatch(r"(neuron|privateuseone)(:\d+)?", str(value)) is not None
+        stack.enter_context(neuron_stub.on_the_cpu(note))
+        yield holds

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from utils.course.files import replace_file
 from utils.labs.grading import downloads, folders, report
 from utils.labs.grading.platforms.policy import Late
 from utils.labs.grading.platforms.results import Graded, Results, cell, platform_of
-from utils.labs.grading.records import replace_file
 
 
 def annotated(results: Results, student: Graded, late: Late | None) -> dict[str, Any] | None:
