@@ -133,7 +133,8 @@ def _audited(paths: list[Path], target: str, known: settings.Settings) -> Report
         audit(path, min(4, os.cpu_count() or 1), target, _progress(), known.is_excluded)
         for path in paths
     ]
-    report = reports[0] if len(reports) == 1 else _joined(reports, target)
+    is_tree = len(paths) == 1 and paths[0].is_dir()
+    report = reports[0] if is_tree else _joined(reports, target)
     if not known.disable:
         return report
     kept = tuple(item for item in report.findings if item.rule not in known.disable)
@@ -141,7 +142,7 @@ def _audited(paths: list[Path], target: str, known: settings.Settings) -> Report
 
 
 def _joined(reports: list[Report], target: str) -> Report:
-    """One report of several, with paths as they were given."""
+    """One report of several trees or files, with paths as they were given."""
 
     def named(name: str) -> list[Any]:
         return [
