@@ -12,6 +12,21 @@ from utils.nki.simulator import lint as package
 from utils.nki.simulator.lint import RULES, lint, lint_source
 from utils.nki.simulator.lint.source import CERTAINTIES, MayNotCompile
 
+
+@pytest.fixture(autouse=True)
+def the_compiler_of_0_6(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NKI 0.7 runs a kernel as Python, which lifts most of these rules."""
+    monkeypatch.setenv("COURSE_NKI_API", "0.6")
+
+
+@pytest.fixture
+def of_its_version(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    """A rule is tried with the version that has it."""
+    if rule in RULES:
+        version = "0.7" if RULES[rule].since == "0.7" else "0.6"
+        monkeypatch.setenv("COURSE_NKI_API", version)
+
+
 KERNELS = Path(simulator.__file__).parent.parent / "kernels"
 
 HEAD = """\
@@ -108,6 +123,10 @@ BODIES = {
         ["def body(i): u = i * 128", "nl.fori_loop(0, n, body)"],
         ["def body(i): u = n * 128", "nl.fori_loop(0, n, body)", "for i in range(4): u = i * 128"],
     ),
+    "unrolled-range": (
+        ["for i in nl.affine_range(4): pass", "a = nl.static_range(2)"],
+        ["for i in range(4): pass"],
+    ),
     "dynamic-range": (
         ["for i in nl.dynamic_range(4): pass"],
         ["for i in nl.affine_range(4): pass"],
@@ -166,6 +185,7 @@ def test_every_rule_is_tried() -> None:
 
 
 @pytest.mark.parametrize("rule", BODIES)
+@pytest.mark.usefixtures("of_its_version")
 def test_a_rule_finds_what_it_names(rule: str) -> None:
     lines, _ = BODIES[rule]
     before = kernel_of([]).count("\n")
@@ -180,6 +200,7 @@ def test_a_rule_finds_what_it_names(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", BODIES)
+@pytest.mark.usefixtures("of_its_version")
 def test_a_rule_leaves_what_is_allowed(rule: str) -> None:
     assert found(kernel_of(BODIES[rule][1])) == []
 
@@ -282,3 +303,20 @@ def test_a_function_without_source_has_no_findings() -> None:
 @pytest.mark.parametrize("path", sorted(KERNELS.rglob("*.py")), ids=lambda path: path.name)
 def test_our_own_kernels_have_no_findings(path: Path) -> None:
     assert [str(item) for item in lint_source(path.read_text(encoding="utf-8"), path.name)] == []
+
+
+def test_in_0_7_python_may_do_what_python_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    lifted = {key for key, rule in RULES.items() if rule.before}
+    brought = {key for key, rule in RULES.items() if rule.since == "0.7"}
+    assert brought == {"unrolled-range"} and len(lifted) == 17
+    for version, held in (("0.6", lifted), ("0.7", set())):
+        monkeypatch.setenv("COURSE_NKI_API", version)
+        found = set()
+        for rule in RULES:
+            if rule in BODIES:
+                found |= {item.rule for item in lint_source(kernel_of(BODIES[rule][0]))}
+        assert bool(found & lifted) == bool(held) and not found & lifted - held
+    text = kernel_of(["for i in nl.affine_range(4): pass"])
+    assert [item.rule for item in lint_source(text)] == ["unrolled-range"]
+    (loop,) = lint_source(kernel_of(["for i in nl.dynamic_range(4): pass"]))
+    assert "does not compile: nl.dynamic_range is gone since NKI 0.7" in str(loop)

@@ -14,6 +14,7 @@ from tests.nki.nki_bench import empty, issued, placed, read, refused, warned
 from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.nki.simulator.language.loops import dynamic_range
 from utils.nki.simulator.registers import VirtualRegister
 
 pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
@@ -43,7 +44,7 @@ def test_fori_loop_counts_like_range(lower, upper, step, from_register, in_tile)
 
 def test_dynamic_range_yields_registers_and_says_that_it_is_old() -> None:
     def call():
-        for i in nl.dynamic_range(nisa.register_alloc(2), 8, 3):
+        for i in dynamic_range(nisa.register_alloc(2), 8, 3):
             assert isinstance(i, VirtualRegister) and i.is_register
             nisa.register_store(out[0:1, i.value : i.value + 1], i)
 
@@ -169,12 +170,14 @@ def test_a_register_is_no_index_but_can_be_compared_with_none() -> None:
     issued(call)
 
 
-def test_while_of_python_works_with_numbers_and_is_doubted() -> None:
+def test_while_of_python_works_up_to_0_6_and_is_doubted(monkeypatch) -> None:
     def call():
         register = nisa.register_alloc(2)
         while register:
             nisa.register_move(register, register.value - 1)
 
+    refused(call, "an if or a while", "nl.while_loop")
+    monkeypatch.setenv("COURSE_NKI_API", "0.6")
     warned(call, "nl.while_loop")
 
 

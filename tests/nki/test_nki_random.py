@@ -4,6 +4,8 @@ import nki.isa as nisa
 import nki.language as nl
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.nki.nki_bench import cycles, empty, issued, placed, read, refused
 
@@ -57,3 +59,82 @@ def test_what_is_refused():
         lambda: nisa.rng(empty(SHAPE, "int32"), engine=nisa.engine.tensor), "nisa.engine.tensor"
     )
     refused(lambda: nisa.set_rng_seed(nl.zeros((1, 2), "uint32", buffer=nl.sbuf)), "2 elements")
+
+
+def by_hand(state: list[int], count: int) -> list[int]:
+    """XORWOW as Marsaglia writes it, one word after another."""
+    x, y, z, w, v, d = state
+    words = []
+    for _ in range(count):
+        t = x ^ (x >> 2)
+        x, y, z, w = y, z, w, v
+        v = (v ^ (v << 4) ^ t ^ (t << 1)) % 2**32
+        d = (d + 362437) % 2**32
+        words.append((d + v) % 2**32)
+    return words
+
+
+def test_a_state_that_was_set_gives_the_words_of_its_generator() -> None:
+    seeds = np.random.default_rng(3).integers(0, 2**32, (3, 6), np.uint32)
+
+    def call():
+        nisa.rand_set_state(placed(seeds, "uint32"))
+        tile, state = empty((3, 7), "uint32"), empty((3, 6), "uint32")
+        nisa.rng(tile, engine=nisa.engine.gpsimd)
+        nisa.rand_get_state(state)
+        nisa.rand_set_state(state)
+        more = empty((3, 4), "uint32")
+        nisa.rng(more, engine=nisa.engine.gpsimd)
+        return tile, more
+
+    _, (tile, more) = issued(call)
+    drawn = np.concatenate([tile.raw(), more.raw()], axis=1)
+    assert drawn.tolist() == [by_hand(row, 11) for row in seeds.tolist()]
+
+
+def test_numbers_of_a_range_fill_it_evenly() -> None:
+    low = np.array([[-2.0], [5.0]], np.float32)
+
+    def call():
+        tile = empty((2, 4000), "float32")
+        nisa.rand2(tile, placed(low, "float32"), 6.0)
+        return tile
+
+    _, tile = issued(call, target="trn3")
+    shares = (tile.raw() - low) / (6.0 - low)
+    assert shares.min() >= 0 and shares.max() <= 1
+    for row in shares:  # the greatest distance of two distributions: 1.95 / sqrt(n) for 0.1 %
+        ordered = np.sort(row)
+        assert np.abs(ordered - np.arange(1, 4001) / 4000).max() < 1.95 / 4000**0.5
+
+
+def test_states_have_their_size_and_their_chip() -> None:
+    vector = nisa.engine.vector
+    refused(lambda: nisa.rand_set_state(empty((2, 5), "uint32")), "5 elements", "6 are a state")
+    refused(lambda: nisa.rand_set_state(empty((2, 24), "uint32"), engine=vector), "gen4")
+    refused(lambda: nisa.rand_set_state(empty((2, 6), "uint32")), "gen3", target="trn1")
+    refused(lambda: nisa.rand2(empty((2, 6), "float32"), 0.0, 1.0), "gen4")
+    issued(lambda: nisa.rand_set_state(nl.zeros((2, 24), "uint32"), engine=vector), target="trn3")
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6))
+def test_bounds_of_segments_are_where_they_begin_and_end(runs) -> None:
+    ids = np.array([number for number, times in runs for _ in range(times)], np.int32)
+
+    def call():
+        out = empty((1, 2, len(ids)), "float32")
+        nisa.sequence_bounds(out, placed(ids[None], "int32"))
+        return out
+
+    _, out = issued(call)
+    for place, (first, end) in enumerate(out.raw()[0].T.astype(int).tolist()):
+        if ids[place] == 0:
+            assert (first, end) == (len(ids), -1)
+            continue
+        assert first <= place < end and set(ids[first:end]) == {ids[place]}
+        assert first == 0 or ids[first - 1] != ids[place]
+        assert end == len(ids) or ids[end] != ids[place]
+    refused(
+        lambda: nisa.sequence_bounds(empty((1, 8), "int32"), empty((1, 8), "int32")), "(1, 2, n)"
+    )

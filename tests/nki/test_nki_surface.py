@@ -1,6 +1,8 @@
 """Names outside the simulator's subset, and the spellings of older versions."""
 
 import importlib
+import os
+import subprocess
 import sys
 
 import nki.isa as nisa
@@ -8,6 +10,7 @@ import nki.language as nl
 import numpy as np
 import pytest
 
+from utils.nki import simulator
 from utils.nki.simulator import launch, surface
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, NotInSubset
 from utils.nki.simulator.table import TABLE
@@ -21,7 +24,7 @@ ARGUMENTS = [key for key in LEFTOVERS if key.endswith("=)")]
 def test_every_documented_name_has_a_page_and_a_version(module: str) -> None:
     for name, version in surface.versions(module).items():
         assert name.isidentifier()
-        assert version in ("0.2", "0.3", "0.4", "0.5", "0.6", "unknown")
+        assert version in ("0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "unknown")
         address = surface.page(module, name)
         assert address.startswith("https://") and address.endswith(".html") and "{" not in address
 
@@ -59,7 +62,7 @@ def test_a_name_outside_the_subset_imports_and_raises_when_used() -> None:
 )
 def test_any_use_raises(use) -> None:
     with pytest.raises(NotInSubset):
-        use(surface.outside("nki.isa", "sequence_bounds"))
+        use(surface.outside("nki.compiler", "AddressRotation"))
 
 
 def test_a_misspelt_name_is_unknown_and_gets_near_matches() -> None:
@@ -69,7 +72,7 @@ def test_a_misspelt_name_is_unknown_and_gets_near_matches() -> None:
         surface.outside("nki.isa", "zzz")
     with pytest.raises(AttributeError):
         surface.outside("nki.isa", "__wrapped__")
-    assert not hasattr(surface.outside("nki.isa", "rand2"), "__wrapped__")
+    assert not hasattr(surface.outside("nki.compiler", "AddressRotation"), "__wrapped__")
 
 
 @pytest.mark.parametrize("key", NAMES)
@@ -137,3 +140,46 @@ def test_a_choice_by_its_number_is_taken_and_named(given: int, named: str) -> No
     with pytest.warns(DoubtfulKernel, match=rf"write dge_mode=nisa\.dge_mode\.{named}"):
         program = launch.run(kernel, (np.zeros((2, 2), np.float32),), {})
     assert program.instructions[0].args["dge_mode"] is nisa.dge_mode[named]
+
+
+VERSIONS = """
+import nki, nki.language as nl, nki.isa as nisa
+print(hasattr(nl, "dynamic_range"), type(nl.dynamic_range).__name__, type(nl.tiles).__name__)
+print(type(nisa.scalar_load).__name__, type(nisa.topk).__name__)
+try:
+    nl.tiles(1)
+except NotImplementedError as error:
+    print(str(error).splitlines()[0])
+except AssertionError as error:
+    print(str(error).splitlines()[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "lines"),
+    [
+        ("0.7", ["True Outside function", "function function", "nl.tiles: source is 1, it takes"]),
+        (
+            "0.6",
+            ["True function Outside", "Outside function", "came later than NKI 0.6, which COURSE"],
+        ),
+        ("0.5", ["True function Outside", "Outside Outside", "came later than NKI 0.5"]),
+    ],
+)
+def test_an_older_version_has_its_own_names(version: str, lines: list[str]) -> None:
+    environment = os.environ | {"COURSE_NKI_API": version, "PYTHONPATH": str(simulator.PACKAGE)}
+    done = subprocess.run(
+        [sys.executable, "-c", VERSIONS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for line, wanted in zip(done.stdout.splitlines(), lines, strict=True):
+        assert wanted in line
+
+
+def test_a_version_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COURSE_NKI_API", "0.9")
+    with pytest.raises(ValueError, match=r"COURSE_NKI_API is '0.9'; it is one of 0\.3, .*0\.7"):
+        surface.api()

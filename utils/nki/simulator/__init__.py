@@ -37,7 +37,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "package"
-VERSION = "0.6.0+course"
+VERSION = "0.7.0+course"
 CHOICE = "COURSE_NKI"
 """Environment variable: "course" takes this simulator even where the official package is."""
 

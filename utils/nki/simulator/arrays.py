@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator.dtypes import DType, bool_, dtype_of
+from utils.nki.simulator.dtypes import SCALAR, DType, bool_, dtype_of
 from utils.nki.simulator.enums import ON_CHIP, MemoryRegion
 from utils.nki.simulator.errors import doubt, refuse
 from utils.nki.simulator.memory import Storage
@@ -233,6 +234,8 @@ def _supported(array: Any) -> DType:
     name = str(array.dtype).removeprefix("torch.")
     if name not in NARROWER:
         return dtype_of(array.dtype)
+    if name in SCALAR and math.prod(array.shape) == 1:
+        return SCALAR[name]
     other = NARROWER[name]
     converted = f"x.to(torch.{other})" if is_torch(array) else f"x.astype(np.{other})"
     raise refuse(

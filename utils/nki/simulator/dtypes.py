@@ -60,6 +60,7 @@ uint16 = DType("uint16", np.uint16, "int")
 int16 = DType("int16", np.int16, "int")
 uint32 = DType("uint32", np.uint32, "int")
 int32 = DType("int32", np.int32, "int")
+int64 = DType("int64", np.int64, "int")
 float8_e4m3 = DType("float8_e4m3", ml_dtypes.float8_e4m3, "float")
 float8_e4m3fn = DType("float8_e4m3fn", ml_dtypes.float8_e4m3fn, "float")
 float8_e5m2 = DType("float8_e5m2", ml_dtypes.float8_e5m2, "float")
@@ -81,6 +82,9 @@ ALL = {
         float8_e5m2_x4, float8_e4m3fn_x4, float4_e2m1fn_x4,
     )
 }  # fmt: skip
+SCALAR = {"int32": int32, "int64": int64}
+"""Types of `nisa.scalar_load` and `scalar_store` (NKI 0.7); nothing computes with int64."""
+
 _BY_NUMPY = {item.numpy: item for item in ALL.values() if item.packed == 1 and item != "tfloat32"}
 _BY_NUMPY[np.dtype(np.uint8)] = uint8
 _BY_NUMPY[np.dtype(bool)] = bool_
@@ -96,6 +100,8 @@ def dtype_of(asked: Any) -> DType:
         return asked
     if isinstance(asked, str) and asked in ALL:
         return ALL[asked]
+    if isinstance(asked, str) and asked in SCALAR:
+        return SCALAR[asked]
     name = str(asked).removeprefix("torch.")
     if name in ALL:
         return ALL[name]

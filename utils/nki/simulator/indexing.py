@@ -9,7 +9,7 @@ import numpy as np
 
 from utils.nki.simulator.enums import MemoryRegion
 from utils.nki.simulator.errors import refuse
-from utils.nki.simulator.registers import VirtualRegister
+from utils.nki.simulator.registers import NkiScalar, VirtualRegister
 from utils.nki.simulator.view import Indirect, View
 
 INDEX_TYPES = ("int32", "uint32")
@@ -156,7 +156,11 @@ class Indexing(View):
         return self.again(
             self.shape[:dim] + self.shape[dim + 1 :],
             self.strides[:dim] + self.strides[dim + 1 :],
-            indirect=Indirect(_one_index(index, "select"), self.strides[dim], self.shape[dim]),
+            indirect=Indirect(
+                _one_index(index, "select", self.storage.on_chip),
+                self.strides[dim],
+                self.shape[dim],
+            ),
         )
 
     def vector_select(self, dim: int, vector_offset: Any) -> Self:
@@ -231,7 +235,9 @@ class Indexing(View):
         return view.again(
             view.shape,
             view.strides,
-            indirect=Indirect(_one_index(scalar, "ap"), scale, self.shape[dim]),
+            indirect=Indirect(
+                _one_index(scalar, "ap", self.storage.on_chip), scale, self.shape[dim]
+            ),
         )
 
 
@@ -272,8 +278,14 @@ def _index_tile(index: Any, doing: str, shape: str) -> View:
     return index
 
 
-def _one_index(index: Any, doing: str) -> View | VirtualRegister:
+def _one_index(index: Any, doing: str, on_chip: bool) -> View | VirtualRegister:
     if isinstance(index, VirtualRegister):
+        if on_chip and isinstance(index, NkiScalar) and index.dtype != "int32":
+            raise refuse(
+                f"{doing}: the index {index!r} into a tile on chip.",
+                "on-chip memory is small; an address of 64 bits is refused rather than cut.",
+                "load the index from a tile of nl.int32.",
+            )
         return index
     tile = _index_tile(index, doing, "(1, 1)")
     if tile.size != 1:

@@ -22,6 +22,10 @@ Cost = Callable[["Use"], float]
 """What a call takes, in cycles of its engine."""
 
 
+WITH_INT64 = ("dma_copy", "scalar_load", "scalar_store")
+"""The instructions that move numbers of 64 bits (AWS, NKI scalar values)."""
+
+
 @dataclass(frozen=True)
 class Operand:
     """One operand of an instruction.
@@ -112,6 +116,12 @@ class Operand:
                 "the instruction has no other form of this operand.",
                 f"allocate {name} with dtype=nl.{min(self.dtypes)}, or convert with "
                 "nisa.tensor_copy.",
+            )
+        if tensor.dtype == "int64" and spec not in WITH_INT64:
+            raise refuse(
+                f"{spec}: {name} is int64; only {', '.join(WITH_INT64)} take it.",
+                "the engines compute with 32 bits; a number of 64 bits is an address or a count.",
+                f"use nl.int32 for {name}, or compute with nisa.scalar_load.",
             )
         if tensor.ndim > use.target.dimensions and tensor.buffer in ON_CHIP:
             raise refuse(

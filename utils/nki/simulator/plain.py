@@ -26,7 +26,14 @@ from utils.nki.simulator.indexing import INDEX_TYPES
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.operators import OPERATORS, Operator
 from utils.nki.simulator.program import Core, Instruction, Program, activated
-from utils.nki.simulator.registers import HIGHEST, LOWEST, VirtualRegister
+from utils.nki.simulator.registers import (
+    ARITHMETIC,
+    HIGHEST,
+    LOWEST,
+    WIDTHS,
+    NkiScalar,
+    VirtualRegister,
+)
 from utils.nki.simulator.table import TABLE, Spec, verdict
 from utils.nki.simulator.target import chosen
 from utils.nki.simulator.tensor import Tensor
@@ -123,7 +130,15 @@ class _Writer:
 
     def register(self, register: VirtualRegister) -> int:
         self.kept.append(register)
-        return self.registers.add(id(register), [register.initial, register.loop])
+        row: list[Any] = [register.initial, register.loop]
+        if isinstance(register, NkiScalar):
+            sign, *operands = register.parts or ("",)
+            sides = (
+                [self.register(side)] if isinstance(side, NkiScalar) else int(side)
+                for side in operands
+            )
+            row += [register.dtype, sign, *sides]
+        return self.registers.add(id(register), row)
 
     def value(self, value: Any, slots: list[int]) -> Any:
         """Plain data for an argument; tensors and registers become slots, numbered apart."""
@@ -278,7 +293,9 @@ class _Reader:
             raise BadProgram("a program has one core or two")
         self._storages(items(data["storages"]), items(data["inputs"]))
         self._constants(items(data["constants"]))
-        self.registers = [self._register(entry) for entry in items(data["registers"])]
+        self.registers: list[VirtualRegister] = []
+        for entry in items(data["registers"]):  # a scalar comes from those before it
+            self.registers.append(self._register(entry))
         self.views: list[Tensor] = []
         for item in items(data["views"]):
             self.views.append(self._view(item))
@@ -335,10 +352,33 @@ class _Reader:
             self.program.constants[storage] = np.frombuffer(result, storage.dtype.numpy)
 
     def _register(self, row: Any) -> VirtualRegister:
+        if len(row) > 2:
+            return self._scalar(*row)
         initial, loop = row
         return VirtualRegister(
             None if initial is None else integer(initial, LOWEST, HIGHEST), loop is True
         )
+
+    def _scalar(
+        self, initial: Any, _loop: Any, dtype: Any, sign: Any, *operands: Any
+    ) -> VirtualRegister:
+        """A scalar; those that it comes from stand before it."""
+        if dtype not in WIDTHS:
+            raise BadProgram(f"a scalar of {dtype!r}")
+        if not sign:
+            return NkiScalar(dtype, None if initial is None else integer(initial, LOWEST, HIGHEST))
+        if sign not in ARITHMETIC or len(operands) != 2:
+            raise BadProgram(f"a scalar by {sign!r} of {len(operands)}")
+        sides: list[Any] = []
+        for side in operands:
+            if type(side) is list and len(side) == 1:
+                known = self.registers[integer(side[0], 0, len(self.registers) - 1)]
+                if not isinstance(known, NkiScalar) or known.dtype != dtype:
+                    raise BadProgram(f"{known!r} in the arithmetic of {dtype}")
+                sides.append(known)
+            else:
+                sides.append(integer(side, -(2**63), 2**63 - 1))
+        return NkiScalar(dtype, parts=(sign, *sides))
 
     def _view(self, row: Any) -> Tensor:
         number, dtype, shape, strides, offset, moved = row

@@ -1,10 +1,16 @@
-"""Registers of the engines' sequencers: numbers that are only known while the kernel runs."""
+"""Registers of the engines' sequencers: numbers that are only known while the kernel runs.
 
+A `VirtualRegister` may be changed; an `NkiScalar` (NKI 0.7) may not, and has arithmetic.
+"""
+
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from utils.nki.simulator.errors import doubt, refuse, refuse_operators
+from utils.nki.simulator.surface import since
 
 LOWEST, HIGHEST = -(2**31), 2**32 - 1
 USES = (
@@ -60,12 +66,15 @@ class VirtualRegister:
         self.unset = False
 
     def __bool__(self) -> bool:
-        doubt(
+        said = (
             "register: an if or a while in Python asks whether it is 0.",
-            "the loop that the device runs is not unrolled; newer compilers refuse Python control "
-            "flow on registers.",
+            "Python runs when the kernel is compiled, and the register has no value then; up to "
+            "NKI 0.6 a while on a register was a loop of the device.",
             "use nl.while_loop(register, body).",
         )
+        if since("0.7"):
+            raise refuse(*said)
+        doubt(*said)
         return self.read("an if or a while on a register") != 0
 
     def __eq__(self, other: object) -> bool:
@@ -105,3 +114,110 @@ def whole_number(value: Any, what: str) -> int:
             "pass a whole number; nisa.register_load takes one from a tensor.",
         )
     return int(value)
+
+
+# ---- scalars of NKI 0.7 --------------------------------------------------------------------------
+
+WIDTHS = {"int32": 32, "int64": 64}
+ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
+
+
+class NkiScalar(VirtualRegister):
+    """One integer computed on the device: from `nisa.scalar_load`, or from arithmetic with others.
+
+    dtype: "int32" or "int64", which fixes its width: what outgrows it wraps. parts: the operator
+    and the two operands it comes from, None for one that was loaded; roots: the loaded scalars that
+    it comes from. It is never changed.
+    (AWS, NKI scalar values:
+    https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/deep-dives/nki-scalar.html)
+
+    >>> large = NkiScalar("int32", 100_000)
+    >>> (large * large).value, (NkiScalar("int64", 1) + 2 - 5).value
+    (1410065408, -2)
+    """
+
+    __slots__ = ("dtype", "parts", "roots")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self, dtype: str, value: int | None = None, parts: tuple[str, Any, Any] | None = None
+    ) -> None:
+        super().__init__(value)
+        self.dtype, self.parts = dtype, parts
+        self.unset = parts is None and value is None
+        operands = [part for part in (parts or ())[1:] if isinstance(part, NkiScalar)]
+        roots = {id(root): root for operand in operands for root in operand.roots}
+        self.roots: tuple[NkiScalar, ...] = tuple(roots.values()) or (self,)
+
+    @property
+    def key(self) -> str:  # type: ignore[override]
+        """What rules may depend on."""
+        return f"scalar {self.dtype}"
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype} scalar{'' if self.value is None else f' holding {self.value}'}>"
+
+    def put(self, value: int | None) -> None:
+        """Set it, once, by the instruction that makes it."""
+        self.value, self.unset = (None if value is None else self.wrapped(value)), False
+
+    def wrapped(self, value: int) -> int:
+        """What of `value` fits the width: its low bits, as a signed number."""
+        half = 1 << (WIDTHS[self.dtype] - 1)
+        return (value + half) % (2 * half) - half
+
+    def read(self, doing: str) -> int:
+        """Its value; computed from its operands where they are those of another run."""
+        if self.parts is None or self.value is not None:
+            return super().read(doing)
+        sign, left, right = self.parts
+        numbers = (v.read(doing) if isinstance(v, NkiScalar) else v for v in (left, right))
+        self.value = self.wrapped(ARITHMETIC[sign](*numbers))
+        return self.value
+
+    def _with(self, sign: str, other: Any, reverse: bool = False) -> "NkiScalar":
+        if isinstance(other, NkiScalar):
+            if other.dtype != self.dtype:
+                raise refuse(
+                    f"{self!r} {sign} {other!r}.",
+                    "the width of a scalar is fixed when it is loaded, and nothing widens it.",
+                    f"load both from tiles of nl.{self.dtype}.",
+                )
+        elif isinstance(other, bool) or not isinstance(other, (int, np.integer)):
+            raise self._no_int(f"{sign} with {other!r}, which is no integer")
+        left, right = (other, self) if reverse else (self, other)
+        made = NkiScalar(self.dtype, parts=(sign, left, right))
+        known = all(not isinstance(v, NkiScalar) or v.value is not None for v in (left, right))
+        made.value = made.read(f"the operator {sign}") if known else None
+        return made
+
+    def __neg__(self) -> "NkiScalar":
+        return self._with("-", 0, reverse=True)
+
+    def _compared(self, *_: Any) -> Any:
+        raise refuse(
+            f"a comparison with {self!r}.",
+            "of two int32 scalars it is traced and nothing can use its result; of int64 it is not "
+            "compiled at all.",
+            "loop with nl.fori_loop, or compute the comparison in a tile.",
+        )
+
+    __lt__ = __le__ = __gt__ = __ge__ = __ne__ = _compared
+
+    def __eq__(self, other: object) -> bool:
+        if other is None:
+            return False
+        return self._compared(other)
+
+
+def _operator(sign: str, reverse: bool) -> Callable[[NkiScalar, Any], NkiScalar]:
+    return lambda scalar, other: scalar._with(sign, other, reverse)
+
+
+for _sign, _name in (("+", "add"), ("-", "sub"), ("*", "mul")):
+    setattr(NkiScalar, f"__{_name}__", _operator(_sign, False))
+    setattr(NkiScalar, f"__r{_name}__", _operator(_sign, True))

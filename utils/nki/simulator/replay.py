@@ -21,7 +21,7 @@ from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, at_li
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.plain import BadProgram, from_plain, to_plain
 from utils.nki.simulator.program import Core, Instruction, Program, activate, active
-from utils.nki.simulator.registers import VirtualRegister
+from utils.nki.simulator.registers import NkiScalar, VirtualRegister
 from utils.nki.simulator.tensor import Tensor, whole
 from utils.nki.simulator.uses import last_uses, returned_tensors
 from utils.nki.simulator.view import Indirect
@@ -149,15 +149,23 @@ class _Again:
         kind = type(recorded)
         if kind is Tensor:
             return self.tensor(recorded)
-        if kind is VirtualRegister:
+        if kind is VirtualRegister or kind is NkiScalar:
             made = self.registers.get(id(recorded))
             if made is None:
-                made = VirtualRegister(recorded.initial, recorded.loop)
-                self.registers[id(recorded)] = made
+                made = self.registers[id(recorded)] = self.register(recorded)
             return made
         if kind is list or kind is tuple:
             return kind(self.value(item) for item in recorded)
         return recorded
+
+    def register(self, recorded: VirtualRegister) -> VirtualRegister:
+        """The register or scalar that stands for a recorded one."""
+        if not isinstance(recorded, NkiScalar):
+            return VirtualRegister(recorded.initial, recorded.loop)
+        if recorded.parts is None:
+            return NkiScalar(recorded.dtype, recorded.initial)
+        sign, left, right = recorded.parts
+        return NkiScalar(recorded.dtype, parts=(sign, self.value(left), self.value(right)))
 
     def run(self) -> None:
         order = list(self.recorded.in_order())

@@ -5,17 +5,21 @@ that it does not have; the answer raises as soon as it is used, and says where t
 documented, or
 how it is spelled now:
 
->>> outside("nki.isa", "rand2")(dst=None)  # doctest: +ELLIPSIS
+>>> outside("nki.compiler", "AddressRotation")()  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-utils.nki.simulator.errors.NotInSubset: nki.isa.rand2 (NKI 0.2) is not in the course's simulator.
-Documented at: https://awsdocs-neuron.readthedocs-hosted.com/...nki.isa.rand2.html
-Here instead: numbers drawn with NumPy and passed to the kernel as an input, or nisa.rng...
+utils.nki.simulator.errors.NotInSubset: nki.compiler.AddressRotation (NKI 0.7) is not in the...
+Documented at: https://awsdocs-neuron.readthedocs-hosted.com/...nki.compiler.html
+Here instead: ...
+
+Kernels meet the newest version; the environment variable COURSE_NKI_API=0.3 ... 0.6, set before
+`nki` is imported, chooses an older one.
 """
 
 import difflib
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -37,6 +41,28 @@ from utils.nki.simulator.errors import (
 DATA = Path(__file__).parents[2] / "facts" / "data" / "nki_api.yaml"
 BASE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/"
 OLD_NAMESPACE = "neuronxcc"
+VARIABLE = "COURSE_NKI_API"
+
+
+def api() -> str:
+    """The version of NKI that kernels meet, such as "0.7"; `VARIABLE` chooses an older one.
+
+    Raises: ValueError for a version that there is not.
+    """
+    newest = _data()["version"].rpartition(".")[0]
+    asked = os.environ.get(VARIABLE) or newest
+    if asked not in (known := (*_data()["older"], newest)):
+        raise ValueError(f"{VARIABLE} is {asked!r}; it is one of {', '.join(known)}")
+    return asked
+
+
+def since(version: str) -> bool:
+    """Whether the version that kernels meet is this one or a newer one.
+
+    >>> since("0.3"), since("unknown"), since("9.0")
+    (True, True, False)
+    """
+    return version == "unknown" or float(version) <= float(api())
 
 
 @dataclass(frozen=True)
@@ -52,7 +78,7 @@ class Leftover:
     def error(self, said: str) -> NkiValidationError:
         """The error for a kernel that says it; `said` names what was found."""
         return refuse(
-            f"{said} is not part of NKI since {self.gone}; this is NKI {_data()['version']}.",
+            f"{said} is not part of NKI since {self.gone}; this is NKI {api()}.",
             f"{self.why}.",
             f"{_indented(self.new)}\n  instead of\n{_indented(self.old)}",
         )
@@ -131,7 +157,7 @@ def outside(module: str, name: str) -> "Outside":
     qualified = f"{module}.{name}"
     if name.startswith("_"):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    if qualified in leftovers():
+    if qualified in leftovers() and since(leftovers()[qualified].gone):
         return Outside(qualified, lambda: leftovers()[qualified].error(qualified))
     if name in versions(module):
         return Outside(qualified, lambda: _missing(module, name))
@@ -143,13 +169,26 @@ def outside(module: str, name: str) -> "Outside":
     raise AttributeError(f"{module} has no {name!r}{_near(name, {*versions(module), *old})}")
 
 
+def keep_to_version(module: str, names: dict[str, Any]) -> None:
+    """Take the names out of a module of the package that its version of NKI lacks."""
+    for name in list(names):
+        brought = versions(module).get(name, "unknown")
+        old = leftovers().get(f"{module}.{name}")
+        if not since(brought) or (old is not None and since(old.gone)):
+            del names[name]
+
+
 def _missing(module: str, name: str) -> NotInSubset:
-    since = versions(module)[name]
+    brought = versions(module)[name]
     offered = instead(f"{module}.{name}")
     line = learner_line()
+    where = (
+        "is not in the course's simulator."
+        if since(brought)
+        else f"came later than NKI {api()}, which {VARIABLE} asks for."
+    )
     parts = [
-        f"{module}.{name} (NKI{'' if since == 'unknown' else f' {since}'}) is not in the course's "
-        "simulator.",
+        f"{module}.{name} (NKI{'' if brought == 'unknown' else f' {brought}'}) {where}",
         f"Documented at: {page(module, name)}",
         *([f"Here instead: {offered}."] if offered else []),
         *([f"At: {show_line(line)}"] if line else []),

@@ -110,12 +110,14 @@ class Spec:
         self.resolve = resolve
         self.page = PAGE.format(self.name)
         self.cost_source = cost_source or COST_PAGE.format(self.name)
-        self.signature = inspect.signature(body)
+        signature = inspect.signature(body)
+        self.defaults = {n: p.default for n, p in signature.parameters.items()}
+        shown = [p for n, p in signature.parameters.items() if not n.startswith("_")]
+        self.signature = signature.replace(parameters=shown)  # `_result` is filled in by resolve
         parameters = self.signature.parameters
         unknown = operands.keys() - parameters.keys()
         assert not unknown, f"{self.name}: operands {unknown} are not in the signature"
         self.names = tuple(parameters)
-        self.defaults = {n: p.default for n, p in parameters.items()}
         self.required = {n for n, p in parameters.items() if p.default is p.empty}
         self.checked: dict[Any, Checked] = {}
         self.inputs = tuple(n for n, o in operands.items() if o.reads)

@@ -26,6 +26,11 @@ class Tensor(Views):
         """`tile[...] = other` is a copy by an engine, or a DMA where one side is in HBM."""
         type(self).assign(self[key], value)
 
+    @property
+    def data(self) -> Self:
+        """Itself: what of a grid is the operand of an instruction (NKI 0.7)."""
+        return self
+
     def ap(
         self,
         pattern: Any,

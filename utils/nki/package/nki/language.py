@@ -25,6 +25,15 @@ from utils.nki.simulator.language.allocation import (
     zeros_like,
 )
 from utils.nki.simulator.language.elementwise import COMPOSED as _COMPOSED
+from utils.nki.simulator.language.grids import (
+    NkiBlockGrid,
+    NkiGrid,
+    NkiTileGrid,
+    alloc_blocks,
+    alloc_tiles,
+    blocks,
+    tiles,
+)
 from utils.nki.simulator.language.limits import tile_size
 from utils.nki.simulator.language.loops import (
     NKIObject,
@@ -71,12 +80,14 @@ private_hbm, shared_hbm = MemoryRegion.private_hbm, MemoryRegion.shared_hbm
 
 # Types, and operators, which are also functions of tiles.
 _DTYPES = {("bool_" if name == "bool" else name): item for name, item in _dtypes.ALL.items()}
+int64 = _dtypes.int64
 globals().update(_DTYPES)
 globals().update({**_COMPOSED, **_OPERATORS})
 for _name, _each in list(globals().items()):
     if isinstance(_each, _FunctionType):
         globals()[_name] = _surface.explain_keywords(__name__, _name, _each)
 
+_surface.keep_to_version(__name__, globals())
 __all__ = sorted(_name for _name in globals() if not _name.startswith("_"))
 
 

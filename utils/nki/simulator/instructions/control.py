@@ -1,12 +1,13 @@
-"""Registers of the sequencers, and how the two cores of a grid meet and exchange tiles."""
+"""Registers and scalars of the sequencers, and how two cores meet and exchange tiles."""
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from utils.nki.simulator.enums import MemoryRegion, dma_engine, engine
 from utils.nki.simulator.errors import doubt, learner_line, refuse
-from utils.nki.simulator.instruction import instruction
+from utils.nki.simulator.instruction import instruction, nisa
 from utils.nki.simulator.instructions.costs import by_bytes
 from utils.nki.simulator.instructions.rules import (
     named_engine_or,
@@ -17,7 +18,7 @@ from utils.nki.simulator.instructions.rules import (
 )
 from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Rule, Use, result, tile
 from utils.nki.simulator.program import running
-from utils.nki.simulator.registers import VirtualRegister, whole_number
+from utils.nki.simulator.registers import NkiScalar, VirtualRegister, whole_number
 from utils.nki.simulator.table import describe_as
 
 INTEGERS = frozenset(("uint8", "int8", "uint16", "int16", "uint32", "int32"))
@@ -113,6 +114,73 @@ def _counts_a_loop(register: VirtualRegister) -> None:
             "the loop keeps its own count, so this does not change it.",
             "use another register, or nl.while_loop, whose body returns the next condition.",
         )
+
+
+# ---- scalars of NKI 0.7 ----------------------------------------------------------------------
+
+
+SCALARS = frozenset(("int32", "int64"))
+
+
+def _new_scalar(core: Any, args: dict[str, Any]) -> None:
+    if not isinstance(args["_result"], NkiScalar):  # a recorded program has one
+        args["_result"] = NkiScalar(str(getattr(args["src"], "dtype", "int32")))
+
+
+@instruction(
+    engine=engine.sync,
+    cost=_cycles,
+    cost_source=UNPUBLISHED,
+    since="0.7",
+    always=True,
+    resolve=_new_scalar,
+    src=tile(memory=DMA_MEMORY, dtypes=SCALARS),
+    rules=(one_element("src"),),
+)
+def scalar_load(src, _result=None):
+    """Read the one integer of `src` (HBM or SBUF); returns an NkiScalar of the same width."""
+    _result.put(int(src.raw().reshape(-1)[0]) if running("scalar_load").program.values else None)
+
+
+_recorded = nisa.scalar_load
+
+
+@functools.wraps(_recorded)
+def _scalar_load(*args: Any, **kwargs: Any) -> NkiScalar:
+    return _recorded(*args, **kwargs).args["_result"]
+
+
+nisa.scalar_load = _scalar_load
+
+
+def a_scalar(use: Use) -> None:
+    """value is a scalar of the width of dst."""
+    value = use.value
+    if not isinstance(value, NkiScalar):
+        raise use.refuse(
+            f"value is {value!r}, it takes a scalar.",
+            "the instruction stores what the device has computed.",
+            "a number that is known when the kernel is compiled: nisa.memset(dst, value).",
+        )
+    if value.dtype != use.dst.dtype:
+        raise use.refuse(
+            f"value is {value.dtype}, dst is {use.dst.dtype}.",
+            "a scalar is written at its own width.",
+            f"allocate dst with dtype=nl.{value.dtype}.",
+        )
+
+
+@instruction(
+    engine=engine.sync,
+    cost=_cycles,
+    cost_source=UNPUBLISHED,
+    since="0.7",
+    dst=result(memory=DMA_MEMORY, dtypes=SCALARS),
+    rules=(a_scalar, one_element("dst")),
+)
+def scalar_store(dst, value):
+    """Write a scalar to one element of HBM or SBUF."""
+    dst.put_raw(np.full(dst.shape, value.read("scalar_store"), dst.dtype.numpy))
 
 
 # ---- two cores -------------------------------------------------------------------------------

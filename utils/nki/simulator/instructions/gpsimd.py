@@ -237,3 +237,47 @@ def tensor_partition_reduce(dst, op, data):
         dst.put_raw(reduce(data.raw(), axis=0))
     else:
         dst.put(np.asarray(reduce(data.get(), axis=0), np.float32))
+
+
+def bounds_of_segments(ids: np.ndarray) -> np.ndarray:
+    """(n,) segment numbers, 0 for padding: (2, n), where each one's segment begins and ends.
+
+    >>> bounds_of_segments(np.array([1, 1, 2, 0])).tolist()
+    [[0, 0, 2, 4], [2, 2, 3, -1]]
+    """
+    count = len(ids)
+    edges = np.flatnonzero(np.diff(ids)) + 1
+    starts, ends = np.concatenate([[0], edges]), np.concatenate([edges, [count]])
+    lengths = ends - starts
+    made = np.stack([np.repeat(starts, lengths), np.repeat(ends, lengths)])
+    made[:, ids == 0] = [[count], [-1]]
+    return made
+
+
+def two_rows(use: Use) -> None:
+    """Both lie in one partition, and dst has two values for each segment number."""
+    ids, dst = use.segment_ids, use.dst
+    if ids.shape[0] != 1 or dst.shape[0] != 1 or dst.elements != 2 * ids.elements:
+        raise use.refuse(
+            f"segment_ids is {ids.shape}, dst is {dst.shape}; of (1, n) the result is (1, 2, n).",
+            "it holds all begins, then all ends, in one partition.",
+            f"dst = nl.ndarray((1, 2, {ids.elements}), dtype={ids.dtype!r}, buffer=nl.sbuf).",
+        )
+
+
+@instruction(
+    engine=engine.gpsimd,
+    cost=startup_and_elements,
+    cost_source="not published; taken for two passes over the row",
+    since="0.2",
+    dst=result(memory=SBUF_ONLY, dtypes=frozenset(("float32", "int32"))),
+    segment_ids=tile(memory=SBUF_ONLY, dtypes=frozenset(("float32", "int32"))),
+    rules=(two_rows,),
+)
+def sequence_bounds(dst, segment_ids):
+    """For each element where its segment begins, and where it ends (the first that is outside).
+
+    Segment 0 is padding: it begins at n and ends at -1. `segment_ids` (1, n), `dst` (1, 2, n).
+    """
+    made = bounds_of_segments(segment_ids.raw().reshape(-1))
+    put_integers(dst, made.reshape(dst.shape))

@@ -1,5 +1,5 @@
-"""The Vector Engine and what it shares with others: copies, fills, pairs of tiles, shuffles, random
-bits, dropout. The hardware's random streams are not published, so these are NumPy's.
+"""The Vector Engine and what it shares with others: copies, fills, pairs of tiles, shuffles,
+dropout. The hardware's random stream of dropout is not published, so it is NumPy's.
 """
 
 import math
@@ -17,10 +17,8 @@ from utils.nki.simulator.instructions.rules import (
     integers_for_bits,
     named_engine,
     named_engine_or,
-    needs_generation,
     not_both_in_psum,
     numbers,
-    one_element,
     operator,
     same_size,
 )
@@ -393,48 +391,3 @@ def nc_stream_shuffle(dst, src, shuffle_mask):
     kept = dst.raw().reshape(dst.shape[0], -1).copy()
     kept[targets] = src.raw().reshape(src.shape[0], -1)[sources]
     dst.put_raw(kept)
-
-
-INTEGERS = frozenset(("int8", "int16", "int32", "uint8", "uint16", "uint32"))
-WORDS = frozenset(("int32", "uint32"))
-STREAM = "random bits"
-
-
-def _stream() -> np.random.Generator:
-    """The generator of the running core; the same numbers in every run."""
-    registers = running("nisa.rng").registers
-    if STREAM not in registers:
-        registers[STREAM] = np.random.default_rng(0)
-    return registers[STREAM]
-
-
-def gpsimd_from_gen3(use: Use) -> None:
-    """GpSimd draws numbers from Trainium2 on."""
-    if use.engine is engine.gpsimd:
-        needs_generation(3)(use)
-
-
-@instruction(
-    engine=named_engine_or(engine.vector, engine.gpsimd),
-    cost=per_element("dst"),
-    since="0.2",
-    dst=result(dtypes=INTEGERS),
-    rules=(gpsimd_without_psum, gpsimd_from_gen3),
-)
-def rng(dst, engine=engine.vector):
-    """Fill a tile with random bits."""
-    bits = _stream().integers(0, 2**32, dst.shape, np.uint32)
-    dst.put_raw(bits.astype(dst.dtype.numpy))
-
-
-@instruction(
-    engine=engine.vector,
-    cost=per_element("src_seeds"),
-    since="0.2",
-    src_seeds=tile(dtypes=WORDS),
-    rules=(one_element("src_seeds"),),
-)
-def set_rng_seed(src_seeds):
-    """Begin the random bits of this core anew from a (1, 1) tile."""
-    seed = int(src_seeds.raw().reshape(-1)[0]) % 2**32
-    running("nisa.set_rng_seed").registers[STREAM] = np.random.default_rng(seed)

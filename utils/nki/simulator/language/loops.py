@@ -15,7 +15,7 @@ import numpy as np
 
 from utils.nki.simulator.errors import doubt, refuse
 from utils.nki.simulator.program import Core, Loop, running
-from utils.nki.simulator.registers import VirtualRegister, whole_number
+from utils.nki.simulator.registers import NkiScalar, VirtualRegister, whole_number
 
 
 def program_id(axis: int = 0) -> int:
@@ -135,15 +135,16 @@ MOST_ITERATIONS = 1_000_000
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any], Any], step: int = 1) -> None:
     """Call `body_fun(i)` for i = lower, lower + step, ... below `upper`, on the device.
 
-    lower, upper: ints or registers. step: an int of 1 or more. The body gets a register; state is
-    carried in SBUF or HBM. Returns None.
+    lower, upper: ints, registers or scalars of int32. step: an int of 1 or more. The body gets a
+    register, or a scalar where a bound is one; state is carried in SBUF or HBM. Returns None.
     """
     core = _allowed("fori_loop")
     if not callable(body_fun):
         raise _no_body("fori_loop", body_fun)
+    scalar = any(isinstance(bound, NkiScalar) for bound in (lower, upper))
     for value in _counts("fori_loop", lower, upper, step):
         with _iteration(core):
-            body_fun(VirtualRegister(value, loop=True))
+            body_fun(NkiScalar("int32", value) if scalar else VirtualRegister(value, loop=True))
 
 
 def while_loop(init: Any, body_fun: Callable[[Any], Any]) -> None:
@@ -180,7 +181,8 @@ def while_loop(init: Any, body_fun: Callable[[Any], Any]) -> None:
 def dynamic_range(start: Any, stop: Any = None, step: int = 1) -> Iterator[VirtualRegister]:
     """Registers that count from `start` to below `stop`, for a loop that is not unrolled.
 
-    Bounds are ints or registers; with one, it is the end. Deprecated since NKI 0.6: `fori_loop`.
+    Bounds are ints or registers; with one, it is the end. Deprecated in NKI 0.6, gone in 0.7:
+    `fori_loop`.
     """
     core = _allowed("dynamic_range")
     doubt(
@@ -224,6 +226,13 @@ def _counts(name: str, lower: Any, upper: Any, step: Any) -> range:
             "the step is part of the loop instruction.",
             "scale the counter: loop with step 1 over tiles.",
         )
+    for bound in (lower, upper):
+        if isinstance(bound, NkiScalar) and bound.dtype != "int32":
+            raise refuse(
+                f"{name}: the bound {bound!r}.",
+                "the loop compares its count in 32 bits.",
+                "load the bound from a tile of nl.int32.",
+            )
     first, last = (
         end.read(f"{name}: {what}")
         if isinstance(end, VirtualRegister)

@@ -27,6 +27,9 @@ CHOICES = frozenset(("engine", "dge_mode", "oob_mode", "reduce_cmd", "perf_mode"
 CREATION = frozenset(
     f"nki.language.{name}" for name in "ndarray zeros ones full zeros_like empty_like rand".split()
 )
+UNROLLED = frozenset(
+    f"nki.language.{name}" for name in ("affine_range", "sequential_range", "static_range")
+)
 LOOPS = frozenset(f"nki.language.{name}" for name in ("dynamic_range", "fori_loop", "while_loop"))
 BY_VALUE = frozenset("int float bool abs sum min max round sorted divmod complex hash".split())
 BY_VALUE_METHODS = frozenset(
@@ -92,6 +95,8 @@ class Expressions(ast.NodeVisitor):
             self.report("loop-in-no-reorder", node, name.rpartition(".")[2])
         if name == "nki.language.dynamic_range":
             self.report("dynamic-range", node, piece(node))
+        elif name in UNROLLED:
+            self.report("unrolled-range", node, name.replace("nki.language", "nl"))
         elif name in ("set", "frozenset"):
             self.report("set", node, piece(node))
         elif name == "print":

@@ -29,6 +29,8 @@ class Rule:
     `certainty`: "refused" a page says that it does not compile; "different" compiles and means
     something else; "deprecated" compiles, but not for long; "doubtful" is Python that the language
     guide does not list, or on which the pages and published kernels disagree. `page` is an address.
+    since, before: the versions of NKI that brought the rule and lifted it; gone: that refuse what
+    was deprecated before.
     """
 
     id: str
@@ -36,6 +38,13 @@ class Rule:
     says: str
     fix: str
     page: str
+    since: str = "0.2"
+    before: str = ""
+    gone: str = ""
+
+    def holds(self) -> bool:
+        """Whether it is a rule of the version that kernels meet."""
+        return surface.since(self.since) and not (self.before and surface.since(self.before))
 
 
 RULES: Mapping[str, Rule] = MappingProxyType(
@@ -63,12 +72,13 @@ class Finding:
         return RULES[self.rule]
 
     def __str__(self) -> str:
+        refused = self.about.gone and surface.since(self.about.gone)
         about = {
             "refused": "does not compile",
             "different": "compiles to something else",
             "deprecated": "will not compile for long",
             "doubtful": "may not compile",
-        }[self.about.certainty]
+        }["refused" if refused else self.about.certainty]
         return (
             f"{place(self.path, self.line)}: {about}: {self.text}.\nFix: {self.fix}.\n"
             f"See: {self.about.page}"
@@ -124,7 +134,7 @@ def _lists(arguments: Mapping[str, Any]) -> Iterator[Finding]:
     line = learner_line()
     rule = RULES["list-argument"]
     for name, value in arguments.items():
-        if line and isinstance(value, list):
+        if line and isinstance(value, list) and rule.holds():
             text = rule.says.format(what=f"{name}={value!r}"[:SHOWN])
             yield Finding(line[0].co_filename, line[1], 1, rule.id, text, rule.fix)
 
@@ -136,6 +146,8 @@ def _findings(
 
     def report(rule: str, node: ast.AST, what: str) -> None:
         text = RULES[rule]
+        if not text.holds():
+            return
         line, column = node.lineno + before, node.col_offset + 1  # type: ignore[attr-defined]
         results.append(Finding(path, line, column, rule, text.says.format(what=what), text.fix))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.program import Core, Instruction, Program
-from utils.nki.simulator.registers import VirtualRegister
+from utils.nki.simulator.registers import NkiScalar, VirtualRegister
 from utils.nki.simulator.tensor import Tensor
 from utils.nki.simulator.timing.constants import Constants
 from utils.nki.simulator.timing.regions import WHOLE, Layout
@@ -245,10 +245,11 @@ class _Builder:
         for name in work.registers:
             value = args[name]
             register = value if isinstance(value, VirtualRegister) else value.indirect.index
-            loaded = self.registers.get(id(register))
-            if loaded is not None:
+            roots = register.roots if isinstance(register, NkiScalar) else (register,)
+            loads = (self.registers.get(id(root)) for root in roots)
+            for loaded in {load for load in loads if load is not None}:
                 self._edge(loaded, node)
-            if name == "dst" and value is register:
+            if name in ("dst", "_result") and value is register:
                 self.registers[id(register)] = node
 
 

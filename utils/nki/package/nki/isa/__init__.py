@@ -17,13 +17,14 @@ from utils.nki.simulator.instructions import nisa as _instructions
 from utils.nki.simulator.instructions.control import register_alloc
 from utils.nki.simulator.language.limits import get_nc_sub_version, get_nc_version
 from utils.nki.simulator.program import Instruction as NkiInstruction
-from utils.nki.simulator.registers import VirtualRegister
+from utils.nki.simulator.registers import NkiScalar, VirtualRegister
 
 globals().update(vars(_instructions))
 
 tensor_engine, vector_engine, scalar_engine = engine.tensor, engine.vector, engine.scalar
 gpsimd_engine, unknown_engine = engine.gpsimd, engine.unknown
 
+_surface.keep_to_version(__name__, globals())
 __all__ = sorted(name for name in globals() if not name.startswith("_"))
 
 
