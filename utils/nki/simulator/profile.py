@@ -2,6 +2,7 @@
 
     profile = nki.profile(kernel)(nki.Shape((4096, 8192), "bfloat16"), ...)
     print(profile)                    time, busiest engine, bytes, critical path
+    profile.as_compiled               the same after a model of what the compiler does
     profile.save_trace("kernel.json")  for Perfetto
 
 Arrays give only their shapes: nothing is computed unless `values=True`.
@@ -9,16 +10,20 @@ Arrays give only their shapes: nothing is computed unless `values=True`.
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from utils.chip import roofline
 from utils.chip.hardware import machine
+from utils.nki.simulator import capacity
+from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.launch import run
 from utils.nki.simulator.program import Program
 from utils.nki.simulator.timing import Schedule, constants, schedule, without_collecting
+from utils.nki.simulator.timing.compiled import RULES, compiled, spilled_bytes
 from utils.nki.simulator.timing.measures import Measures, measures, occupancy
 from utils.nki.simulator.timing.path import (
     LineTime,
@@ -82,10 +87,13 @@ class Interval(NamedTuple):
 class Profile:
     """An estimate of a kernel's run on one NeuronCore (two for a grid of two).
 
-    seconds: the estimate; low, high: between which the time of a real run is expected.
+    seconds: the estimate; low, high: between which the time of a real run is expected. written: the
+    program as the author wrote it, if this one is what the compiler made of it by `rules`.
     """
 
     schedule: Schedule
+    written: Program | None = None
+    rules: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return self.table()
@@ -109,6 +117,28 @@ class Profile:
     def seconds(self) -> float:
         """The estimate."""
         return self.schedule.nanoseconds * NANO
+
+    @functools.cached_property
+    def as_written(self) -> "Profile | None":
+        """The profile of the instructions as the author wrote them; None if they do not fit."""
+        if self.written is None:
+            return self
+        try:
+            capacity.check(self.written)
+        except NkiValidationError:
+            return None
+        plan = self.schedule
+        return profile_of(self.written, schedule=plan.kind, rotation=plan.rotation)
+
+    @functools.cached_property
+    def as_compiled(self) -> "Profile":
+        """The profile after all rules of what the compiler does (`timing.compiled.RULES`)."""
+        if self.written is not None:
+            return self
+        plan = self.schedule
+        return profile_of(
+            self.program, schedule=plan.kind, rotation=plan.rotation, as_compiled=True
+        )
 
     @property
     def uncertainty(self) -> float:
@@ -287,6 +317,7 @@ class Profile:
             ("time", f"{time_text(self.seconds)} (estimate; {low} to {high})"),
             ("on", f"{self.target}, schedule {self.schedule.kind}"),
             ("why", self.why),
+            *self._both(),
         ]
         results += [
             (NAMES[engine], f"{share:.1%} busy") for engine, share in self.utilisation.items()
@@ -314,6 +345,17 @@ class Profile:
         banks = self.psum_peak // target.psum_bank_bytes
         results.append(("PSUM", f"at most {banks} of {target.psum_banks} banks"))
         return results
+
+    def _both(self) -> list[tuple[str, str]]:
+        """As compiled: which rules, and the estimate of the kernel as it was written."""
+        if self.written is None:
+            return []
+        before = self.as_written
+        spilled = spilled_bytes(self.program)
+        return [
+            ("as compiled", f"by {', '.join(self.rules)}; {bytes_text(spilled)} spilled"),
+            ("as written", time_text(before.seconds) if before else "does not fit into SBUF"),
+        ]
 
     def _steps(self) -> list[tuple[str, str, str, str]]:
         """The parts of the critical path that take longest: seconds, what, where, waited for."""
@@ -404,28 +446,48 @@ def profile(
     rotation: bool = True,
     warm_up: bool | None = None,
     values: bool = False,
+    as_compiled: bool | Iterable[str] = False,
 ) -> Callable[..., Profile]:
     """Estimate how long a kernel takes: `profile(kernel)(arrays or nki.Shape, ...)`.
 
     target: "trn1", "trn2" or "trn3"; None: as for simulating. schedule: "list" reorders independent
     instructions as the compiler does, "as written" does not. rotation: whether a tile allocated in
     a loop takes another place each time. warm_up: whether the Tensor Engine begins at half rate;
-    None: where the chip does. values: compute results too.
+    None: where the chip does. values: compute results too. as_compiled: estimate what the
+    compiler makes of the kernel, by all its rules or those of these names; it may spill then.
     """
 
+    rules = _rules(as_compiled)
+
     def profiled(*args: Any, **kwargs: Any) -> Profile:
-        with without_collecting():
+        with without_collecting(), capacity.spilling() if "spill" in rules else nullcontext():
             program = run(kernel, args, kwargs, values=values, target=target)
-        return profile_of(program, schedule=schedule, rotation=rotation, warm_up=warm_up)
+        options: dict[str, Any] = {"rotation": rotation, "warm_up": warm_up}
+        return profile_of(program, schedule=schedule, as_compiled=rules, **options)
 
     return profiled
 
 
 def profile_of(
-    program: Program, *, schedule: str = "list", rotation: bool = True, warm_up: bool | None = None
+    program: Program,
+    *,
+    schedule: str = "list",
+    rotation: bool = True,
+    warm_up: bool | None = None,
+    as_compiled: bool | Iterable[str] = False,
 ) -> Profile:
     """The profile of a program that was recorded before; options as for `profile`."""
-    return Profile(_schedule(program, schedule, rotation=rotation, warm_up=warm_up))
+    rules = _rules(as_compiled)
+    made = compiled(program, rules)
+    plan = _schedule(made, schedule, rotation=rotation, warm_up=warm_up)
+    return Profile(plan, program, rules) if rules else Profile(plan)
+
+
+def _rules(as_compiled: bool | Iterable[str]) -> tuple[str, ...]:
+    """The names of the rules that were asked for."""
+    if isinstance(as_compiled, bool):
+        return tuple(RULES) if as_compiled else ()
+    return tuple(as_compiled)
 
 
 _schedule = schedule

@@ -11,6 +11,7 @@ through `dialect`. `set` gives a constant another value, where the source says t
 import ast
 import functools
 import linecache
+import random
 import re
 import sys
 import textwrap
@@ -118,6 +119,23 @@ def published() -> dict[str, Published]:
             fields["busy"] = tuple(fields.get("busy", ()))
             results[fields["id"]] = Published(**fields)
     return results
+
+
+def fitted() -> frozenset[str]:
+    """The rows that constants and rules may be fitted to; all others are held out.
+
+    Those that suggested a rule, and as many texts, drawn with the file's seed, as make a half.
+    """
+    texts: dict[Any, list[str]] = {}
+    for it in published().values():
+        key = it.of, it.path, it.function, it.candidate, it.block
+        texts.setdefault(key, []).append(it.id)
+    suggested = set(_content()["suggested"])
+    known = [key for key, ids in texts.items() if suggested & set(ids)]
+    others = sorted((key for key in texts if key not in known), key=repr)
+    random.Random(_content()["halves"]["seed"]).shuffle(others)
+    chosen = known + others[: max(0, len(texts) // 2 - len(known))]
+    return frozenset(name for key in chosen for name in texts[key])
 
 
 def text_of(it: Published, folder: Path) -> str:

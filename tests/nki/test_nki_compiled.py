@@ -1,0 +1,215 @@
+"""What the compiler does, as rules: each changes what it should and nothing else."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from utils.nki.simulator import capacity, launch
+from utils.nki.simulator.capacity import levels, usable_bytes
+from utils.nki.simulator.enums import engine
+from utils.nki.simulator.errors import NkiValidationError
+from utils.nki.simulator.profile import Profile, profile, profile_of
+from utils.nki.simulator.program import Program
+from utils.nki.simulator.target import target
+from utils.nki.simulator.timing.compiled import RULES, compiled, spilled_bytes
+from utils.nki.simulator.timing.constants import table
+
+ROWS = target("trn1").partitions
+WIDE = 512
+
+
+def recorded(kernel: Callable[..., Any], *shapes: tuple[int, ...]) -> Program:
+    inputs = tuple(nki.Shape(shape, "float32") for shape in shapes)
+    with warnings.catch_warnings(), capacity.spilling():
+        warnings.simplefilter("ignore")
+        return launch.run(nki.jit(kernel), inputs, {}, values=False, target="trn1")
+
+
+def timed(program: Program, *rules: str) -> Profile:
+    return profile_of(program, as_compiled=rules)
+
+
+def tile(columns: int = WIDE, rows: int = ROWS) -> Any:
+    return nl.ndarray((rows, columns), dtype=nl.float32, buffer=nl.sbuf)
+
+
+def loaded(source: Any) -> Any:
+    made = nl.ndarray(source.shape, dtype=source.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=made, src=source)
+    return made
+
+
+def repeated(x):
+    """Loads the same rows three times, and adds them up."""
+    result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    total = tile()
+    nisa.memset(dst=total, value=0.0)
+    for _ in range(3):
+        nisa.tensor_tensor(dst=total, data1=total, data2=loaded(x), op=nl.add)
+    nisa.dma_copy(dst=result, src=total)
+    return result
+
+
+def crowded(x):
+    """Squares of more tiles than SBUF holds, all of them needed at the end, first to last."""
+    count = usable_bytes(target("trn1"), nl.sbuf) // (4 * x.shape[1]) + 4
+    result = nl.ndarray((count, *x.shape), dtype=x.dtype, buffer=nl.shared_hbm)
+    tiles = []
+    for _ in range(count):
+        made = tile(x.shape[1])
+        nisa.memset(dst=made, value=2.0)
+        tiles.append(made)
+    for number, made in enumerate(tiles):
+        nisa.dma_copy(dst=result[number], src=made)
+    return result
+
+
+def test_without_rules_nothing_changes_and_unknown_ones_are_named() -> None:
+    program = recorded(repeated, (ROWS, WIDE))
+    assert compiled(program, ()) is program
+    assert timed(program).seconds == profile_of(program).seconds
+    with pytest.raises(ValueError, match="no rule is 'magic'; there are 'broadcast', 'hoist'"):
+        compiled(program, ["magic"])
+
+
+def test_every_rule_says_what_it_does_and_what_suggests_it() -> None:
+    for name, rule in RULES.items():
+        assert rule.name == name and rule.says.endswith(".") and rule.source
+
+
+def test_what_fits_is_loaded_once() -> None:
+    program = recorded(repeated, (ROWS, WIDE))
+    once = timed(program, "hoist")
+    assert profile_of(program).hbm_read == 3 * once.hbm_read == 3 * ROWS * WIDE * 4
+    assert len(program.instructions) == len(once.program.instructions) + 2
+
+
+def test_what_is_written_meanwhile_is_loaded_again() -> None:
+    def kernel(x):
+        place = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        for _ in range(3):
+            nisa.dma_copy(dst=place, src=loaded(place))
+        return place
+
+    program = recorded(kernel, (ROWS, WIDE))
+    assert timed(program, "hoist").hbm_read == profile_of(program).hbm_read
+
+
+def test_what_does_not_fit_is_loaded_again() -> None:
+    columns = usable_bytes(target("trn1"), nl.sbuf) // 4 - WIDE
+
+    def kernel(x):
+        for _ in range(2):
+            for part in range(2):
+                nisa.memset(dst=tile(WIDE), value=0.0)
+                loaded(x[part])
+
+    program = recorded(kernel, (2, ROWS, columns))
+    assert timed(program, "hoist").hbm_read == profile_of(program).hbm_read
+
+
+def test_a_row_is_spread_by_one_transfer() -> None:
+    def kernel(x):
+        result = nl.ndarray((ROWS, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=result, src=nl.broadcast_to(loaded(x), (ROWS, x.shape[1])))
+        return result
+
+    program = recorded(kernel, (1, WIDE))
+    assert program.count("nc_stream_shuffle") == 4
+    made = compiled(program, ["broadcast"])
+    assert made.count("nc_stream_shuffle") == 0
+    assert made.count("dma_copy") == program.count("dma_copy") + 1
+    assert timed(program, "broadcast").hbm_read == profile_of(program).hbm_read
+
+
+def test_copies_and_scales_go_to_the_scalar_engine_unless_an_engine_is_asked_for() -> None:
+    def kernel(x):
+        data = loaded(x)
+        nisa.tensor_copy(dst=tile(), src=data)
+        nisa.tensor_scalar(dst=tile(), data=data, op0=nl.multiply, operand0=2.0)
+        nisa.tensor_scalar(dst=tile(), data=data, op0=nl.maximum, operand0=2.0)
+        nisa.tensor_copy(dst=tile(), src=data, engine=nisa.engine.vector)
+        nisa.tensor_tensor(dst=tile(), data1=data, data2=data, op=nl.add)
+
+    made = compiled(recorded(kernel, (ROWS, WIDE)), ["engines"])
+    scalar = [i.engine is engine.scalar for i in made.instructions]
+    assert scalar == [False, True, True, False, False, False]
+
+
+def test_a_reciprocal_takes_fewer_cycles() -> None:
+    def kernel(x):
+        nisa.reciprocal(dst=tile(), data=loaded(x))
+
+    program = recorded(kernel, (ROWS, WIDE))
+    made = compiled(program, ["elementwise"])
+    assert made.instructions[-1].checked.cycles == table()["compiled_reciprocal"]["value"] * WIDE
+    assert program.instructions[-1].checked.cycles == 8 * WIDE, "the program stays as it is"
+
+
+def test_what_does_not_fit_is_saved_and_brought_back() -> None:
+    columns = 4096
+    with pytest.raises(NkiValidationError, match="its live tiles take"):
+        profile(nki.jit(crowded), target="trn1")(nki.Shape((ROWS, columns), "float32"))
+    program = recorded(crowded, (ROWS, columns))
+    limit = usable_bytes(program.target, nl.sbuf)
+    made = compiled(program, ["spill"])
+    assert levels(program).max() > limit >= levels(made).max()
+    both = spilled_bytes(made)
+    result = timed(program, "spill")
+    assert both > 0 and both % (2 * ROWS * columns * 4) == 0, "whole tiles, out and in"
+    assert result.hbm_read == both / 2
+    assert result.hbm_written == profile_of(program).hbm_written + both / 2
+
+
+def test_a_kernel_that_fits_is_not_spilled() -> None:
+    program = recorded(repeated, (ROWS, WIDE))
+    made = compiled(program, ["spill"])
+    assert len(made.instructions) == len(program.instructions) and spilled_bytes(made) == 0
+
+
+def test_both_estimates_are_shown() -> None:
+    shape = nki.Shape((ROWS, WIDE), "float32")
+    result = profile(nki.jit(repeated), target="trn1", as_compiled=True)(shape)
+    plain = profile(nki.jit(repeated), target="trn1")(shape)
+    assert plain.as_written is plain and result.as_compiled is result
+    assert plain.as_compiled.seconds == result.seconds
+    assert result.as_written is not None and result.as_written.seconds == plain.seconds
+    assert "as written" in repr(result) and "by broadcast, hoist, engines" in repr(result)
+    assert "as written" not in repr(plain)
+    many = profile(nki.jit(crowded), target="trn1", as_compiled=["spill"])
+    assert "does not fit into SBUF" in repr(many(nki.Shape((ROWS, 4096), "float32")))
+
+
+@settings(max_examples=15)
+@given(
+    loads=st.lists(st.integers(0, 3), min_size=1, max_size=12),
+    columns=st.sampled_from([128, 4096, 16384]),
+)
+def test_more_is_read_only_where_something_is_spilled(loads: list[int], columns: int) -> None:
+    def kernel(x):
+        result = nl.ndarray((ROWS, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+        total = tile(columns)
+        nisa.memset(dst=total, value=0.0)
+        for part in loads:
+            data = loaded(x[part])
+            square = tile(columns)
+            nisa.tensor_tensor(dst=square, data1=data, data2=data, op=nl.multiply)
+            nisa.tensor_tensor(dst=total, data1=total, data2=square, op=nl.add)
+        nisa.dma_copy(dst=result, src=total)
+        return result
+
+    program = recorded(kernel, (4, ROWS, columns))
+    fits = levels(program).max() <= usable_bytes(program.target, nl.sbuf)
+    result = profile_of(program, as_compiled=True)
+    if fits:
+        assert spilled_bytes(result.program) == 0
+        assert result.hbm_read <= profile_of(program).hbm_read
+    assert levels(result.program).max() <= max(usable_bytes(program.target, nl.sbuf), 0)
+    assert timed(program).seconds == profile_of(program).seconds
