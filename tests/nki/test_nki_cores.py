@@ -1,8 +1,10 @@
 """Two cores: what they share, how they meet, and what is said when they cannot."""
 
+import inspect
 import signal
 import threading
 import traceback
+import warnings
 
 import nki
 import nki.isa as nisa
@@ -273,3 +275,72 @@ def test_grids() -> None:
 
 def test_results_are_those_of_core_0() -> None:
     assert on_two(lambda: nl.program_id(0)).results == 0
+
+
+# ---- races ---------------------------------------------------------------------------------------
+
+
+def race(kernel, *words) -> None:
+    with pytest.warns(DoubtfulKernel) as caught:
+        on_two(kernel, X)
+    texts = [str(item.message) for item in caught if "two meetings" in str(item.message)]
+    assert len(texts) == 1, texts
+    for word in words:
+        assert word in texts[0], texts[0]
+
+
+def quiet(kernel) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DoubtfulKernel)
+        on_two(kernel, X)
+
+
+def test_both_cores_writing_one_place_is_found_with_both_lines() -> None:
+    def kernel(x):
+        out = shared(x.shape)
+        if nl.program_id(0) == 0:
+            nisa.dma_copy(out[0], tile_of(x[0]))  # here
+        else:
+            nisa.dma_copy(out[0:1, 4:8], tile_of(x[1:2, 0:4]))  # and here
+        nisa.core_barrier(out, (0, 1))
+        nisa.dma_copy(out[nl.program_id(0)], tile_of(x[1]))
+        return out
+
+    lines, first = inspect.getsourcelines(kernel)
+    places = [first + i for i, line in enumerate(lines) if "here" in line]
+    race(kernel, "both cores write", *(f"test_nki_cores.py:{line}" for line in places))
+
+
+@pytest.mark.parametrize("barrier", [False, True])
+@pytest.mark.parametrize("reader", [0, 1])
+def test_reading_what_the_other_core_writes_needs_a_meeting(reader, barrier) -> None:
+    def kernel(x):
+        half, out = shared(x.shape[1:]), shared(x.shape)
+        if nl.program_id(0) != reader:
+            nisa.dma_copy(half, tile_of(x[0]))
+        if barrier:
+            nisa.core_barrier(half, (0, 1))
+        if nl.program_id(0) == reader:
+            nisa.dma_copy(out[reader], tile_of(half))
+        else:
+            nisa.dma_copy(out[1 - reader], tile_of(x[0]))
+        return out
+
+    if barrier:
+        quiet(kernel)
+    else:
+        race(kernel, f"core {reader} reads", "core_barrier")
+
+
+def test_parts_that_interleave_are_no_race() -> None:
+    def kernel(x):
+        out = shared(x.shape)
+        me = nl.program_id(0)
+        for i in range(2):  # every second row, and of each row one half
+            nisa.dma_copy(out[i, me::2], tile_of(x[i, me::2]))
+        wide = shared((8, 16))
+        nisa.dma_copy(wide[:, 8 * me : 8 * me + 8], tile_of(x[0, :, 8 * me : 8 * me + 8]))
+        return out, wide
+
+    quiet(kernel)
+    quiet(swapped)

@@ -2,6 +2,7 @@
 
 import inspect
 
+import nki.collectives as ncc
 import nki.isa as nisa
 import pytest
 
@@ -31,7 +32,7 @@ def test_every_row_says_all_that_the_table_knows(spec: Spec):
 
 @pytest.mark.parametrize("spec", ROWS)
 def test_help_shows_it(spec: Spec):
-    function = getattr(nisa, spec.name)
+    function = getattr({"isa": nisa, "collectives": ncc}[spec.space], spec.name)
     shown = inspect.getdoc(function)
     assert shown and spec.document().endswith(shown)
     assert list(inspect.signature(function).parameters) == [*spec.names, "name"]
@@ -39,8 +40,8 @@ def test_help_shows_it(spec: Spec):
 
 @pytest.mark.parametrize("spec", ROWS)
 def test_a_row_agrees_with_the_list_of_documented_names(spec: Spec):
-    assert surface.versions("nki.isa")[spec.name] == spec.since
-    assert surface.page("nki.isa", spec.name) == spec.page
+    assert surface.versions(f"nki.{spec.space}")[spec.name] == spec.since
+    assert surface.page(f"nki.{spec.space}", spec.name) == spec.page
 
 
 def test_made_rules_name_their_operands():

@@ -17,7 +17,7 @@ lie in layers, and each imports only from those below it; import-linter holds it
     profile listing replay traffic   what a program shows: times, text, numbers again, movement
     timing                           a schedule of the recorded instructions on the engines
     launch                           one call of a kernel: arrays in, its Python, arrays out
-    lint cores sentinels plain       parts of a call: what may not compile, two cores, doubts, data
+    lint cores races sentinels plain parts of a call: what may not compile, two cores, doubts, data
     language                         `nl`: allocation, loops, conveniences made of instructions
     instructions                     the rows of the table: rules, costs and meaning in NumPy
     accumulation capacity uses       sums in PSUM, whether tiles fit, who uses what

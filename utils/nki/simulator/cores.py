@@ -1,8 +1,8 @@
-"""Running a kernel on one core or two. Two take turns, so a program is the same every time.
+"""Running a kernel on several cores. They take turns, so a program is the same every time.
 
-Core 0 runs on the thread of the caller, core 1 on a thread of its own, and only the one that has
-the turn runs: it keeps it until its kernel ends or it waits for the other (`core_barrier`,
-`sendrecv`).
+The first core runs on the thread of the caller, each other on a thread of its own, and only the one
+that has the turn runs: it keeps it until its kernel ends or it waits for another (`core_barrier`,
+`sendrecv`, and between ranks a collective).
 """
 
 import contextvars
@@ -17,12 +17,18 @@ from utils.nki.simulator.program import Core, Program, activate, activated
 RETRY_SECONDS = 0.1
 
 
-def run_all(program: Program, body: Callable[[], Any]) -> Any:
-    """What the kernel of core 0 returns, after all cores have run it."""
-    if len(program.cores) == 1:
-        with activated(program.cores[0]):
-            return body()
-    return _Turns(program, body).run()
+Body = Callable[[], Any]
+
+
+def run_all(programs: list[tuple[Program, Body]]) -> list[Any]:
+    """What the kernel of each program's core 0 returns, after all cores of all have run it."""
+    runs = [(core, body) for program, body in programs for core in program.cores]
+    if len(runs) == 1:
+        ((core, body),) = runs
+        with activated(core):
+            return [body()]
+    returned = _Turns(runs).run()
+    return [returned[place] for place, (core, _) in enumerate(runs) if core.index == 0]
 
 
 class _OtherFailed(BaseException):
@@ -30,31 +36,35 @@ class _OtherFailed(BaseException):
 
 
 class _Turns:
-    """Passes the turn between the threads of a grid."""
+    """Passes the turn between the threads of a grid, and of all ranks.
 
-    def __init__(self, program: Program, body: Callable[[], Any]) -> None:
-        self.program, self.body = program, body
+    A core is known by its place in `runs`.
+    """
+
+    def __init__(self, runs: list[tuple[Core, Body]]) -> None:
+        self.runs = runs
+        self.place = {id(core): place for place, (core, _) in enumerate(runs)}
         self.changed = threading.Condition()
         self.turn = 0
         self.done: set[int] = set()
         self.waiting: dict[int, tuple[str, Line | None, Callable[[], bool]]] = {}
         self.returned: dict[int, Any] = {}
         self.failed: list[BaseException] = []
-        for core in program.cores:
+        for core, _ in runs:
             core.switch = self
 
-    def run(self) -> Any:
+    def run(self) -> dict[int, Any]:
         threads = [
             threading.Thread(
-                target=contextvars.copy_context().run, args=(self._one, core), daemon=True
+                target=contextvars.copy_context().run, args=(self._one, place), daemon=True
             )
-            for core in self.program.cores[1:]
+            for place in range(1, len(self.runs))
         ]
-        with activated(self.program.cores[0]):
+        with activated(self.runs[0][0]):
             try:
                 for thread in threads:
                     thread.start()
-                self._one(self.program.cores[0])
+                self._one(0)
             except KeyboardInterrupt as interrupt:
                 self.failed.insert(0, interrupt)
             for thread in threads:
@@ -62,7 +72,7 @@ class _Turns:
         if self.failed:
             settle()
             raise self.failed[0]
-        return self.returned[0]
+        return self.returned
 
     def _join(self, thread: threading.Thread) -> None:
         """Wait for a core; when the other one failed, or at Ctrl-C, end it.
@@ -83,40 +93,48 @@ class _Turns:
         with self.changed:
             self.changed.notify_all()
 
-    def _one(self, core: Core) -> None:
+    def _one(self, place: int) -> None:
+        core, body = self.runs[place]
         try:
             self._take(core)
-            self.returned[core.index] = self.body()
+            self.returned[place] = body()
         except _OtherFailed:
             pass
         except BaseException as error:  # noqa: BLE001 (raised again by run, in the caller's thread)
-            error.add_note(f"On the core with nl.program_id(0) == {core.index}.")
+            rank = f" of rank {core.program.rank}" if core.program.world else ""
+            error.add_note(f"On the core with nl.program_id(0) == {core.index}{rank}.")
             self.failed.append(error)
         finally:
             with self.changed:
-                self.done.add(core.index)
+                self.done.add(place)
                 self._pass(core)
 
     def _take(self, core: Core) -> None:
+        place = self.place[id(core)]
         with self.changed:
-            self.changed.wait_for(lambda: self.turn == core.index or bool(self.failed))
+            self.changed.wait_for(lambda: self.turn == place or bool(self.failed))
         if self.failed:
             raise _OtherFailed
         activate(core)
 
     def _pass(self, core: Core) -> None:
-        others = [c.index for c in self.program.cores if c.index not in self.done | {core.index}]
+        """The turn goes to the next one that can go on, round the circle."""
+        mine, count = self.place[id(core)], len(self.runs)
+        round_ = [(mine + step) % count for step in range(1, count)]
+        others = [place for place in round_ if place not in self.done]
+        able = [p for p in others if p not in self.waiting or self.waiting[p][2]()]
         if others:
-            self.program.turns.append((core.index, len(core.instructions)))
-            self.turn = others[0]
+            core.program.turns.append((core.index, len(core.instructions)))
+            self.turn = (able or others)[0]
         self.changed.notify_all()
 
     def wait(self, core: Core, ready: Callable[[], bool], what: str) -> None:
-        """Let the other core run until `ready()`; `what` the core waits for is named in errors."""
+        """Let the others run until `ready()`; `what` the core waits for is named in errors."""
         if ready():
             return
-        self.waiting[core.index] = (what, learner_line(), ready)
-        others = {c.index for c in self.program.cores} - {core.index}
+        mine = self.place[id(core)]
+        self.waiting[mine] = (what, learner_line(), ready)
+        others = set(range(len(self.runs))) - {mine}
         stuck = {i for i in others if i in self.waiting and not self.waiting[i][2]()}
         if others <= self.done | stuck:
             raise self._deadlock(core, what)
@@ -125,19 +143,20 @@ class _Turns:
         self._take(core)
         if not ready():  # the turn came back because the other core ended or waits as well
             raise self._deadlock(core, what)
-        del self.waiting[core.index]
+        del self.waiting[mine]
 
     def _deadlock(self, core: Core, what: str) -> Exception:
         states = []
-        for item in self.program.cores:
-            state = "has ended"
-            if item.index in self.waiting:
-                doing, line, _ = self.waiting[item.index]
+        for place, (item, _) in enumerate(self.runs):
+            state = "has ended" if place in self.done else "has not begun"
+            if place in self.waiting:
+                doing, line, _ = self.waiting[place]
                 state = f"waits at {doing}" + (f" ({show_line(line)})" if line else "")
-            states.append(f"program {item.index} {state}")
+            rank = f" of rank {item.program.rank}" if item.program.world else ""
+            states.append(f"program {item.index}{rank} {state}")
         return refuse(
             f"{what}: no core can go on; {', '.join(states)}.",
-            "both cores of a grid must reach the same synchronisation: on the device they would "
-            "wait for ever.",
-            "call it on both cores, outside of branches on nl.program_id(0).",
+            "all cores of a grid, and all ranks of a group, must reach the same synchronisation: "
+            "on the device they would wait for ever.",
+            "call it on all of them, outside of branches on nl.program_id(0) or the rank.",
         )

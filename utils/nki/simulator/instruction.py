@@ -13,23 +13,32 @@ timing, `help()` and error texts all come from this one declaration.
 
 import inspect
 import sys
+import zlib
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from utils.nki.simulator import program
 from utils.nki.simulator.errors import doubt, line_of, ours
 from utils.nki.simulator.operands import Choice, Cost, Operand, Rule
 from utils.nki.simulator.program import Instruction
 from utils.nki.simulator.table import TABLE, Spec, verdict
+from utils.nki.simulator.tensor import Tensor
 
 nisa = SimpleNamespace()
 """Every instruction by name, as kernels call it; importing `instructions` fills it."""
 
+between_ranks = SimpleNamespace()
+"""Every collective by name, in the same way."""
+
+SPACES = {"isa": nisa, "collectives": between_ranks}
+
 
 def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruction:
     """Check, record and, where there are values, execute one instruction."""
-    core = program._active or program.running(f"nisa.{spec.name}")
+    core = program._active or program.running(f"{spec.name}")
     name = kwargs.pop("name", None)
     bound = {**spec.defaults, **kwargs}
     if args or len(bound) > len(spec.names) or not spec.required.issubset(kwargs):
@@ -47,7 +56,19 @@ def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruct
     core.instructions.append(record)
     if call.values or spec.always:
         spec.body(**bound)
+    if core.grid > 1 and call.values:
+        record.wrote = _fingerprint(spec, bound)
     return record
+
+
+def _fingerprint(spec: Spec, args: dict[str, Any]) -> int:
+    """A number for what was written to memory that both cores see."""
+    result = 0
+    for name in spec.outputs:
+        view = args[name]
+        if isinstance(view, Tensor) and view.storage.core is None and not view.storage.on_chip:
+            result = zlib.crc32(np.ascontiguousarray(view.raw()).tobytes(), result)
+    return result
 
 
 def instruction(
@@ -59,6 +80,7 @@ def instruction(
     cost_source: str = "",
     always: bool = False,
     resolve: Callable[[Any, dict[str, Any]], None] | None = None,
+    space: str = "isa",
     **operands: Operand,
 ) -> Callable[[Callable[..., Any]], Callable[..., Instruction]]:
     """Declare an instruction; the decorated function becomes what kernels call.
@@ -67,11 +89,12 @@ def instruction(
     since: the NKI version. cost_source: the page of the cost, if not that of SDK 2.26.
     always: the body runs also where only shapes are known (registers, meeting the other core).
     resolve: given the core and the arguments before anything is checked, may fill in what depends
-    on the calls before.
+    on the calls before. space: the module of nki that it belongs to, "isa" or "collectives".
     """
 
     def declare(body: Callable[..., Any]) -> Callable[..., Instruction]:
         spec = Spec(body, engine, cost, operands, rules, since, cost_source, always, resolve)
+        spec.space, spec.page = space, spec.page.replace("nki.isa.", f"nki.{space}.")
         TABLE[spec.name] = spec
 
         def call(*args: Any, **kwargs: Any) -> Instruction:
@@ -80,12 +103,12 @@ def instruction(
         name = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None)
         call.__name__ = call.__qualname__ = spec.name
         call.__doc__ = spec.details()
-        call.__module__ = "nki.isa"
+        call.__module__ = f"nki.{space}"
         call.__signature__ = spec.signature.replace(  # type: ignore[attr-defined]
             parameters=[*spec.signature.parameters.values(), name]
         )
         call.spec = spec  # type: ignore[attr-defined]
-        setattr(nisa, spec.name, call)
+        setattr(SPACES[space], spec.name, call)
         return call
 
     return declare

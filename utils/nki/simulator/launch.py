@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from utils.nki.simulator import accumulation, capacity, cores, lint, sentinels
-from utils.nki.simulator.arrays import Arrays, any_shape, separate_shapes
+from utils.nki.simulator import accumulation, capacity, cores, lint, races, sentinels
+from utils.nki.simulator.arrays import Arrays, any_shape, is_array, map_values, separate_shapes
 from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.instructions.collectives import World
 from utils.nki.simulator.program import Core, Instruction, Program, activated, active
+from utils.nki.simulator.surface import since
 from utils.nki.simulator.target import chosen
 
 # ---- order that a kernel asks for ----------------------------------------------------------------
@@ -199,14 +201,18 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return Kernel(function)
 
 
-def simulate(kernel: Any) -> Callable[..., Any]:
+def simulate(kernel: Any, ranks: int | None = None) -> Callable[..., Any]:
     """Run a kernel with numbers: NumPy or torch arrays in, the same kind out.
 
-    Arrays that the kernel writes to are updated in place.
+    Arrays that the kernel writes to are updated in place. ranks: run it on so many ranks that meet
+    in `nki.collectives`; then each array has one row for each rank, other arguments are the same
+    for all, and a list has the result of each rank.
     """
     launched = jit(kernel)
 
     def simulated(*args: Any, **kwargs: Any) -> Any:
+        if ranks is not None:
+            return [program.results for program in run_ranks(launched, args, kwargs, ranks)]
         program = run(launched, args, kwargs)
         program.cores.clear()  # cores and program hold each other: so memory is free at once
         return program.results
@@ -231,46 +237,115 @@ def run(
     *,
     values: bool = True,
     target: str | None = None,
+    world: World | None = None,
 ) -> Program:
     """One call of a kernel: its program, with `results` as arrays where there are values.
 
     values: compute numbers; otherwise arrays give only shape and type, and `nki.Shape` may stand
-    for them.
+    for them. world: the ranks that this one, the first, is one of.
     """
-    if active() is not None:
-        raise refuse(
-            "nki.simulate: called inside a kernel.",
-            "a core runs one kernel; a function of a kernel is part of it.",
-            "call the other kernel directly: y = other(x).",
+    call = _Call(kernel, args, kwargs, values, target)
+    call.program.world = world
+    with _progress(call.program):
+        (returned,) = cores.run_all([(call.program, call.body)])
+    return call.ended(returned)
+
+
+def run_ranks(
+    kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], ranks: int
+) -> list[Program]:
+    """One call of a kernel on several ranks, which meet in collectives: the program of each.
+
+    Each array has a row for each rank. Raises ValueError where one has not.
+    """
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
+        raise ValueError(f"ranks is {ranks!r}; it is 1 or more")
+    world = World(ranks)
+    calls = []
+    for rank in range(ranks):
+        own = map_values((args, kwargs), lambda array: _row(array, rank, ranks), is_array)  # noqa: B023
+        call = _Call(kernel, own[0], own[1], True, None)
+        call.program.world, call.program.rank = world, rank
+        calls.append(call)
+    with _progress(calls[0].program):
+        returned = cores.run_all([(call.program, call.body) for call in calls])
+    return [call.ended(result) for call, result in zip(calls, returned, strict=True)]
+
+
+def _row(array: Any, rank: int, ranks: int) -> Any:
+    if not array.shape or array.shape[0] != ranks:
+        raise ValueError(
+            f"an array of shape {tuple(array.shape)} for {ranks} ranks; its first dimension counts "
+            f"the ranks, so it is {ranks}"
         )
-    launched = jit(kernel)
-    given = _bound(launched.function, args, kwargs)
-    _lint_once(launched.function, given.arguments)
-    arrays = Arrays()
-    np.empty(KEPT_BYTES, np.uint8)
-    program = Program(
-        chosen(target),
-        values=values and not any_shape((given.args, given.kwargs)),
-        precise=os.environ.get("NKI_PRECISE_FP", "1") != "0",
-        kernel=launched.function.__name__,
-    )
-    program.cores = [Core(program, index, launched.grid) for index in range(launched.grid)]
-    given_to_all = separate_shapes((given.args, given.kwargs))
-    arrays.take(program, given_to_all)
+    return array[rank]
 
-    def body() -> Any:  # each core gets containers of its own, of the same tensors
-        taken, named = arrays.take(program, given_to_all)
-        return launched.function(*taken, **named)
 
-    with _progress(program):
-        program.returned = cores.run_all(program, body)
-    _order(program, launched.edges)
-    accumulation.warn(program)
-    capacity.check(program)
-    program.results = arrays.give_back(program, program.returned)
-    if program.values:
-        sentinels.warn(program)
-    return program
+class _Call:
+    """A call of a kernel, before it runs and when it has run."""
+
+    def __init__(
+        self,
+        kernel: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        values: bool,
+        target: str | None,
+    ) -> None:
+        if active() is not None:
+            raise refuse(
+                "nki.simulate: called inside a kernel.",
+                "a core runs one kernel; a function of a kernel is part of it.",
+                "call the other kernel directly: y = other(x).",
+            )
+        self.launched = launched = jit(kernel)
+        _check_cores(launched.grid)
+        given = _bound(launched.function, args, kwargs)
+        _lint_once(launched.function, given.arguments)
+        self.arrays = Arrays()
+        np.empty(KEPT_BYTES, np.uint8)
+        self.program = program = Program(
+            chosen(target),
+            values=values and not any_shape((given.args, given.kwargs)),
+            precise=os.environ.get("NKI_PRECISE_FP", "1") != "0",
+            kernel=launched.function.__name__,
+        )
+        program.cores = [Core(program, index, launched.grid) for index in range(launched.grid)]
+        self.given = separate_shapes((given.args, given.kwargs))
+        self.arrays.take(program, self.given)
+
+    def body(self) -> Any:
+        """The kernel on one core, which gets containers of its own, of the same tensors."""
+        taken, named = self.arrays.take(self.program, self.given)
+        return self.launched.function(*taken, **named)
+
+    def ended(self, returned: Any) -> Program:
+        """The program with all that is said and known when the kernel has ended."""
+        program = self.program
+        program.returned = returned
+        _order(program, self.launched.edges)
+        accumulation.warn(program)
+        races.warn(program)
+        capacity.check(program)
+        program.results = self.arrays.give_back(program, returned)
+        if program.values:
+            sentinels.warn(program)
+        return program
+
+
+CORES = "NEURON_LOGICAL_NC_CONFIG"
+
+
+def _check_cores(grid: int) -> None:
+    """The compiler of NKI 0.7 refuses a kernel for another number of cores than its own."""
+    asked = os.environ.get(CORES)
+    if asked and asked != str(grid) and since("0.7"):
+        raise refuse(
+            f"the kernel is launched on {grid} core{'s' if grid > 1 else ''}, and {CORES} is "
+            f"{asked}.",
+            "kernel and compiler agree on how many physical cores make a logical one.",
+            f"launch kernel[{asked}](...), or set {CORES}={grid}.",
+        )
 
 
 def _bound(

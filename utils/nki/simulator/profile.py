@@ -20,6 +20,7 @@ from utils.chip import roofline
 from utils.chip.hardware import machine
 from utils.nki.simulator import capacity
 from utils.nki.simulator.errors import NkiValidationError
+from utils.nki.simulator.instructions.collectives import World
 from utils.nki.simulator.launch import run
 from utils.nki.simulator.program import Program
 from utils.nki.simulator.timing import Schedule, constants, schedule, without_collecting
@@ -446,6 +447,7 @@ def profile(
     rotation: bool = True,
     warm_up: bool | None = None,
     values: bool = False,
+    ranks: int = 1,
     as_compiled: bool | Iterable[str] = False,
 ) -> Callable[..., Profile]:
     """Estimate how long a kernel takes: `profile(kernel)(arrays or nki.Shape, ...)`.
@@ -453,15 +455,17 @@ def profile(
     target: "trn1", "trn2" or "trn3"; None: as for simulating. schedule: "list" reorders independent
     instructions as the compiler does, "as written" does not. rotation: whether a tile allocated in
     a loop takes another place each time. warm_up: whether the Tensor Engine begins at half rate;
-    None: where the chip does. values: compute results too. as_compiled: estimate what the
+    None: where the chip does. values: compute results too. ranks: estimate the first of so many
+    that meet in `nki.collectives`; arguments are those of one rank. as_compiled: estimate what the
     compiler makes of the kernel, by all its rules or those of these names; it may spill then.
     """
+    world = World(ranks, alone=True) if ranks > 1 else None
 
     rules = _rules(as_compiled)
 
     def profiled(*args: Any, **kwargs: Any) -> Profile:
         with without_collecting(), capacity.spilling() if "spill" in rules else nullcontext():
-            program = run(kernel, args, kwargs, values=values, target=target)
+            program = run(kernel, args, kwargs, values=values, target=target, world=world)
         options: dict[str, Any] = {"rotation": rotation, "warm_up": warm_up}
         return profile_of(program, schedule=schedule, as_compiled=rules, **options)
 

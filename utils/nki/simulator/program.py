@@ -31,10 +31,11 @@ class Instruction:
     """One recorded instruction: what the table said of it, its operands, and where it was written.
 
     `checked` is shared by all instructions with the same operand layout; `args` maps the names of
-    the signature to tensors and numbers; `after` lists instructions it waits for by request.
+    the signature to tensors and numbers; `after` lists instructions it waits for by request; `wrote`
+    is a fingerprint of what it wrote to memory that two cores share.
     """
 
-    __slots__ = ("after", "args", "checked", "index", "line", "loop", "name")
+    __slots__ = ("after", "args", "checked", "index", "line", "loop", "name", "wrote")
 
     def __init__(
         self, checked: Checked, args: dict[str, Any], name: str | None, line: Line, index: int
@@ -46,6 +47,7 @@ class Instruction:
         self.index = index
         self.after: tuple[Instruction, ...] = ()
         self.loop: Loop | None = None
+        self.wrote = 0
 
     @property
     def engine(self) -> engine:
@@ -86,7 +88,8 @@ class Program(errors.Call):
     inputs: the storages of array arguments. fitting: shapes, types and memories that fit alone.
     constants: contents of storages that the kernel's text gives. returned: what the kernel
     returned; results: the same as arrays. meetings: where two cores wait for each other. turns:
-    pairs of a core and how many instructions it had issued when it let the other one go on.
+    pairs of a core and how many instructions it had issued when it let the other one go on. world:
+    the ranks of a simulation of several; rank: which of them this is.
     """
 
     target: Target
@@ -103,6 +106,8 @@ class Program(errors.Call):
     constants: dict[Storage, Any] = field(default_factory=dict)
     meetings: dict[Any, Any] = field(default_factory=dict)
     turns: list[tuple[int, int]] = field(default_factory=list)
+    world: Any = None
+    rank: int = 0
 
     def allocate(
         self, shape: tuple[int, ...], dtype: DType, buffer: MemoryRegion, **place: Any

@@ -109,6 +109,7 @@ class Spec:
         self.always = always
         self.resolve = resolve
         self.page = PAGE.format(self.name)
+        self.space = "isa"
         self.cost_source = cost_source or COST_PAGE.format(self.name)
         signature = inspect.signature(body)
         self.defaults = {n: p.default for n, p in signature.parameters.items()}

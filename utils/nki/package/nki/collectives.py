@@ -1,16 +1,18 @@
-"""nki.collectives: importable; its operations between devices are not simulated."""
+"""nki.collectives: what ranks send to each other. `nki.simulate(kernel, ranks=4)` runs four."""
 
-from dataclasses import dataclass
+# ruff: noqa: F401 (what is imported here is what kernels import from here)
 
 from utils.nki.simulator import surface as _surface
-from utils.nki.simulator.language.loops import NKIObject
+from utils.nki.simulator.instruction import between_ranks as _between_ranks
+from utils.nki.simulator.instructions.collectives import (
+    ReplicaGroup,
+    collective_permute_implicit_current_processing_rank_id,
+    rank_id,
+    rg_partition_op,
+)
 
-
-@dataclass
-class ReplicaGroup(NKIObject):
-    """Groups of ranks that take part in a collective."""
-
-    groups: list[list[int]]
+globals().update(vars(_between_ranks))
+_surface.keep_to_version(__name__, globals())
 
 
 def __getattr__(name: str) -> object:

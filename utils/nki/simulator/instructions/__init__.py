@@ -2,6 +2,7 @@
 
 from utils.nki.simulator.instruction import nisa
 from utils.nki.simulator.instructions import (
+    collectives,
     control,
     dma,
     gather,
@@ -18,6 +19,7 @@ from utils.nki.simulator.instructions import (
 )
 
 __all__ = [
+    "collectives",
     "control",
     "dma",
     "gather",
