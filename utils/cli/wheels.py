@@ -2,7 +2,10 @@
 
 A wheel holds the modules that its commands need, found by following imports from them, and the data
 files that those modules name. Its package has a name of its own (`utils.audit` becomes
-`trn_audit.audit`), put into import statements, dotted names and texts when the wheel is built. uv's
+`trn_audit.audit`), put into import statements, dotted names and texts when the wheel is built. A
+package of ours that others import by its own name, as kernels import `nki`, stays where it is, and
+a .pth file puts its folder behind all others on the path: so no file of another package of that
+name is overwritten, and that one is found first. uv's
 build backend, which is part of the uv that the course pins, writes it: needs no network, and built
 twice it is equal byte for byte.
 """
@@ -18,7 +21,7 @@ import sys
 import tempfile
 import tokenize
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,13 +30,16 @@ from utils.cli.installers import run
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = "facts/data"
+PURE = "purelib"
 
 
 @dataclass(frozen=True)
 class Tool:
     """A wheel: package: the name to import. commands: `name: module`, each with a `main`.
-    late: modules that a command starts in a process of its own, which no import names.
-    extras: the packages that only some commands need, by the name of the extra.
+    late: modules that no import names, as those that a command starts in a process of its own;
+    "utils.x.*" are all in a folder. extras: the packages that only some commands need, by the name
+    of the extra. paths: folders with packages that keep their names. entry_points: modules by group
+    and name, as pytest finds plugins.
     """
 
     about: str
@@ -41,6 +47,8 @@ class Tool:
     commands: dict[str, str]
     late: tuple[str, ...] = ()
     extras: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    entry_points: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 TOOLS = {
@@ -50,7 +58,16 @@ TOOLS = {
         {"trn-audit": "utils.audit.__main__", "trn-dryrun": "utils.cli.commands.dryrun"},
         ("utils.xla.dryrun.child",),
         {"dryrun": ("cloudpickle", "numpy", "torch", "torch-xla")},
-    )
+    ),
+    "trn-nki": Tool(
+        "NKI kernels of AWS Trainium on any CPU: their values, estimates of their time, and why",
+        "trn_nki",
+        {"nki": "utils.nki.tool.__main__"},
+        ("utils.nki.tool.*", "utils.nki.kernels.*", "utils.nki.upgrade.*"),
+        {"pytest": ("pytest",), "dask": ("distributed",)},
+        ("nki/package",),
+        {"pytest11": {"nki": "utils.nki.tool.plugin"}},
+    ),
 }
 
 
@@ -82,7 +99,12 @@ def modules(tool: Tool) -> dict[str, set[str]]:
     import grimp  # late: only a build needs the graph of imports
 
     graph = grimp.build_graph("utils", include_external_packages=True, cache_dir=None)
-    wanted, todo = set[str](), {*tool.commands.values(), *tool.late}
+    wanted, todo = set[str](), set(tool.commands.values())
+    for name in tool.late:
+        folder = name.removesuffix(".*")
+        todo |= {name} if folder == name else {m for m in graph.modules if m.startswith(name[:-1])}
+    for file in _kept_files(tool):
+        todo |= set(_imports(file, graph.modules))
     while todo:
         module = todo.pop()
         wanted.add(module)
@@ -97,6 +119,21 @@ def modules(tool: Tool) -> dict[str, set[str]]:
         }
         for module in sorted(wanted)
     }
+
+
+def _kept_files(tool: Tool) -> list[Path]:
+    """The files of packages that keep their names."""
+    return sorted(file for path in tool.paths for file in (ROOT / "utils" / path).rglob("*.py"))
+
+
+def _imports(file: Path, known: Container[str]) -> Iterator[str]:
+    """Modules of ours that a file outside of the graph imports."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (item.name for item in node.names if _is_ours(item.name))
+        elif isinstance(node, ast.ImportFrom) and node.module and _is_ours(node.module):
+            under = [f"{node.module}.{item.name}" for item in node.names]
+            yield from (name if name in known else node.module for name in under)
 
 
 def _is_ours(module: str) -> bool:
@@ -141,18 +178,30 @@ def _write(tool: Tool, name: str, folder: Path) -> None:
         file = ROOT / "utils" / inside / "__init__.py"
         if not file.exists():
             file = ROOT / "utils" / inside.with_suffix(".py")
-        target = package / file.relative_to(ROOT / "utils")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source = file.read_text(encoding="utf-8")
-        target.write_text(renamed(source, tool.package, rooms), encoding="utf-8")
+        source = _copied(file, package, tool, rooms)
         for data in _data_of(source, file):
             copy = package / data.relative_to(ROOT / "utils")
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(data, copy)
+    for file in _kept_files(tool):
+        _copied(file, package, tool, rooms)
+    if tool.paths:
+        lines = [f"{tool.package}/{path}\n" for path in tool.paths]
+        (folder / PURE).mkdir()
+        (folder / PURE / f"{tool.package}.pth").write_text("".join(lines), encoding="utf-8")
     shutil.copy(ROOT / "LICENSE", folder)
     (folder / "README.md").write_text(_readme(tool, name), encoding="utf-8")
     others = set().union(*chosen.values())
     (folder / "pyproject.toml").write_text(_project(tool, name, others), encoding="utf-8")
+
+
+def _copied(file: Path, package: Path, tool: Tool, rooms: list[str]) -> str:
+    """Writes a module into the wheel's package; returns its source here."""
+    target = package / file.relative_to(ROOT / "utils")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source = file.read_text(encoding="utf-8")
+    target.write_text(renamed(source, tool.package, rooms), encoding="utf-8")
+    return source
 
 
 def _data_of(source: str, file: Path) -> Iterable[Path]:
@@ -167,15 +216,26 @@ def _data_of(source: str, file: Path) -> Iterable[Path]:
 
 def _project(tool: Tool, name: str, imported: set[str]) -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    every = [*project["project"]["dependencies"], *project["dependency-groups"]["test"]]
+    groups = project["dependency-groups"]
+    every = [*project["project"]["dependencies"], *groups["test"], *groups["grade"]]
     specified = {re.split(r"[^\w-]", entry, maxsplit=1)[0].lower(): entry for entry in every}
     owners = importlib.metadata.packages_distributions()
-    needed = {owners[module][0].lower() for module in imported if module in owners}
+    own = {package.name for path in tool.paths for package in (ROOT / "utils" / path).iterdir()}
+    known = (imported - own) & owners.keys()
+    needed = {re.sub(r"[-_.]+", "-", owners[module][0]).lower() for module in known}
     optional = {entry for entries in tool.extras.values() for entry in entries}
     scripts = {
         command: f"{tool.package}.{module.partition('.')[2]}:main"
         for command, module in tool.commands.items()
     }
+    plugins = [
+        line
+        for group, found in tool.entry_points.items()
+        for line in (
+            f"[project.entry-points.{group}]",
+            *(f'{n} = "{tool.package}.{m.partition(".")[2]}"' for n, m in found.items()),
+        )
+    ]
 
     def listed(names: Iterable[str]) -> str:  # a list in JSON is one in TOML too
         return json.dumps([specified[entry] for entry in sorted(names)])
@@ -194,11 +254,13 @@ def _project(tool: Tool, name: str, imported: set[str]) -> str:
         *(f"{extra} = {listed(names)}" for extra, names in tool.extras.items()),
         "[project.scripts]",
         *(f'{command} = "{place}"' for command, place in scripts.items()),
+        *plugins,
         "[build-system]",
         f'requires = ["uv_build{project["tool"]["uv"]["required-version"]}"]',
         'build-backend = "uv_build"',
         "[tool.uv.build-backend]",
         f'module-name = "{tool.package}"',
+        *([f'data = {{ purelib = "{PURE}" }}'] if tool.paths else []),
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""Build the wheel of a tool that engineers use without the course: trn-audit, with trn-dryrun."""
+"""Build the wheel of a tool for use without the course: trn-audit with trn-dryrun, or trn-nki."""
 
 import argparse
 import sys

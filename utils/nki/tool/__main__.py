@@ -1,0 +1,97 @@
+"""The command `nki`: estimates, checks, comparisons and searches of kernels, on any CPU."""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+
+from utils.nki import simulator
+
+COMMANDS = {
+    "profile": ("profiling", "estimate how long a kernel takes, and why"),
+    "check": ("checking", "what may not compile, and what a run breaks"),
+    "compare": ("comparing", "two kernels, or two records: values, time, traffic"),
+    "tune": ("tuning", "search the best of declared choices; goes on where it was stopped"),
+    "measure": ("measuring", "run the validation kernels on a NeuronCore, and read such records"),
+    "docs": ("reference", "write the reference: every instruction, and how good estimates are"),
+}
+OWN = __package__ or "utils.nki.tool"
+UPGRADE = f"{OWN.rpartition('.')[0]}.upgrade"
+"""Where `nki upgrade` lives, if this version has it: a module with `main(arguments)`."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns its exit status: 0 fine, 1 findings or a kernel that fails, 2
+    nothing to work on."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["upgrade"] and _upgrade():
+        return int(importlib.import_module(_upgrade()).main(words[1:]) or 0)
+    parser = argparse.ArgumentParser("nki", description=__doc__)
+    parser.add_argument("--version", action="store_true", help="which nki this is")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    if _upgrade():
+        commands.add_parser("upgrade", help="migrate a kernel to the NKI of today", add_help=False)
+    chosen = next((word for word in words if word in COMMANDS), None)
+    for name, (module, text) in COMMANDS.items():
+        under = commands.add_parser(name, help=text, description=text)
+        if name == chosen:  # the others are not imported
+            importlib.import_module(f"{OWN}.{module}").add(under)
+    given = parser.parse_args(words)
+    if given.version:
+        print(_which(given.command))
+        return 0
+    if given.command is None:
+        parser.print_help()
+        return 2
+    return _run(given)
+
+
+def _upgrade() -> str:
+    """The module of `nki upgrade`; "" where there is none."""
+    for name in (f"{UPGRADE}.__main__", UPGRADE):
+        try:
+            if importlib.util.find_spec(name) is not None:
+                return name
+        except ModuleNotFoundError:
+            continue
+    return ""
+
+
+def _which(command: str | None) -> str:
+    """Which package `import nki` gives here. All commands but `measure` take the simulator."""
+    found = simulator.use()
+    if found.endswith(simulator.OURS) or command == "measure":
+        return found
+    os.environ[simulator.CHOICE] = "course"
+    simulator.use()
+    return (
+        "AWS's package nki is installed here too, and `import nki` gives AWS's in your programs. "
+        f"This command uses the simulator; {simulator.CHOICE}=course makes simulator.use() do so."
+    )
+
+
+def _run(given: argparse.Namespace) -> int:
+    from utils.nki.tool.failures import FINE, FOUND, WRONG, KernelFailed, Refused
+
+    said = _which(given.command)
+    if not said.endswith(simulator.OURS) or "\n" in said:
+        print(said, file=sys.stderr)
+    try:
+        return int(importlib.import_module(f"{OWN}.{COMMANDS[given.command][0]}").main(given))
+    except BrokenPipeError:  # whoever reads, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except KernelFailed as error:
+        print(f"nki {given.command}: {error}", file=sys.stderr)
+        return FOUND
+    except (Refused, OSError, LookupError) as error:
+        print(f"nki {given.command}: {error}", file=sys.stderr)
+        return WRONG
+    except KeyboardInterrupt:
+        print(f"nki {given.command}: stopped", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""`nki docs OUT`: every instruction with its cost and what it refuses, and how good estimates are.
+
+All of it follows from the table of instructions and from the recorded validation.
+"""
+
+import argparse
+import inspect
+from pathlib import Path
+
+from utils.course.files import replace_file
+from utils.nki.simulator import VERSION
+from utils.nki.simulator.table import TABLE, Spec, sentence
+from utils.nki.tool.failures import FINE
+from utils.nki.validation import recorded
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("out", type=Path, help="a file for Markdown")
+
+
+def page() -> str:
+    """The reference, as Markdown."""
+    from nki import isa  # late: it fills the table
+
+    specs = [TABLE[name] for name in sorted(TABLE)]
+    parts = [
+        f"# Reference of nki {VERSION}",
+        f"{len(specs)} instructions of `nki.isa`, each with its operands, the rules that it is "
+        "refused by, and its cost. Cycles are of the engine's clock. All times that follow from "
+        "them are estimates.",
+        *map(_entry, specs),
+        "## Functions that issue no instruction",
+        *(
+            f"- `{name}`: {sentence(made)}"
+            for name, made in sorted(vars(isa).items())
+            if inspect.isfunction(made) and name not in TABLE and not name.startswith("_")
+        ),
+        "## How good the estimates are",
+        "Published measurements against estimates of the same kernels, as they were recorded when "
+        "this version was made:",
+        recorded()._repr_markdown_(),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _entry(spec: Spec) -> str:
+    lines = [
+        f"## {spec.name}",
+        "",
+        f"```\n{spec.document()}\n```",
+        "",
+        f"Cost: {sentence(spec.cost)} [NKI {spec.since}]({spec.page}), [cost]({spec.cost_source})",
+    ]
+    return "\n".join(lines)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Run the command; returns its exit status."""
+    replace_file(given.out, page())
+    print(f"written: {given.out}")
+    return FINE

@@ -1,0 +1,126 @@
+"""One trial of a search, in a process of its own: whatever a kernel does ends with it.
+
+The process reads a job as JSON and writes its outcome as JSON: an estimate, or whether the values
+are right. A kernel that prints, loops for ever or ends the process harms nobody else's trial.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from utils.nki.simulator import CHOICE, VERSION
+from utils.nki.tool.asked import (
+    Asked,
+    existing,
+    function_of,
+    loaded,
+    made_arrays,
+    place_of,
+    shape_of,
+)
+from utils.nki.tool.comparing import listed, results_of, unequal
+from utils.nki.tool.failures import KernelFailed, Refused, limited, told
+from utils.nki.tool.profiling import profiled
+
+Job = dict[str, Any]
+Outcome = dict[str, Any]
+ROOT = Path(__file__).parents[3]
+GRACE_S = 10.0
+"""For the start of a process, and for one that does not hear its own alarm."""
+LOST = "the process of the trial ended"
+
+
+def digest_of(path: Path) -> str:
+    """A hash of a file's text."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def run(job: Job) -> Outcome:
+    """A trial in a process of its own, on this machine: `error`, or what `tried` returns."""
+    with tempfile.TemporaryDirectory() as folder:
+        sent = job | {"kernel": _here(job["kernel"], job["texts"], folder)}
+        if job.get("reference"):
+            sent["reference"] = _here(job["reference"], job["texts"], folder)
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", __name__],
+                input=json.dumps(sent | {"texts": {}}), capture_output=True, text=True,
+                timeout=job["limit_s"] + GRACE_S,
+                env=os.environ | {"PYTHONPATH": path, CHOICE: "course"},
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return {"error": f"had not ended after {job['limit_s']:g} s"}
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        return {"error": f"{LOST} with status {done.returncode}: {last}"}
+
+
+def _here(place: str, texts: dict[str, str], folder: str) -> str:
+    """FILE::NAME with a file that is here: on another machine one that is made of its text."""
+    file, _, name = place.rpartition("::")
+    path, text = Path(file), texts[file]
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path = Path(folder, path.name)
+        path.write_text(text, encoding="utf-8")
+    return f"{path}::{name}"
+
+
+def tried(job: Job) -> Outcome:
+    """The outcome of a job, in this process.
+
+    "estimate": seconds, as compiled too where that is modelled, and bytes of HBM. "values": `wrong`
+    says what is different from the reference, or from the first choice; "" if nothing is.
+    """
+    if job["version"] != VERSION:
+        return {"error": f"this worker has nki {VERSION}, the search {job['version']}"}
+    path, name = place_of(job["kernel"])
+    shapes = tuple(map(shape_of, job["shapes"]))
+    asked = Asked(path, name, shapes, job["arguments"], job["cores"])
+    try:
+        if job["kind"] == "estimate":
+            made = profiled(asked, job["target"], job["limit_s"], job["choice"])
+            compiled = getattr(made, "as_compiled", None)
+            return {
+                "seconds": made.seconds,
+                "compiled": compiled.seconds if compiled is not None else None,
+                "hbm_bytes": int(made.hbm_read + made.hbm_written),
+                "busiest": made.busiest,
+            }
+        actual = results_of(asked, made_arrays(shapes), job["limit_s"], job["choice"])
+        return {"wrong": unequal(actual, _expected(job, asked), job["terms"])}
+    except (KernelFailed, Refused) as error:
+        return {"error": str(error)}
+
+
+def _expected(job: Job, asked: Asked) -> Any:
+    """Results of the reference, a function of NumPy, or else of the first choice."""
+    arrays = made_arrays(asked.shapes)
+    if not job["reference"]:
+        return results_of(asked, arrays, job["limit_s"], job["first"])
+    path, name = place_of(job["reference"])
+    function: Callable[..., Any] = function_of(loaded(existing(path)), path, name)
+    with limited(job["limit_s"]), told():
+        return listed(function(*arrays, **asked.arguments))
+
+
+def main() -> None:
+    """Read a job from stdin; write its outcome to stdout, which the kernel does not get."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    warnings.simplefilter("ignore")
+    json.dump(tried(json.load(sys.stdin)), out)
+    out.close()
+
+
+if __name__ == "__main__":
+    main()
