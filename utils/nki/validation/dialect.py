@@ -512,7 +512,7 @@ def load_transpose2d(src: Tile, dtype: Any = None, mask: Any = None) -> Tile:
 
     def issue(dst: Tensor) -> None:
         place = dst if dst.dtype == src.dtype else _new((columns, rows), src.dtype)
-        nisa.dma_copy(dst=place, src=src.real.permute((1, 0)))
+        nisa.dma_transpose(dst=place, src=src.real)
         if place is not dst:
             nisa.tensor_copy(dst=dst, src=place)
 

@@ -19,11 +19,13 @@ from typing import Any
 from utils.nki.simulator.capacity import levels, usable_bytes
 from utils.nki.simulator.enums import MemoryRegion, engine
 from utils.nki.simulator.instruction import nisa
+from utils.nki.simulator.instructions.costs import FEWEST_CYCLES
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.program import Core, Instruction, Program
 from utils.nki.simulator.table import Checked, sentence
 from utils.nki.simulator.tensor import Tensor, whole
-from utils.nki.simulator.timing.constants import table
+from utils.nki.simulator.timing.constants import constants, table
+from utils.nki.simulator.timing.work import later_accesses
 from utils.nki.simulator.uses import tensors_of
 
 SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
@@ -236,7 +238,7 @@ def engines(program: Program, core: Core) -> None:
         if args.get("engine") is not engine.unknown or not _linear(args):
             continue
         if id(checked) not in made:
-            cycles = max(float(args["dst"].elements), 64.0)
+            cycles = max(float(args["dst"].elements), FEWEST_CYCLES)
             made[id(checked)] = _verdict(instruction, engine=engine.scalar, cycles=cycles)
         core.instructions[place] = _again(instruction, made[id(checked)])
 
@@ -247,16 +249,21 @@ def _linear(args: dict[str, Any]) -> bool:
 
 
 def elementwise(program: Program, core: Core) -> None:
-    """A reciprocal on the Vector Engine takes fewer cycles than its page of SDK 2.26 says."""
+    """The Vector Engine's reciprocals are cheaper, and the start of a second tile is hidden."""
+    of = constants(program.target.name)
+    access = of.vector_access * of.clock[engine.vector]
     factor = table()["compiled_reciprocal"]["value"]
     made: dict[int, Checked] = {}
     for place, instruction in enumerate(core.instructions):
         checked = instruction.checked
-        if checked.spec.name != "reciprocal" or checked.engine is not engine.vector:
+        if checked.engine is not engine.vector:
             continue
         if id(checked) not in made:
-            cycles = min(checked.cycles, max(64.0, factor * instruction.args["dst"].elements))
-            made[id(checked)] = _verdict(instruction, cycles=cycles)
+            cycles = checked.cycles
+            if checked.spec.name == "reciprocal":
+                cycles = min(cycles, max(FEWEST_CYCLES, factor * instruction.args["dst"].elements))
+            more = later_accesses(instruction.args, checked.spec.inputs)
+            made[id(checked)] = _verdict(instruction, cycles=max(0.0, cycles - access * more))
         core.instructions[place] = _again(instruction, made[id(checked)])
 
 

@@ -102,7 +102,7 @@ def work_of(instruction: Instruction, on: Target, constants: Constants) -> Work:
         options["table"] = _table(args)
     busy = cycles / clock
     if which is engine.vector:
-        busy += constants.vector_access * _later_accesses(args, reads)
+        busy += constants.vector_access * later_accesses(args, reads)
     if which is engine.tensor:
         weights = args["stationary"] if "stationary" in args else args["data"]
         options["weights"] = weights.elements / constants.fast_weight_load / clock
@@ -121,9 +121,9 @@ def _table(args: dict[str, Any]) -> str:
     return op.table if isinstance(op, Operator) else ""
 
 
-def _later_accesses(args: dict[str, Any], reads: tuple[str, ...]) -> int:
+def later_accesses(args: dict[str, Any], reads: tuple[str, ...]) -> int:
     """Tiles that an instruction reads after its first one, whose start is hidden."""
-    tiles = [args[name] for name in reads if isinstance(args[name], Tensor)]
+    tiles = [args[name] for name in reads if isinstance(args.get(name), Tensor)]
     return max(0, sum(tile.elements > 1 for tile in tiles) - 1)
 
 
