@@ -138,6 +138,56 @@ def test_a_notebook_is_one_program_and_findings_name_cell_and_line() -> None:
     assert report.findings[1].text == "x = x.cuda()"
 
 
+def test_cells_that_write_files_or_run_commands_are_read_as_what_they_write() -> None:
+    report = audit_source(
+        notebook(
+            "%%writefile code/requirements.txt\noptimum-neuron==0.0.28\ntorch-neuronx==2.1.*\n",
+            "%%writefile -a Dockerfile\nFROM nvidia/cuda:12\nENV XLA_USE_BF16=1",
+            "%%writefile run.sh\n# neuron-profile\nneuron-profile view",
+            "%%writefile notes.md\nneuron-profile view",
+            "!neuron-profile capture -n f.neff\n!NEURON_FRAMEWORK_DEBUG=1 python train.py",
+            "%env NEURON_FRAMEWORK_DEBUG 1",
+            "image = f'763104351884.dkr/huggingface-pytorch-inference-neuronx:{tag}'\n"
+            "llm = get_huggingface_llm_image_uri('huggingface-neuronx', version='0.0.24')",
+            "import torch\nimport torch.neuron\nnet = torch.jit.load('net.pt')\n"
+            "print('a neuron-like text about training on neuronx images')",
+        ),
+        "a.ipynb",
+    )
+    assert report.broken == ()
+    assert places(report) == [
+        (1, 2, "optimum-neuron"),
+        (1, 3, "neuron-pin"),
+        (2, 2, "gpu-image"),
+        (2, 3, "xla-env"),
+        (3, 3, "neuron-command"),
+        (5, 1, "neuron-command"),
+        (5, 2, "xla-env"),
+        (6, 1, "xla-env"),
+        (7, 1, "neuron-image"),
+        (7, 2, "neuron-image"),
+        (8, 2, "torch-neuron"),
+        (8, 3, "neuron-trace"),
+    ]
+
+
+def test_the_scale_of_a_gradient_scaler_is_read_at_each_step() -> None:
+    source = (
+        "import torch\n"
+        "def train(model, loader, scaler, losses):\n"
+        "    for batch in loader:\n"
+        "        model(batch)\n"
+        "        losses.append(scaler.get_scale())\n"
+        "        scale = scaler.state_dict()['scale']\n"
+        "    state = scaler.state_dict()\n"
+    )
+    assert [
+        item.line
+        for item in audit_source(source).findings
+        if "read" in item.rule or "item" in item.rule
+    ] == [5, 6]
+
+
 def test_a_broken_cell_does_not_hide_the_others() -> None:
     report = audit_source(notebook("import torch", "x = (", "torch.cuda.synchronize()"), "a.ipynb")
     assert places(report) == [(3, 1, "cuda-api")]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from utils.audit.requirements import in_command
+from utils.audit.requirements import CONDA, in_conda, in_line, in_toml, is_requirements
 from utils.audit.rules import NAMES, variable_rule
+from utils.audit.scripts import in_script, is_script
 
 PYTHON_LINES = {"time", "timeit", "prun"}
 LINE = re.compile(r"^(\s*)(?:%|!)(.*)$")
@@ -83,9 +84,12 @@ def _cell(number: int, source: str) -> Cell:
         elif name in ("writefile", "file") and rest.strip().endswith(".py"):
             kept[first] = ""
         else:
-            if name in NAMES["shell_cells"]:
-                for index, line in enumerate(lines):
-                    cell.rules += [(index + 1, rule) for rule in in_command(line)]
+            written = rest.split()[-1:] if name in ("writefile", "file") else []
+            text = "\n".join([*[""] * (first + 1), *lines[first + 1 :]])
+            if written:
+                cell.rules += _in_file(written[0].rpartition("/")[2], text)
+            elif name in NAMES["shell_cells"]:
+                cell.rules += _in_shell(text)
             return cell
     inside = ""  # an open triple quote: magics are text in there
     continued = False
@@ -94,7 +98,7 @@ def _cell(number: int, source: str) -> Cell:
             kept[index] = _line(cell, index, line)
             continued = line.lstrip().startswith(("!", "%")) and line.rstrip().endswith("\\")
         elif continued:
-            cell.rules += [(index + 1, rule) for rule in in_command("pip install " + line)]
+            cell.rules += [(index + 1, rule) for _, rule in _in_shell("pip install " + line)]
             kept[index] = ""
             continued = line.rstrip().endswith("\\")
             continue
@@ -104,11 +108,31 @@ def _cell(number: int, source: str) -> Cell:
     return cell
 
 
+def _in_shell(text: str) -> list[tuple[int, str]]:
+    """Lines from 1 of a shell's text, with the rules that they break."""
+    return [(line, rule) for line, rule, _ in in_script(text)]
+
+
+def _in_file(name: str, text: str) -> list[tuple[int, str]]:
+    """The same for a cell that writes the file `name`; nothing of a file that cannot be read."""
+    try:
+        if is_requirements(name, ""):
+            lines = enumerate(text.splitlines(), 1)
+            return [(number, rule) for number, line in lines for rule in in_line(line)]
+        if CONDA.match(name):
+            return [(line, rule) for line, rule, _ in in_conda(text)]
+        if name == "pyproject.toml":
+            return [(line, rule) for line, rule, _ in in_toml(text)]
+        return [(line, rule) for line, rule, _ in in_script(text, name)] if is_script(name) else []
+    except ValueError:
+        return []
+
+
 def _line(cell: Cell, index: int, line: str) -> str:
     """The line as Python of the same width where possible."""
     taken = TAKEN.match(line)
     if taken:
-        cell.rules += [(index + 1, rule) for rule in in_command(taken.group(3))]
+        cell.rules += [(index + 1, rule) for _, rule in _in_shell(taken.group(3))]
         return taken.group(1) + "None"
     if re.match(r"^\s*\?|^\s*[\w.]+\?{1,2}\s*$", line):
         return line[: len(line) - len(line.lstrip())] + "pass"
@@ -120,9 +144,9 @@ def _line(cell: Cell, index: int, line: str) -> str:
     if name in PYTHON_LINES and line.lstrip().startswith("%"):
         rest = re.sub(r"^(\s*-\w+(\s+\d+)?)+\s+", "", rest)
         return indent + (rest.strip() or "pass")
-    cell.rules += [(index + 1, rule) for rule in in_command(command)]
+    cell.rules += [(index + 1, rule) for _, rule in _in_shell(command)]
     given = re.match(r"\s*(\w+)", rest) if name in ("env", "set_env") else None
     rule = variable_rule(given.group(1)) if given else ""
-    if rule:
+    if rule and (index + 1, rule) not in cell.rules:
         cell.rules.append((index + 1, rule))
     return indent + "pass"

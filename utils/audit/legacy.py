@@ -5,7 +5,7 @@ names; and for what JAX on Neuron lacks.
 import ast
 from typing import TYPE_CHECKING
 
-from utils.audit.rules import LEGACY_CALLS, LEGACY_ROOTS, ONCE, legacy_rule
+from utils.audit.rules import LEGACY_CALLS, LEGACY_ROOTS, ONCE, TEXTS, legacy_rule
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 CHOSEN = ("xla", "tpu", "neuron")
 CAN_DO_WITHOUT = "the code can do without it, or chooses it"
 LOADS = "torch.jit.load"
+LONGEST = 400
+"""Characters of a text that may be an address; longer ones are prose."""
 
 
 def report(at: "State", rule: str, node: ast.AST, note: str = "") -> None:
@@ -34,7 +36,8 @@ def imported(at: "State", node: ast.AST, names: list[str]) -> None:
 def used(at: "State", node: ast.AST, name: str) -> bool:
     """A full name is read; True if a rule is about it."""
     root, last = name.split(".")[0], name.split(".")[-1]
-    if root in at.local or not (root in LEGACY_ROOTS or name.startswith("torch.ops.neuron.")):
+    own = name.startswith(("torch.ops.neuron.", "torch.neuron."))
+    if root in at.local or not (root in LEGACY_ROOTS or own):
         return False
     rule = legacy_rule(name)
     if not rule or (root in ONCE and last not in LEGACY_CALLS):
@@ -49,8 +52,16 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
 
 def called(at: "State", node: ast.Call, name: str) -> None:
     """torch.jit.load in a file about Neuron: the program was traced for it."""
-    if name == LOADS and at.names.imports & {"torch_neuronx", "torch_neuron"}:
+    if name == LOADS and at.names.imports & {"torch_neuronx", "torch_neuron", "torch.neuron"}:
         report(at, "neuron-trace", node.func, "a saved TorchScript program")
+
+
+def text(at: "State", node: ast.Constant) -> None:
+    """A text that names an image of the older software, where no assignment only describes it."""
+    if isinstance(node.value, str) and "neuron" in node.value and len(node.value) < LONGEST:
+        for pattern, rule in TEXTS:
+            if pattern.search(node.value):
+                report(at, rule, node)
 
 
 def chooses(test: ast.AST) -> bool:

@@ -95,6 +95,7 @@ ONCE, LEGACY_CALLS = frozenset(_legacy["once"]), frozenset(_legacy["calls"])
 VARIABLES = [
     (re.compile(entry["pattern"] + "$"), str(entry["rule"])) for entry in _legacy["variables"]
 ]
+TEXTS = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _legacy["texts"]]
 LINES = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _legacy["lines"]]
 
 LESSONS: Mapping[str, str] = {

@@ -108,7 +108,7 @@ class Names:
         self.module = Scope("module", None, tree)
         self.scopes: dict[ast.AST, Scope] = {tree: self.module}
         self.attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
-        self.imports: set[str] = set()  # roots of all absolute imports
+        self.imports: set[str] = set()  # absolute imports, and their roots
         self.imported: set[str] = set()  # names that some import binds
         self.methods: set[str] = set()  # names of all methods defined here
         self.defined: set[str] = set()  # names of all functions defined here
@@ -143,7 +143,7 @@ class Names:
             case ast.Import():
                 for alias in node.names:
                     root = alias.name.split(".")[0]
-                    self.imports.add(root)
+                    self.imports |= {root, alias.name}
                     bound, target = (alias.asname, alias.name) if alias.asname else (root, root)
                     self._import(scope, bound, target)
             case ast.ImportFrom():

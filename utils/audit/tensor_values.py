@@ -130,6 +130,9 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
         )
         if wanted and not at.on_cpu(owner) and not _fetched(owner):
             _sync(at, node.func, f".{method}() waits as .item() does")
+    elif owner is not None and (method == "get_scale" or _reads_scaler(method, owner)):
+        if at.steps or at.loops or at.epochs:
+            _sync(at, node.func, "the scale of a gradient scaler is a tensor on the device")
     elif not name.startswith("torch.") and (
         (method or name) in NAMES["writes"] or (owner is not None and _is_logger(owner))
     ):
@@ -153,6 +156,10 @@ def _on_cpu(node: ast.Call) -> bool:
     """device="cpu" is written there."""
     places = [item.value for item in node.keywords if item.arg == "device"]
     return any(isinstance(place, ast.Constant) and place.value == "cpu" for place in places)
+
+
+def _reads_scaler(method: str, owner: ast.expr) -> bool:
+    return method == "state_dict" and written(owner).lower().endswith("scaler")
 
 
 def _is_parameter(at: "State", node: ast.AST) -> bool:

@@ -262,7 +262,8 @@ class Reader(State):
 
     def _on_Attribute(self, node: ast.Attribute) -> None:
         name = self.dotted(node)
-        done = cuda_names.used if name.startswith("torch.") else legacy.used
+        is_torch = name.startswith("torch.") and not name.startswith("torch.neuron.")
+        done = cuda_names.used if is_torch else legacy.used
         if not name or not done(self, node, name):
             self.visit(node.value)
 
@@ -275,6 +276,7 @@ class Reader(State):
                 legacy.used(self, node, name)
 
     def _on_Constant(self, node: ast.Constant) -> None:
+        legacy.text(self, node)
         if self.torch:
             cuda_names.text(self, node)
 
