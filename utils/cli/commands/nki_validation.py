@@ -3,10 +3,17 @@
 Prints a table and one line for each criterion; the exit status is 1 if one is not met. Kernels are
 traced at their full size, which takes some minutes for all of them. What was measured, by whom and
 where, is in utils/facts/data/nki_measurements.yaml.
+
+With --published the sources that were measured run as they are published, from a folder of their
+repositories (utils/nki/validation/published.py says how to make it), as written and as compiled;
+--accuracy shows what was recorded of them. These errors, of the half that no constant was fitted
+to, say what an estimate is worth.
 """
 
 import argparse
 import sys
+from pathlib import Path
+from typing import Any
 
 from utils.nki import validation as nki_validation
 
@@ -27,7 +34,15 @@ def main(arguments: list[str]) -> int:
         action="store_true",
         help="for maintainers: keep the estimates in utils/facts/data/nki_validation.json",
     )
+    parser.add_argument(
+        "--published", type=Path, metavar="FOLDER", help="run the published sources in a folder"
+    )
+    parser.add_argument(
+        "--accuracy", action="store_true", help="show what was recorded of published sources"
+    )
     given = parser.parse_args(arguments)
+    if given.published or given.accuracy:
+        return _published(given)
     try:
         rows = nki_validation.chosen(given.row, given.target)
     except LookupError as error:
@@ -42,5 +57,39 @@ def main(arguments: list[str]) -> int:
     return 1 if report.failures else 0
 
 
-def _say(it: nki_validation.Measurement) -> None:
+def _published(given: argparse.Namespace) -> int:
+    """The accuracy on published sources: 1 where a source is not there or an aim is not met."""
+    from utils.nki.simulator import use
+
+    use()
+    from utils.nki.validation import accuracy
+    from utils.nki.validation.published import published
+
+    rows = [
+        it
+        for it in published().values()
+        if given.row in (None, it.id, it.ladder) and given.target in (None, it.target)
+    ]
+    if not rows:
+        print(f"no published source is {given.row!r}; there are {', '.join(published())}",
+              file=sys.stderr)  # fmt: skip
+        return 1
+    try:
+        found = (
+            accuracy.compare(rows, given.published, before=_say)
+            if given.published
+            else accuracy.recorded(rows)
+        )
+    except (FileNotFoundError, LookupError) as error:
+        print(error.args[0], file=sys.stderr)
+        return 1
+    print(found)
+    if given.published and given.record:
+        accuracy.record(found)
+    if found.unmet():
+        print("\nnot met:", *found.unmet(), sep="\n  ")
+    return 1 if found.unmet() else 0
+
+
+def _say(it: Any) -> None:
     print(f"{it.id} ...", file=sys.stderr, flush=True)

@@ -204,6 +204,8 @@ def _rank(number: float, row: Sequence[float]) -> float:
 
 FILE = Path(__file__).parents[2] / "facts" / "data" / "nki_validation.json"
 DIGITS = 4
+TEXTS = "published"
+"""The key below which the estimates of published texts stand."""
 
 
 def recorded(rows: Iterable[Measurement] | None = None) -> Report:
@@ -230,12 +232,26 @@ def record(report: Report) -> None:
     result = _read() | {
         comparison.measured.id: _kept(comparison.estimate) for comparison in report.comparisons
     }
-    # In the order of the measurements, so that a change shows as a change of numbers alone.
+    _write(result, recorded_texts())
+
+
+def recorded_texts() -> dict[str, dict[str, Any]]:
+    """The recorded estimates of published texts by id (`accuracy.kept`)."""
+    return _read().get(TEXTS, {})
+
+
+def record_texts(entries: dict[str, dict[str, Any]]) -> None:
+    """Keep estimates of published texts; those of others stay as they are."""
+    _write(_read(), recorded_texts() | entries)
+
+
+def _write(kept: dict[str, Any], texts: dict[str, Any]) -> None:
+    """One line for each, in the order of the facts, so that a change is a change of numbers."""
     lines = [
-        f"{json.dumps(name)}: {json.dumps(result[name])}"
-        for name in measurements()
-        if name in result
+        f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in measurements() if name in kept
     ]
+    inner = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in texts.items()]
+    lines += [f"{json.dumps(TEXTS)}: {{\n" + ",\n".join(inner) + "\n}"] if inner else []
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
