@@ -64,8 +64,7 @@ def use() -> str:
     if result is not None and _is_official(result) and os.environ.get(CHOICE) != "course":
         return _found(result.origin or "")
     sys.modules.pop("nki", None)
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    sys.path[:] = [here, *(entry for entry in sys.path if entry != here)]  # a wheel has it last
     placeholder = result is not None and not _is_official(result)
     return (PLACEHOLDER + "\n" if placeholder else "") + _found(here)
 
