@@ -168,6 +168,13 @@ def test_what_is_not_reached_is_said() -> None:
     assert far == ["median: 100.0%, aimed at at most 10%", "worst: 100.0%, aimed at at most 35%"]
 
 
+def test_far_rows_come_with_a_reason() -> None:
+    rows = (row(10, 20, note="the clock"), row(10, 30, name="b"), row(10, 11, name="c", note="no"))
+    assert Accuracy(rows).reasons() == ["it: the clock", "b: why is not known"]
+    recorded = accuracy.recorded()
+    assert "why is not known" not in {text.partition(": ")[2] for text in recorded.reasons()}
+
+
 def test_a_row_that_does_not_fit_is_no_error_as_written() -> None:
     found = Accuracy((replace(row(10, 11), as_written=None),))
     assert found.errors("as_written", True) == []

@@ -9,6 +9,10 @@ by their class (`LIMITS`), steps of a ladder by their order, and which engine is
     compare(chosen("guide"))        one ladder
     recorded()                      all of them as they were estimated last, at once
 
+What these numbers are worth for a kernel as it is published stands apart, because most of
+utils/nki/kernels are rewritten: `published` finds the texts that were measured, `dialect` runs
+those of older dialects as they stand, and `accuracy` shows every error, as written and as compiled.
+
 >>> measurements()["guide-hoisted"].kernel
 'matmul.hoisted'
 """

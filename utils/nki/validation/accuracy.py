@@ -172,7 +172,16 @@ class Accuracy:
         others = [
             f"{name}: not run, {why}" for name, why in broken().items()
         ] + [_rewrites()]  # fmt: skip
-        return "\n".join([*lines, "", *self.summary(), *others])
+        return "\n".join([*lines, "", *self.summary(), *self.reasons(), *others])
+
+    def reasons(self) -> list[str]:
+        """Why estimates as compiled are further off than aimed at, as far as is known."""
+        far: dict[str, list[str]] = {}
+        for row in self.rows:
+            error = row.error("as_compiled")
+            if error is not None and abs(error) > AIMS["worst"]:
+                far.setdefault(row.measured.note or "why is not known", []).append(row.measured.id)
+        return [f"{', '.join(names)}: {why}" for why, names in far.items()]
 
 
 def _cells(row: Row) -> tuple[str, ...]:

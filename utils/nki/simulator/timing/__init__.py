@@ -9,6 +9,7 @@
     machine     engines, rings and ports of one core in time
     schedule    which instruction goes next
     measures    what a program does: bytes, FLOP, counts, how full its memories are
+    compiled    what the compiler makes of a program, as rules that can be left out
     path        what a schedule says: the critical path, time by line of source, a trace
 
 All times are nanoseconds from the start of the kernel, and estimates.
