@@ -21,7 +21,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", help="FILE::KERNEL, or a record of nki profile --record")
     parser.add_argument("new", help="the same")
     add_call(parser)
-    parser.add_argument("--terms", type=int, default=1, help="numbers that an element sums")
+    parser.add_argument("--terms", type=int, help="numbers that an element sums")
 
 
 def results_of(
@@ -40,7 +40,7 @@ def listed(made: Any) -> list[np.ndarray]:
     return [np.asarray(item) for item in (made if isinstance(made, (tuple, list)) else (made,))]
 
 
-def unequal(actual: list[np.ndarray], expected: list[np.ndarray], terms: int = 1) -> str:
+def unequal(actual: list[np.ndarray], expected: list[np.ndarray], terms: int | None = None) -> str:
     """What is wrong with the results of a call; "" if nothing is."""
     if len(actual) != len(expected):
         return f"{len(actual)} results, expected {len(expected)}"
@@ -65,9 +65,12 @@ def table(old: Figures, new: Figures) -> list[str]:
     def row(name: str, one: float, two: float, show: Any) -> None:
         rows.append((name, show(one), show(two), f"{two / one:.3f}" if one else ""))
 
-    row("time (estimate)", old.estimate_s, new.estimate_s, time_text)
-    if old.as_compiled_s is not None and new.as_compiled_s is not None:
-        row("time as compiled", old.as_compiled_s, new.as_compiled_s, time_text)
+    if old.as_written_s is None or new.as_written_s is None:
+        fits = [f"{'does not fit' if it.as_written_s is None else 'fits'}" for it in (old, new)]
+        rows.append(("as written", fits[0], fits[1], ""))
+    else:
+        row("time as written", old.as_written_s, new.as_written_s, time_text)
+    row("time as compiled", old.as_compiled_s, new.as_compiled_s, time_text)
     row("read from HBM", old.hbm_read_bytes, new.hbm_read_bytes, bytes_text)
     row("written to HBM", old.hbm_written_bytes, new.hbm_written_bytes, bytes_text)
     row("SBUF, of a partition", old.sbuf_peak_bytes, new.sbuf_peak_bytes, bytes_text)

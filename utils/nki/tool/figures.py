@@ -1,20 +1,43 @@
-"""What is kept of a profile: a record that is compared, and that baselines consist of."""
+"""Both estimates of a call, and what is kept of them: a record, which comparisons are made of."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from utils.nki.simulator import VERSION
-from utils.nki.simulator.profile import Profile
+from utils.nki.simulator.profile import Profile, profile
 from utils.nki.tool.failures import Refused
+
+
+class Estimates(NamedTuple):
+    """The profile of the instructions as they are written, None if they do not fit into SBUF, and
+    the one after the model of the compiler, which spills then."""
+
+    written: Profile | None
+    compiled: Profile
+
+    @property
+    def shown(self) -> Profile:
+        """As written, where that fits."""
+        return self.written or self.compiled
+
+
+def estimated(
+    kernel: Any, arrays: tuple[Any, ...], arguments: dict[str, Any], target: str | None = None,
+    schedule: str = "list",
+) -> Estimates:  # fmt: skip
+    """Both estimates of a call; the arrays may be shapes."""
+    options: dict[str, Any] = {"target": target, "schedule": schedule}
+    made = profile(kernel, as_compiled=True, **options)(*arrays, **arguments)
+    return Estimates(made.as_written, made)
 
 
 class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Estimates of one call of a kernel. Times in seconds, memory in bytes per partition.
 
-    as_compiled_s: after the model of the compiler, where there is one. instructions: how many, by
-    "engine name". busy: share of the time, by engine.
+    as_written_s: None if the instructions do not fit into SBUF; all below is as compiled then.
+    instructions: how many, by "engine name". busy: share of the time, by engine.
     """
 
     nki_profile: int = 1
@@ -23,8 +46,8 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     target: str
     shapes: list[str]
     arguments: dict[str, str]
-    estimate_s: float
-    as_compiled_s: float | None = None
+    as_written_s: float | None
+    as_compiled_s: float
     uncertainty: float
     busiest: str
     busy: dict[str, float]
@@ -37,17 +60,17 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 def figures_of(
-    profile: Profile, shapes: list[str] | None = None, arguments: dict[str, Any] | None = None
+    estimates: Estimates, shapes: list[str] | None = None, arguments: dict[str, Any] | None = None
 ) -> Figures:
-    """The record of a profile."""
-    compiled = as_compiled(profile)
+    """The record of a call's estimates."""
+    profile = estimates.shown
     return Figures(
         kernel=profile.kernel,
         target=profile.target,
         shapes=list(shapes or ()),
         arguments={name: repr(value) for name, value in (arguments or {}).items()},
-        estimate_s=profile.seconds,
-        as_compiled_s=None if compiled is None else compiled.seconds,
+        as_written_s=estimates.written.seconds if estimates.written else None,
+        as_compiled_s=estimates.compiled.seconds,
         uncertainty=profile.uncertainty,
         busiest=profile.busiest,
         busy={name: round(share, 6) for name, share in profile.utilisation.items()},
@@ -58,11 +81,6 @@ def figures_of(
         psum_peak_bytes=int(profile.psum_peak),
         instructions={f"{e} {name}": n for (e, name), n in sorted(profile.counts.items())},
     )
-
-
-def as_compiled(profile: Profile) -> Any:
-    """The profile after the model of the compiler; None where the simulator has no such model."""
-    return getattr(profile, "as_compiled", None)
 
 
 def encoded(record: msgspec.Struct | dict[str, Any]) -> str:

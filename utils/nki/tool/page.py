@@ -11,7 +11,7 @@ from typing import Any
 from utils.chip import roofline
 from utils.nki.simulator.profile import ENGINES, NAMES, Profile, bytes_text, time_text
 from utils.nki.tool.asked import Asked, shape_text
-from utils.nki.tool.figures import as_compiled
+from utils.nki.tool.figures import Estimates
 
 TEMPLATE = Path(__file__).with_name("profile.html.jinja")
 MOST_BARS = 3000
@@ -22,13 +22,13 @@ WIDTH, HEIGHT, EDGE = 400, 230, 30
 """Of the roofline, in units of its drawing."""
 
 
-def to_page(profile: Profile, asked: Asked | None = None) -> str:
+def to_page(made: Estimates, asked: Asked | None = None) -> str:
     """The page, as text."""
+    profile = made.shown
     # Late: only this page needs it, and a plain profile is to start at once.
     from jinja2 import Environment, StrictUndefined
 
     target = profile.program.target
-    compiled = as_compiled(profile)
     data = {
         "seconds": profile.seconds,
         "lanes": [lane for lane in _lanes(profile) if lane["bars"]],
@@ -42,7 +42,8 @@ def to_page(profile: Profile, asked: Asked | None = None) -> str:
         profile=profile,
         call=_call(asked),
         rows=profile._rows(),
-        compiled=None if compiled is None else compiled._rows(),
+        compiled=made.compiled._rows() if made.written else [],
+        fits=made.written is not None,
         lines=_lines(profile),
         roof=roof(profile),
         data=data,

@@ -24,7 +24,6 @@ from utils.course.files import replace_file
 SLACK = 0.005
 """Growth, as a share, that is no growth."""
 DEFAULT = "nki-baseline.json"
-BYTES = ("hbm_read_bytes", "hbm_written_bytes")
 
 Estimates = dict[str, dict[str, float]]
 
@@ -40,8 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def nki_close() -> Callable[..., None]:
-    """`nki_close(actual, expected, dtype=None, terms=1)` fails if arrays differ by more than their
-    type and size allow; `terms`: how many numbers each element sums.
+    """`nki_close(actual, expected, dtype=None, terms=None)` fails if arrays differ by more than
+    type and size allow; `terms`: how many numbers each element sums, by default those of a row.
     """
     from utils.nki.tool import close  # late: NumPy and the simulator are slow to load
 
@@ -53,31 +52,30 @@ def nki_budget(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """`nki_budget(kernel, *arrays or shapes, name="", target=None, slack=0.005, **arguments)`
     estimates a kernel, fails if time or traffic is above its baseline, and returns the profile.
     """
-    from utils.nki.simulator.profile import profile  # late: only tests of kernels need it
+    from utils.nki.tool.figures import estimated  # late: only tests of kernels need it
 
     def budget(
         kernel: Any, *arrays: Any, name: str = "", target: str | None = None,
         slack: float = SLACK, **arguments: Any,
     ) -> Any:  # fmt: skip
         __tracebackhide__ = True
-        made = profile(kernel, target=target)(*arrays, **arguments)
+        both = estimated(kernel, arrays, arguments, target)
         now: dict[str, float] = {
-            "estimate_s": made.seconds,
-            "hbm_read_bytes": made.hbm_read,
-            "hbm_written_bytes": made.hbm_written,
+            "as_compiled_s": both.compiled.seconds,
+            "hbm_read_bytes": both.shown.hbm_read,
+            "hbm_written_bytes": both.shown.hbm_written,
         }
-        compiled = getattr(made, "as_compiled", None)
-        if compiled is not None:
-            now["as_compiled_s"] = compiled.seconds
+        if both.written is not None:
+            now["as_written_s"] = both.written.seconds
         key = request.node.nodeid + (f"::{name}" if name else "")
         file = baseline_file(request.config)
         if request.config.getoption("--nki-update-baseline"):
             update(file, key, now)
-            return made
+            return both.shown
         problem = grown(key, now, read(file), slack)
         if problem:
             pytest.fail(problem, pytrace=False)
-        return made
+        return both.shown
 
     return budget
 
@@ -114,9 +112,9 @@ def update(file: Path, key: str, now: dict[str, float]) -> None:
 def grown(key: str, now: dict[str, float], baselines: Estimates, slack: float = SLACK) -> str:
     """What is above its baseline, and by how much; "" if nothing is.
 
-    >>> print(grown("k", {"estimate_s": 3e-6}, {"k": {"estimate_s": 2e-6}}))
+    >>> print(grown("k", {"as_written_s": 3e-6}, {"k": {"as_written_s": 2e-6}}))
     k grew:
-      estimate_s: 2e-06 to 3e-06, +50.0%
+      as_written_s: 2e-06 to 3e-06, +50.0%
     """
     if key not in baselines:
         return f"{key} has no baseline; run pytest --nki-update-baseline, and keep the file"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.course.files import replace_file
-from utils.nki.simulator.profile import Profile, profile
+from utils.nki.simulator.profile import NAMES, time_text
 from utils.nki.tool import figures
 from utils.nki.tool.asked import Asked, argument_of, place_of, shape_of, shape_text
 from utils.nki.tool.failures import FINE, limited, told
@@ -53,20 +53,23 @@ def profiled(
     limit_s: float,
     constants: dict[str, Any] | None = None,
     schedule: str = "list",
-) -> Profile:
-    """The profile of a call, from shapes alone. Raises Refused, KernelFailed."""
+) -> figures.Estimates:
+    """The estimates of a call, from shapes alone. Raises Refused, KernelFailed."""
     with limited(limit_s):
         kernel, arguments = asked.kernel(constants)
         with told():
-            made = profile(kernel, target=target, schedule=schedule)(*asked.shapes, **arguments)
-            _ = made.seconds
-            return made
+            return figures.estimated(kernel, asked.shapes, arguments, target, schedule)
 
 
-def text_of(made: Profile) -> str:
-    """The profile as lines, and what the compiler may make of it where that is modelled."""
-    compiled = figures.as_compiled(made)
-    return str(made) if compiled is None else f"{made}\n\nas compiled:\n{compiled}"
+def text_of(made: figures.Estimates) -> str:
+    """As written, and in short what the compiler may make of it."""
+    if made.written is None:
+        return f"{made.compiled}\n  as written it does not fit; all of this is as compiled"
+    busiest = NAMES[made.compiled.busiest]
+    return (
+        f"{made.written}\n  as compiled: {time_text(made.compiled.seconds)} (estimate), busiest is "
+        f"the {busiest} with {made.compiled.utilisation[made.compiled.busiest]:.0%}"
+    )
 
 
 def main(given: argparse.Namespace) -> int:
@@ -76,7 +79,7 @@ def main(given: argparse.Namespace) -> int:
     made = profiled(asked, given.target, given.limit, schedule=schedule)
     print(text_of(made))
     if given.perfetto:
-        replace_file(given.perfetto, made.trace_json())
+        replace_file(given.perfetto, made.shown.trace_json())
     if given.record:
         shapes = [shape_text(shape) for shape in asked.shapes]
         kept = figures.figures_of(made, shapes, asked.arguments)

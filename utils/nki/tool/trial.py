@@ -78,8 +78,8 @@ def _here(place: str, texts: dict[str, str], folder: str) -> str:
 def tried(job: Job) -> Outcome:
     """The outcome of a job, in this process.
 
-    "estimate": seconds, as compiled too where that is modelled, and bytes of HBM. "values": `wrong`
-    says what is different from the reference, or from the first choice; "" if nothing is.
+    "estimate": seconds as written, None if it does not fit, and as compiled, and bytes of HBM.
+    "values": `wrong` says what differs from the reference, or from the first choice; "" if nothing.
     """
     if job["version"] != VERSION:
         return {"error": f"this worker has nki {VERSION}, the search {job['version']}"}
@@ -89,12 +89,11 @@ def tried(job: Job) -> Outcome:
     try:
         if job["kind"] == "estimate":
             made = profiled(asked, job["target"], job["limit_s"], job["choice"])
-            compiled = getattr(made, "as_compiled", None)
             return {
-                "seconds": made.seconds,
-                "compiled": compiled.seconds if compiled is not None else None,
-                "hbm_bytes": int(made.hbm_read + made.hbm_written),
-                "busiest": made.busiest,
+                "written": made.written.seconds if made.written else None,
+                "compiled": made.compiled.seconds,
+                "hbm_bytes": int(made.shown.hbm_read + made.shown.hbm_written),
+                "busiest": made.shown.busiest,
             }
         actual = results_of(asked, made_arrays(shapes), job["limit_s"], job["choice"])
         return {"wrong": unequal(actual, _expected(job, asked), job["terms"])}

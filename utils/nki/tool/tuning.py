@@ -41,7 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="an argument of the kernel, or a name at the top of its file",
     )  # fmt: skip
     parser.add_argument("--reference", metavar="FILE::FUNCTION", help="of NumPy, for the values")
-    parser.add_argument("--terms", type=int, default=1, help="numbers that an element sums")
+    parser.add_argument("--terms", type=int, help="numbers that an element sums")
     parser.add_argument("--verify", type=int, default=1, help="how many of the fastest to verify")
     parser.add_argument("--journal", type=Path, help="default: KERNEL.tune.json in this folder")
     parser.add_argument("--jobs", type=int, default=_cores(), help="processes at a time")
@@ -167,13 +167,13 @@ def _ended(futures: list[Any]) -> list[Any]:
 
 
 def time_of(outcome: trial.Outcome) -> float:
-    """What choices are ranked by, in seconds: as compiled where that is modelled."""
-    return outcome.get("compiled") or outcome["seconds"]
+    """What choices are ranked by: seconds as compiled, which also those have that do not fit."""
+    return outcome["compiled"]
 
 
 def ranked(found: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[Choice]:
     """The choices that have an estimate, the fastest first; of equal ones the first declared."""
-    timed = [c for c in found if "seconds" in outcomes.get(f"estimate {key_of(c)}", {})]
+    timed = [c for c in found if "compiled" in outcomes.get(f"estimate {key_of(c)}", {})]
     return sorted(timed, key=lambda choice: time_of(outcomes[f"estimate {key_of(choice)}"]))
 
 
@@ -205,11 +205,11 @@ def main(given: argparse.Namespace) -> int:
 def _estimate(journal: Journal, submit: Submit, jobs: dict[str, trial.Job], most: int) -> None:
     left = {key: job for key, job in jobs.items() if key not in journal.outcomes}
     done = len(jobs) - len(left)
-    timed = {k: time_of(o) for k, o in journal.outcomes.items() if k in jobs and "seconds" in o}
+    timed = {k: time_of(o) for k, o in journal.outcomes.items() if k in jobs and "compiled" in o}
     for key, outcome in _outcomes(submit, left, most):
         journal.add(key, outcome)
         done += 1
-        if "seconds" in outcome:
+        if "compiled" in outcome:
             timed[key] = time_of(outcome)
         said = time_text(timed[key]) if key in timed else _first_line(outcome["error"])
         line = f"[{done}/{len(jobs)}] {key}: {said}"
@@ -252,13 +252,14 @@ def _first_line(text: str) -> str:
 def table(found: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[str]:
     """All choices as lines, the fastest first, then those without an estimate."""
     order = ranked(found, outcomes)
-    rows = [("choice", "time (estimate)", "HBM", "busiest", "values")]
+    rows = [("choice", "as compiled", "as written", "HBM", "busiest", "values")]
     for choice in order:
         outcome = outcomes[f"estimate {key_of(choice)}"]
         rows.append(
             (
                 key_of(choice),
                 time_text(time_of(outcome)),
+                time_text(outcome["written"]) if outcome["written"] else "does not fit",
                 bytes_text(outcome["hbm_bytes"]),
                 outcome["busiest"],
                 _verdict(choice, outcomes),
@@ -267,5 +268,5 @@ def table(found: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[str]:
     for choice in found:
         if choice not in order:
             error = outcomes[f"estimate {key_of(choice)}"]["error"]
-            rows.append((key_of(choice), "none", "", "", _first_line(error)))
+            rows.append((key_of(choice), "none", "", "", "", _first_line(error)))
     return columns(rows)
