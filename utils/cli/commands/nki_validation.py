@@ -59,9 +59,6 @@ def main(arguments: list[str]) -> int:
 
 def _published(given: argparse.Namespace) -> int:
     """The accuracy on published sources: 1 where a source is not there or an aim is not met."""
-    from utils.nki.simulator import use
-
-    use()
     from utils.nki.validation import accuracy
     from utils.nki.validation.published import published
 

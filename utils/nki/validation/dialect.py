@@ -7,19 +7,21 @@ merged or moved: `tile[...] = nisa.f(...)` writes to the tile, `x = nisa.f(...)`
 A sum in PSUM begins with its first product, as the compiler drops the zeros before it.
 """
 
+import importlib
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import nki
-import nki.isa as nisa
-import nki.language as nl
 import numpy as np
 
+from utils.nki import simulator
 from utils.nki.simulator.enums import HBM, MemoryRegion
 from utils.nki.simulator.operators import OPERATORS, Operator
 from utils.nki.simulator.program import running
 from utils.nki.simulator.tensor import Tensor
+
+simulator.use()  # `nki` is found from here on
+nki, nisa, nl = map(importlib.import_module, ("nki", "nki.isa", "nki.language"))
 
 NAMES = {"amax": "maximum", "max": "maximum", "amin": "minimum", "min": "minimum", "sum": "add"}
 """NumPy's functions that older dialects take for operators."""

@@ -62,7 +62,6 @@ class Published:
     quantity: str = "seconds"
     schedule: str = "list"
     ladder: str | None = None
-    busiest: str | None = None
     busy: tuple[str, ...] = ()
     hbm: dict[str, float] = field(default_factory=dict)
     spilled: float | None = None
@@ -189,7 +188,7 @@ def kernel_of(it: Published, folder: Path) -> tuple[Callable[..., Any], str]:
     old = it.candidate is not None or OLD in text
     name = f"<{it.id} of {it.repository.repository}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    from utils.nki.validation import dialect  # imports nki, which must be on the path first
+    from utils.nki.validation import dialect  # puts nki on the path
 
     modules = dialect.namespace() if old else {}
     with _importable(modules):

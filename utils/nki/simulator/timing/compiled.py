@@ -5,6 +5,10 @@ Each rule of `RULES` is one of these choices, can be left out, and names what su
 documented as such: they are read off published profiles of published kernels, whose rows stand in
 `suggested` of utils/facts/data/nki_published.yaml and count as fitted.
 
+Not modelled, because nothing in a recorded program says where it happens: loops whose iterations
+the compiler merges into one instruction, rows that it spreads through PSUM, results that it keeps
+instead of computing them again, and what it makes of very small transfers.
+
 Programs are changed as lists of instructions: values are not computed again, and what is inserted
 or replaced is timed by the same rules as everything else.
 """
