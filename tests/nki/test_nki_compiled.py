@@ -183,6 +183,8 @@ def test_both_estimates_are_shown() -> None:
     assert result.as_written is not None and result.as_written.seconds == plain.seconds
     assert "as written" in repr(result) and "by broadcast, hoist, engines" in repr(result)
     assert "as written" not in repr(plain)
+    some = profile(nki.jit(repeated), target="trn1", as_compiled={"spill", "engines", "hoist"})
+    assert some(shape).rules == ("hoist", "engines", "spill")
     many = profile(nki.jit(crowded), target="trn1", as_compiled=["spill"])
     assert "does not fit into SBUF" in repr(many(nki.Shape((ROWS, 4096), "float32")))
 

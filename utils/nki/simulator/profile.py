@@ -491,7 +491,8 @@ def _rules(as_compiled: bool | Iterable[str]) -> tuple[str, ...]:
     """The names of the rules that were asked for."""
     if isinstance(as_compiled, bool):
         return tuple(RULES) if as_compiled else ()
-    return tuple(as_compiled)
+    order = list(RULES)
+    return tuple(sorted(as_compiled, key=lambda name: order.index(name) if name in RULES else -1))
 
 
 _schedule = schedule
