@@ -123,17 +123,19 @@ def published() -> dict[str, Published]:
 def fitted() -> frozenset[str]:
     """The rows that constants and rules may be fitted to; all others are held out.
 
-    Those that suggested a rule, and as many texts, drawn with the file's seed, as make a half.
+    Those that suggested a rule, and as many texts, drawn with the file's seed, as make a half; and
+    those that constants of the estimate as written had been fitted to before.
     """
     texts: dict[Any, list[str]] = {}
     for it in published().values():
         key = it.of, it.path, it.function, it.candidate, it.block
         texts.setdefault(key, []).append(it.id)
-    suggested = set(_content()["suggested"])
+    suggested, before = set(_content()["suggested"]), set(_content()["constants"])
     known = [key for key, ids in texts.items() if suggested & set(ids)]
     others = sorted((key for key in texts if key not in known), key=repr)
     random.Random(_content()["halves"]["seed"]).shuffle(others)
     chosen = known + others[: max(0, len(texts) // 2 - len(known))]
+    chosen += [key for key, ids in texts.items() if before & set(ids)]
     return frozenset(name for key in chosen for name in texts[key])
 
 
