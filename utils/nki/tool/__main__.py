@@ -26,7 +26,11 @@ def main(arguments: list[str] | None = None) -> int:
     nothing to work on."""
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] == ["upgrade"] and _upgrade():
-        return int(importlib.import_module(_upgrade()).main(words[1:]) or 0)  # late: LibCST
+        upgrade = getattr(importlib.import_module(_upgrade()), "main", None)  # late: LibCST
+        if upgrade is not None:
+            return int(upgrade(words[1:]) or 0)
+        print("nki upgrade: this version has none yet", file=sys.stderr)
+        return 2
     parser = argparse.ArgumentParser("nki", description=__doc__)
     parser.add_argument("--version", action="store_true", help="which nki this is")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

@@ -1,5 +1,6 @@
 """Errors of the command in words, each with its exit status, and a limit on time."""
 
+import os
 import signal
 import threading
 import traceback
@@ -12,7 +13,10 @@ from utils.nki.simulator.errors import NkiValidationError, NotInSubset, ours
 
 FINE, FOUND, WRONG = 0, 1, 2
 """Exit statuses: all is well; a finding or a kernel that fails; nothing to work on."""
-HERE = str(Path(__file__).parent)
+OURS = tuple(
+    str(Path(__file__).parents[2] / room) for room in ("nki/tool", "chip", "facts", "course")
+)
+LIBRARIES = (os.path.dirname(os.__file__), "site-packages")
 
 
 class Refused(ValueError):
@@ -66,5 +70,11 @@ def told() -> Iterator[None]:
 def _at(error: BaseException) -> str:
     """The innermost line of the author's; "" if there is none."""
     steps = traceback.extract_tb(error.__traceback__)
-    theirs = [it for it in steps if not ours(it.filename) and not it.filename.startswith(HERE)]
+    theirs = [
+        step
+        for step in steps
+        if not ours(step.filename)
+        and not step.filename.startswith((*OURS, "<"))
+        and not any(library in step.filename for library in LIBRARIES)
+    ]
     return f" (at {theirs[-1].filename}:{theirs[-1].lineno})" if theirs else ""

@@ -149,8 +149,8 @@ def roof(profile: Profile) -> dict[str, Any] | None:
         "top": place(point[0], min(1.0, point[0] / ridge)),
         "ridge": place(ridge, 1.0),
         "words": (
-            f"{point[0]:.4g} FLOP for each byte of HBM, {point[1]:.1%} of the printed peak of a core for "
-            f"{bound.dtype}; the roof there is at {min(1.0, point[0] / ridge):.1%}. The ridge is "
+            f"{point[0]:.4g} FLOP for each byte of HBM, {point[1]:.1%} of the printed peak of a core "
+            f"for {bound.dtype}; the roof there is at {min(1.0, point[0] / ridge):.1%}. The ridge is "
             f"at {ridge:.0f} FLOP/B. At least {time_text(bound.seconds)}, bound by {bound.bound}."
         ),
     }
