@@ -149,8 +149,9 @@ def roof(profile: Profile) -> dict[str, Any] | None:
         "top": place(point[0], min(1.0, point[0] / ridge)),
         "ridge": place(ridge, 1.0),
         "words": (
-            f"{point[0]:.4g} FLOP for each byte of HBM, {point[1]:.1%} of the printed peak of a core "
-            f"for {bound.dtype}; the roof there is at {min(1.0, point[0] / ridge):.1%}. The ridge is "
-            f"at {ridge:.0f} FLOP/B. At least {time_text(bound.seconds)}, bound by {bound.bound}."
+            f"{point[0]:.4g} FLOP for each byte of HBM, {point[1]:.1%} of the printed peak of a "
+            f"core for {bound.dtype}; the roof there is at {min(1.0, point[0] / ridge):.1%}. The "
+            f"ridge is at {ridge:.0f} FLOP/B. At least {time_text(bound.seconds)}, bound by "
+            f"{bound.bound}."
         ),
     }
