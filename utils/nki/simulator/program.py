@@ -31,8 +31,8 @@ class Instruction:
     """One recorded instruction: what the table said of it, its operands, and where it was written.
 
     `checked` is shared by all instructions with the same operand layout; `args` maps the names of
-    the signature to tensors and numbers; `after` lists instructions it waits for by request; `wrote`
-    is a fingerprint of what it wrote to memory that two cores share.
+    the signature to tensors and numbers; `after` lists instructions it waits for by request;
+    `wrote` is a fingerprint of what it wrote to memory that two cores share.
     """
 
     __slots__ = ("after", "args", "checked", "index", "line", "loop", "name", "wrote")
