@@ -115,6 +115,21 @@ def test_a_check_runs_a_kernel_under_all_rules(capsys) -> None:
     assert status == 1 and "Fix:" in out and f"{FILE}:" in out
 
 
+def test_an_older_version_has_its_rules(capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_NKI_API", "0.7")  # put back afterwards
+    file = tmp_path / "kernel.py"
+    file.write_text(
+        "import nki\nimport nki.language as nl\n\n\n@nki.jit\ndef kernel(x):\n"
+        "    for i in nl.affine_range(2):\n        assert x is not None\n    return x\n"
+    )
+    status, out, _ = said(capsys, "check", file)
+    assert status == 1 and "under a name that is deprecated" in out and "is not None" not in out
+    status, out, _ = said(capsys, "check", file, "--api", "0.6")
+    assert status == 1 and "deprecated" not in out and "is not None" in out
+    with pytest.raises(SystemExit):
+        said(capsys, "--api", "0.9", "check", file)
+
+
 def test_two_kernels_are_compared_by_value_time_and_traffic(capsys, tmp_path) -> None:
     pair = (f"{FILE}::scaled", f"{FILE}::wide_is_wrong")
     status, out, _ = said(capsys, "compare", *pair, *SHAPE)

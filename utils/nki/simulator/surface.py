@@ -44,14 +44,19 @@ OLD_NAMESPACE = "neuronxcc"
 VARIABLE = "COURSE_NKI_API"
 
 
+def known_versions() -> tuple[str, ...]:
+    """The versions of NKI that may be chosen, the newest last."""
+    return (*_data()["older"], _data()["version"].rpartition(".")[0])
+
+
 def api() -> str:
     """The version of NKI that kernels meet, such as "0.7"; `VARIABLE` chooses an older one.
 
     Raises: ValueError for a version that there is not.
     """
-    newest = _data()["version"].rpartition(".")[0]
-    asked = os.environ.get(VARIABLE) or newest
-    if asked not in (known := (*_data()["older"], newest)):
+    known = known_versions()
+    asked = os.environ.get(VARIABLE) or known[-1]
+    if asked not in known:
         raise ValueError(f"{VARIABLE} is {asked!r}; it is one of {', '.join(known)}")
     return asked
 

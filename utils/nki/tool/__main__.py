@@ -7,6 +7,7 @@ import os
 import sys
 
 from utils.nki import simulator
+from utils.nki.simulator import surface
 
 COMMANDS = {
     "profile": ("profiling", "estimate how long a kernel takes, and why"),
@@ -24,7 +25,7 @@ UPGRADE = f"{OWN.rpartition('.')[0]}.upgrade"
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit status: 0 fine, 1 findings or a kernel that fails, 2
     nothing to work on."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = _with_api(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["upgrade"] and _upgrade():
         upgrade = getattr(importlib.import_module(_upgrade()), "main", None)  # late: LibCST
         if upgrade is not None:
@@ -33,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     parser = argparse.ArgumentParser("nki", description=__doc__)
     parser.add_argument("--version", action="store_true", help="which nki this is")
+    parser.add_argument("--api", metavar="VERSION", help="an older NKI: its names and its rules")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     if _upgrade():
         commands.add_parser("upgrade", help="migrate a kernel to the NKI of today", add_help=False)
@@ -49,6 +51,16 @@ def main(arguments: list[str] | None = None) -> int:
         parser.print_help()
         return 2
     return _run(given)
+
+
+def _with_api(words: list[str]) -> list[str]:
+    """The arguments without `--api VERSION`, which is chosen before anything imports nki."""
+    before = argparse.ArgumentParser("nki", add_help=False)
+    before.add_argument("--api", choices=surface.known_versions())
+    given, rest = before.parse_known_args(words)
+    if given.api:
+        os.environ[surface.VARIABLE] = given.api
+    return rest
 
 
 def _upgrade() -> str:
