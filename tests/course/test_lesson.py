@@ -125,7 +125,17 @@ def run_all(kernel: Kernel) -> dict[str, list[dict]]:
 
 
 def words(outputs: list[dict]) -> str:
-    return " | ".join(o.get("text") or o.get("data", {}).get("text/plain", "") for o in outputs)
+    """The texts of outputs; what was printed is one text, however often the kernel sent it."""
+    texts: list[str] = []
+    printed = False
+    for output in outputs:
+        text = output.get("text") or output.get("data", {}).get("text/plain", "")
+        if printed and "text" in output:
+            texts[-1] += text
+        else:
+            texts.append(text)
+        printed = "text" in output
+    return " | ".join(texts)
 
 
 @pytest.mark.parametrize("answer", ["predict(nodes=4)", "predict(nodes='show')"])

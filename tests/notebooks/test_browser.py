@@ -202,7 +202,7 @@ def test_a_reader_filters_searches_and_sorts_the_claims(server: str) -> None:
         heads = page.locator("table.dataTable th", has_text="an article says")
         heads.last.click()
         first = page.locator("table.dataTable tbody tr", has_text="A-").first
-        assert "@nki.jit" in first.inner_text()
+        first.filter(has_text="@nki.jit").wait_for()  # until the table is sorted
 
 
 def test_the_lesson_has_one_cell_tagged_as_widget() -> None:
