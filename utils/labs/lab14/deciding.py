@@ -55,7 +55,7 @@ FORMS: Mapping[str, Mapping[str, Right]] = {
         "framework": (("torch.compile",), "PyTorch with `torch.compile`"),
         "kernels": (("none",), "no kernels of its own or of packages"),
         "shapes": (("static",), "scenes are cut to one length"),
-        "deadline_weeks": ((50, 53), "a year of time"),
+        "deadline_weeks": ((50, 53), "There is a year"),
         "experience": (("Trainium",), "have ported to Trainium before"),
         "region": (("any",), "in whichever region the theatre likes"),
         "capacity": (("both",), "Blocks of trn2 and of GPUs are promised in writing"),
