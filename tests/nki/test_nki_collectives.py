@@ -1,5 +1,7 @@
 """Collectives on several simulated ranks: values, refusals, and the time of the course's model."""
 
+import inspect
+
 import nki
 import nki.collectives as ncc
 import nki.isa as nisa
@@ -13,7 +15,7 @@ from nki.collectives import ReplicaGroup, rg_partition_op
 from utils.chip import collectives as model
 from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
-from utils.nki.simulator.errors import NkiValidationError
+from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 
 pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 OPERATORS = {nl.add: np.add, nl.minimum: np.minimum, nl.maximum: np.maximum}
@@ -200,6 +202,29 @@ def test_what_ranks_may_not_do_is_said() -> None:
         nki.simulate(reduce, ranks=4)(np.zeros((2, 4), np.float32))
     with pytest.raises(NkiValidationError, match=r"this simulation has 1(.|\n)*ranks=2"):
         nki.simulate(reduce)(np.zeros((2, 4), np.float32))
+
+
+def test_metadata_that_is_written_while_it_is_read_is_found_with_both_places() -> None:
+    def kernel(a, table):
+        out, flat = hbm((8,), a.dtype), hbm(table.shape, table.dtype)
+        nisa.dma_copy(flat, table)
+        nisa.dma_copy(out, a)
+        work = ncc.all_to_all_v_prepare([a], [out], ReplicaGroup([[0, 1]]), flat)  # prepared
+        nisa.dma_copy(flat, table)  # written
+        ncc.all_to_all_v_trigger(work)
+        return out
+
+    lines, first = inspect.getsourcelines(kernel)
+    prepared, written = (
+        first + next(i for i, line in enumerate(lines) if word in line)
+        for word in ("# prepared", "# written")
+    )
+    x, table = np.zeros((2, 8), np.float32), np.zeros((2, 3, 2), np.uint32)
+    with pytest.warns(DoubtfulKernel, match="before the trigger") as caught:
+        nki.simulate(kernel, ranks=2)(x, table)
+    text = str(caught[0].message)
+    assert f"dma_copy at {__file__}:{written}" in text
+    assert text.endswith(f"At: {__file__}:{prepared}")
 
 
 def test_the_time_is_that_of_the_model_for_the_group() -> None:

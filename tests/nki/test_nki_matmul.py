@@ -1,5 +1,6 @@
 """The Tensor Engine: products and transposes against NumPy, each rule by a kernel breaking it."""
 
+import inspect
 import warnings
 
 import ml_dtypes
@@ -177,7 +178,7 @@ def test_every_element_is_overwritten_once_and_then_added_to(data):
     assert np.array_equal(result, expected, equal_nan=True)
 
 
-def accumulating(flags, fresh: bool, evict: bool = False, fill: bool = False):
+def accumulating(flags, fresh: bool, evict: bool = False, fill: float | None = None):
     """Products of ones, K = 2, into one tile or into a new one for each."""
 
     def kernel(ones):
@@ -187,8 +188,8 @@ def accumulating(flags, fresh: bool, evict: bool = False, fill: bool = False):
         for i, flag in enumerate(flags):
             if fresh or i == 0:
                 ps = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.psum)
-            if fill:
-                nisa.memset(dst=ps, value=0)
+            if fill is not None:
+                nisa.memset(dst=ps, value=fill)
             nisa.nc_matmul(dst=ps, stationary=x, moving=x, accumulate=flag)
             if evict or i == len(flags) - 1:
                 sb = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -225,7 +226,13 @@ def test_a_tile_that_is_read_and_then_added_to_is_doubted_once(values):
     if values:
         assert result.tolist() == [[2, 4, 6]]
     (one,) = text
-    for word in ("has been read", "outside of a loop", "accumulate=(k > 0)", f"At: {__file__}:"):
+    for word in (
+        "has been read",
+        f"product, at {__file__}:",
+        "outside of a loop",
+        "accumulate=(k > 0)",
+        f"At: {__file__}:",
+    ):
         assert word in one
 
 
@@ -242,20 +249,78 @@ def test_adding_to_nothing_is_doubted_and_not_a_number():
 
 
 def test_a_filled_tile_is_doubted_before_generation_4():
-    for flag in (None, True):
-        result, text = doubts(accumulating([flag] * 3, True, evict=True, fill=True), ONES)
+    for flag, fill in ((None, 1.0), (True, 0.0)):
+        result, text = doubts(accumulating([flag] * 3, True, evict=True, fill=fill), ONES)
         assert result.tolist() == [[2, 2, 2]]
         (one,) = text
         assert "generation 3" in one
         assert "needs 4" in one
-    _, text = doubts(accumulating([None], True, fill=True), ONES, target="trn3")
+    _, text = doubts(accumulating([None], True, fill=1.0), ONES, target="trn3")
     assert not text
 
 
-def test_filling_again_and_adding_is_the_usual_way_to_reuse_a_tile():
-    result, text = doubts(accumulating([None] * 3, False, evict=True, fill=True), ONES)
-    assert result.tolist() == [[2, 2, 2]]
-    assert len(text) == 1
+def test_overwriting_zeros_or_adding_to_them_is_the_same():
+    for fresh in (True, False):
+        result, text = doubts(accumulating([None] * 3, fresh, evict=True, fill=0.0), ONES)
+        assert (result.tolist(), text) == ([[2, 2, 2]], [])
+
+
+def test_filling_a_whole_tile_again_counts_for_each_of_its_parts():
+    """As public kernels do: one memset for a tile that several products share."""
+
+    def kernel(ones):
+        x, out = sbuf(ones), nl.ndarray((3, 2), dtype=nl.float32, buffer=nl.shared_hbm)
+        ps = nl.ndarray((1, 2), dtype=nl.float32, buffer=nl.psum)
+        for i in range(3):
+            nisa.memset(dst=ps, value=0.0)
+            for j in range(2):
+                nisa.nc_matmul(dst=ps[:, j : j + 1], stationary=x, moving=x)
+            done = nl.ndarray((1, 2), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.tensor_copy(dst=done, src=ps)
+            nisa.dma_copy(dst=out[i : i + 1], src=done)
+        return out
+
+    result, text = doubts(kernel, ONES)
+    assert (result.tolist(), text) == ([[2, 2]] * 3, [])
+
+
+def cut_short(restart: bool, again: bool):
+    """A sum of three products that is read after the second; again: and after the third."""
+
+    def kernel(ones):
+        x, out = sbuf(ones), nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+        ps = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.psum)
+        done = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.nc_matmul(dst=ps, stationary=x, moving=x, accumulate=False)
+        nisa.nc_matmul(dst=ps, stationary=x, moving=x, accumulate=True)
+        nisa.tensor_copy(dst=done, src=ps)  # too early
+        nisa.nc_matmul(dst=ps, stationary=x, moving=x, accumulate=True)  # too late
+        if again:
+            nisa.tensor_copy(dst=done, src=ps)
+        if restart:
+            nisa.nc_matmul(dst=ps, stationary=x, moving=x, accumulate=False)
+        nisa.dma_copy(dst=out, src=done)
+        return out
+
+    return kernel
+
+
+@pytest.mark.parametrize("restart", [True, False])
+@pytest.mark.parametrize("values", [True, False])
+def test_a_sum_that_is_read_before_it_is_complete_is_found_with_both_places(restart, values):
+    kernel = cut_short(restart, again=False)
+    result, text = doubts(kernel, ONES, values=values)
+    assert not values or result.tolist() == [[4]]
+    (one,) = text
+    lines, first = inspect.getsourcelines(kernel)
+    early, late = (
+        first + next(i for i, line in enumerate(lines) if words in line)
+        for words in ("# too early", "# too late")
+    )
+    assert f"read at {__file__}:{early}, and nothing reads the complete sum" in one
+    assert one.endswith(f"At: {__file__}:{late}")
+    result, text = doubts(cut_short(restart, again=True), ONES, values=values)
+    assert text == [] and (not values or result.tolist() == [[6]])
 
 
 # ---- rules ---------------------------------------------------------------------------------------

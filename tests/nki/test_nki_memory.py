@@ -240,7 +240,7 @@ def test_tiles_at_one_address_take_turns():
         "bytes 256 to 383",
         "partitions 64 to 127",
         "written at instruction 1",
-        "until 2",
+        f"until 2, at {__file__}:",
         "from byte 384 on",
     )
     assert line_of(text) == "nisa.memset(dst=second, value=3)"

@@ -57,7 +57,7 @@ def test_a_result_that_shows_it_names_the_allocation() -> None:
         a = tile((128, 64))  # here
         b = tile((128, 64))
         nisa.dma_copy(a[0:90], x[0:90])
-        nisa.tensor_tensor(b, a, a, nl.add)
+        nisa.tensor_tensor(b, a, a, nl.add)  # read
         out = result((100, 64))
         nisa.dma_copy(out, b[0:100])
         return out
@@ -67,6 +67,7 @@ def test_a_result_that_shows_it_names_the_allocation() -> None:
     (text,) = texts
     assert "NaN" in text and "was read that nothing had written" in text
     assert text.endswith(f"{__file__}:{line_of(kernel, '# here')}")
+    assert f"Read first at {__file__}:{line_of(kernel, '# read')}.\n" in text
     assert "\nWhy: " in text and "\nFix: " in text
 
 

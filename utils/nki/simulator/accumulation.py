@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from utils.nki.simulator.enums import MemoryRegion, engine
-from utils.nki.simulator.errors import doubt
+from utils.nki.simulator.errors import Line, doubt, show_line
 from utils.nki.simulator.program import Core, Instruction, Program
 from utils.nki.simulator.table import Checked
 from utils.nki.simulator.tensor import Tensor
@@ -104,16 +104,39 @@ def add_product(dst: Tensor, product: np.ndarray, accumulate: bool | None) -> No
 # ---- doubts, after the kernel has ended ----------------------------------------------------------
 
 
+@dataclass(eq=False, slots=True)
+class _Sum:
+    """The products at one place of a tile: its box, and when the last one came (an instruction).
+
+    read: where it was read since. partial: where it was read before products that nobody has read
+    since, and the first of those products.
+    """
+
+    box: Box
+    last: int
+    read: Line | None = None
+    partial: tuple[Line, Tensor, Instruction] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """Another instruction than a product wrote to a place: when, and whether zeros."""
+
+    when: int
+    zero: bool
+
+
 @dataclass
 class _Tile:
-    """What was done to one PSUM allocation: products (place, box, read since) and fillings."""
+    """What was done to one PSUM allocation: products by place, and how boxes were filled last."""
 
-    products: dict[Any, list[Any]] = field(default_factory=dict)
-    filled: list[Box] = field(default_factory=list)
+    products: dict[Any, _Sum] = field(default_factory=dict)
+    filled: dict[Box, _Filling] = field(default_factory=dict)
 
 
 def warn(program: Program) -> None:
-    """Doubts about products that add to something that is no part of their sum."""
+    """Doubts about products that add to something that is no part of their sum, and about sums
+    that are read before they are complete."""
     for core in program.cores:
         _warn(program, core)
 
@@ -121,20 +144,25 @@ def warn(program: Program) -> None:
 def _warn(program: Program, core: Core) -> None:
     tiles: dict[int, _Tile] = defaultdict(_Tile)
     touched: dict[Checked, tuple[list[str], list[str]]] = {}
-    for instruction in core.instructions:
+    for now, instruction in enumerate(core.instructions):
         checked, args = instruction.checked, instruction.args
         if checked not in touched:
             touched[checked] = _in_psum(checked, args)
         inputs, outputs = touched[checked]
         for name in inputs:
-            _read(tiles[args[name].storage.index], args[name])
+            _read(tiles[args[name].storage.index], args[name], instruction.line)
         for name in outputs:
             made = args[name]
             tile = tiles[made.storage.index]
-            if "accumulate" not in args:
-                tile.filled.append(made.box())
-            elif not args.get("is_transpose"):
-                _product(program, tile, made, instruction)
+            if "accumulate" in args:
+                if not args.get("is_transpose"):
+                    _product(program, tile, made, instruction, now)
+            else:
+                zero = checked.spec.name == "memset" and args["value"] == 0
+                tile.filled[made.box()] = _Filling(now, zero)
+    for tile in tiles.values():
+        for total in tile.products.values():
+            _incomplete(program, total)
 
 
 def _in_psum(checked: Checked, args: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -150,38 +178,46 @@ def _in_psum(checked: Checked, args: dict[str, Any]) -> tuple[list[str], list[st
     return [n for n in spec.inputs if n in here], [n for n in spec.outputs if n in here]
 
 
-def _read(tile: _Tile, view: Tensor) -> None:
+def _read(tile: _Tile, view: Tensor, line: Line) -> None:
     products = tile.products
-    if len(products) == 1 and view.key in products:
-        products[view.key][1] = True
+    one = products.get(view.key) if len(products) == 1 else None
+    if one is not None:
+        one.read, one.partial = line, None
         return
     box = view.box()
-    for product in products.values():
-        if meet(product[0], box):
-            product[1] = True
+    for total in products.values():
+        if meet(total.box, box):
+            total.read, total.partial = line, None
 
 
-def _product(program: Program, tile: _Tile, dst: Tensor, instruction: Instruction) -> None:
+def _product(
+    program: Program, tile: _Tile, dst: Tensor, instruction: Instruction, now: int
+) -> None:
     place = dst.key
     accumulate = instruction.args["accumulate"]
     known = tile.products.get(place)
-    box = known[0] if known is not None else dst.box()
-    begun = known is not None or any(meet(box, product[0]) for product in tile.products.values())
-    refilled = any(meet(box, item) for item in tile.filled)
+    box = known.box if known is not None else dst.box()
+    if known is not None:
+        last = known.last
+    else:
+        last = max((t.last for t in tile.products.values() if meet(t.box, box)), default=-1)
+    begun = last >= 0
+    fillings = [f for where, f in tile.filled.items() if f.when > last and meet(box, where)]
     name = instruction.checked.spec.name
-    if accumulate is None and known is not None and known[1] and not refilled:
+    if accumulate is None and known is not None and known.read and not fillings:
         _say(
             program,
             instruction,
-            f"{name}: adds to {dst!r}, which has been read since its last product.",
+            f"{name}: adds to {dst!r}, which has been read since its last product, at "
+            f"{show_line(known.read)}.",
             "with accumulate=None only the first product in a tile overwrites; a tile allocated "
             "outside of a loop keeps the sums of earlier rounds.",
             "allocate the PSUM tile inside the loop, or pass accumulate=(k > 0); "
             "accumulate=True says that adding is meant.",
         )
-    elif refilled and accumulate is not False and not begun:
-        old = program.target.generation < GENERATION_THAT_ADDS_TO_VALUES
-        if old:
+    elif fillings and accumulate is not False and not begun:
+        harmless = accumulate is None and all(filling.zero for filling in fillings)
+        if program.target.generation < GENERATION_THAT_ADDS_TO_VALUES and not harmless:
             _say(
                 program,
                 instruction,
@@ -197,13 +233,37 @@ def _product(program: Program, tile: _Tile, dst: Tensor, instruction: Instructio
         _say(
             program,
             instruction,
-            f"{name}: accumulate=True adds to {dst!r}, in which there is no product yet.",
+            f"{name}: accumulate=True adds to {dst!r}, in which there is no product yet"
+            + (f"; it was allocated at {show_line(at)}." if (at := dst.storage.line) else "."),
             "what PSUM holds before the first product is undefined.",
             "pass accumulate=(k > 0), or leave accumulate out.",
         )
-    if refilled:
-        tile.filled = [item for item in tile.filled if not meet(box, item)]
-    tile.products[place] = [box, False]
+    if known is None:
+        tile.products[place] = _Sum(box, now)
+        return
+    if accumulate is False or fillings:
+        _incomplete(program, known)
+        known.partial = None
+    elif known.read:
+        known.partial = known.read, dst, instruction
+    known.last, known.read = now, None
+
+
+def _incomplete(program: Program, total: _Sum) -> None:
+    """Say that a sum was read too early, where nobody has read what was added afterwards."""
+    if total.partial is None:
+        return
+    read, dst, instruction = total.partial
+    name = instruction.checked.spec.name
+    what = f"{name}: adds to {dst!r} after it was read at {show_line(read)}, and nothing reads the "
+    if program.first(("incomplete", read, instruction.line)):
+        doubt(
+            what + "complete sum.",
+            "what was read lacks the products that came later: PSUM was read before it was "
+            "complete.",
+            "read it after the last product: below the loop over k, not inside of it.",
+            instruction.line,
+        )
 
 
 def _say(program: Program, instruction: Instruction, what: str, why: str, fix: str) -> None:

@@ -348,7 +348,8 @@ def _overlap(
         f"ndarray: {new.storage!r} at address {new.storage.address} and {old.storage!r} at "
         f"{old.storage.address} (from {where}) share the bytes {columns[0]} to {columns[1] - 1} of "
         f"the partitions {rows[0]} to {rows[1] - 1}; the second is written at instruction "
-        f"{new.first}, the first is used until {old.last}.",
+        f"{new.first}, the first is used until {old.last}, at "
+        f"{show_line(core.instructions[old.last].line)}.",
         "with address= the program decides where tiles lie, and nobody moves them apart.",
         f"choose an address from byte {_address(old)[1] + old.storage.row_bytes} on, or use "
         "the tiles one after the other.",

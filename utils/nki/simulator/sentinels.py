@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from utils.nki.simulator.dtypes import sentinel
-from utils.nki.simulator.errors import doubt
+from utils.nki.simulator.errors import Line, doubt, show_line
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.program import Instruction, Program
 from utils.nki.simulator.tensor import Tensor, whole
@@ -34,7 +34,7 @@ def warn(program: Program) -> None:
             origins.maps.pop(storage.index, None)
     for tensor in suspects:
         for number in origins.of_sentinels(tensor):
-            _say(program, program.storages[number], tensor)
+            _say(program.storages[number], tensor, origins.read.get(number))
 
 
 def outputs(program: Program) -> list[Tensor]:
@@ -67,6 +67,8 @@ class _Origins:
 
     def __init__(self, program: Program) -> None:
         self.maps: dict[int, np.ndarray] = {}
+        self.read: dict[int, Line] = {}
+        """By allocation: where elements of it were read first that nobody had written."""
         self.program = program
 
     def map_of(self, storage: Storage) -> np.ndarray:
@@ -95,6 +97,10 @@ class _Origins:
         if _adds_to_products(instruction):
             sources = [source for source in sources if source is not args["dst"]]
         results = [self.view(source) for source in sources]
+        for source, entries in zip(sources, results, strict=True):
+            own = source.storage.index
+            if own not in self.read and (entries == own).any():
+                self.read[own] = instruction.line
         tainted = [item for item in results if (item != CLEAN).any()]
         whole = spec.name in FULL
         for name in spec.outputs:
@@ -134,13 +140,15 @@ def _tensors(value: Any) -> list[Tensor]:
     return [item for item in value if isinstance(item, Tensor)] if type(value) is list else []
 
 
-def _say(program: Program, storage: Storage, tensor: Tensor) -> None:
+def _say(storage: Storage, tensor: Tensor, read: Line | None) -> None:
     same = storage is tensor.storage
     value = "NaN" if tensor.dtype.kind == "float" else str(int(sentinel(tensor.dtype)))
     what = "a part of it was never written" if same else f"it was computed from {storage!r}"
+    where = f" Read first at {show_line(read)}." if read and not same else ""
     doubt(
         f"result {tensor!r}: it holds {value} because {what}"
-        + ("." if same else ", of which a part was read that nothing had written."),
+        + ("." if same else ", of which a part was read that nothing had written.")
+        + where,
         f"memory starts with arbitrary bits on the device; here with {value} so that it shows.",
         "write every element first: is the last tile of the loop partial? otherwise nisa.memset.",
         storage.line,

@@ -16,13 +16,14 @@ import numpy as np
 
 from utils.chip import collectives as model
 from utils.nki.simulator.enums import HBM, engine
-from utils.nki.simulator.errors import learner_line, refuse, show_line
+from utils.nki.simulator.errors import doubt, learner_line, refuse, show_line
 from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Cost, Rule, Use, result, tile
 from utils.nki.simulator.program import Core, Instruction, running
 from utils.nki.simulator.registers import VirtualRegister
 from utils.nki.simulator.table import describe_as
 from utils.nki.simulator.tensor import Tensor
+from utils.nki.simulator.uses import tensors_of
 
 SPACE = "collectives"
 FABRICS = {"trn1": "trn1.32xlarge", "trn2": "trn2.48xlarge", "trn3": "trn2.48xlarge"}
@@ -476,7 +477,24 @@ def _trigger(name: str, prepared: Any) -> None:
             "each prepare has one trigger, which takes its operands from it.",
             f"work = {name}_prepare(...); ...; {name}_trigger(work).",
         )
+    _untouched(name, prepared, held[1]["metadata_tensor"])
     _varying(name, members(held[1]["replica_group"]), held[1])
+
+
+def _untouched(name: str, prepared: Instruction, table: Tensor) -> None:
+    """The metadata is read while other instructions run, so none of them may write it."""
+    between = running(f"{name}_trigger").instructions[prepared.index + 1 :]
+    for issued in between:
+        if any(view.storage is table.storage for view in tensors_of(issued, reads=False)):
+            doubt(
+                f"{name}_prepare: {issued.checked.spec.name} at "
+                f"{show_line(issued.line)} writes {table!r} before the trigger.",
+                "the metadata may be read at any time between prepare and trigger; here it is "
+                "read at the trigger.",
+                f"write it before {name}_prepare, or after {name}_trigger.",
+                prepared.line,
+            )
+            return
 
 
 def no_cost(use: Use) -> float:
