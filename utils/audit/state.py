@@ -53,6 +53,7 @@ class State:
         self.counters: frozenset[str] = frozenset()  # numbers that change from step to step
         self.alone = False  # the guard asks for a CUDA device, and nothing is done for others
         self.hosted = False  # in a class that the loader runs
+        self.host_file = tensors.places.only_host()
         self.joined = False  # the guard stands in the same `and`
         self.functions: list[str] = []
         # Device names in variables of any name, and variables that are used as devices.

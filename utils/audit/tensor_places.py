@@ -1,6 +1,7 @@
 """Where tensors are: on the CPU when they are made there without a device, or were moved there."""
 
 import ast
+import re
 from typing import Any
 
 from utils.audit.rules import NAMES
@@ -11,6 +12,35 @@ from utils.audit.tensor_names import TOKENIZER, moves_to_host
 DEPTH = 30  # expressions within expressions that are followed
 
 
+ACCELERATOR = re.compile(r"(cuda|xla|neuron|mps|xpu|hpu)(:\d+)?$")
+LOADS = {"torch.load", "safetensors.torch.load_file", "torch.jit.load"}
+
+
+def _is_cpu(item: ast.keyword) -> bool:
+    return item.arg == "device" and _names_cpu(item.value)
+
+
+def _names_cpu(node: ast.expr) -> bool:
+    """ "cpu", torch.device("cpu"), or a function that gives storage back as it is."""
+    match node:
+        case ast.Constant(value=str(place)):
+            return place == "cpu"
+        case ast.Call(func=ast.Attribute(attr="device"), args=[ast.Constant(value="cpu")]):
+            return True
+        case ast.Lambda(args=ast.arguments(args=[first, *_]), body=ast.Name() as body):
+            return first.arg == body.id
+    return False
+
+
+def _loads_on_host(node: ast.Call) -> bool:
+    """torch.load(path, map_location="cpu"); load_file(path), which loads there without a device."""
+    places = [item.value for item in node.keywords if item.arg in ("map_location", "device")]
+    places += node.args[1:2]
+    if not places:
+        return written(node.func).endswith("load_file")
+    return _names_cpu(places[0])
+
+
 class Places:
     """Which expressions of one file are on the CPU; `tensors`, a `tensor_kinds.Tensors`, knows what
     they are.
@@ -19,6 +49,34 @@ class Places:
     def __init__(self, tensors: Any) -> None:
         self.tensors = tensors
         self._known: dict[ast.AST, bool] = {}
+
+    def only_host(self) -> bool:
+        """The file loads its tensors to the CPU, and names nothing that could move them on: it
+        looks at what was saved, or converts it.
+        """
+        names = self.tensors.names
+        if "torch" not in names.imports:
+            return False
+        loads = False
+        for node in ast.walk(names.module.node):
+            match node:
+                case ast.Call():
+                    name = names.dotted(node.func, names.module)
+                    if name in LOADS:
+                        if not _loads_on_host(node):
+                            return False
+                        loads = True
+                    elif name.startswith("torch.nn.") or "from_pretrained" in name:
+                        return False
+                case ast.Attribute(attr="cuda" | "nn" | "accelerator" | "forward" | "backward"):
+                    return False
+                case ast.keyword(arg="device") if not _is_cpu(node):
+                    return False
+                case ast.arg(arg="device" | "model") | ast.Name(id="device" | "model"):
+                    return False
+                case ast.Constant(value=str(text)) if ACCELERATOR.match(text):
+                    return False
+        return loads
 
     def on_cpu(self, node: ast.AST, scope: Scope) -> bool:
         """Computed from tensors that are made without a device, or moved: they are on the CPU."""
@@ -45,6 +103,8 @@ class Places:
                 return self.on_cpu(node.elt, inner)
             case ast.UnaryOp():
                 return self.on_cpu(node.operand, scope)
+            case ast.IfExp():
+                return self.on_cpu(node.body, scope) and self.on_cpu(node.orelse, scope)
             case ast.BinOp():
                 parts = [node.left, node.right]
             case ast.Compare():
@@ -60,7 +120,9 @@ class Places:
     def _made_on_cpu(self, node: ast.Call, scope: Scope) -> bool:
         name = self.tensors.names.dotted(node.func, scope)
         placed = any(keyword.arg in ("device", "out", None) for keyword in node.keywords)
-        if moves_to_host(node):
+        if moves_to_host(node) or (name in LOADS and _loads_on_host(node)):
+            return True
+        if name.startswith("torch.") and any(map(_is_cpu, node.keywords)):
             return True
         if not placed and any(map(TOKENIZER.search, written(node.func).split("."))):
             return True

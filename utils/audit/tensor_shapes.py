@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
-from utils.audit.scopes import written
-from utils.audit.tensor_names import COUNTS, LOADER_NAME, is_model_name
+from utils.audit.scopes import Binding, written
+from utils.audit.tensor_names import COUNTS, LOADER_NAME, TOKENIZER, is_model_name, moves_to_host
 from utils.audit.tensor_values import on_host, reaching
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ PAST = re.compile(r"(^|_)(past|cache|cached|prev|previous|history)(_|$|k|v)", re
 POSITION = re.compile(
     r"(^|_)(start_?pos|position|pos|offset|step|timestep|cur_?len|cache_len|past_len\w*|seqlen_offset)$"
 )
+PICKED = re.compile(r"(^|_)(idx|index)$")
+REQUESTS = re.compile(r"(^|_)(requests|prompts|sentences|texts|utterances)$")
+MADE_OF = {"torch.tensor", "torch.as_tensor", "torch.LongTensor"}
+SOUND = re.compile(r"(^|\.)(torchaudio|librosa|soundfile|sf|whisper)(\.|$)")
+ENCODES = {"encode", "apply_chat_template", "__call__"}
 DECODES = re.compile(r"(^|_)(generate|decode|beam_search|greedy\w*|sample\w*|rollout)(_|$)")
 RANDOM = re.compile(r"(random|numpy\.random)\.(randint|choice|randrange|sample|uniform|random)$")
 PACKS = {"pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "pad_sequence"}
@@ -50,7 +55,8 @@ def is_step_loop(node: ast.For | ast.AsyncFor | ast.While, functions: list[str])
     that it decodes.
     """
     if not isinstance(node, ast.While) and _last(_inner(node.iter)) != "":
-        if LOADER_NAME.search(_last(_inner(node.iter))):
+        over = _last(_inner(node.iter))
+        if LOADER_NAME.search(over) or REQUESTS.search(over):
             return True
     if isinstance(node, ast.While) and functions and DECODES.search(functions[-1]):
         return True
@@ -163,6 +169,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     _padded(at, node, name, method)
     if on_host(at):
         return
+    _long(at, node, name)
     if name in GROWS and at.steps != "loop" and _appends(at, node):
         at.report("growing-cat", node.func, "what is kept from call to call")
     sizes: list[ast.expr] = []
@@ -170,9 +177,11 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         last = name.split(".")[1]
         if last in ("full", "empty", "zeros", "ones", "rand", "randn", "arange", "eye"):
             sizes = list(node.args[:1] if last == "full" else node.args)
-            if last == "full" and len(node.args) > 1 and _counts(at, node.args[1]):
+            if last == "full" and len(node.args) > 1 and _changes(at, node.args[1]):
                 at.report("python-number", node.args[1])
-        if last == "arange" and any(_counts(at, one) or _positions(at, one) for one in node.args):
+        if last == "arange" and any(
+            _counts(at, one) or _positions(at, one) or _past(at, one) for one in node.args
+        ):
             at.report("python-number", node.func, "each length is a shape of its own")
     elif name in ("torch.nn.functional.pad", "torch.nn.functional.interpolate"):
         sizes = [*node.args[1:2], *(item.value for item in node.keywords if item.arg == "size")]
@@ -193,9 +202,59 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.report("data-dependent-shape", node.func, "without output_size it reads the sum")
 
 
-def _counts(at: "State", node: ast.AST) -> bool:
-    """A number of a loop over steps."""
-    return any(isinstance(item, ast.Name) and item.id in at.counters for item in ast.walk(node))
+def _counts(at: "State", node: ast.AST, depth: int = 3) -> bool:
+    """A number of a loop over steps, or computed from one."""
+    for item in ast.walk(node):
+        if not isinstance(item, ast.Name):
+            continue
+        if item.id in at.counters:
+            return True
+        if depth and at.counters and at.scope.find(item.id) is at.scope:
+            made = [one.node for one in reaching(at, item) if one.kind == "value"]
+            if any(isinstance(one, ast.BinOp) and _counts(at, one, depth - 1) for one in made):
+                return True
+    return False
+
+
+def _changes(at: "State", node: ast.AST) -> bool:
+    """What a tensor is filled with is the number of a turn, or an element that is picked by one."""
+    if _counts(at, node):
+        return True
+    if isinstance(node, ast.Subscript):
+        picked = node.slice
+        if isinstance(picked, ast.Name) and PICKED.search(picked.id):
+            return True
+        return any(_by_turn(at, item) for item in ast.walk(picked))
+    return _by_turn(at, node) and at.kind(node) != "tensor"
+
+
+def _by_turn(at: "State", node: ast.AST) -> bool:
+    kept = reaching(at, node) if isinstance(node, ast.Name) and at.loops else []
+    return any(item.kind == "loop" or _counted(item) for item in kept)
+
+
+def _counted(item: Binding) -> bool:
+    return item.kind == "count"
+
+
+def _past(at: "State", node: ast.AST) -> bool:
+    """The length of what is kept from call to call: past[0].size(-2), which grows."""
+    for item in ast.walk(node):
+        if not isinstance(item, ast.Name):
+            continue
+        for one in reaching(at, item):
+            match one.node:
+                case ast.Call(func=ast.Attribute(attr="size", value=kept)):
+                    pass
+                case ast.Subscript(value=ast.Attribute(attr="shape", value=kept)):
+                    pass
+                case _:
+                    continue
+            while isinstance(kept, ast.Subscript):
+                kept = kept.value
+            if PAST.search(_last(kept)):
+                return True
+    return False
 
 
 def _random(at: "State", node: ast.AST, depth: int = 4) -> bool:
@@ -239,6 +298,91 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
         sizes = node.args[:1] if last == "full" else node.args
         if any(_longest(at, size) for size in sizes):
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
+
+
+def _long(at: "State", node: ast.Call, name: str) -> None:
+    """What goes to the device is as long as a prompt, a request or a sound is."""
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    placed = any(item.arg == "device" for item in node.keywords)
+    if method in ("to", "cuda") and (node.args or placed or method == "cuda"):
+        if not moves_to_host(node):
+            _own_length(at, node, node.func.value)  # type: ignore[attr-defined]
+    elif placed and name in MADE_OF:
+        _own_length(at, node, node)
+
+
+def _own_length(at: "State", node: ast.Call, moved: ast.AST) -> None:
+    if at.on_cpu(node):
+        return
+    if _is_sound(at, moved):
+        at.report("input-length", node.func, "each sound has its own length")
+    elif _is_prompt(at, moved):
+        at.report("input-length", node.func, "as long as what was given, without padding")
+
+
+def _is_prompt(at: "State", node: ast.AST, depth: int = 6) -> bool:
+    """Tensors of a tokenizer that was not asked to pad, or of a list of its own length."""
+    if depth == 0:
+        return False
+    match node:
+        case ast.Name():
+            kept = reaching(at, node)
+            return bool(kept) and all(
+                item.node is not None and _is_prompt(at, item.node, depth - 1) for item in kept
+            )
+        case ast.Subscript() | ast.Attribute(attr="input_ids" | "attention_mask"):
+            return _is_prompt(at, node.value, depth - 1)
+        case ast.Call(func=ast.Attribute(attr="items" | "unsqueeze" | "long" | "view", value=one)):
+            return _is_prompt(at, one, depth - 1)
+        case ast.Call():
+            if at.dotted(node.func) in MADE_OF:
+                return bool(node.args) and _as_long_as_given(at, node.args[0])
+            given = {item.arg: item.value for item in node.keywords}
+            return (
+                _tokenizes(node)
+                and getattr(given.get("return_tensors"), "value", None) == "pt"
+                and not given.keys() & {"padding", "pad_to_multiple_of", None}
+            )
+    return False
+
+
+def _tokenizes(node: ast.Call) -> bool:
+    """tokenizer(text), tokenizer.encode(text), processor.apply_chat_template(messages)."""
+    function = node.func
+    if isinstance(function, ast.Attribute) and function.attr in ENCODES:
+        function = function.value
+    return TOKENIZER.search(_last(function)) is not None
+
+
+def _as_long_as_given(at: "State", node: ast.AST, depth: int = 4) -> bool:
+    """tokenizer.encode(text), and a list that a loop over requests fills by what they hold."""
+    if depth == 0:
+        return False
+    match node:
+        case ast.List(elts=[one]) | ast.Starred(value=one):
+            return _as_long_as_given(at, one, depth - 1)
+        case ast.BinOp(op=ast.Add()):
+            return any(_as_long_as_given(at, one, depth - 1) for one in (node.left, node.right))
+        case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value="input_ids")):
+            return _as_long_as_given(at, call, depth - 1)
+        case ast.Attribute(attr="input_ids", value=ast.Call() as call):
+            return _as_long_as_given(at, call, depth - 1)
+        case ast.Call():
+            given = {item.arg: item.value for item in node.keywords}
+            fixed = getattr(given.get("padding"), "value", None) == "max_length"
+            return _tokenizes(node) and not fixed
+        case ast.Name():
+            kept = reaching(at, node)
+            home = at.scope.find(node.id)
+            if home is not None and node.id in home.added:
+                return any(isinstance(one, ast.Starred) for one in home.added[node.id])
+            return bool(kept) and all(
+                item.kind == "value"
+                and item.node is not None
+                and _as_long_as_given(at, item.node, depth - 1)
+                for item in kept
+            )
+    return False
 
 
 def _longest(at: "State", node: ast.AST, depth: int = 4) -> bool:
@@ -289,6 +433,27 @@ def _listed(at: "State", node: ast.expr) -> bool:
         if any(isinstance(one.node, ast.Call) and _last(one.node.func) == "tolist" for one in kept):
             return True
     return isinstance(node, ast.ListComp) or LENGTHS.search(_last(node)) is not None
+
+
+def _is_sound(at: "State", node: ast.AST, depth: int = 5) -> bool:
+    """What torchaudio, librosa or soundfile read, and what is the same by another name."""
+    if depth == 0:
+        return False
+    match node:
+        case ast.Name():
+            kept = reaching(at, node)
+            return bool(kept) and all(
+                item.node is not None and _is_sound(at, item.node, depth - 1) for item in kept
+            )
+        case ast.Call():
+            name = at.dotted(node.func)
+            if SOUND.search(name) and _last(node.func) in ("load", "read", "load_audio"):
+                return True
+            if _last(node.func) in ("resample", "from_numpy", "tensor", "FloatTensor"):
+                return any(_is_sound(at, one, depth - 1) for one in node.args)
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("unsqueeze", "float"):
+                return _is_sound(at, node.func.value, depth - 1)
+    return False
 
 
 def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
@@ -391,7 +556,10 @@ def sliced(at: "State", node: ast.Subscript) -> None:
                 return
             if kind != "tensor" or at.on_cpu(node.value):
                 continue
-            if _counts(at, end) or (part.step is None and _positions(at, end)):
+            if _counts(at, end) or (
+                part.step is None
+                and (_positions(at, end) or (part.lower is None and _turn(at, end)))
+            ):
                 at.report("python-number", node, "each length of the slice is a shape of its own")
                 return
             if _random(at, end) and None in (part.lower, part.upper):
@@ -399,14 +567,41 @@ def sliced(at: "State", node: ast.Subscript) -> None:
                 return
 
 
+def _turn(at: "State", node: ast.AST) -> bool:
+    """The number of a turn of a loop over a range, beside what only settings and sizes are."""
+    if not at.loops or at.functions[-1:] == ["forward"]:
+        return False
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name):
+            for one in reaching(at, item):
+                if one.kind == "loop" and isinstance(one.node, ast.Call):
+                    if _last(one.node.func) in ("range", "trange") and len(one.node.args) > 1:
+                        return True
+    return False
+
+
 def _positions(at: "State", node: ast.AST) -> bool:
     """start_pos, a parameter: the place in a sequence that is decoded, another at each step."""
+    forward = at.functions[-1:] == ["forward"]
     for item in ast.walk(node):
-        if isinstance(item, ast.Name) and POSITION.search(item.id):
+        if isinstance(item, ast.Name) and (
+            POSITION.search(item.id) or (forward and PICKED.search(item.id))
+        ):
             kept = at.scope.bindings(item.id)
             if kept and all(one.kind == "parameter" for one in kept):
                 return at.kind(item) != "tensor"
     return False
+
+
+def _brought(at: "State", node: ast.AST) -> bool:
+    """x of `x = y.cpu()`: on the CPU now, and its value is still one that the device computed."""
+    kept = reaching(at, node) if isinstance(node, ast.Name) else []
+    return any(
+        isinstance(item.node, ast.Call)
+        and moves_to_host(item.node)
+        and not at.on_cpu(item.node.func.value)  # type: ignore[attr-defined]
+        for item in kept
+    )
 
 
 def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
@@ -427,7 +622,8 @@ def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
         case ast.Call():
             if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
                 owner = node.func.value
-                return not node.args and at.kind(owner) != "host" and not at.on_cpu(owner)
+                there = at.on_cpu(owner) and not _brought(at, owner)
+                return not node.args and at.kind(owner) != "host" and not there
             if _last(node.func) in ("int", "max", "min", "round", "sum") and node.args:
                 if at.tensors.element(node.args[0], at.scope) == "tensor":
                     return not at.on_cpu(node.args[0])

@@ -17,7 +17,9 @@ MODULE = re.compile(r"(^|[._])(model|module|net|network|encoder|decoder|unet|vae
 SAVES = re.compile(
     r"save|load_|state_dict|(get|set|restore)_\w*state|checkpoint|export|convert", re.I
 )
-ENDS = re.compile(r"^test|^main$", re.I)
+ENDS = re.compile(r"^test|^main$|(^|_)post_init(_|$)", re.I)
+# Methods whose result is a tensor if it is moved afterwards.
+RESHAPES = {"squeeze", "flatten", "reshape", "clone", "float", "half", "transpose"}
 MASK = re.compile(r"(^|_)masks?$")
 LOGGER = re.compile(r"(^|[._])(\w*logger|log|\w*writer|wandb|tensorboard|tb|pbar|progress_bar)$")
 # Classes whose methods the loader runs on the host.
@@ -49,6 +51,8 @@ def _asks_all(at: "State", test: ast.Call) -> bool:
 
 def on_host(at: "State") -> bool:
     """The code runs on the host anyway: its values cost nothing to read."""
+    if at.host_file:
+        return True
     if not at.functions:
         return at.hosted
     last = at.functions[-1]
@@ -176,6 +180,9 @@ def _moved(at: "State", owner: ast.expr) -> bool:
         return False
     if kind == "tensor" or (kind == "maybe" and not text) or _detached(owner):
         return True
+    if at.loops and isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute):
+        if owner.func.attr in RESHAPES:
+            return True
     modules = MODULE.search(text) or any(map(is_model_name, text.split(".")))
     return (bool(at.steps) and not kind) or not modules
 
@@ -240,7 +247,20 @@ def _collected(at: "State", node: ast.AST) -> bool:
 def _reads_once(at: "State") -> bool:
     if any(SAVES.search(function) for function in at.functions):
         return True
+    plain = at.scope.parent is not None and at.scope.parent.kind == "module"
+    if at.functions and plain and _by_makers(at, at.functions[-1]):
+        return True
     return not (at.loops or at.epochs) and ENDS.search("".join(at.functions[-1:])) is not None
+
+
+def _by_makers(at: "State", function: str, depth: int = 4) -> bool:
+    """All calls of the function in this file are made when something is made: in __init__."""
+    calls = at.tensors.uses.calls(function) if depth else []
+    makers = ("__init__", "post_init", "__post_init__")
+    callers = [getattr(scope.node, "name", "") for _, scope in calls]
+    return bool(callers) and all(
+        name in makers or (name != function and _by_makers(at, name, depth - 1)) for name in callers
+    )
 
 
 def _item(at: "State", node: ast.Call) -> None:
@@ -355,11 +375,22 @@ def _counts_found(at: "State", node: ast.AST) -> bool:
             )
         case ast.Call(func=ast.Name("len"), args=[each]):
             return is_found(at, each)
-        case ast.Call(func=ast.Attribute(attr="numel" | "size" | "nelement") as method):
-            return is_found(at, method.value)
+        case ast.Call(func=ast.Attribute(attr="numel" | "size" | "nelement", value=each)):
+            return is_found(at, each) or _shrinks(at, each)
         case ast.Subscript(value=ast.Attribute(attr="shape") as shape):
             return is_found(at, shape.value)
     return False
+
+
+def _shrinks(at: "State", node: ast.AST) -> bool:
+    """x of `x = x[mask]` in a loop: as many elements as the turn before left."""
+    kept = reaching(at, node) if at.loops and isinstance(node, ast.Name) else []
+    return any(
+        isinstance(item.node, ast.Subscript)
+        and written(item.node.value) == written(node)
+        and is_mask(at, item.node.slice, True)
+        for item in kept
+    )
 
 
 def _is_computed(at: "State", item: Binding) -> bool:
