@@ -74,6 +74,39 @@ def test_what_a_script_raises_is_told(tmp_path):
     assert [row["operator"] for row in report.fallbacks] in ([], ["aten::nonzero"])
 
 
+PROCESSES = """\
+import os, sys
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+rank = int(os.environ.get("RANK", 0))
+dist.init_process_group(backend="nccl", world_size=int(sys.argv[1]), rank=rank)
+torch.cuda.set_device(rank)
+net = DDP(torch.nn.Linear(4, 4).cuda(rank), device_ids=[rank])
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(9):
+    loss = net(torch.ones(2, 4).cuda()).sum()
+    loss.backward()
+    opt.step()
+    seen = torch.tensor([float(i)])
+    dist.all_reduce(seen)
+assert dist.get_world_size() == 1 and net.module.weight.grad is not None
+"""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "steps", "ended"),
+    [
+        ("1", 2, "after 2 steps, as asked"),
+        pytest.param("8", 0, "it raised RuntimeError: the dry run is one process", marks=NIGHT),
+    ],
+)
+def test_a_script_for_processes_runs_as_one_rank(tmp_path, ranks, steps, ended):
+    report = dry_run_script(written(tmp_path, PROCESSES), [ranks], steps=2)
+    assert report.ended.startswith(ended) and len(report.steps) == steps
+    told = {row["what"].split("(")[0].split(" of ")[0] for row in report.redirects}
+    assert ({"init_process_group", "DistributedDataParallel"} <= told) == (steps > 0)
+
+
 HOSTILE = """\
 import os, sys
 import torch, helper

@@ -1,9 +1,13 @@
 """Sends what a script asks of CUDA or Neuron devices to the XLA device, and notes each request.
 
+A script for several processes runs as the only one: its process group is of one rank, on Gloo with
+a store in memory, and DistributedDataParallel is the model itself. More ranks are refused.
+
 Only requests by name or by `torch.device` are sent on. Streams, events, graphs and kernels of CUDA
 are not imitated: they raise, as they would on Trainium.
 """
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -59,6 +63,10 @@ def redirected(device: torch.device, note: Callable[[str], None]) -> Iterator[No
         replace(torch, "load", _load(torch.load, note))
         loader = torch.utils.data.DataLoader
         replace(loader, "__init__", _in_this_process(loader.__init__, note))
+        replace(torch.distributed, "init_process_group", _alone(note))
+        parallel = _only_model(note)
+        replace(torch.nn.parallel, "DistributedDataParallel", parallel)
+        replace(torch.nn.parallel.distributed, "DistributedDataParallel", parallel)
         stack.enter_context(_Devices(device, note))
         yield
 
@@ -116,6 +124,45 @@ def _in_this_process(original: Any, note: Callable[[str], None]) -> Callable[...
         original(self, *args, **kwargs)
 
     return start
+
+
+def _alone(note: Callable[[str], None]) -> Callable[..., None]:
+    original = torch.distributed.init_process_group
+
+    def start(
+        backend: Any = None, init_method: Any = None, timeout: Any = None, world_size: int = -1,
+        rank: int = -1, *_: Any, **__: Any,
+    ) -> None:  # fmt: skip
+        ranks = world_size if world_size > 0 else int(os.environ.get("WORLD_SIZE") or 1)
+        if ranks > 1:
+            raise RuntimeError(
+                f"the dry run is one process, and the script asks for a group of {ranks}; start it "
+                "with a world size of 1, and without WORLD_SIZE in the environment"
+            )
+        note(f"init_process_group({backend!r}) makes a group of one rank, on Gloo")
+        original("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+
+    return start
+
+
+def _only_model(note: Callable[[str], None]) -> type[torch.nn.Module]:
+    class DistributedDataParallel(torch.nn.Module):
+        """The model alone: with one rank there is no gradient to add."""
+
+        def __init__(self, module: torch.nn.Module, *_: Any, **__: Any) -> None:
+            super().__init__()
+            note("DistributedDataParallel of one rank is the model itself")
+            self.module = module
+            self.require_backward_grad_sync = True
+
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return self.module(*args, **kwargs)
+
+        @contextmanager
+        def no_sync(self) -> Iterator[None]:
+            yield
+
+    return DistributedDataParallel
 
 
 class _Devices(TorchFunctionMode):
