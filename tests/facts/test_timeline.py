@@ -27,8 +27,9 @@ def test_spans_end_after_they_begin_and_no_lane_has_two_states_at_once() -> None
 
 def test_the_gap_is_counted_in_days() -> None:
     assert timeline.days_between("PyTorch/XLA to train", "TorchNeuron") == 151
-    with pytest.raises(StopIteration):
-        timeline.days_between("no such lane", "TorchNeuron")
+    for lanes in (("no such lane", "TorchNeuron"), ("PyTorch/XLA to train", "no such lane")):
+        with pytest.raises(StopIteration):
+            timeline.days_between(*lanes)
 
 
 def test_the_figure_is_small_and_says_what_it_shows() -> None:
