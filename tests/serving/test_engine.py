@@ -256,6 +256,40 @@ def test_a_callback_may_cancel_others_and_a_loop_that_is_left_cancels_its_own() 
     assert first.finish == "length"
 
 
+def test_a_callback_that_fails_ends_its_own_request_and_no_other() -> None:
+    server, got = made(Settings(context=16, slots=3, buckets=(4,))), []
+
+    def hang_up(token: int) -> None:
+        raise ConnectionError("the client has gone")
+
+    gone = server.submit(Request([1], 5), hang_up)
+    other = server.submit(Request([2], 5), got.append)
+    with pytest.raises(ConnectionError):
+        server.step()
+    server.run()
+    assert (gone.finish, len(gone.generated)) == ("cancelled", 1)
+    assert got == other.generated == plain(other.request)
+
+
+@pytest.mark.parametrize("failing", range(1, 8))
+def test_a_step_in_which_the_device_failed_can_be_run_again(failing: int, monkeypatch) -> None:
+    server = made(Settings(8, slots=2, block_size=2, blocks=6, buckets=(2,)))
+    asked = [server.submit(Request(prompt, 4)) for prompt in ([1, 2, 3, 4], [1, 2, 3], [1])]
+    one, calls = server.runner._one, iter(range(100))
+
+    def sometimes(*row):
+        if next(calls) == failing:
+            raise RuntimeError("the device is lost")
+        return one(*row)
+
+    monkeypatch.setattr(server.runner, "_one", sometimes)
+    with pytest.raises(RuntimeError, match="the device is lost"):
+        server.run()
+    server.run()
+    assert [each.generated for each in asked] == [plain(each.request) for each in asked]
+    assert server.scheduler.pool.free == 5
+
+
 def test_what_cannot_be_served_is_refused_at_once() -> None:
     server = made(Settings(context=16, max_waiting=1))
     for request, message in (

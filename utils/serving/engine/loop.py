@@ -119,6 +119,9 @@ class Engine:
     def step(self) -> None:
         """One step: each running answer gets a token, and prompts get on with what tokens of the
         step are left.
+
+        Raises what the runner raises: the step may be run again then, and gives the same tokens.
+        What a callback raises cancels its own request and comes out when the step is done.
         """
         step = self.scheduler.plan()
         counts = self._counts
@@ -145,9 +148,16 @@ class Engine:
             counts.decode_rows += self.settings.slots
         counts.steps += 1
         self.scheduler.computed(step)
+        errors: list[Exception] = []
         for sequence, logits in sorted(ready, key=lambda item: item[0].number):
             if not sequence.finish:  # another one's callback may have cancelled it
-                self._next_token(sequence, logits)
+                try:
+                    self._next_token(sequence, logits)
+                except Exception as error:  # whatever a callback can raise
+                    self.cancel(sequence)
+                    errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _next_token(self, sequence: Sequence, logits: np.ndarray) -> None:
         token = sample(logits, sequence.request.sampling, len(sequence.tokens))
@@ -165,7 +175,7 @@ class Engine:
     def stream(self, request: Request) -> Iterator[int]:
         """The tokens of a request, each as soon as it is there; other requests go on meanwhile.
 
-        The request is submitted at once; leaving the loop before its end cancels it.
+        The request is submitted at once; a loop that is left before its end cancels it.
         """
         return self._tokens(self.submit(request))
 
