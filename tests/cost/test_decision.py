@@ -142,7 +142,7 @@ def test_vetoes_stand_before_the_money_and_preferences_after_it() -> None:
 def test_preferences_are_equal_and_weigh_less_than_clear_money_against() -> None:
     preferences = [row.votes for row in ROWS if row.stage == "preference" and row.votes]
     assert set(preferences) == {1, -1}
-    against = sum(row.votes for row in ROWS if "dearer" in row.name)
+    against = sum(row.votes for row in ROWS if "expensive" in row.name)
     lead = JUDGEMENTS["lead"].number
     assert sum(preference for preference in preferences if preference > 0) + against <= -lead
 

@@ -86,7 +86,7 @@ def _fault(case: Facts, facts: Facts) -> str:
     if facts["dtype"] != "float32":
         return SAYS["np-zeros-in-float64"].format(
             dtype=facts["dtype"]
-        ) + " np.zeros makes float64 unless it is told otherwise" * (facts["dtype"] == "float64")
+        ) + " np.zeros makes float64 unless you name another type" * (facts["dtype"] == "float64")
     if facts["values"] is None:
         return "the result holds nan or infinity: are all tiles in it, and begins the sum at zero?"
     return ""

@@ -47,7 +47,7 @@ def _draw(rng: random.Random, kind: str) -> Facts:
     for name, size, shift in zip(names, sizes, shifts, strict=True):
         for _ in range(size):
             cost = gpu + shift + rng.gauss(0, 0.12 * gpu)
-            if kind == "skewed" and rng.random() < 0.25:  # seldom, and then dear
+            if kind == "skewed" and rng.random() < 0.25:  # seldom, and then expensive
                 cost += gpu
             rows.append((name, max(20, round(cost)), round(gpu * rng.uniform(0.9, 1.1))))
     rng.shuffle(rows)
@@ -181,7 +181,7 @@ def wrong_ways(pilot: Facts) -> Ways:
          total * sum(shares[name] * saved[name] for name in results)),
         (SAYS["the-price-is-taken-off"],
          sum(shares[name] * saved[name] for name in results) - pilot["price"]),
-        ("compare with choosing now the cheaper option, not the dearer one",
+        ("compare with choosing now the cheaper option, not the more expensive one",
          max(mean(costs(pilot, option)) for option in OPTIONS)
          - sum(shares[n] * min(mean(costs(pilot, o, n)) for o in OPTIONS) for n in results)),
         (SAYS["what-is-paid"],

@@ -74,7 +74,7 @@ def idle_shutdown(aws: Session, space: dict[str, Any]) -> None:
             break
     raise Refused(
         "idle shut-down of JupyterLab is not switched on in this domain or user profile: nothing "
-        "would end the app without this program. Whoever manages the domain can switch it on: "
+        "would end the app without this program. The domain administrator can switch it on: "
         "App configurations, JupyterLab, idle shutdown"
     )
 

@@ -159,8 +159,8 @@ def measure(compared: Comparison) -> tuple[str, ...]:
     ]
     last = (
         f"Knowing everything would be worth an estimated {everything}: a study has to cost less."
-        " That holds for whoever would otherwise take the option that is cheaper on average; to"
-        " whoever would take the other one, it is worth more."
+        " That holds if you would otherwise take the option that is cheaper on average;"
+        " if you would take the other one, it is worth more."
     )
     return (*points, last)
 
