@@ -64,7 +64,7 @@ def _question(rng: random.Random, kind: str) -> Facts:
 
 
 def _hides_behind_rounding(task: Facts, first: Facts, second: Facts) -> bool:
-    """Whether equal servers seem to pay back the more expensive engineering if they are computed by taking
+    """Whether equal servers seem to pay back the higher engineering if they are computed by taking
     engineering off again. Always, so that no draw hides it.
     """
     ports = [option["engineering"] / task["runs"] for option in (first, second)]
