@@ -8,6 +8,7 @@ from PIL import Image
 from tests.training.test_traces import event, made
 from utils.show import draw
 from utils.training.loading import Uploader, predict
+from utils.training.native import overlap
 
 
 def size(picture) -> tuple[int, int]:
@@ -41,3 +42,10 @@ def test_a_trace_has_a_row_for_each_lane_and_each_marked_name(tmp_path, window) 
     plain = size(draw.lanes(trace, "Lanes.", window))
     marked = size(draw.lanes(trace, "Lanes.", window, mark=("forward",)))
     assert marked[1] > plain[1]
+
+
+def test_an_overlap_has_two_rows_for_each_plan() -> None:
+    one, two = (overlap.step(3, 1.0, 2.0, 0.5, 0.5, ahead) for ahead in (0, 1))
+    alone = draw.overlaps({"late": one}, "One plan.")
+    both = draw.overlaps({"late": one, "early": two}, "Two plans.")
+    assert size(alone)[1] + 60 < size(both)[1]

@@ -15,7 +15,7 @@ from utils.show.draw.picture import Picture
 from utils.show.draw.plans import plans, scaling_curves
 from utils.show.draw.rooflines import roofline
 from utils.show.draw.tiles import access_order, matmul_operands, memories, tile_layout
-from utils.show.draw.timelines import lanes, pipelines
+from utils.show.draw.timelines import lanes, overlaps, pipelines
 from utils.show.draw.verdicts import verdicts
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "neuroncore",
     "number_line",
     "occupancy",
+    "overlaps",
     "pipelines",
     "plans",
     "ranges",

@@ -1,4 +1,4 @@
-"""Who did what when: loaders and their loop, and the lanes of a profiler trace."""
+"""Who did what when: loaders and their loop, lanes of a profiler trace, collectives beside work."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,6 +7,7 @@ from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figu
 
 if TYPE_CHECKING:
     from utils.training.loading import Schedule
+    from utils.training.native.overlap import Overlap
     from utils.training.traces import Trace
 
 _WAIT: Mapping[str, Any] = {
@@ -134,4 +135,42 @@ def lanes(
     keys = [Patch(**{"edgecolor": "none", **_STYLE[kind], "label": kind}) for kind in results]
     keys += [Patch(facecolor="0.35", label="between two marks of the loop")] if mark else []
     figure.legend(handles=keys, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
+    return finished(figure, caption, diagram=True)
+
+
+def overlaps(plans: Mapping[str, "Overlap"], caption: str) -> Picture:
+    """What a rank computes and communicates over time, two rows for each plan, on one time axis."""
+    from matplotlib.patches import Patch
+
+    styles = {
+        "forward": (COLORS[0], ""),
+        "backward": (COLORS[1], ""),
+        "gather": (COLORS[2], HATCHES[2]),
+        "scatter": (COLORS[4], HATCHES[4]),
+    }
+    figure = new_figure(7.4, 0.62 * len(plans) + 1.0)
+    axes = figure.subplots()
+    names = []
+    for place, (title, plan) in enumerate(plans.items()):
+        for row, lane in enumerate(("compute", "communicate")):
+            names.append(f"{title}: {lane}")
+            for span in plan.spans:
+                if span.lane == lane:
+                    color, hatch = styles[span.name.partition(" ")[0]]
+                    bar = [(1e3 * span.begin_s, 1e3 * (span.end_s - span.begin_s))]
+                    axes.broken_barh(
+                        bar, (2 * place + row - 0.4, 0.8),
+                        facecolor=color, hatch=hatch, edgecolor="white", linewidth=0.8,
+                    )  # fmt: skip
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(0, 1e3 * max(plan.step_s for plan in plans.values()))
+    axes.set_xlabel("milliseconds, modelled")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    keys = [
+        Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name)
+        for name, (color, hatch) in styles.items()
+    ]
+    figure.legend(handles=keys, loc="outside upper right", ncols=4, frameon=False, fontsize=8)
     return finished(figure, caption, diagram=True)
