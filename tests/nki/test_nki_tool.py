@@ -72,6 +72,15 @@ def test_what_cannot_be_done_is_said_with_a_status(
     assert found == status and text in err, err
 
 
+def test_a_wrong_or_missing_shape_says_how_to_write_one(capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        said(capsys, "profile", f"{FILE}::scaled", "--shape", "4xx")
+    assert "'4xx' is no shape; write sizes and a type" in capsys.readouterr().err
+    status, _, err = said(capsys, "profile", f"{FILE}::scaled")
+    assert status == 1 and "missing a required argument: 'x'" in err
+    assert "--shape gives an array" in err
+
+
 @pytest.mark.parametrize("text", ["", "x", "0x4", "4x", "4x-1", "4x4:int", "4 x 4", "4x4:"])
 def test_a_shape_that_is_none_is_refused(text: str) -> None:
     if text == "4x4:":

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import subprocess
 from pathlib import Path
 
 import nki
@@ -225,3 +226,28 @@ def test_public_kernels_go_as_recorded() -> None:
             found = "refused"
         counts = {"edits": len(result.edits), "left": len(result.remarks), "result": found}
         assert counts == {key: wanted[key] for key in counts}, name
+
+
+def test_samples_that_are_zero_on_older_versions_are_diagnosed_as_recorded() -> None:
+    """COURSE_NKI_REPOS holds `aws-neuron+nki-samples/repo`, a bare clone."""
+    folder = os.environ.get("COURSE_NKI_REPOS")
+    samples = TRIALS["samples"]
+    place = Path(folder or "", samples["repository"].replace("/", "+"), "repo")
+    if not folder or not place.exists():
+        pytest.skip("COURSE_NKI_REPOS names no folder with the samples")
+    for name, wanted in samples["files"].items():
+        text = subprocess.run(
+            ["git", "--git-dir", place, "show", f"{samples['commit']}:{name}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        result = upgraded(text)
+        assert (len(result.edits), len(result.remarks)) == (wanted["edits"], wanted["left"]), name
+        assert any(wanted["cause"] in remark.what for remark in result.remarks), name
+
+
+def test_a_harness_that_returns_zeros_is_named_with_what_takes_its_place() -> None:
+    text = "def check(a):\n    return nki.baremetal()(kernel)(a)\n"
+    (remark,) = upgraded(HEAD + text).remarks
+    assert remark.line == HEAD.count("\n") + 2 and "nki.baremetal" in remark.what

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import traceback
+from argparse import ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +20,11 @@ OURS = tuple(
 LIBRARIES = (os.path.dirname(os.__file__), "site-packages")
 
 
-class Refused(ValueError):
-    """The command line, or what it names, cannot be used: what was found, and what to do."""
+class Refused(ArgumentTypeError, ValueError):
+    """The command line, or what it names, cannot be used: what was found, and what to do.
+
+    argparse shows the text of an ArgumentTypeError; of a plain ValueError it shows its own.
+    """
 
 
 class KernelFailed(Exception):
@@ -64,7 +68,9 @@ def told() -> Iterator[None]:
         raise KernelFailed(str(error)) from error
     except (Exception, SystemExit) as error:
         kind = type(error).__name__
-        raise KernelFailed(f"the kernel raised {kind}: {error}{_at(error)}") from error
+        missing = isinstance(error, TypeError) and "missing a required argument" in str(error)
+        fix = "; --shape gives an array, --arg NAME=VALUE anything else" if missing else ""
+        raise KernelFailed(f"the kernel raised {kind}: {error}{_at(error)}{fix}") from error
 
 
 def _at(error: BaseException) -> str:
