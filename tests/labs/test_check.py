@@ -9,6 +9,7 @@ import pytest
 
 from tests.labs.cells import cases_of
 from utils.course import catalog, progress, tracks
+from utils.course.cells import Cells
 from utils.course.shown import html_table
 from utils.labs import Verdict, rerun
 from utils.labs.check import CheckFailed, card, check, failing_case
@@ -113,6 +114,60 @@ def test_a_renamed_answer_is_noticed(course: Path) -> None:
     assert "defines `dubble`: this check looks at `double`, as an earlier run left it" in text
     namespace["In"].append(wrong)
     assert "dubble" not in repr(check("lab99.ex1", namespace, course))
+
+
+RENAMED = {
+    "another name": ("def dubble(number):\n    return 2 * number", "defines `dubble`"),
+    "no name at all": ("2 * 3", "defines nothing, or ended in a SyntaxError"),
+    "no Python": ("def double(number:", "defines nothing, or ended in a SyntaxError"),
+}
+
+
+@pytest.mark.parametrize("edited", RENAMED)
+def test_an_answer_left_by_an_earlier_version_of_its_cell_is_not_judged(
+    course: Path, monkeypatch: pytest.MonkeyPatch, edited: str
+) -> None:
+    source, says = RENAMED[edited]
+    known = Cells()
+    monkeypatch.setattr("utils.labs.check.cells", known)
+    right = "def double(number):\n    return 2 * number"
+    known.ran("imports", "import math")
+    known.ran("ex1-code", right)
+    assert check("lab99.ex1", RIGHT, course).verdict.state == "passed"
+
+    known.ran("ex1-code", source)
+    card = check("lab99.ex1", RIGHT, course)
+    assert card.verdict is None
+    assert "lab99.ex1 · Twice · not defined · 0 of 4 points" in card.text
+    assert f"no cell defines `double` any more: the cell that did {says}" in card.text
+
+    known.ran("a cell of mine", right)  # it may stand in another cell
+    assert check("lab99.ex1", RIGHT, course).verdict.state == "passed"
+
+
+def test_the_kernel_says_which_names_a_cell_defines(monkeypatch: pytest.MonkeyPatch) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    monkeypatch.setattr("utils.course.cells.running_shell", lambda: shell)
+    known = Cells()
+    known.watch()
+    known.watch()  # as when the first cell is run again
+    for source in ("double = 1\n%time mean = 2", "double = 1", "dubble = 1", "double = ("):
+        shell.run_cell(source, cell_id="ex1-code")
+        shell.run_cell("_ = 0")  # from a front end without ids
+        if source == "double = 1":
+            assert known.left_over("double") is None
+    assert known.latest == {"ex1-code": set()}
+    shell.run_cell("%%time\ndouble = 1", cell_id="ex1-code")
+    assert known.left_over("double") is None
+    shell.run_cell("exec('double = 1')", cell_id="ex1-code")
+    assert known.left_over("double") is None
+    shell.run_cell("single = 1", cell_id="ex1-code")
+    assert known.left_over("double") == ["single"]
+    shell.run_cell("", cell_id="ex1-code")
+    assert known.left_over("double") == []
+    assert known.left_over("math") is None  # never defined by a cell
 
 
 def test_an_error_names_what_was_raised_where_and_for_which_input(course: Path) -> None:

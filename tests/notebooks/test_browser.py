@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,9 @@ CHANGED = """async () => {
     return [model.dirty, model.getMetadata('language_info').file_extension];
 }"""
 OURS = {"include": [[".jp-OutputArea"], [".jp-RenderedMarkdown"]]}
+FIGURE = ".course-figure img"
+STYLE = "(element, name) => getComputedStyle(element)[name]"
+THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
 COUNT = "words => document.querySelector('.dt-info')?.innerText.includes(words)"
 
 
@@ -150,7 +154,21 @@ def test_a_learner_runs_a_copy_of_lesson_03_predicts_and_moves_its_slider(server
             f"([cell, before]) => ({RESULT})(cell) !== before", arg=[cell, before]
         )
         assert cell.evaluate(RESULT).strip()
+        assert_fit_for_the_dark_theme(page)
         assert_accessible(page)
+
+
+def assert_fit_for_the_dark_theme(page: Any) -> None:
+    """Figures turn light on dark, and printed lines are not broken inside of words."""
+    style = partial(page.locator(FIGURE).first.evaluate, STYLE)
+    assert style("filter") == "none"
+    page.evaluate(THEME, "JupyterLab Dark")
+    page.wait_for_selector("[data-jp-theme-light=false] " + FIGURE)
+    assert style("filter") == "invert(0.93) hue-rotate(180deg)"
+    printed = page.locator(".jp-OutputArea-output.jp-RenderedText pre").first
+    assert printed.evaluate(STYLE, "wordBreak") == "normal"
+    page.evaluate(THEME, "JupyterLab Light")
+    page.wait_for_selector("[data-jp-theme-light=true] " + FIGURE)
 
 
 def assert_accessible(page: Any) -> None:

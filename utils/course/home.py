@@ -7,9 +7,9 @@ from pathlib import Path
 
 from utils.course import catalog, progress, running
 from utils.course.catalog import ROOT, Lab, Lesson
+from utils.course.cells import running_shell
 from utils.course.lesson import strict
 from utils.course.progress import EXERCISE_HEAD, Document, Entry
-from utils.course.reveal import running_shell
 from utils.course.shown import Shown, columns, html_table, in_html, link
 from utils.course.tracks import Stop, Track, duration, tracks
 

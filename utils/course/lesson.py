@@ -27,8 +27,9 @@ from pathlib import Path
 import msgspec
 
 from utils.course import progress
+from utils.course.cells import running_shell
 from utils.course.misconceptions import says
-from utils.course.reveal import Kept, keeper, running_shell
+from utils.course.reveal import Kept, keeper
 from utils.course.shown import Shown, in_html, markdown
 from utils.facts.records import read_as, read_yaml
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from utils.course.cells import running_shell
 from utils.course.shown import Shown
 
 _numbers = itertools.count(1)
@@ -127,13 +128,6 @@ class Keeper:
             publisher.unregister_hook(self._record)
         if kept.parts:
             self.put(kept)
-
-
-def running_shell() -> Any:
-    """The shell of a kernel of Jupyter, or None: elsewhere there are no cells."""
-    IPython = sys.modules.get("IPython")
-    shell = IPython.get_ipython() if IPython else None
-    return shell if hasattr(shell, "kernel") else None
 
 
 keeper = Keeper()

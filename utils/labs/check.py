@@ -17,6 +17,7 @@ from typing import Any
 
 from utils.course import catalog, progress, tracks
 from utils.course.catalog import ROOT, Exercise
+from utils.course.cells import cells
 from utils.course.shown import Shown, columns, html_table, in_html
 from utils.labs import Answer, Facts, Verdict, decide, judge, observe_case, observer, rerun, where
 
@@ -67,6 +68,14 @@ def find_answer(name: str, namespace: dict[str, Any]) -> Callable[..., Any] | st
     """The function called `name`, or a sentence that says why there is none."""
     if name not in namespace:
         return f"`{name}` is not defined in this notebook: run the cell above, then this one"
+    instead = cells.left_over(name)
+    if instead is not None:
+        names = ", ".join(f"`{other}`" for other in instead)
+        now = f"defines {names}" if instead else "defines nothing, or ended in a SyntaxError"
+        return (
+            f"no cell defines `{name}` any more: the cell that did {now} since its last run. Name"
+            f" the answer `{name}` again, run its cell, then this one"
+        )
     answer = namespace[name]
     if not callable(answer):
         return (

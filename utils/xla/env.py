@@ -10,6 +10,7 @@ import os
 import sys
 from dataclasses import dataclass
 
+from utils.course.cells import cells
 from utils.xla.defaults import ROOT, installed_version, neuron_through, set_defaults
 
 __all__ = ["NO_DEVICE", "PAIR", "ROOT", "Component", "NotReady", "check", "report", "set_defaults"]
@@ -48,8 +49,8 @@ class NotReady(RuntimeError):
 
 
 def report(devices: int | None = None) -> None:
-    """Set the defaults, print the report, and stop the notebook with `NotReady` if a component does
-    not work.
+    """Set the defaults, begin to note which cell defines what, print the report, and stop the
+    notebook with `NotReady` if a component does not work.
 
     devices: a number of virtual CPU devices for this kernel, see `utils.xla.spmd.start`; XLA reads
         it once, before it first uses a device.
@@ -60,6 +61,7 @@ def report(devices: int | None = None) -> None:
     set_defaults()
     if os.environ.get(NO_DEVICE):
         return
+    cells.watch()
     components = check(devices)
     print(*components, sep="\n")
     if not all(component.ok for component in components):

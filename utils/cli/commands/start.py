@@ -33,6 +33,9 @@ sys.path.append({str(ROOT)!r})
 c.ServerApp.kernel_manager_class = "utils.course.kernels.FewKernels"
 """
 
+STYLE = Path(__file__).resolve().parents[1] / "jupyter"
+"""The folder of `custom.css`, under which name JupyterLab looks for a style of its own."""
+
 OWN_CONFIG = Path("share", "trainium-course")
 SETTINGS = {
     Path("share", "jupyter", "lab", "settings", "overrides.json"): json.dumps(NO_NEWS, indent=1),
@@ -81,6 +84,8 @@ def options(root: Path, is_root: bool) -> list[str]:
         f"--LabApp.default_url={FIRST_PAGE}",
         "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
+        "--LabApp.custom_css=True",
+        f"--ServerApp.tornado_settings=static_custom_path={STYLE}",
         "--Application.log_level=WARN",
     ]
     return [*given, "--allow-root"] if is_root else given

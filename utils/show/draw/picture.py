@@ -18,6 +18,14 @@ COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
+DARK = (
+    ":is([data-jp-theme-light=false],.vscode-dark,.vscode-high-contrast:not(.vscode-high-contrast-light))"
+    " .course-figure img{filter:invert(0.93) hue-rotate(180deg)}"
+)
+"""In the dark themes of Jupyter and VS Code a figure is light on dark, so that it does not glare;
+its hues stay as they are, and its ground is near the theme's own.
+"""
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -35,13 +43,13 @@ class Picture:
         return self.png
 
     def html(self) -> str:
-        """The figure as HTML: at its own size at most, on white in every theme, its caption below;
-        the caption is its alternative text too.
+        """The figure as HTML: at its own size at most, dark on white or, in a dark theme, light on
+        dark; its caption below, which is its alternative text too.
         """
         source = base64.b64encode(self.png).decode()
         caption = html.escape(self.caption)
         return (
-            '<figure style="margin:0.5em 0">'
+            f'<style>{DARK}</style><figure class="course-figure" style="margin:0.5em 0">'
             f'<img alt="{caption}" src="data:image/png;base64,{source}"'
             ' style="max-width:100%;height:auto;background:#fff">'
             f"<figcaption><em>Figure.</em> {caption}</figcaption></figure>"
