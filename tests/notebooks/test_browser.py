@@ -141,7 +141,7 @@ def test_a_learner_runs_a_copy_of_lesson_03_predicts_and_moves_its_slider(server
         box.fill("4")
         box.press("Enter")
         page.get_by_text("You predicted 4: ").wait_for()
-        page.get_by_role("button", name="Show me").nth(1).click()
+        page.get_by_role("button", name="Show me").nth(1).press("Enter")
         page.get_by_text("t.clone() ").first.wait_for()  # the table of the second section
 
         slider = page.get_by_role("slider").first  # the browser's own, with a label

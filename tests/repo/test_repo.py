@@ -26,6 +26,7 @@ MODULES = sorted((ROOT / "utils").rglob("*.py"))
 
 # 170 kB, because results are stored twice: as text, and folded for readers on the web.
 NOTEBOOK_BYTES, FIGURE_BYTES, ALL_BYTES = 170_000, 40_000, 5_000_000
+LONG, LONG_LINES = 100, 104 + 43  # characters; printed lines of lessons and solutions, less to come
 ROOMS = 14
 SETUP = """\
 import sys; sys.path[:0] = ["..", "../..", "../../.."]  # where the course is, in any Jupyter
@@ -188,6 +189,17 @@ def test_notebooks_stay_within_their_budgets() -> None:
     sizes = {relative(path): path.stat().st_size for path in NOTEBOOKS}
     assert {name: size for name, size in sizes.items() if size > NOTEBOOK_BYTES} == {}
     assert sum(sizes.values()) <= ALL_BYTES
+
+
+def test_no_more_long_lines_are_printed() -> None:
+    """JupyterLab breaks them between words (utils/cli/jupyter/custom.css), other pages anywhere."""
+    texts = [
+        "".join(output["text"])
+        for path in (*LESSONS, *SOLUTIONS)
+        for _, output in outputs(path)
+        if output["output_type"] == "stream"
+    ]
+    assert sum(len(line) > LONG for text in texts for line in text.split("\n")) <= LONG_LINES
 
 
 def test_solutions_and_labs_are_the_same_tree() -> None:

@@ -1,6 +1,7 @@
-"""A slider that a screen reader can name: the browser's own, with a label and its value beside it.
+"""A slider and a list of the browser's own, with labels that a screen reader reads.
 
-The slider of ipywidgets has a handle without a name, which no setting mends.
+The slider of ipywidgets has a handle without a name, and the arrow keys of its list are taken by
+JupyterLab, which moves between cells with them; no setting changes either.
 """
 
 import anywidget
@@ -36,6 +37,42 @@ function render({ model, el }) {
 }
 export default { render };
 """
+
+
+LIST = """
+function render({ model, el }) {
+  const label = document.createElement("label");
+  const select = document.createElement("select");
+  const words = document.createElement("span");
+  words.textContent = model.get("description");
+  words.style.flex = "0 1 18em";
+  label.append(words, select);
+  label.style.cssText = "display:flex;gap:0.6em;align-items:center;max-width:44em";
+  label.style.color = "var(--jp-ui-font-color1, inherit)";
+  select.style.minWidth = "20em";
+  select.append(...model.get("options").map((option, place) => new Option(option, place)));
+  // Arrow keys and letters choose, and are no commands of JupyterLab.
+  select.addEventListener("keydown", event => event.stopPropagation());
+  const follow = () => { select.value = model.get("index"); };
+  follow();
+  select.addEventListener("change", () => {
+    model.set("index", Number(select.value));
+    model.save_changes();
+  });
+  model.on("change:index", follow);
+  el.append(label);
+}
+export default { render };
+"""
+
+
+class Choice(anywidget.AnyWidget):
+    """One of a list of texts, by its place; `description` is its label."""
+
+    _esm = LIST
+    description = traitlets.Unicode().tag(sync=True)
+    options = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    index = traitlets.Int(0).tag(sync=True)
 
 
 class Slider(anywidget.AnyWidget):

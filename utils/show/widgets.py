@@ -30,25 +30,26 @@ def explore(
     import ipywidgets  # late: slow to load, and only a live notebook needs it
     from IPython.display import display
 
-    from utils.show.slider import Slider  # late, as above
+    from utils.show.slider import Choice, Slider  # late, as above
 
     meaning = {name: (labels or {}).get(name, name.replace("_", " ")) for name in choices}
-    width = f"{max(9, *map(len, meaning.values())) + 1}ch"
 
     def chooser(name: str, choice: tuple[int, int, int] | list[str] | list[int]) -> Any:
-        words = {"description": meaning[name], "style": {"description_width": width}}
         if isinstance(choice, list):
-            layout = {"width": "max-content", "min_width": "20em"}
-            return ipywidgets.Dropdown(options=choice, layout=layout, **words)
+            return Choice(options=[str(option) for option in choice], description=meaning[name])
         low, high, first = choice
-        return Slider(value=first, min=low, max=high, description=words["description"])
+        return Slider(value=first, min=low, max=high, description=meaning[name])
+
+    def value_of(name: str) -> Any:
+        item, choice = choosers[name], choices[name]
+        return choice[item.index] if isinstance(choice, list) else item.value
 
     choosers = {name: chooser(name, choice) for name, choice in choices.items()}
     # Beside the choosers, so that it is seen; read aloud when it changes.
     status, place = ipywidgets.HTML(), ipywidgets.HTML()
 
     def update(_: object = None) -> None:
-        values = {name: item.value for name, item in choosers.items()}
+        values = {name: value_of(name) for name in choosers}
         words = ", ".join(f"{meaning[name]}: {value}" for name, value in values.items())
         status.value = f"<div role='status'>computing {html.escape(words)} ...</div>"
         place.value = f"<div style='opacity:0.35'>{place.value}</div>"
@@ -58,7 +59,7 @@ def explore(
         status.value = f"<div role='status'>{html.escape(words)}</div>"
 
     for item in choosers.values():
-        item.observe(update, names="value")
+        item.observe(update, names="index" if isinstance(item, Choice) else "value")
     update()
     display(ipywidgets.VBox([*choosers.values(), status, place]))
 
