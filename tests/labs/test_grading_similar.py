@@ -162,15 +162,21 @@ def test_a_disguise_changes_what_a_reader_sees() -> None:
 # A class
 
 
-NATURAL, RARE = (
-    next(a for a in right() if a[:2] == ("lab01.ex3", name)) for name in ("published", "numpy")
-)
+def natural_and_rare() -> tuple[Answer, Answer]:
+    """An answer as many write it, and one as few do."""
+    by_name = {answer.name: answer for answer in right() if answer.exercise == "lab01.ex3"}
+    return by_name["published"], by_name["numpy"]
 
 
 def test_in_a_class_what_many_have_is_no_evidence() -> None:
-    copies = [disguised(NATURAL.source, random.Random(k)) for k in range(30)]
-    rare = [RARE.source, disguised(RARE.source, random.Random(1)), RARE.source.replace("job", "j")]
-    everyone = [prints(NATURAL._replace(source=source)) for source in [*copies, *rare]]
+    natural, few_have = natural_and_rare()
+    copies = [disguised(natural.source, random.Random(k)) for k in range(30)]
+    rare = [
+        few_have.source,
+        disguised(few_have.source, random.Random(1)),
+        few_have.source.replace("job", "j"),
+    ]
+    everyone = [prints(natural._replace(source=source)) for source in [*copies, *rare]]
     found, judged = similar.pairs("ex3", everyone, set())
     who = {frozenset((*pair.ones, *pair.others)) for pair in found}
     assert who == {frozenset({30, 32}), frozenset({30, 31, 32})} and judged == 3
@@ -196,10 +202,11 @@ def test_what_is_not_python_has_no_fingerprints(source: str) -> None:
 
 
 def test_the_page_shows_both_answers_and_gives_no_verdict(tmp_path: Path) -> None:
+    natural, few_have = natural_and_rare()
     chosen = lab.load(ROOT, "lab01")
-    evil = RARE.source + "# <script>alert(1)</script>"
-    copy = disguised(RARE.source, random.Random(1))
-    for name, source in (("ann", evil), ("bob", copy), ("cem", NATURAL.source), ("dee", "")):
+    evil = few_have.source + "# <script>alert(1)</script>"
+    copy = disguised(few_have.source, random.Random(1))
+    for name, source in (("ann", evil), ("bob", copy), ("cem", natural.source), ("dee", "")):
         path = tmp_path / "submitted" / name / chosen.path.stem / chosen.path.name
         path.parent.mkdir(parents=True)
         filled = answers.Notebook(tuple(with_answer(cell, source) for cell in chosen.cells))
