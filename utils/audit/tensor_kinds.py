@@ -58,6 +58,7 @@ from utils.audit.tensor_places import Places
 from utils.audit.tensor_uses import Uses
 
 DEPTH = 30  # expressions within expressions that are followed
+SELVES = {"self", "cls", "mcs", "mcls", "klass"}  # first parameters of methods, by custom
 CALLS = 6  # places that call a function, of which its parameters are learned
 
 Defined = tuple["Tensors", ast.AST]
@@ -258,7 +259,8 @@ class Tensors:
             return UNKNOWN
         owner = home.parent
         method = owner is not None and owner.kind == "class"
-        if method and args.args and arg is args.args[0] and not _static(function):
+        first = method and args.args and arg is args.args[0] and not _static(function)
+        if first and arg.arg in SELVES:
             assert owner is not None and isinstance(owner.node, ast.ClassDef)
             return Made(self, owner.node)
         if arg.annotation is not None:
@@ -283,8 +285,9 @@ class Tensors:
     def given_at_calls(self, arg: ast.arg, home: Scope) -> list[tuple[ast.expr, Scope]]:
         """What the calls of the function in this file give for a parameter."""
         args = home.node.args  # type: ignore[attr-defined]
-        method = home.parent is not None and home.parent.kind == "class"
         places = [*args.posonlyargs, *args.args]
+        inside = home.parent is not None and home.parent.kind == "class"
+        method = inside and bool(places) and places[0].arg in SELVES
         index = places.index(arg) - method if arg in places else -1
         values: list[tuple[ast.expr, Scope]] = []
         for call, scope in self.uses.calls(getattr(home.node, "name", ""))[:CALLS]:

@@ -114,7 +114,9 @@ class Places:
             case _:
                 return False
         # A number is wherever the tensor is that it is computed with.
-        parts = [part for part in parts if flat(self.tensors.value(part, scope)) != "host"] or parts
+        kinds = [flat(self.tensors.value(part, scope)) for part in parts]
+        wanted = [kind == "tensor" if "tensor" in kinds else kind != "host" for kind in kinds]
+        parts = [part for part, is_one in zip(parts, wanted, strict=True) if is_one] or parts
         return all(self.on_cpu(part, scope) for part in parts)
 
     def _made_on_cpu(self, node: ast.Call, scope: Scope) -> bool:

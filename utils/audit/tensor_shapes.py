@@ -243,7 +243,8 @@ def _past(at: "State", node: ast.AST) -> bool:
         if not isinstance(item, ast.Name):
             continue
         for one in reaching(at, item):
-            match one.node:
+            added = one.node.value if isinstance(one.node, ast.AugAssign) else one.node
+            match added:
                 case ast.Call(func=ast.Attribute(attr="size", value=kept)):
                     pass
                 case ast.Subscript(value=ast.Attribute(attr="shape", value=kept)):
