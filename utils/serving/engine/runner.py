@@ -21,6 +21,7 @@ Row = tuple[Items[int], int, Items[int]]
 class Runner:
     """Computes logits for an `Engine`, as `loop.Runner` describes.
 
+    The model itself moves to the device, and its weights are no longer trained.
     keys, values: of each layer, [blocks * block_size, key_value_heads, head width].
     """
 
