@@ -140,6 +140,12 @@ def test_integers_beyond_24_bits_lose_their_low_bits_on_the_way_to_another_type(
     assert read(dst).tolist() == [[2**24, 2**31, 0]]
 
 
+@pytest.mark.parametrize("name", ("uint8", "int16", "uint16", "uint32", "int32", "float32"))
+def test_a_type_of_numpy_is_the_plain_type_of_that_name(name: str) -> None:
+    """Packed and shortened types are stored in arrays of the same NumPy types."""
+    assert dtypes.dtype_of(getattr(np, name)) is dtypes.ALL[name]
+
+
 def test_without_exact_rounding_floats_keep_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
     for name in ("bfloat16", "float16", "float8_e4m3", "tfloat32"):
