@@ -110,7 +110,7 @@ def traffic(draw: st.DrawFn, largest: int = 24) -> Traffic:
     buckets = draw(st.sampled_from([(1,), (3,), (2, 5), (4, 8, 16)]))
     least = -(-context // size) + 1
     shapes = Settings(
-        context, slots, size, least + draw(st.integers(0, 2 * least)), buckets,
+        context, slots, size, least + draw(st.sampled_from([0, 1, 2 * least])), buckets,
         slots + draw(st.integers(1, 12)), draw(st.booleans()),
     )  # fmt: skip
     when = st.integers(0, 12)
