@@ -101,6 +101,22 @@ def test_fours_and_nans_that_were_computed_are_no_matter() -> None:
     assert np.isnan(one).all() and (two == 4).all() and texts == []
 
 
+def test_a_four_among_other_whole_numbers_is_no_doubt() -> None:
+    """As in a public kernel that finds indices: rows depend on padding, 4 is one of the indices."""
+
+    def kernel(x):
+        a, most = tile((4, 8, 2), dtype=nl.int32), tile((4, 8), dtype=nl.int32)
+        nisa.dma_copy(a[:, :, 0], x)
+        nisa.tensor_reduce(most, nl.maximum, a, axis=2)
+        out = result((4, 8), dtype=nl.int32)
+        nisa.dma_copy(out, most)
+        return out
+
+    x = np.arange(4, 36, dtype=np.int32).reshape(4, 8)
+    match_, texts = doubts(kernel, x)
+    assert texts == [] and np.array_equal(match_, x)
+
+
 def test_it_goes_through_a_product_and_a_reduction() -> None:
     def kernel(x):
         a = tile((64, 32))  # here

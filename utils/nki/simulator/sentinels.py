@@ -125,9 +125,12 @@ class _Origins:
 
     def of_sentinels(self, tensor: Tensor) -> list[int]:
         """The allocations whose unwritten bytes reach elements of `tensor` that show it."""
-        entries = self.view(tensor)
-        result = np.unique(entries[marks(tensor)] if entries.shape == tensor.shape else entries)
-        return [int(item) for item in result if item != CLEAN]
+        entries, here = self.view(tensor), marks(tensor)
+        known = entries.shape == tensor.shape
+        found = [int(item) for item in np.unique(entries[here] if known else entries)]
+        if known and tensor.dtype.kind != "float":  # 4 among other numbers is an ordinary one
+            found = [item for item in found if here[entries == item].all()]
+        return [item for item in found if item != CLEAN]
 
 
 def _adds_to_products(instruction: Instruction) -> bool:
