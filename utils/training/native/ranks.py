@@ -39,6 +39,7 @@ def run(function: Callable[..., Any], ranks: int, *arguments: Any, seconds: floa
 def group(function: Callable[..., Any], ranks: int, arguments: tuple[Any, ...]) -> list[Any]:
     """`run` without a process around it: for a process that has used no thread of torch yet."""
     import torch
+    import torch._dynamo  # the first step of an optimizer imports it
     import torch.distributed.fsdp
     import torch.distributed.tensor.parallel
     import torch.nn.parallel  # noqa: F401  all once, before the forks
