@@ -63,7 +63,7 @@ TOOLS = {
         "NKI kernels of AWS Trainium on any CPU: their values, estimates of their time, and why",
         "trn_nki",
         {"nki": "utils.nki.tool.__main__"},
-        ("utils.nki.tool.*", "utils.nki.kernels.*", "utils.nki.upgrade.*"),
+        ("utils.nki.tool.*", "utils.nki.kernels.*", "utils.nki.upgrade.*", "utils.nki.puzzles.*"),
         {"pytest": ("pytest",), "dask": ("distributed",)},
         ("nki/package",),
         {"pytest11": {"nki": "utils.nki.tool.plugin"}},

@@ -4,6 +4,7 @@
 - `package`: what a kernel imports as `nki`; put this folder on PYTHONPATH
 - `kernels`: the kernels of the lessons; `validation`: estimates against published measurements
 - `tool`: the command `nki` and a plugin of pytest, as the wheel trn-nki has them
+- `puzzles`: twenty kernels to write, with checks, stars and a board of one's own bests
 - `bench`: how fast the simulator itself is; `interrupt`: an exception for another thread
 
 Needs NumPy only. May import: facts, course, chip. Used by: show, labs, cli, lessons 09 and 10, and

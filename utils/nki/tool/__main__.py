@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from typing import Any
 
 from utils.nki import simulator
 from utils.nki.simulator import surface
@@ -15,6 +16,7 @@ COMMANDS = {
     "compare": ("comparing", "two kernels, or two records: values, time, traffic"),
     "tune": ("tuning", "search the best of declared choices; goes on where it was stopped"),
     "measure": ("measuring", "run the validation kernels on a NeuronCore, and read such records"),
+    "puzzle": ("..puzzles.command", "twenty kernels to write, checked, with stars for their time"),
     "docs": ("reference", "write the reference: every instruction, and how good estimates are"),
 }
 OWN = __package__ or "utils.nki.tool"
@@ -42,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name, (module, text) in COMMANDS.items():
         under = commands.add_parser(name, help=text, description=text)
         if name == chosen:  # the others are not imported
-            importlib.import_module(f"{OWN}.{module}").add(under)
+            _module(module).add(under)
     given = parser.parse_args(words)
     if given.version:
         print(_which(given.command))
@@ -51,6 +53,11 @@ def main(arguments: list[str] | None = None) -> int:
         parser.print_help()
         return 2
     return _run(given)
+
+
+def _module(name: str) -> Any:
+    """A module of this package, or, with two dots, of the one around it."""
+    return importlib.import_module(name if name.startswith(".") else f".{name}", OWN)
 
 
 def _with_api(words: list[str]) -> list[str]:
@@ -94,7 +101,7 @@ def _run(given: argparse.Namespace) -> int:
     if not said.endswith(simulator.OURS) or "\n" in said:
         print(said, file=sys.stderr)
     try:
-        return int(importlib.import_module(f"{OWN}.{COMMANDS[given.command][0]}").main(given))
+        return int(_module(COMMANDS[given.command][0]).main(given))
     except BrokenPipeError:  # whoever reads, such as head, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
