@@ -453,4 +453,6 @@ def test_the_page_needs_no_torch() -> None:
 
 
 def test_the_readme_names_the_command() -> None:
-    assert "| `tco` |" in Path(ROOT / "README.md").read_text(encoding="utf-8")
+    assert "| `tco` |" in Path(ROOT / "utils/cli/site/guide/commands.md").read_text(
+        encoding="utf-8"
+    )

@@ -1,6 +1,7 @@
 """The command line: `course.py`, its verbs, and the environment that it makes.
 
 - `commands`: a file for each verb; its first line is the help line
+- `site`: the website, made of notebooks, facts and pages of `site/guide`
 - `suite`: what the tests consist of, what each part reads and how long it takes
 - `install`: the set-up, with `home` (where it lies, what it remembers), `builds` (which torch),
   `installers` (pip, uv and apt-get), `platforms` (which machine may) and `standins` (in place of

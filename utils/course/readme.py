@@ -1,5 +1,8 @@
-"""The tables in README.md: tracks, and lessons, labs and pages. They are made, not written."""
+"""Tables of the course that are made and not written: the short one of README.md, the tracks and
+the long one of the guide.
+"""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from utils.course import catalog, tracks
@@ -8,55 +11,78 @@ from utils.course.shown import markdown
 
 BEGIN = "<!-- {}: made by `python3 course.py labs`, do not edit -->"
 END = "<!-- end of {} -->"
+SHORT_HEAD = ("#", "Lesson", "Minutes", "Lab, 40 points", "Minutes")
 HEAD = ("#", "Notebook", "Minutes", "Needs", "After", "What it shows")
+GUIDE = Path("utils", "cli", "site", "guide")
 
 
-def _cells(each: Lesson, root: Path) -> tuple[str, ...]:
-    kind = f"lab, {each.points:g} points: " if isinstance(each, Lab) else ""
-    return (
-        each.number,
-        f"{kind}[{each.title}]({each.path.relative_to(root)})",
-        str(each.minutes),
-        each.needs,
-        ", ".join(each.after) or "-",
-        each.proves,
-    )
+def _link(notebook: Lesson, root: Path, up: str = "") -> str:
+    return f"[{notebook.title}]({up}{notebook.path.relative_to(root)})"
+
+
+def overview(root: Path = ROOT) -> str:
+    """A lesson and its lab a row; the pages at the end. Links lead from the course's folder."""
+    labs = {lab.number: lab for lab in catalog.labs(root)}
+    rows = []
+    for lesson in catalog.lessons(root):
+        lab = labs.get(lesson.number)
+        beside = (_link(lab, root), str(lab.minutes)) if lab else ("-", "-")
+        rows.append((lesson.number, _link(lesson, root), str(lesson.minutes), *beside))
+    pages = [("-", _link(page, root), str(page.minutes), "-", "-") for page in catalog.pages(root)]
+    return markdown(SHORT_HEAD, [*rows, *pages])
 
 
 def table(root: Path = ROOT) -> str:
-    """The table as Markdown: by number, each lesson followed by its lab; the pages at the end."""
+    """By number, each lesson followed by its lab; the pages at the end. Links lead from `GUIDE`."""
     everything: list[Lesson] = [*catalog.lessons(root), *catalog.labs(root)]
     ordered = sorted(everything, key=lambda item: (item.number, isinstance(item, Lab)))
     ordered += catalog.pages(root)
     return markdown(HEAD, (_cells(notebook, root) for notebook in ordered))
 
 
-TABLES = {"tracks": tracks.table, "lessons and labs": table}
+def _cells(notebook: Lesson, root: Path) -> tuple[str, ...]:
+    kind = f"lab, {notebook.points:g} points: " if isinstance(notebook, Lab) else ""
+    return (
+        notebook.number,
+        kind + _link(notebook, root, "../" * len(GUIDE.parts)),
+        str(notebook.minutes),
+        notebook.needs,
+        ", ".join(notebook.after) or "-",
+        notebook.proves,
+    )
 
 
-def updated(root: Path = ROOT) -> str:
-    """The text of README.md with fresh tables. Raises CatalogError if a place is not marked."""
-    text = (root / "README.md").read_text(encoding="utf-8")
-    for name, make in TABLES.items():
-        first, last = BEGIN.format(name), END.format(name)
-        before, begin, rest = text.partition(first)
-        _, end, after = rest.partition(last)
-        if not begin or not end:
-            raise CatalogError(
-                f"README.md does not mark the place of a table: add the lines {first} and {last}"
-            )
-        text = f"{before}{first}\n\n{make(root)}\n\n{last}{after}"
-    return text
+TABLES: dict[Path, tuple[str, Callable[[Path], str]]] = {
+    Path("README.md"): ("lessons and labs", overview),
+    GUIDE / "map.md": ("lessons and labs", table),
+    GUIDE / "tracks.md": ("tracks", tracks.table),
+}
 
 
-def is_current(root: Path = ROOT) -> bool:
-    """Whether README.md holds the tables as they would be made now."""
-    return updated(root) == (root / "README.md").read_text(encoding="utf-8")
+def updated(file: Path, root: Path = ROOT) -> str:
+    """The text of a file of `TABLES` with a fresh table. Raises CatalogError if no place is
+    marked for it."""
+    name, make = TABLES[file]
+    first, last = BEGIN.format(name), END.format(name)
+    before, begin, rest = (root / file).read_text(encoding="utf-8").partition(first)
+    _, end, after = rest.partition(last)
+    if not begin or not end:
+        raise CatalogError(
+            f"{file} does not mark the place of its table: add the lines {first} and {last}"
+        )
+    return f"{before}{first}\n\n{make(root)}\n\n{last}{after}"
 
 
-def write(root: Path = ROOT) -> bool:
-    """Refresh the tables. Returns whether the file changed."""
-    if is_current(root):
-        return False
-    (root / "README.md").write_text(updated(root), encoding="utf-8")
-    return True
+def stale(root: Path = ROOT) -> list[Path]:
+    """The files whose table is not as it would be made now."""
+    return [
+        file for file in TABLES if updated(file, root) != (root / file).read_text(encoding="utf-8")
+    ]
+
+
+def write(root: Path = ROOT) -> list[Path]:
+    """Refresh the tables. Returns the files that changed."""
+    files = stale(root)
+    for file in files:
+        (root / file).write_text(updated(file, root), encoding="utf-8")
+    return files

@@ -1,4 +1,4 @@
-"""Make the learners' labs and the README's tables from the notebooks; --check only compares."""
+"""Make the learners' labs and the tables of README and guide from notebooks; --check compares."""
 
 import argparse
 import sys
@@ -9,22 +9,20 @@ from utils.course.catalog import ROOT, CatalogError
 
 def _check() -> int:
     faults = labgen.drift(ROOT)
-    if not readme.is_current(ROOT):
-        faults.append("README.md: a table is not current")
+    faults += [f"{file}: the table is not current" for file in readme.stale(ROOT)]
     for fault in faults:
         print(fault, file=sys.stderr)
     if faults:
         print("to make them: python3 course.py labs", file=sys.stderr)
         return 1
     count = len(list((ROOT / "labs").glob("lab*/*.ipynb")))
-    print(f"{count} labs, their solutions and the README's tables are current")
+    print(f"{count} labs, their solutions and the tables of README and guide are current")
     return 0
 
 
 def _write() -> int:
     changed = [str(path.relative_to(ROOT)) for path in labgen.write(ROOT)]
-    if readme.write(ROOT):
-        changed.append("README.md")
+    changed += map(str, readme.write(ROOT))
     print(f"written: {', '.join(changed)}" if changed else "everything was current")
     leftover = labgen.drift(ROOT)
     for fault in leftover:

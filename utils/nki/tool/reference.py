@@ -8,7 +8,7 @@ import inspect
 from pathlib import Path
 
 from utils.course.files import replace_file
-from utils.nki.simulator import VERSION
+from utils.nki.simulator import VERSION, use
 from utils.nki.simulator.table import TABLE, Spec, sentence
 from utils.nki.tool.failures import FINE
 from utils.nki.validation import accuracy, recorded
@@ -21,7 +21,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def page() -> str:
     """The reference, as Markdown."""
-    from nki import isa  # late: it fills the table
+    use()
+    from nki import isa  # late: it is found now, and fills the table
 
     specs = [TABLE[name] for name in sorted(TABLE)]
     parts = [

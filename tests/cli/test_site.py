@@ -1,0 +1,144 @@
+"""The website: built without warnings, complete, light, and readable by everybody."""
+
+import functools
+import http.server
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser import launched, violations
+from utils.audit.rules import RULES
+from utils.cli.site import building, reading, sources
+from utils.course import catalog
+from utils.course.catalog import ROOT
+from utils.course.glossary import glossary
+from utils.facts.ledger import claims
+
+MOST_BYTES = 1_500_000
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return building.build(tmp_path_factory.mktemp("site") / "html")
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, reading.Page]:
+    return reading.read(site)
+
+
+def test_every_notebook_rule_claim_and_term_has_its_place(site: Path) -> None:
+    for notebook in (*catalog.lessons(), *catalog.labs(), *catalog.pages()):
+        assert (site / notebook.path.relative_to(ROOT)).with_suffix(".html").is_file()
+    assert all((site / "tools" / "rules" / f"{rule}.html").is_file() for rule in RULES)
+    ledger = (site / "claims.html").read_text()
+    assert all(f">{claim.id}<" in ledger for claim in claims())
+    assert (site / "glossary.html").read_text().count("<dt") == len(glossary())
+
+
+def test_links_lead_somewhere_and_nothing_comes_from_elsewhere(
+    pages: dict[Path, reading.Page],
+) -> None:
+    assert sum(len(page.links) for page in pages.values()) > 1000
+    assert reading.broken(pages) == []
+    assert [page.foreign for page in pages.values() if page.foreign] == []
+
+
+def test_pages_are_light(pages: dict[Path, reading.Page]) -> None:
+    assert {page.path.name: page.bytes for page in pages.values() if page.bytes > MOST_BYTES} == {}
+
+
+def test_a_link_to_nowhere_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<p id="here"><a href="b.html"></a><a href="#there"></a><a href="#here"></a>'
+        '<img src="https://example.org/x.png">'
+    )
+    pages = reading.read(tmp_path)
+    assert reading.broken(pages) == ["a.html: b.html#", "a.html: a.html#there"]
+    assert [page.foreign for page in pages.values()] == [("https://example.org/x.png",)]
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(building.SiteError, match="holds files that are not a site"):
+        building.build(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_a_page_that_links_to_nothing_stops_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(folder: Path, root: Path) -> None:
+        folder.mkdir()
+        (folder / "index.md").write_text("# A page\n\n[more](missing.md)\n")
+
+    monkeypatch.setattr(sources, "write", write)
+    with pytest.raises(building.SiteError, match="index.md:3.*missing.md"):
+        building.build(tmp_path / "html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_are_folded_and_their_links_lead_to_pages() -> None:
+    html = "<a href=\"03_a.ipynb#x\">a</a> <a href='https://example.org/b.ipynb'>b</a>"
+    markdown = ["[go on](../labs/lab03.ipynb)"]
+    cell = {
+        "metadata": {"jupyter": {"source_hidden": True}},
+        "outputs": [{"data": {"text/html": html, "text/markdown": markdown}}, {"text": "x"}],
+    }
+    sources.readable({"cells": [cell]})
+    assert cell["metadata"]["tags"] == ["hide-input"]
+    assert cell["outputs"][0]["data"] == {
+        "text/html": html.replace("03_a.ipynb", "03_a.html"),
+        "text/markdown": "[go on](../labs/lab03.html)",
+    }
+
+
+def test_terms_of_the_glossary_are_used_and_written_once() -> None:
+    texts = "\n".join(path.read_text() for path in ROOT.glob("[nls]*/**/*.ipynb")).lower()
+    unused = [term for term in glossary() if term.lower().split()[0] not in texts]
+    assert unused == []
+    assert len({term.lower() for term in glossary()}) == len(glossary())
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_readers_search_filter_and_read_on_a_phone_in_both_themes(address: str) -> None:
+    """One browser for all, because starting it takes longer than reading."""
+    with launched() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(f"{address}/search.html?q=stochastic+rounding")
+        page.locator("#search-results li a", has_text="Mixed precision").first.wait_for()
+
+        page.goto(f"{address}/claims.html")
+        page.get_by_label("Show rows that contain").fill("a-001 adoption")
+        page.get_by_text(f"1 of {len(claims())} rows").wait_for()
+        assert page.locator("table tbody tr:visible").count() == 1
+
+        for scheme in ("light", "dark"):
+            phone = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+            for name in ("index", "notebooks/03_lazy_tensors", "claims", "tools/rules/cuda-move"):
+                phone.goto(f"{address}/{name}.html")
+                assert phone.evaluate("document.documentElement.scrollWidth") <= 390, name
+                assert violations(phone) == set(), (name, scheme)
+            phone.close()
+
+        without = browser.new_context(java_script_enabled=False).new_page()
+        without.goto(f"{address}/notebooks/03_lazy_tensors.html")
+        assert without.get_by_role("heading", name=re.compile("Lazy tensors")).first.is_visible()
+        closed = without.locator("article details:not([open])").first
+        closed.locator("summary").click()
+        assert closed.or_(without.locator("article details[open]")).first.is_visible()
