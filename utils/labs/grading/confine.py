@@ -134,6 +134,9 @@ def mounts(lab: Lab, root: Path, modules: tuple[str, ...] = ()) -> list[str]:
     utils, inside = root / "utils", COURSE / "utils"
     words = _read_only(utils, inside)
     words += ["--tmpfs", str(inside / "labs")]
+    # Solutions of kernels that labs ask for too.
+    puzzles = str(inside / "nki" / "puzzles")
+    words += ["--tmpfs", puzzles, "--remount-ro", puzzles]
     shown = [Path("labs", "grading", name) for name in ("__init__.py", "runner.py", "child.py")]
     shown += exercise_modules(lab, utils, modules)
     for path in shown:
