@@ -4,6 +4,7 @@ numbers that change at each step, float64, complex numbers, Fourier transforms, 
 
 import ast
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
@@ -321,16 +322,19 @@ def _own_length(at: "State", node: ast.Call, moved: ast.AST) -> None:
         at.report("input-length", node.func, "as long as what was given, without padding")
 
 
+def _all_kept(at: "State", name: ast.Name, test: Callable[[ast.AST], bool]) -> bool:
+    """Whether the name holds something, and all that it may hold here passes."""
+    kept = reaching(at, name)
+    return bool(kept) and all(item.node is not None and test(item.node) for item in kept)
+
+
 def _is_prompt(at: "State", node: ast.AST, depth: int = 6) -> bool:
     """Tensors of a tokenizer that was not asked to pad, or of a list of its own length."""
     if depth == 0:
         return False
     match node:
         case ast.Name():
-            kept = reaching(at, node)
-            return bool(kept) and all(
-                item.node is not None and _is_prompt(at, item.node, depth - 1) for item in kept
-            )
+            return _all_kept(at, node, lambda kept: _is_prompt(at, kept, depth - 1))
         case ast.Subscript() | ast.Attribute(attr="input_ids" | "attention_mask"):
             return _is_prompt(at, node.value, depth - 1)
         case ast.Call(func=ast.Attribute(attr="items" | "unsqueeze" | "long" | "view", value=one)):
@@ -442,10 +446,7 @@ def _is_sound(at: "State", node: ast.AST, depth: int = 5) -> bool:
         return False
     match node:
         case ast.Name():
-            kept = reaching(at, node)
-            return bool(kept) and all(
-                item.node is not None and _is_sound(at, item.node, depth - 1) for item in kept
-            )
+            return _all_kept(at, node, lambda kept: _is_sound(at, kept, depth - 1))
         case ast.Call():
             name = at.dotted(node.func)
             if SOUND.search(name) and _last(node.func) in ("load", "read", "load_audio"):

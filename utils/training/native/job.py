@@ -202,7 +202,7 @@ class Trained:
 def train(where: Layout, job: Job, device: str = "cpu") -> Trained:
     """Train on this rank; the process group has to be there, with the ranks of the layout.
 
-    Raises: ValueError for another number of ranks.
+    Raises: ValueError for another number of ranks, and for rows that they cannot share equally.
     """
     import torch.distributed as dist
 
@@ -210,6 +210,8 @@ def train(where: Layout, job: Job, device: str = "cpu") -> Trained:
         raise ValueError(
             f"{where} needs {where.ranks} ranks and the launcher started {dist.get_world_size()}"
         )
+    if job.rows % where.data:
+        raise ValueError(f"{job.rows} rows over {where.data} data ranks: give a multiple")
     torch.set_num_threads(1)
     share = job.rows // where.data
     place = dist.get_rank() // where.model  # along "data", of a mesh that is filled by rows
