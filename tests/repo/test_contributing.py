@@ -40,7 +40,7 @@ def test_the_exercise_on_the_page_passes_and_refuses_its_wrong_answers(monkeypat
     (_, records) = re.findall(r"```(?:yaml|mermaid)\n(.*?)```", PAGE, re.DOTALL)
     read = [misconceptions._read(name, record) for name, record in yaml.safe_load(records).items()]
     monkeypatch.setattr(misconceptions, "misconceptions", lambda lab, root=ROOT: tuple(read))
-    lab = types.ModuleType("utils.labs.lab16")
+    lab = types.ModuleType("utils.labs.lab99")
     run_cell(observe, "<observe>", vars(lab))
     misconceptions.says.cache_clear()
     run_cell(judge, "<judge>", vars(lab))
