@@ -131,7 +131,7 @@ def right_values(
     elif off:
         place, message = recognised(said, right, ways, tolerance)
         if rounded([(said[item], right[item]) for item in off]):
-            place, message = off[0], "this is rounded too far: return the number as it comes out"
+            place, message = off[0], "this is rounded too far: return the number without rounding"
     if off:
         off = [place, *(item for item in off if item != place)]
     rows = [row(labels[p], said[p], right[p]) for p in off]

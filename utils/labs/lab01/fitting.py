@@ -193,7 +193,7 @@ def _judge_stage(case: Facts, response: Any) -> Criterion:
         (SAYS["no-activations"], _with(case, activation_gib=activation * 1e9 / GIB)),
         (SAYS["gb-for-gib"], _with(case, hbm_gib_per_chip=hbm * 1e9 / GIB)),
         (SAYS["the-chips-memory-for-a-core"], _with(case, hbm_gib_per_chip=hbm * cores)),
-        ("the activations need room, too", _with(case, activation_gib=0.0)),
+        ("the activations need memory too", _with(case, activation_gib=0.0)),
         (
             "the activations are given per core already",
             _with(case, activation_gib=activation / cores),

@@ -150,7 +150,7 @@ def _judge_rejected(case: Facts, response: Facts, right: Facts) -> Criterion:
         (_NETWORK, {"bits": 1}),
         (_NETWORK, {"bits": 1 / 8}),
         (_NETWORK, {"bits": 0}),
-        ("the activations need room, too", {"activations": 0}),
+        ("the activations need memory too", {"activations": 0}),
     ]
     message = ""
     off = [e["name"] for e in case["offers"] if response.get(e["name"]) != right.get(e["name"])]

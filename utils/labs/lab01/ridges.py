@@ -70,8 +70,8 @@ def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
     rate, alike = of.rate(dtype), SAYS["sixteen-chips-of-flop"]
     results = [
         (SAYS["turned-round"], 1 / right),
-        ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right / 1e3),
-        ("T is 10^12 and G is 10^9: a factor of a thousand is lost", right * 1e3),
+        ("T is 10^12 and G is 10^9: the result is wrong by a factor of a thousand", right / 1e3),
+        ("T is 10^12 and G is 10^9: the result is wrong by a factor of a thousand", right * 1e3),
         (SAYS["per-value"], right * DTYPE_BYTES[dtype]),
         *((SAYS["no-powers-of-ten-2"], right * 10.0**power) for power in (-12, -9, 9, 12)),
         (SAYS["tebibytes"], right * 1e12 / 2**40),
