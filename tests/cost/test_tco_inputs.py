@@ -252,6 +252,20 @@ def test_a_worked_scenario_stays_as_it_is_for_everybody() -> None:
     assert tco.scenario(name) == read(name, content("tco_scenarios.yaml")[name])
 
 
+def test_a_first_result_takes_the_port_and_one_run() -> None:
+    job, hours = tco.scenario("pretrain-70b"), 7 * 24
+    for option in job.options:
+        run = job.cost(option).hours / hours
+        assert job.weeks_to_result(option) == pytest.approx(
+            job.inputs[f"{option}.weeks"].value + run
+        )
+        later = job.weeks_to_result(option, {f"{option}.weeks": np.array([0.0, 30.0])})
+        assert later == pytest.approx([run, 30 + run])
+    assert job.with_values({"runs": 1}).due_weeks == job.due_weeks == 23
+    with pytest.raises(tco.InputError, match="'service': allowed is 'job'"):
+        tco.scenario("chat-service").weeks_to_result("trainium")
+
+
 def test_prices_of_what_is_not_there_are_refused() -> None:
     names = sorted({key.split(".price.")[0] for key in facts.figures() if ".price." in key})
     with refused("instance = 'trn9.48xlarge': allowed is one of trn") as caught:

@@ -20,6 +20,8 @@ from utils.cost.tco.job import job
 from utils.cost.tco.service import service
 from utils.facts.records import content
 
+HOURS_PER_WEEK = 7 * 24
+
 MODELS = {"job": job, "service": service}
 
 
@@ -54,7 +56,8 @@ class Scenario:
 
     kind: "job" or "service". unit: what `work` or `demand` counts, such as "token". shared: field
     to input, the same for all options. options: name to option; the first two are compared. None
-    of the mappings can be changed: the worked scenarios are the same for everybody.
+    of the mappings can be changed: the worked scenarios are the same for everybody. due_weeks:
+    weeks from the decision until the first result is needed; None where there is no deadline.
 
     Raises: InputError, on an input that is missing, unknown, given twice, of a wrong unit or
         currency, or outside of what is allowed.
@@ -68,6 +71,7 @@ class Scenario:
     shared: Mapping[str, Input]
     options: Mapping[str, Option]
     currency: str = "USD"
+    due_weeks: float | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in MODELS:
@@ -139,6 +143,20 @@ class Scenario:
             if path == f"{option}.{field.name}" or path in self.shared:
                 values[field.name] = value
         return MODELS[self.kind](values)
+
+    def weeks_to_result(self, option: str, changes: Mapping[str, Number] | None = None) -> Number:
+        """Weeks from the decision to the first result of a job: the port or set-up, then one run.
+
+        >>> pretrain = scenario("pretrain-70b")
+        >>> print(f"{pretrain.weeks_to_result('trainium'):.1f} of {pretrain.due_weeks} weeks")
+        16.9 of 23 weeks
+
+        Raises: InputError, of a service too: it has no end.
+        """
+        if self.kind != "job":
+            raise InputError("kind", repr(self.kind), "'job'", "A service has no end")
+        weeks = (changes or {}).get(f"{option}.weeks", self.inputs_of(option)["weeks"].value)
+        return weeks + self.cost(option, changes).hours / HOURS_PER_WEEK
 
     def with_values(self, changes: Mapping[str, float]) -> "Scenario":
         """The same with other values; ranges move along in proportion. Raises InputError."""
@@ -217,7 +235,11 @@ def read(name: str, entry: Mapping[str, Any]) -> Scenario:
         for key, item in entry["options"].items()
     }
     shared = {field: parsed(given, field) for field, given in entry["shared"].items()}
-    plain = {k: entry[k] for k in ("title", "about", "kind", "unit", "currency") if k in entry}
+    plain = {
+        k: entry[k]
+        for k in ("title", "about", "kind", "unit", "currency", "due_weeks")
+        if k in entry
+    }
     return Scenario(name=name, shared=shared, options=options, **plain)
 
 
