@@ -45,10 +45,25 @@ def add(parser: argparse.ArgumentParser) -> None:
     under("schema", "JSON schemas of what check --json reads and writes")
 
 
-def shown(each: Puzzle, hints: int = 0) -> str:
-    """A task as text."""
+def timing(each: Puzzle) -> str:
+    """The sizes that the estimate is made for, the bound and our best."""
     best, bound = each.best(), each.bound()
     timed = ", ".join(f"{name} = {size}" for name, size in each.timed.items())
+    return f"Timed at {timed}. Bound {bound.seconds * 1e6:.3g} us (by {bound.bound}; roofline)" + (
+        f", our best {best * 1e6:.3g} us (estimate)." if best else "."
+    )
+
+
+def heard(verdict: Verdict, best: bool) -> str:
+    """A verdict in words. best: whether it is one's best so far."""
+    if verdict.passed:
+        return f"{verdict.name}: {verdict.message}.{' Your best so far.' if best else ''}"
+    code = verdict.refusal or ""
+    return f"{verdict.name}: refused ({code}: {MEANINGS[code]})\n{verdict.message}"
+
+
+def shown(each: Puzzle, hints: int = 0) -> str:
+    """A task as text."""
     lines = [
         f"{each.number}. {each.title} (step {each.step} of 5)",
         "",
@@ -60,8 +75,7 @@ def shown(each: Puzzle, hints: int = 0) -> str:
         "",
         picture.text(each),
         "",
-        f"Timed at {timed}. Bound {bound.seconds * 1e6:.3g} us (by {bound.bound}; roofline)"
-        + (f", our best {best * 1e6:.3g} us (estimate)." if best else "."),
+        timing(each),
         f"Stars: {RULE}.",
         "",
         *(f"Hint {i}: {hint}" for i, hint in enumerate(each.hints[:hints], 1)),
@@ -138,14 +152,11 @@ def _check(given: argparse.Namespace) -> int:
         raise Refused("name a puzzle and a file: nki puzzle check 1 my_copy.py")
     each = puzzle(which)
     verdict = check(each, source)
-    best = board.record(verdict, source) if verdict.passed else False
+    best = board.record(verdict, source)
     if given.json:
         _print(msgspec.to_builtins(verdict))
-    elif verdict.passed:
-        print(f"{each.id}: {verdict.message}.{' Your best so far.' if best else ''}")
     else:
-        code = verdict.refusal or ""
-        print(f"{each.id}: refused ({code}: {MEANINGS[code]})\n{verdict.message}")
+        print(heard(verdict, best))
     return FINE if verdict.passed else FOUND
 
 

@@ -118,8 +118,8 @@ def check(puzzle: Puzzle, source: str, seed: int | None = None, run: Run = apart
     if _is_stub(functions[puzzle.id]):
         return _refused(
             puzzle, "stub",
-            f"{puzzle.id} is still the stub: replace its `raise` by a kernel. Begin with the "
-            f"first hint: nki puzzle show {puzzle.number} --hint 1",
+            f"{puzzle.id} is still the stub: replace its `raise` by a kernel. "
+            f"A hint: nki puzzle show {puzzle.number} --hint 1",
         )  # fmt: skip
     cases = drawn(puzzle, seed)
     with tempfile.TemporaryDirectory() as folder:

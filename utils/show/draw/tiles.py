@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from utils.nki.puzzles.catalog import Puzzle
+
 ROWS = (COLORS[4], COLORS[1], COLORS[2], COLORS[3])
 """Colours of rows; black text can be read on them."""
 LABEL = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
@@ -174,6 +176,47 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
                           ha="center", va="center", fontsize=8, linespacing=1.0,
                           bbox=LABEL)  # fmt: skip
     return finished(figure, caption, diagram=True)
+
+
+def puzzle_tiles(puzzle: "Puzzle") -> Picture:
+    """The arrays of a puzzle at its largest tested sizes, cut into the tiles of its record.
+
+    Rows run down; sides are drawn by the square root of their sizes, so that a column can be seen
+    beside a matrix. The first tile of each array is hatched; where tiles are single rows, only the
+    first one is drawn.
+    """
+    from utils.nki.puzzles.picture import grids  # late: they load the simulator
+
+    arrays = grids(puzzle)
+    figure, axes = _blank(8, 1.9, (0, 16), (0, 3.8))
+    room = 16 / len(arrays)
+    longest = max(max(grid.shape) for grid in arrays)
+    words = []
+    for place, grid in enumerate(arrays):
+        result = place == len(arrays) - 1
+        width, height = (
+            max(0.25, most * math.sqrt(size / longest))
+            for size, most in zip(reversed(grid.shape), (min(room - 1.1, 3.4), 2.4), strict=True)
+        )
+        left, top = place * room + 0.75, 2.95
+        kind = "compute" if result else "memory"
+        _box(axes, (left, top - height), width, height, kind)
+        rows, columns = grid.counts
+        down, right = grid.tile[0] / grid.shape[0] * height, grid.tile[1] / grid.shape[1] * width
+        _box(axes, (left, top - down), right, down, kind)
+        axes.patches[-1].set_hatch("//")
+        cuts = [top - down * i for i in range(1, rows if down > 0.05 else 1)]
+        axes.hlines(cuts, left, left + width, EDGE[kind], linewidth=0.8)
+        cuts = [left + right * i for i in range(1, columns)]
+        axes.vlines(cuts, top - height, top, EDGE[kind], linewidth=0.8)
+        axes.text(left, 3.5, grid.name, fontsize=9, weight="bold")
+        axes.text(left, 3.1, f"{rows} x {columns} tile{'s' * (rows * columns > 1)}", fontsize=8)
+        axes.text(left - 0.1, top - height / 2, str(grid.shape[0]), fontsize=8, rotation=90,
+                  ha="right", va="center")  # fmt: skip
+        axes.text(left + width / 2, top - height - 0.1, str(grid.shape[1]), fontsize=8,
+                  ha="center", va="top")  # fmt: skip
+        words.append(f"{grid.name} {grid.shape} in {rows} x {columns}")
+    return finished(figure, f"Tiles of {puzzle.id}, rows down: {'; '.join(words)}.", diagram=True)
 
 
 def _offsets(pattern: Sequence[Sequence[int]]) -> list[int]:
