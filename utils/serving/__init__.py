@@ -7,7 +7,8 @@
 
 The seconds that go in may be measured or stated; those that come out are modelled, and the same on
 every machine. Standard library and NumPy only. `bench` measures a model that really runs: on cpu,
-xla, cuda or neuron. `engine` serves a language model: continuous batches on graphs of fixed shape.
+xla, cuda or neuron. `engine` serves a language model: continuous batches on graphs of fixed shape;
+`endpoint` puts it behind HTTP, as `course.py serve` does.
 
 May import: facts, course, chip, cost, xla, training. Used by: cli, labs, lesson 12.
 """

@@ -4,6 +4,10 @@ On a machine with torch_xla, ask for its device before: a first backward pass on
 device exists breaks later ones on it.
 """
 
+import hashlib
+import os
+from pathlib import Path
+
 import torch
 
 from utils.cost.planner.architecture import Architecture
@@ -15,23 +19,22 @@ CONTEXT = 128
 """Places that the model is trained on, and the most that it serves: about four sentences."""
 
 
+_CORPUS = 40_000
+
+
 def trained(steps: int = 200, seed: int = 0) -> tuple[Llama, Vocabulary]:
     """A model of 2 layers on the CPU, and its characters. The same steps and seed give the same
     model on the same machine; torch's own random state and threads stay as they were.
     """
-    corpus = text(40_000, seed=seed)
+    corpus = text(_CORPUS, seed=seed)
     vocabulary = Vocabulary.of(corpus)
     data = torch.tensor(vocabulary.encode(corpus))
-    sizes = Architecture(
-        "letters", layers=2, width=64, heads=4, key_value_heads=2, feed_forward=128,
-        vocabulary=len(vocabulary),
-    )  # fmt: skip
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # more would add in another order, and gain nothing at this size
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = Llama(sizes, CONTEXT)
+            model = _untrained(vocabulary)
             optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.0)
             for step in range(steps):
                 starts = torch.randint(len(data) - CONTEXT, (6, 1))
@@ -47,3 +50,31 @@ def trained(steps: int = 200, seed: int = 0) -> tuple[Llama, Vocabulary]:
     finally:
         torch.set_num_threads(threads)
     return model.eval(), vocabulary
+
+
+def kept(folder: Path) -> tuple[Llama, Vocabulary]:
+    """The same model from a file in this folder, where the first call trains it and keeps it."""
+    from safetensors.torch import load_file, save_file  # late: whoever trains needs no file
+
+    made_by = hashlib.sha256(Path(__file__).read_bytes() + torch.__version__.encode()).hexdigest()
+    file = folder / f"letters-{made_by[:12]}.safetensors"
+    if not file.exists():
+        model, vocabulary = trained()
+        folder.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(f".{os.getpid()}")
+        save_file(model.state_dict(), part)
+        part.replace(file)
+        return model, vocabulary
+    vocabulary = Vocabulary.of(text(_CORPUS))
+    with torch.random.fork_rng(devices=[]):
+        model = _untrained(vocabulary)
+    model.load_state_dict(load_file(file))
+    return model.eval(), vocabulary
+
+
+def _untrained(vocabulary: Vocabulary) -> Llama:
+    sizes = Architecture(
+        "letters", layers=2, width=64, heads=4, key_value_heads=2, feed_forward=128,
+        vocabulary=len(vocabulary),
+    )  # fmt: skip
+    return Llama(sizes, CONTEXT)
