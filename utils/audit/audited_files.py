@@ -270,7 +270,7 @@ def read(
             tensors = Tensors(Names(tree), modules, os.path.dirname(path) if modules else None)
             if modules is not None:
                 modules.keep(path, tensors)
-        return Reader(tree, tensors, local)
+        return Reader(tree, tensors, local, path)
     except RecursionError:
         raise ValueError("nested too deeply", 0) from None
     finally:
@@ -293,7 +293,7 @@ def python(
         reader = read(tree, local, modules, place)
     except ValueError as problem:
         return [], [Broken(path, problem.args[1], problem.args[0])]
-    lines = text.split("\n")
+    lines = re.split(r"\r\n?|\n", text)  # as Python counts them
     result = _findings(reader, path, lambda line: (None, line), lambda line: lines[line - 1])
     return result, []
 

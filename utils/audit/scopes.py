@@ -43,7 +43,7 @@ class Scope:
     outer: set[str] = field(default_factory=set)
     meanings: tuple[dict[str, str], dict[str, str]] = field(default_factory=lambda: ({}, {}))
     losses: set[str] = field(default_factory=set)  # names on which .backward() is called
-    loops: list[tuple[int, int]] = field(default_factory=list)  # first and last lines
+    loops: list[tuple[int, int, int]] = field(default_factory=list)  # first, last line, header
     added: dict[str, list[ast.expr]] = field(default_factory=dict)  # by names.append(value)
 
     def find(self, name: str) -> "Scope | None":
@@ -84,7 +84,10 @@ class Scope:
         if last is None:
             return kept
         first = last.start
-        loops = [loop for loop in self.loops if first[0] < loop[0] <= line <= loop[1]]
+        anew = first[0] if last.kind in ("loop", "count") else 0  # each turn binds its own target
+        loops = [
+            loop for loop in self.loops if first[0] < loop[0] <= line <= loop[1] and loop[2] != anew
+        ]
         until = loops[0][1] if loops else 0
         return [
             item
@@ -113,6 +116,7 @@ class Names:
         self.methods: set[str] = set()  # names of all methods defined here
         self.defined: set[str] = set()  # names of all functions defined here
         self.classes: dict[str, ast.ClassDef] = {}
+        self.changed: set[tuple[Scope | None, str]] = set()  # numbers of objects, self.scale *= 2
         self._start = (0, 0)
         self._end = 0
         self.tree = tree
@@ -174,6 +178,11 @@ class Names:
                 elif node.value is not None:
                     self._target(node.target, node.value, scope)
             case ast.AugAssign():
+                if isinstance(node.target, ast.Name) and _is_list(scope, node.target.id):
+                    value = node.value
+                    parts = value.elts if isinstance(value, ast.List) else [ast.Starred(value)]
+                    scope.added.setdefault(node.target.id, []).extend(parts)
+                self._change(node.target, node.value, scope)
                 self._target(node.target, node, scope, "part")
             case ast.For(
                 target=ast.Tuple(elts=[count, each]),
@@ -232,7 +241,7 @@ class Names:
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: Scope) -> None:
         first = node.body[0].lineno if isinstance(node, ast.For | ast.AsyncFor) else node.lineno
-        scope.loops.append((first, node.end_lineno or 0))
+        scope.loops.append((first, node.end_lineno or 0, node.lineno))
         self._start = (node.lineno, 0)
 
     def _placed(self, binding: Binding) -> Binding:
@@ -267,6 +276,16 @@ class Names:
                 text = written(target)
                 if text and isinstance(value, ast.expr):
                     self.attributes.setdefault(text, []).append((value, scope))
+                    if isinstance(value, ast.BinOp) and written(value.left) == text:
+                        self._change(target, value.right, scope)
+
+    def _change(self, target: ast.expr, by: ast.expr, scope: Scope) -> None:
+        """Note self.scale *= 2 in a method, by a number or by another setting of the object."""
+        if not isinstance(target, ast.Attribute) or written(target.value) != "self":
+            return
+        number = isinstance(by, ast.Constant) and isinstance(by.value, int | float)
+        if number or written(by).startswith("self."):
+            self.changed.add((scope.owner(), target.attr))
 
     def function(self, node: Function, scope: Scope) -> Scope:
         """The scope of a function with its parameters bound."""
@@ -328,6 +347,12 @@ class Names:
                 if not (isinstance(value, ast.Name) and value.id == name):
                     return self.dotted(value, home, follow, depth - 1)
         return ""
+
+
+def _is_list(scope: Scope, name: str) -> bool:
+    """The name was given a list that is written there."""
+    kept = scope.names.get(name, ())
+    return any(isinstance(item.node, ast.List | ast.ListComp) for item in kept)
 
 
 def same_frame(scope: Scope | None, home: Scope) -> bool:

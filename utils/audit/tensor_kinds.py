@@ -127,6 +127,8 @@ class Tensors:
                 return self._attribute(node, scope)
             case ast.Subscript():
                 return self._subscript(node, scope)
+            case ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str()) | ast.JoinedStr()):
+                return HOST  # "%.3f" % loss
             case ast.BinOp():
                 return either([self.value(node.left, scope), self.value(node.right, scope)])
             case ast.UnaryOp():

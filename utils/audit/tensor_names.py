@@ -31,7 +31,8 @@ COUNTS = {"range", "trange", "len"}
 # Parameters of forward that are numbers or switches, and what works on the CPU before a model does.
 NUMBER_NAME = re.compile(
     r"(^|_)(size|sizes|len|length|num|n|step|mode|idx|index|dim|scale|return|use|is|output|layer"
-    r"|epoch|h|w|b|k|shape|args|kwargs|config|cache|names?|training|flag|type)s?(_|$)"
+    r"|epoch|h|w|b|k|shape|args|kwargs|config|cache|names?|training|flag|type|start_?pos|offset"
+    r"|cur_?len|past_len\w*|seqlen)s?(_|$)(?<!lens)(?<!lengths)"
 )
 TOKENIZER = re.compile(r"(tokenizer|processor|feature_extractor|collator)$", re.I)
 PASSED_ON = {"list", "tuple", "iter", "reversed", "sorted", "tqdm", "deepcopy", "copy", "islice"}

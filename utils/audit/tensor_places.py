@@ -162,7 +162,7 @@ class Places:
             return bool(given) and all(self.on_cpu(one, scope) for one, scope in given)
         if isinstance(node, ast.AugAssign):
             return self.on_cpu(node.target, home) and (
-                self.tensors.value(node.value, home) in (HOST, NUMBER)
+                flat(self.tensors.value(node.value, home)) not in ("tensor", "maybe", "batch")
                 or self.on_cpu(node.value, home)
             )
         return isinstance(node, ast.expr) and self.on_cpu(node, home)

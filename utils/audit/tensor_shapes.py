@@ -4,13 +4,13 @@ numbers that change at each step, float64, complex numbers, Fourier transforms, 
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, written
 from utils.audit.tensor_names import COUNTS, LOADER_NAME, TOKENIZER, is_model_name, moves_to_host
-from utils.audit.tensor_values import on_host, reaching
+from utils.audit.tensor_values import counts_found, is_found, on_host, only_torch, reaching
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -19,7 +19,11 @@ GROWS = {"torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torc
 SIZED = {"new_zeros", "new_ones", "new_empty", "new_full", "expand", "repeat", "view", "narrow"}
 SIZED |= {"reshape", "resize_"}
 MADE = {"full", "zeros", "ones", "empty", "FloatTensor", "LongTensor", "IntTensor", "BoolTensor"}
+SIZED_BY = {"full", "empty", "zeros", "ones", "rand", "randn", "arange", "eye", "randperm"}
+PICKS = {"torch.index_select", "torch.gather", "torch.take"}
+DOUBLE = {"torch.float64", "torch.double", "torch.DoubleTensor"}
 WIDE = 2**31
+WIDE_ARRAYS = re.compile(r"^numpy\.(linspace|random\.(rand|randn|normal|uniform|random))$")
 TRANSFORMED = re.compile(
     r"torchaudio\.(transforms\.(\w*Spectrogram|MFCC|GriffinLim)|functional\.(inverse_)?spectrogram)$"
 )
@@ -31,10 +35,36 @@ POSITION = re.compile(
 PICKED = re.compile(r"(^|_)(idx|index)$")
 REQUESTS = re.compile(r"(^|_)(requests|prompts|sentences|texts|utterances)$")
 MADE_OF = {"torch.tensor", "torch.as_tensor", "torch.LongTensor"}
-SOUND = re.compile(r"(^|\.)(torchaudio|librosa|soundfile|sf|whisper)(\.|$)")
+SOUND = re.compile(
+    r"(^|\.)(torchaudio|librosa|soundfile|sf|whisper)\.(.*\.)?(load|read|load_audio)$"
+)
+IMAGE = re.compile(
+    r"^(PIL\.Image|Image)\.open$|^cv2\.imread$|^(imageio|skimage\.io)\.(v2\.)?imread$"
+)
+ARRAYS = {"array", "asarray", "ascontiguousarray", "transpose", "cvtColor", "stack"}
+KEEPS = {
+    "unsqueeze",
+    "float",
+    "permute",
+    "transpose",
+    "convert",
+    "div",
+    "astype",
+    "contiguous",
+    "copy",
+}
 ENCODES = {"encode", "apply_chat_template", "__call__"}
+ENCODER = re.compile(r"(^|_)(enc|tok|bpe|sp|sp_model|encoding)$")
 DECODES = re.compile(r"(^|_)(generate|decode|beam_search|greedy\w*|sample\w*|rollout)(_|$)")
 RANDOM = re.compile(r"(random|numpy\.random)\.(randint|choice|randrange|sample|uniform|random)$")
+DRAWN = re.compile(
+    r"^(random|numpy\.random)\.(random|uniform|gauss|betavariate|beta|normalvariate|rand|randn|normal|randint)$"
+)
+SCHEDULE = re.compile(
+    r"(schedule|anneal|warm|ramp|decay|_lr$|get_lr|weight|coef|alpha|beta|temperature|progress)",
+    re.I,
+)
+PASSES = {"tqdm", "reversed", "list", "trange", "sorted", "track", "progress_bar"}
 PACKS = {"pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "pad_sequence"}
 LENGTHS = re.compile(r"(lens|lengths)$")
 STEP = re.compile(
@@ -91,21 +121,34 @@ def _last(node: ast.AST) -> str:
 
 def counters(node: ast.For | ast.AsyncFor | ast.While) -> set[str]:
     """Names that hold another number at each turn of the loop."""
+    names = {name for item in node.body for name in _added_to(item)}
     if isinstance(node, ast.While):
-        return {
-            item.target.id
-            for item in node.body
-            if isinstance(item, ast.AugAssign)
-            and isinstance(item.target, ast.Name)
-            and isinstance(item.value, ast.Constant)
-        }
-    if isinstance(node.iter, ast.Call):
-        function = _last(node.iter.func)
+        return names
+    each = node.iter
+    while isinstance(each, ast.Call) and each.args and _last(each.func) in PASSES:
+        each = each.args[0]
+    if isinstance(each, ast.Call):
+        function = _last(each.func)
         if function in ("range", "trange") and isinstance(node.target, ast.Name):
-            return {node.target.id}
-        if function == "enumerate" and isinstance(node.target, ast.Tuple):
-            return {_last(node.target.elts[0])}
-    return set()
+            names.add(node.target.id)
+        elif function == "enumerate" and isinstance(node.target, ast.Tuple):
+            names.add(_last(node.target.elts[0]))
+    return names
+
+
+def _added_to(node: ast.stmt) -> Iterator[str]:
+    """weight of `weight += 0.01` and of `weight = weight * 0.9`."""
+    match node:
+        case ast.AugAssign(target=ast.Name(name), value=ast.Constant(value=int() | float())):
+            yield name
+        case ast.Assign(
+            targets=[ast.Name(name)],
+            value=ast.BinOp(left=ast.Name(left), right=ast.Constant(value=int() | float())),
+        ) if name == left:
+            yield name
+        case ast.With():
+            for item in node.body:
+                yield from _added_to(item)
 
 
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
@@ -148,6 +191,45 @@ def _dumped(target: ast.expr) -> str:
     return ast.dump(target).replace("Store()", "Load()")
 
 
+def _gathers(at: "State", node: ast.Call) -> bool:
+    """torch.cat(seen) in a loop over steps that adds to the list at each turn and never empties
+    it.
+    """
+    given = node.args[0] if node.args else None
+    if not isinstance(given, ast.Name) or at.on_cpu(given):
+        return False
+    added = at.scope.added.get(given.id, ())
+    lines = {getattr(one, "lineno", 0) or one.value.lineno for one in added}  # type: ignore[attr-defined]
+    anew = [
+        item.start[0]
+        for item in at.scope.names.get(given.id, ())
+        if not isinstance(item.node, ast.AugAssign)
+    ]
+    return any(
+        first <= node.lineno <= last
+        and any(first <= line <= last for line in lines)
+        and not any(header <= line <= last for line in anew)
+        for first, last, header in at.scope.loops
+    )
+
+
+def _is_past(at: "State", node: ast.AST, depth: int = 3) -> bool:
+    """past_key, layer_past[0], and key of `key, value = layer_past`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if PAST.search(_last(node)):
+        return True
+    if depth and isinstance(node, ast.Name):
+        kept = reaching(at, node)
+        return bool(kept) and all(
+            item.kind in ("value", "part")
+            and isinstance(item.node, ast.Name | ast.Attribute | ast.Subscript)
+            and _is_past(at, item.node, depth - 1)
+            for item in kept
+        )
+    return False
+
+
 def _appends(at: "State", node: ast.Call) -> bool:
     """torch.cat([past_key, key]) in a function: what was kept grows with every call."""
     parts = node.args[0] if node.args else None
@@ -157,8 +239,7 @@ def _appends(at: "State", node: ast.Call) -> bool:
     if isinstance(second, ast.Subscript) and isinstance(first, ast.Subscript):
         if written(first.value) == written(second.value):
             return False
-    text = written(first.value) if isinstance(first, ast.Subscript) else written(first)
-    return PAST.search(text.split(".")[-1]) is not None and not at.on_cpu(first)
+    return _is_past(at, first) and not at.on_cpu(first)
 
 
 def called(at: "State", node: ast.Call, name: str) -> None:
@@ -173,12 +254,15 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     _long(at, node, name)
     if name in GROWS and at.steps != "loop" and _appends(at, node):
         at.report("growing-cat", node.func, "what is kept from call to call")
+    if at.steps == "loop" and (name in GROWS or name == "torch.stack") and _gathers(at, node):
+        at.report("growing-cat", node.func, "of a list that each turn adds to")
     sizes: list[ast.expr] = []
     if name.startswith("torch.") and name.count(".") == 1:
         last = name.split(".")[1]
-        if last in ("full", "empty", "zeros", "ones", "rand", "randn", "arange", "eye"):
+        if last in SIZED_BY:
             sizes = list(node.args[:1] if last == "full" else node.args)
-            if last == "full" and len(node.args) > 1 and _changes(at, node.args[1]):
+            filled = last == "full" and len(node.args) > 1 and not at.on_cpu(node)
+            if filled and (_changes(at, node.args[1]) or _was_read(at, node.args[1])):
                 at.report("python-number", node.args[1])
         if last == "arange" and any(
             _counts(at, one) or _positions(at, one) or _past(at, one) for one in node.args
@@ -190,8 +274,11 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         sizes = list(node.args[:1] if method == "new_full" else node.args)
     if any(_random(at, size) for size in sizes):
         at.report("data-dependent-shape", node.func, "a size is drawn at random")
-    elif any(from_values(at, size) for size in sizes):
+    elif any(from_values(at, size) or counts_found(at, size) for size in sizes):
         at.report("data-dependent-shape", node.func, "a size is read from a tensor")
+    if method in ("index_select", "gather", "take", "take_along_dim") or name in PICKS:
+        if any(is_found(at, one) for one in node.args):
+            at.report("data-dependent-shape", node.func, "as many elements as were found")
     if method == "split" or name == "torch.split":
         lengths = node.args[1:2] if name == "torch.split" else node.args[:1]
         if lengths and _listed(at, lengths[0]):
@@ -206,14 +293,82 @@ def called(at: "State", node: ast.Call, name: str) -> None:
 def _counts(at: "State", node: ast.AST, depth: int = 3) -> bool:
     """A number of a loop over steps, or computed from one."""
     for item in ast.walk(node):
-        if not isinstance(item, ast.Name):
+        if not isinstance(item, ast.Name) or at.kind(item) in ("tensor", "maybe"):
             continue
         if item.id in at.counters:
             return True
         if depth and at.counters and at.scope.find(item.id) is at.scope:
-            made = [one.node for one in reaching(at, item) if one.kind == "value"]
-            if any(isinstance(one, ast.BinOp) and _counts(at, one, depth - 1) for one in made):
-                return True
+            for one in reaching(at, item):
+                if one.kind == "value" and one.node is not None:
+                    if _is_number(at, one.node) and _counts(at, one.node, depth - 1):
+                        return True
+    return False
+
+
+def _is_number(at: "State", node: ast.AST) -> bool:
+    """A sum, or what a function returns that computes numbers: min(1.0, step / total)."""
+    if isinstance(node, ast.BinOp):
+        return True
+    if not isinstance(node, ast.Call):
+        return False
+    name = at.dotted(node.func)
+    return (
+        name in ("min", "max", "int", "float", "round", "pow")
+        or name.startswith(("math.", "numpy."))
+        or SCHEDULE.search(_last(node.func)) is not None
+    ) and at.kind(node) not in ("tensor", "maybe")
+
+
+def _given_counter(at: "State", node: ast.AST) -> bool:
+    """A parameter for which a loop over steps gives the number of its turn."""
+    home = at.scope
+    kept = home.names.get(node.id, ()) if isinstance(node, ast.Name) else ()
+    if len(kept) != 1 or not isinstance(kept[0].node, ast.arg) or home.kind != "function":
+        return False
+    for given, scope in at.tensors.given_at_calls(kept[0].node, home):
+        caller = getattr(scope.node, "name", "")
+        if not isinstance(given, ast.Name) or not scope.loops or caller == "forward":
+            continue
+        for loop in ast.walk(scope.node):
+            if isinstance(loop, ast.For | ast.While) and given.id in counters(loop):
+                inside = loop.lineno <= given.lineno <= (loop.end_lineno or 0)
+                if inside and is_step_loop(loop, [caller]):
+                    return True
+    return False
+
+
+def _changed(at: "State", node: ast.AST) -> bool:
+    """self.scale, a number that a method changes: self.scale *= 2."""
+    owner = at.scope.owner()
+    if not isinstance(node, ast.Attribute) or owner is None or written(node.value) != "self":
+        return False
+    if (owner, node.attr) in at.names.changed:
+        return True
+    for item in owner.names.get(node.attr, ()):
+        match item.node:
+            case ast.FunctionDef(body=[*_, ast.Return(value=ast.Attribute() as value)]):
+                if item.node.decorator_list and (owner, value.attr) in at.names.changed:
+                    return True
+    return False
+
+
+def _drawn(at: "State", node: ast.AST, depth: int = 3) -> bool:
+    """A number that Python or numpy drew at random: lam of mixup."""
+    match node:
+        case ast.Call(func=ast.Name("float" | "int" | "max" | "min"), args=[*parts]) if depth:
+            return any(_drawn(at, one, depth - 1) for one in parts)
+        case ast.Call():
+            shaped = {"size"} & {item.arg for item in node.keywords}
+            return DRAWN.search(at.dotted(node.func)) is not None and not shaped
+        case ast.IfExp() if depth:
+            return any(_drawn(at, one, depth - 1) for one in (node.body, node.orelse))
+        case ast.BinOp() if depth:
+            return any(_drawn(at, one, depth - 1) for one in (node.left, node.right))
+        case ast.Name() if depth:
+            return any(
+                item.kind == "value" and item.node is not None and _drawn(at, item.node, depth - 1)
+                for item in reaching(at, node)
+            )
     return False
 
 
@@ -227,6 +382,11 @@ def _changes(at: "State", node: ast.AST) -> bool:
             return True
         return any(_by_turn(at, item) for item in ast.walk(picked))
     return _by_turn(at, node) and at.kind(node) != "tensor"
+
+
+def _was_read(at: "State", node: ast.AST) -> bool:
+    """What a tensor is filled with was read from one."""
+    return at.kind(node) != "tensor" and from_values(at, node)
 
 
 def _by_turn(at: "State", node: ast.AST) -> bool:
@@ -296,7 +456,7 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
         if getattr(given.get("padding"), "value", None) in (True, "longest"):
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
         return
-    if last in MADE and name.startswith("torch."):
+    if last in (*MADE, "arange") and name.startswith("torch."):
         sizes = node.args[:1] if last == "full" else node.args
         if any(_longest(at, size) for size in sizes):
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
@@ -316,8 +476,10 @@ def _long(at: "State", node: ast.Call, name: str) -> None:
 def _own_length(at: "State", node: ast.Call, moved: ast.AST) -> None:
     if at.on_cpu(node):
         return
-    if _is_sound(at, moved):
+    if _is_read(at, moved, SOUND):
         at.report("input-length", node.func, "each sound has its own length")
+    elif _is_read(at, moved, IMAGE):
+        at.report("input-length", node.func, "each image has its own size")
     elif _is_prompt(at, moved):
         at.report("input-length", node.func, "as long as what was given, without padding")
 
@@ -356,6 +518,8 @@ def _tokenizes(node: ast.Call) -> bool:
     function = node.func
     if isinstance(function, ast.Attribute) and function.attr in ENCODES:
         function = function.value
+        if ENCODER.search(_last(function)) and node.func.attr == "encode":  # type: ignore[attr-defined]
+            return True
     return TOKENIZER.search(_last(function)) is not None
 
 
@@ -368,10 +532,10 @@ def _as_long_as_given(at: "State", node: ast.AST, depth: int = 4) -> bool:
             return _as_long_as_given(at, one, depth - 1)
         case ast.BinOp(op=ast.Add()):
             return any(_as_long_as_given(at, one, depth - 1) for one in (node.left, node.right))
-        case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value="input_ids")):
-            return _as_long_as_given(at, call, depth - 1)
-        case ast.Attribute(attr="input_ids", value=ast.Call() as call):
-            return _as_long_as_given(at, call, depth - 1)
+        case ast.Subscript(value=owner, slice=ast.Constant(value="input_ids")):
+            return _as_long_as_given(at, owner, depth - 1)
+        case ast.Attribute(attr="input_ids", value=owner):
+            return _as_long_as_given(at, owner, depth - 1)
         case ast.Call():
             given = {item.arg: item.value for item in node.keywords}
             fixed = getattr(given.get("padding"), "value", None) == "max_length"
@@ -440,21 +604,22 @@ def _listed(at: "State", node: ast.expr) -> bool:
     return isinstance(node, ast.ListComp) or LENGTHS.search(_last(node)) is not None
 
 
-def _is_sound(at: "State", node: ast.AST, depth: int = 5) -> bool:
-    """What torchaudio, librosa or soundfile read, and what is the same by another name."""
+def _is_read(at: "State", node: ast.AST, reads: re.Pattern[str], depth: int = 9) -> bool:
+    """What a library of sounds or images reads, by its size, and the same by another name."""
     if depth == 0:
         return False
     match node:
         case ast.Name():
-            return _all_kept(at, node, lambda kept: _is_sound(at, kept, depth - 1))
+            return _all_kept(at, node, lambda kept: _is_read(at, kept, reads, depth - 1))
+        case ast.BinOp(left=one) | ast.Subscript(value=one):
+            return _is_read(at, one, reads, depth - 1)
         case ast.Call():
-            name = at.dotted(node.func)
-            if SOUND.search(name) and _last(node.func) in ("load", "read", "load_audio"):
+            if reads.search(at.dotted(node.func)):
                 return True
-            if _last(node.func) in ("resample", "from_numpy", "tensor", "FloatTensor"):
-                return any(_is_sound(at, one, depth - 1) for one in node.args)
-            if isinstance(node.func, ast.Attribute) and node.func.attr in ("unsqueeze", "float"):
-                return _is_sound(at, node.func.value, depth - 1)
+            if _last(node.func) in ("resample", "from_numpy", "tensor", "FloatTensor", *ARRAYS):
+                return any(_is_read(at, one, reads, depth - 1) for one in node.args)
+            if isinstance(node.func, ast.Attribute) and node.func.attr in KEEPS:
+                return _is_read(at, node.func.value, reads, depth - 1)
     return False
 
 
@@ -471,7 +636,7 @@ def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
         or TRANSFORMED.search(name)
     ):
         if not name.endswith(("freq", "shift")) and (
-            TRANSFORMED.search(name) or not (node.args and at.on_cpu(node.args[0]))
+            TRANSFORMED.search(name) or not _starts_on_cpu(at, node, name)
         ):
             at.report("fft", node.func)
         return
@@ -481,6 +646,17 @@ def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
     if method == "double" and not node.args and at.kind(node.func) != "host":
         if not at.on_cpu(node.func) and not name.startswith("torch."):
             at.report("float64", node.func)
+    if method == "register_buffer" or name in (
+        "torch.nn.Parameter",
+        "torch.nn.parameter.Parameter",
+    ):
+        for kept in node.args[int(method == "register_buffer") :][:1]:
+            typed = [item.value for item in getattr(kept, "keywords", ()) if item.arg == "dtype"]
+            if _is_wide_array(at, kept) or any(at.dotted(one) in DOUBLE for one in typed):
+                at.report("float64", node.func, "it goes to the device with its module")
+    if method in ("to", "cuda") and not moves_to_host(node) and not _names_dtype(at, node):
+        if _is_wide_array(at, node.func.value):  # type: ignore[attr-defined]
+            at.report("float64", node.func, "arrays of numpy are float64")
     kinds = [item.value for item in node.keywords if item.arg in ("dtype", "torch_dtype")]
     if method in ("to", "type") or name == "torch.set_default_dtype":
         kinds += node.args
@@ -491,7 +667,7 @@ def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
     for kind in kinds:
         if isinstance(kind, ast.Attribute | ast.Name):
             full = at.dotted(kind)
-            if full in ("torch.float64", "torch.double") and not at.on_cpu(node):
+            if full in DOUBLE and not at.on_cpu(node):
                 at.report("float64", kind)
             elif full in NAMES["complex_types"]:
                 at.report("complex-numbers", kind)
@@ -502,6 +678,39 @@ def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
         for part in node.args:
             if _wide(part):
                 at.report("int64-range", part)
+
+
+def _names_dtype(at: "State", node: ast.Call) -> bool:
+    """x.to(device, torch.float32), x.to(dtype=torch.float32)."""
+    given = [*node.args, *(item.value for item in node.keywords if item.arg == "dtype")]
+    return any(at.dotted(one).startswith("torch.") for one in given) or any(
+        item.arg == "dtype" for item in node.keywords
+    )
+
+
+def _is_wide_array(at: "State", node: ast.AST, depth: int = 4) -> bool:
+    """torch.from_numpy(x.astype(np.float64)), torch.from_numpy(np.linspace(0, 1))."""
+    match node:
+        case ast.Name() if depth:
+            return _all_kept(at, node, lambda kept: _is_wide_array(at, kept, depth - 1))
+        case ast.Call(func=ast.Attribute(attr="astype"), args=[kind, *_]):
+            return at.dotted(kind) in ("numpy.float64", "numpy.double", "float")
+        case ast.Call(func=ast.Attribute(attr="unsqueeze" | "reshape" | "view", value=one)):
+            return _is_wide_array(at, one, depth - 1)
+        case ast.Call():
+            name = at.dotted(node.func)
+            if name in ("torch.from_numpy", "torch.as_tensor") and len(node.args) == 1:
+                return not node.keywords and _is_wide_array(at, node.args[0], depth - 1)
+            typed = any(item.arg == "dtype" for item in node.keywords)
+            return WIDE_ARRAYS.search(name) is not None and not typed
+    return False
+
+
+def _starts_on_cpu(at: "State", node: ast.Call, name: str) -> bool:
+    """The first argument of a function of torch, or the owner of a method, is on the CPU."""
+    if name.startswith("torch.") or not isinstance(node.func, ast.Attribute):
+        return bool(node.args) and at.on_cpu(node.args[0])
+    return at.on_cpu(node.func.value)
 
 
 def _wide(node: ast.AST) -> bool:
@@ -528,11 +737,19 @@ def computed(at: "State", node: ast.BinOp) -> None:
                 at.report("complex-numbers", one)
         if _wide(one) and at.kind(other) == "tensor" and not at.on_cpu(other):
             at.report("int64-range", one)
-        if isinstance(one, ast.Name) and (
-            one.id in at.counters or (at.steps == "function" and _positions(at, one))
+        if isinstance(one, ast.Constant) or at.kind(other) != "tensor" or at.on_cpu(other):
+            continue
+        if at.kind(one) in ("tensor", "maybe", "module"):
+            continue
+        if (
+            (isinstance(one, ast.Name | ast.BinOp) and _counts(at, one))
+            or (isinstance(one, ast.Subscript) and _counts(at, one.slice))
+            or (isinstance(one, ast.Name) and at.steps == "function" and _positions(at, one))
+            or _given_counter(at, one)
+            or _changed(at, one)
+            or _drawn(at, one)
         ):
-            if at.kind(other) == "tensor" and not at.on_cpu(other):
-                at.report("python-number", one)
+            at.report("python-number", one)
 
 
 def sliced(at: "State", node: ast.Subscript) -> None:
@@ -543,7 +760,9 @@ def sliced(at: "State", node: ast.Subscript) -> None:
     kind = at.kind(node.value)
     if kind == "tensor" and not at.on_cpu(node.value):
         for part in parts:
-            if isinstance(part, ast.Name | ast.BinOp) and _counts(at, part):
+            if (isinstance(part, ast.Name | ast.BinOp) and _counts(at, part)) or (
+                _given_counter(at, part) or _changed(at, part)
+            ):
                 at.report("python-number", node, "each index is a graph of its own")
                 return
             if isinstance(part, ast.Name) and at.kind(part) != "tensor" and from_values(at, part):
@@ -556,17 +775,39 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             if from_values(at, end) and at.kind(node.value) != "host" and not at.on_cpu(node.value):
                 at.report("data-dependent-shape", node, "the end of a slice is read from a tensor")
                 return
-            if kind != "tensor" or at.on_cpu(node.value):
+            kept = not kind and at.functions[-1:] == ["forward"] and _positions(at, end)
+            if (kind != "tensor" and not kept) or at.on_cpu(node.value):
                 continue
-            if _counts(at, end) or (
-                part.step is None
-                and (_positions(at, end) or (part.lower is None and _turn(at, end)))
+            if (
+                _counts(at, end)
+                or _given_counter(at, end)
+                or _changed(at, end)
+                or (
+                    part.step is None
+                    and (_positions(at, end) or (part.lower is None and _turn(at, end)))
+                )
             ):
                 at.report("python-number", node, "each length of the slice is a shape of its own")
+                return
+            if _each_length(at, end):
+                at.report("data-dependent-shape", node, "each row has its own length")
                 return
             if _random(at, end) and None in (part.lower, part.upper):
                 at.report("data-dependent-shape", node, "the end of a slice is drawn at random")
                 return
+
+
+def _each_length(at: "State", node: ast.AST) -> bool:
+    """len(request.ids) in a loop over requests."""
+    match node:
+        case ast.Call(func=ast.Name("len"), args=[one]) if at.loops and at.kind(one) != "tensor":
+            return any(
+                item.kind == "loop"
+                for name in ast.walk(one)
+                if isinstance(name, ast.Name)
+                for item in reaching(at, name)
+            )
+    return False
 
 
 def _turn(at: "State", node: ast.AST) -> bool:
@@ -627,14 +868,84 @@ def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
                 there = at.on_cpu(owner) and not _brought(at, owner)
                 return not node.args and at.kind(owner) != "host" and not there
             if _last(node.func) in ("int", "max", "min", "round", "sum") and node.args:
+                if at.kind(node) == "tensor":
+                    return not at.on_cpu(node)
                 if at.tensors.element(node.args[0], at.scope) == "tensor":
                     return not at.on_cpu(node.args[0])
                 if isinstance(node.args[0], ast.Name) and _read_list(at, node.args[0].id):
                     return True
+                if _values(at, node.args[0]):
+                    return True
                 return any(from_values(at, part, depth - 1) for part in node.args)
+            if _returns_values(at, node, depth):
+                return True
+        case ast.Subscript() if _values(at, node.value):
+            return True
         case ast.Name():
             for item in reaching(at, node):
-                if item.kind == "value" and item.node is not node:
-                    if from_values(at, item.node, depth - 1):
+                if item.node is node:
+                    continue
+                if item.kind == "value" and from_values(at, item.node, depth - 1):
+                    return True
+                if item.kind == "loop" and item.node is not None:
+                    if _values(at, _looped(item.node, item.path)):
                         return True
+                if isinstance(item.node, ast.arg) and _given_values(at, item.node, depth):
+                    return True
     return at.kind(node) == "tensor" and not at.on_cpu(node)
+
+
+def _values(at: "State", node: ast.AST, depth: int = 3) -> bool:
+    """A list of numbers that were read from a tensor of the device: lengths.tolist()."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="tolist", value=owner)):
+            there = at.on_cpu(owner) and not _brought(at, owner)
+            plain = not at.kind(owner) and only_torch(at)
+            return (plain or at.kind(owner) in ("tensor", "maybe")) and not there
+        case ast.Call(func=ast.Name("list" | "sorted" | "reversed"), args=[one]) if depth:
+            return _values(at, one, depth - 1)
+        case ast.Name() if depth:
+            return any(
+                item.kind == "value" and item.node is not None and _values(at, item.node, depth - 1)
+                for item in reaching(at, node)
+            )
+    return False
+
+
+def _looped(node: ast.AST, path: tuple[int, ...]) -> ast.AST:
+    """What a target of a loop goes through: one of the arguments of zip."""
+    if isinstance(node, ast.Call) and _last(node.func) == "zip" and path:
+        return node.args[path[0]] if 0 <= path[0] < len(node.args) else node
+    return node
+
+
+def _given_values(at: "State", arg: ast.arg, depth: int) -> bool:
+    """A call in this file gives the parameter a number that was read from a tensor."""
+    home = at.scope.find(arg.arg)
+    if home is None or home.kind != "function":
+        return False
+    for given, scope in at.tensors.given_at_calls(arg, home):
+        with at.having(scope=scope):
+            if at.kind(given) != "tensor" and from_values(at, given, depth - 1):
+                return True
+    return False
+
+
+def _returns_values(at: "State", node: ast.Call, depth: int) -> bool:
+    """The function of the tree returns a number that it reads from a tensor."""
+    if at.kind(node) == "tensor":
+        return False
+    found = at.tensors.defined(node.func, at.scope)
+    if found is None or not isinstance(found[1], ast.FunctionDef):
+        return False
+    tensors, function = found
+    scope = tensors.names.scopes.get(function)
+    if scope is None:
+        return False
+    ends = [
+        item.value for item in ast.walk(function) if isinstance(item, ast.Return) and item.value
+    ]
+    with at.having(scope=scope, tensors=tensors, names=tensors.names):
+        return (
+            len(ends) == 1 and at.kind(ends[0]) != "tensor" and from_values(at, ends[0], depth - 1)
+        )

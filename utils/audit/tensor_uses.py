@@ -6,7 +6,7 @@ import ast
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Names, Scope, written
-from utils.audit.tensor_names import is_tensor_function, takes_dim
+from utils.audit.tensor_names import LOSS_NAME, is_tensor_function, takes_dim
 
 # Nothing that is called stands below them.
 ENDS = {ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del, ast.alias, ast.arg}
@@ -14,11 +14,26 @@ ENDS |= {str, int, type(None), ast.Import, ast.ImportFrom, ast.Pass, ast.Global}
 ENDS |= {ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Pow, ast.And, ast.Or, ast.Not, ast.USub}
 
 
+def _is_sliced(node: ast.Subscript) -> bool:
+    """x[:, 0]: lists have no such elements, and where no arrays are about it is a tensor."""
+    return isinstance(node.slice, ast.Tuple) and any(
+        isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...)
+        for part in node.slice.elts
+    )
+
+
+def _is_count(node: ast.expr) -> bool:
+    """0 or -1: of x.size(0), which arrays do not have."""
+    given = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(given, ast.Constant) and isinstance(given.value, int)
+
+
 class Uses:
     """The uses of names in one file."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
+        self.plain = "torch" in names.imports and not names.imports & NAMES["array_libraries"]
         self._used: set[tuple[Scope | None, str]] | None = None
         self._called: dict[str, list[tuple[ast.Call, Scope]]] = {}
         self._closures: set[str] = set()
@@ -50,6 +65,9 @@ class Uses:
             node, scope = todo.pop()
             if isinstance(node, ast.Call):
                 self._scan_call(node, scope)
+            elif isinstance(node, ast.Subscript):
+                if self.plain and _is_sliced(node):
+                    self._note(node.value, scope)
             elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
                 scope = self.names.comprehension(node, node.generators, scope)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -69,8 +87,11 @@ class Uses:
             name = function.id
         elif isinstance(function, ast.Attribute):
             name = function.attr
-            if name in NAMES["tensor_methods"] or takes_dim(node):
+            sized = name == "size" and len(node.args) == 1 and _is_count(node.args[0])
+            if sized or name in NAMES["tensor_methods"] or takes_dim(node):
                 self._note(function.value, scope)
+            if name == "backward" and not node.args:
+                self._note_parts(function.value, scope)
         if not name:
             return
         if name in NAMES["tensor_takers"] and node.args:
@@ -81,6 +102,18 @@ class Uses:
             self._closures.add(written(node.args[0]).split(".")[-1])
         elif name in self.names.defined:
             self._called.setdefault(name, []).append((node, scope))
+
+    def _note_parts(self, node: ast.AST, scope: Scope) -> None:
+        """loss of (loss * scale).backward(), or of a name that holds the product."""
+        if isinstance(node, ast.Name):
+            kept = scope.bindings(node.id)
+            parts = [item.node for item in kept if isinstance(item.node, ast.BinOp)]
+        else:
+            parts = [node] if isinstance(node, ast.BinOp) else []
+        for each in parts:
+            for one in (each.left, each.right):
+                if isinstance(one, ast.Name) and LOSS_NAME.search(one.id):
+                    self._note(one, scope)
 
     def _note(self, node: ast.AST, scope: Scope) -> None:
         assert self._used is not None

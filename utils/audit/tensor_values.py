@@ -21,10 +21,22 @@ ENDS = re.compile(r"^test|^main$|(^|_)post_init(_|$)", re.I)
 # Methods whose result is a tensor if it is moved afterwards.
 RESHAPES = {"squeeze", "flatten", "reshape", "clone", "float", "half", "transpose"}
 MASK = re.compile(r"(^|_)masks?$")
+# Methods of a mask that give a mask
+MASKED = {"any", "all", "squeeze", "unsqueeze", "view", "to", "flatten", "reshape", "expand"}
+MASKED |= {"expand_as", "repeat", "clone", "detach", "contiguous", "byte", "cuda", "permute", "t"}
 LOGGER = re.compile(r"(^|[._])(\w*logger|log|\w*writer|wandb|tensorboard|tb|pbar|progress_bar)$")
 # Classes whose methods the loader runs on the host.
 HOSTED = re.compile(r"(Dataset|Transforms?|Collat(e|or)(Fn)?|Tokenizer|Augmentation)$")
+SAMPLE = re.compile(r"^(imgs?|images?|pic|sample|clip|video|frames?|data|results|item|example)$")
+PREPARES = re.compile(r"(^|[/_])(transforms?|augment(ation)?s?|preprocess(ing)?)\.py$")
+HOST_FILE = re.compile(
+    r"(^|[/_])(datasets?|data_?(utils|loaders?|module|sets?|loading)|collat(e|or|ors))\.py$"
+)
+VOCABULARY = re.compile(
+    r"(itos|id\w*2\w+|i2w|ix_?to_?\w+|idx_?to_?\w+|int2\w+|class_names|classes)$", re.I
+)
 SAMPLERS = {"Sampler", "BatchSampler", "DistributedSampler"}
+SCHEDULER = re.compile(r"(scheduler|plateau)\w*$", re.I)
 STOPS = re.compile(r"(ids?|tokens?)$")
 SUPPRESSES = re.compile(r"(^|_)nms$")
 
@@ -33,7 +45,27 @@ def is_hosted(node: ast.ClassDef) -> bool:
     """A class of samples or of what prepares them, which runs on the host."""
     bases = {written(base).split(".")[-1] for base in node.bases}
     hosted = any(map(HOSTED.search, {node.name, *bases})) or bool(bases & SAMPLERS)
-    return hosted and "Module" not in bases
+    return (hosted or _transforms(node)) and "Module" not in bases
+
+
+def _transforms(node: ast.ClassDef) -> bool:
+    """A class without forward whose objects are called with a sample: RandomCrop(32)(image)."""
+    named = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+    if "forward" in named or "__call__" not in named:
+        return False
+    places = named["__call__"].args.args
+    return len(places) > 1 and SAMPLE.search(places[1].arg) is not None
+
+
+def is_host_file(path: str, imports: set[str]) -> bool:
+    """A file of data sets, by its name, or of what prepares samples, by its imports as well.
+
+    >>> is_host_file("data/my_dataset.py", set()), is_host_file("transforms.py", {"numpy"})
+    (True, False)
+    """
+    if PREPARES.search(path):
+        return bool(imports & {"cv2", "PIL", "torchvision", "albumentations", "skimage", "librosa"})
+    return HOST_FILE.search(path) is not None
 
 
 def _asks_all(at: "State", test: ast.Call) -> bool:
@@ -45,7 +77,7 @@ def _asks_all(at: "State", test: ast.Call) -> bool:
     if at.on_cpu(owner):
         return False
     return kind in ("tensor", "maybe") or (
-        not kind and isinstance(owner, ast.Compare | ast.Name) and _only_torch(at)
+        not kind and isinstance(owner, ast.Compare | ast.Name) and only_torch(at)
     )
 
 
@@ -79,8 +111,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         return
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if name in ("all", "any", "max", "min"):
-        if node.keywords:
-            pass  # by a key or with a default: of a dictionary or a list
+        if node.keywords or any(function.startswith("test") for function in at.functions):
+            pass  # by a key or with a default: of a dictionary or a list; a test reads on purpose
         elif len(node.args) == 1 and _elements(at, node.args[0]) and not at.on_cpu(node.args[0]):
             at.report("tensor-control-flow", node, f"{name}() of Python reads each element")
         elif len(node.args) > 1 and any(is_device_tensor(at, one) for one in node.args):
@@ -129,11 +161,22 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
             not kind
             and (
                 (method == "numpy" and not at.names.imports & {"tensorflow", "jax"})
-                or (_only_torch(at) and isinstance(owner, ast.Name))
+                or (only_torch(at) and isinstance(owner, ast.Name))
             )
         )
         if wanted and not at.on_cpu(owner) and not _fetched(owner):
             _sync(at, node.func, f".{method}() waits as .item() does")
+    elif name == "str" and node not in at.told and (at.steps or at.loops):
+        if len(node.args) == 1 and is_device_tensor(at, node.args[0]):
+            _sync(
+                at, node.func, "the text holds the value of a tensor, which waits as .item() does"
+            )
+    elif method == "step" and owner is not None and len(node.args) == 1:
+        if SCHEDULER.search(written(owner)) and is_device_tensor(at, node.args[0]):
+            _sync(at, node.func, "the scheduler reads the value, and waits as .item() does")
+    elif name.split(".")[-1] == "save_image":
+        if node.args and is_device_tensor(at, node.args[0]):
+            _sync(at, node.func, "it writes the values of a tensor, and waits as .item() does")
     elif owner is not None and (method == "get_scale" or _reads_scaler(method, owner)):
         if at.steps or at.loops or at.epochs:
             _sync(at, node.func, "the scale of a gradient scaler is a tensor on the device")
@@ -142,6 +185,8 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
     ):
         if not (at.steps or at.loops or at.epochs):
             return
+        if method in ("log", "log_dict") and owner is not None and written(owner) == "self":
+            return  # Lightning keeps the tensor until it logs
         for arg in [*node.args, *(item.value for item in node.keywords)]:
             if any(is_device_tensor(at, part) for part in _shown(arg) if not _fetched(part)):
                 at.told.add(arg)
@@ -221,7 +266,7 @@ def _shown(node: ast.AST) -> list[ast.expr]:
             return list(node.values)
         case ast.Call(func=ast.Name("dict" | "str")):
             return [*node.args, *(item.value for item in node.keywords)]
-    return [node] if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call) else []
+    return [] if isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Starred) else [node]  # type: ignore[list-item]
 
 
 def formatted(at: "State", node: ast.JoinedStr) -> None:
@@ -319,6 +364,9 @@ def indexed(at: "State", node: ast.Subscript) -> None:
         if is_mask(at, part, surely) and not at.on_cpu(part):
             at.report("boolean-mask", node)
             return
+    if VOCABULARY.search(written(node.value)) and is_device_tensor(at, node.slice):
+        if at.kind(node.value) != "tensor":
+            _sync(at, node, "an element of a list is looked up, which waits as .item() does")
     if at.kind(node.value) in ("tensor", "maybe", ""):
         if any(isinstance(one, ast.Name) and is_found(at, one) for one in parts):
             at.report("data-dependent-shape", node, "as many elements as were found")
@@ -347,10 +395,14 @@ def is_found(at: "State", node: ast.AST | None, depth: int = 6) -> bool:
                 )
             if name == "torch.where":
                 return len(node.args) == 1 and not at.on_cpu(node)
+            if name in ("torch.randperm", "torch.arange") and len(node.args) == 1:
+                return counts_found(at, node.args[0])
             if last in ("squeeze", "flatten", "view", "reshape", "long", "to", "t", "unique"):
                 if isinstance(node.func, ast.Attribute):
                     return is_found(at, node.func.value, depth - 1)
         case ast.Subscript():
+            if isinstance(node.slice, ast.Name) and is_found(at, node.slice, depth - 1):
+                return True
             if is_found(at, node.value, depth - 1):
                 return isinstance(node.slice, ast.Tuple | ast.Slice) or not isinstance(
                     node.value, ast.Name
@@ -360,7 +412,7 @@ def is_found(at: "State", node: ast.AST | None, depth: int = 6) -> bool:
     return False
 
 
-def _counts_found(at: "State", node: ast.AST) -> bool:
+def counts_found(at: "State", node: ast.AST) -> bool:
     """len(x), x.numel(), x.shape[0], x.size(0) of what was found."""
     match node:
         case ast.Name():
@@ -370,7 +422,7 @@ def _counts_found(at: "State", node: ast.AST) -> bool:
                 and kept[0].kind == "value"
                 and (
                     isinstance(kept[0].node, ast.Call | ast.Subscript)
-                    and _counts_found(at, kept[0].node)
+                    and counts_found(at, kept[0].node)
                 )
             )
         case ast.Call(func=ast.Name("len"), args=[each]):
@@ -426,10 +478,10 @@ def is_mask(at: "State", node: ast.AST, surely: bool, depth: int = 6) -> bool:
         kind = at.kind(node)
         if kind in ("tensor", "maybe", "batch"):
             return True
-        return not kind and (surely or _only_torch(at)) and not _plain(node)
+        return not kind and (surely or only_torch(at)) and not _plain(node)
     if isinstance(node, ast.Attribute):
         if MASK.search(node.attr) and at.kind(node) != "host":
-            return surely or _only_torch(at)
+            return surely or only_torch(at)
         return False
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, ast.Name) and is_mask(at, node.value, surely, depth - 1)
@@ -443,8 +495,10 @@ def is_mask(at: "State", node: ast.AST, surely: bool, depth: int = 6) -> bool:
         if isinstance(node.func, ast.Attribute):
             method, owner = node.func.attr, node.func.value
             if method in NAMES["mask_methods"]:
+                if method == "bool" and at.kind(owner) != "host" and (surely or only_torch(at)):
+                    return True
                 return at.kind(owner) in ("tensor", "maybe") or at.kind(node) == "tensor"
-            if method in ("any", "all", "squeeze", "unsqueeze", "view", "to", "flatten", "reshape"):
+            if method in MASKED:
                 if any(at.dotted(one) == "torch.bool" for one in node.args):
                     return True
                 return is_mask(at, owner, surely, depth - 1)
@@ -453,7 +507,7 @@ def is_mask(at: "State", node: ast.AST, surely: bool, depth: int = 6) -> bool:
         kept = reaching(at, node)
         named = MASK.search(node.id) is not None and at.kind(node) != "host"
         if kept and all(item.kind == "parameter" for item in kept):
-            return named and (surely or _only_torch(at))
+            return named and (surely or only_torch(at))
         if any(
             item.kind == "value"
             and isinstance(
@@ -467,7 +521,7 @@ def is_mask(at: "State", node: ast.AST, surely: bool, depth: int = 6) -> bool:
     return False
 
 
-def _only_torch(at: "State") -> bool:
+def only_torch(at: "State") -> bool:
     """The file is about torch, and no library of arrays is about whose masks look the same."""
     return not at.names.imports & NAMES["array_libraries"]
 
@@ -498,9 +552,9 @@ def decision(at: "State", test: ast.AST) -> None:
         case ast.Compare() | ast.Subscript():
             if at.kind(test) == "tensor" and not at.on_cpu(test):
                 at.report("tensor-control-flow", test)
-            elif _counts_found(at, test.left if isinstance(test, ast.Compare) else test):
+            elif counts_found(at, test.left if isinstance(test, ast.Compare) else test):
                 at.report("tensor-control-flow", test, "by how many were found")
-        case ast.Name() if _counts_found(at, test):
+        case ast.Name() if counts_found(at, test):
             at.report("tensor-control-flow", test, "by how many were found")
         case ast.Name():
             home = at.scope.find(test.id)
@@ -518,7 +572,7 @@ def decision(at: "State", test: ast.AST) -> None:
                 at.report("tensor-control-flow", test)
             elif at.kind(test) == "tensor" or _asks_all(at, test):
                 at.report("tensor-control-flow", test)
-            elif _counts_found(at, test):
+            elif counts_found(at, test):
                 at.report("tensor-control-flow", test, "by how many were found")
             elif name == "bool" and test.args and at.kind(test.args[0]) == "tensor":
                 at.report("tensor-control-flow", test)

@@ -5,6 +5,7 @@ and `tensor_shapes`.
 """
 
 import ast
+import os
 from collections.abc import Callable
 
 from utils.audit import cuda_devices, cuda_names, legacy, libraries, tensor_shapes, tensor_values
@@ -20,9 +21,16 @@ class Reader(State):
     """Reads one module when it is made."""
 
     def __init__(
-        self, tree: ast.Module, tensors: Tensors, local: frozenset[str] = frozenset()
+        self,
+        tree: ast.Module,
+        tensors: Tensors,
+        local: frozenset[str] = frozenset(),
+        path: str = "",
     ) -> None:
         super().__init__(tensors, local)
+        if tensor_values.is_host_file(path.replace(os.sep, "/"), self.names.imports):
+            modules = map(tensors.derives, self.names.classes.values())
+            self.host_file = self.host_file or not any(modules)
         self.packages = bool(self.names.imports & (set(IMPORTS) | LEGACY_ROOTS))
         self.body(tree.body)
         cuda_devices.settle(self)
