@@ -100,9 +100,9 @@ def ladder(domains: Mapping[str, str]) -> Picture:
     names = next(iter(item.values()))
     return memory_ladder(
         {name: {chip.capitalize(): item[chip][name] for chip in domains} for name in names},
-        "What one NeuronCore finds at each step away from its engines, on logarithmic axes."
-        " Bandwidth of PSUM and SBUF: what the Tensor Engine writes and reads per cycle, times its"
-        " clock; of HBM: the lower of the core's share and what its DMA engines reach; of links and"
-        " network, one direction, divided among the cores. Latency: until an access or a transfer"
-        " begins, and of one hop.",
+        "Size, bandwidth and latency of what the engines of one NeuronCore reach, on logarithmic"
+        " axes. The bandwidth of PSUM and SBUF is what the Tensor Engine writes and reads per"
+        " cycle, times its clock. That of HBM is the lower of the core's share and the rate of its"
+        " DMA engines. That of links and network is for one direction, divided among the cores."
+        " Latency is the time until an access or a transfer begins, or the time of one hop.",
     )
