@@ -1,8 +1,8 @@
 """Usual wrong kernels, recognised by what they return or by the rule that they break.
 
 `mistakes.yaml` has by puzzle and name what a learner reads (`says`) and a kernel that shows it, a
-diff of our solution or a file of its own. A mistake is recognised by its result, which a function here computes in
-NumPy, or by words of the simulator's message (`error`).
+diff of our solution or a file of its own. A mistake is recognised by its result, which a function
+here computes in NumPy, or by words of the simulator's message (`error`).
 """
 
 import functools
