@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 from tornado.httpserver import HTTPServer
 
 from tests.serving.test_engine import VOCABULARY, Cells
+from utils.cli.commands import serve
 from utils.serving.endpoint import app
 from utils.serving.endpoint.driver import Driver, Served
 from utils.serving.endpoint.texts import Checkpoint, Letters, Writer
-from utils.serving.engine import Engine, Settings
+from utils.serving.engine import Engine, Request, Settings, llama
+from utils.training.finetune import outside
+from utils.xla import fresh
 from utils.xla.corpus import Vocabulary
 
 SETTINGS = Settings(context=4096, slots=2, block_size=16, buckets=(8,), share_prefixes=False)
@@ -37,8 +40,11 @@ class Gated(Cells):
     def _one(self, token, place, blocks):
         return np.eye(VOCABULARY)[(token + 1) % VOCABULARY]
 
-    def decode(self, rows):
+    def prefill(self, tokens, start, blocks):
         assert self.gate.wait(60)
+        return super().prefill(tokens, start, blocks)
+
+    def decode(self, rows):
         if self.broken:
             raise RuntimeError("the device is gone")
         return super().decode(rows)
@@ -137,11 +143,13 @@ def test_a_client_that_goes_away_cancels_its_request(server: Server, stream: boo
     server.until(lambda: len(server.driver.open) == 3)
     for connection in (going, behind, waiting):
         connection.close()
+    server.until(lambda: server.driver._calls.qsize() == 5)  # two begin, three are cancelled
     server.runner.gate.set()
     server.until(lambda: not server.driver.open and server.free == SETTINGS.blocks - 1)
-    assert server.engine.counts.decode_tokens < 3 * 3999
+    assert (server.engine.counts.prefill_tokens, server.engine.counts.decode_tokens) == (2, 0)
     text = httpx.get(f"http://127.0.0.1:{server.port}/metrics").text
     assert 'course_responses_total{status="499"} 3.0' in text
+    assert "course_first_token_seconds_count 1.0" in text
 
 
 def test_a_reader_who_is_slow_is_cut_off_and_nobody_waits_for_him(server: Server) -> None:
@@ -168,12 +176,22 @@ def test_an_engine_that_fails_says_so_to_all_and_to_those_who_come_later(server:
     assert "the device is gone" in httpx.get(address).json()["error"]["message"]
 
 
-def test_a_model_that_cannot_be_made_is_said_where_it_was_asked_for() -> None:
-    def fails() -> Served:
-        raise ValueError("no such model")
+@pytest.mark.usefixtures("xla_device")
+def test_what_cannot_be_served_is_said_before_anything_is(tmp_path: Path, capsys) -> None:
+    assert serve.main(["--port=0", f"--model={tmp_path}"]) == 1
+    assert "config.json" in capsys.readouterr().err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert serve.main([f"--port={taken.getsockname()[1]}"]) == 1
+    assert "in use" in capsys.readouterr().err
 
-    with pytest.raises(ValueError, match="no such model"):
-        asyncio.run(app.serve(fails, 0, 1, print))
+
+def a_checkpoint_served(folder: Path) -> tuple[str, int, list[int], list[int]]:
+    from utils.serving.endpoint import models
+
+    served = models.made(folder, folder, slots=2, context=40)
+    prompt = served.texts.encode("né 東")
+    expected = llama.plain_loop(llama.load(folder), prompt, 12)
+    return served.name, served.graphs, [*served.engine.stream(Request(prompt, 12))], expected
 
 
 TEXTS = st.text("ab", max_size=4)
@@ -213,3 +231,10 @@ def test_texts_of_a_checkpoint_are_those_of_its_tokenizer(tmp_path: Path) -> Non
     theirs.chat_template = "{% for m in messages %}<s>{{ m.content }}{% endfor %}"
     theirs.save_pretrained(tmp_path)
     assert Checkpoint(tmp_path).chat([{"role": "user", "content": "né 東"}]) == [256, *ids]
+    model = outside.tiny_llama(vocabulary=257)
+    model.save_pretrained(tmp_path)
+    name, graphs, tokens, expected = fresh.run(
+        partial(a_checkpoint_served, tmp_path), environment=outside.ENVIRONMENT, seconds=300
+    )
+    assert (name, graphs, tokens) == (tmp_path.name, 3, expected)  # 8 and 32 tokens, decoding
+    assert len({*tokens}) > 1

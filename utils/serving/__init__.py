@@ -8,8 +8,8 @@
 The seconds that go in may be measured or stated; those that come out are modelled, and the same on
 every machine. Standard library and NumPy only. `bench` measures a model that really runs: on cpu,
 xla, cuda or neuron. `engine` serves a language model: continuous batches on graphs of fixed shape;
-`endpoint` puts it behind HTTP, as `course.py serve` does. `tokens` models what a million tokens cost
-on an instance at a service level, and `published` holds that model to published runs.
+`endpoint` puts it behind HTTP, as `course.py serve` does. `tokens` models what a million tokens
+cost on an instance at a service level, and `published` holds that model to published runs.
 
 May import: facts, course, chip, cost, xla, training. Used by: cli, labs, lesson 12.
 """

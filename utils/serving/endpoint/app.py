@@ -22,6 +22,9 @@ from utils.serving.engine.loop import check
 LARGEST_BYTES = 1_000_000
 """Of a request. More is refused with 413 while it comes, and not kept."""
 
+GONE = 499, "Client closed request"
+"""Seen in the metrics only, as there is nobody to send it to."""
+
 _KINDS = {404: "not_found_error", 429: "rate_limit_error"}
 
 
@@ -142,8 +145,11 @@ class Answers(Handler):
             asked = protocol.decoded(bytes(self.body), self.kind)
             if asked.model != served.name:
                 raise _unknown(asked.model, served.name)
-            request = self._request(asked)
+            # In another thread: a long text takes a while, and others are answered meanwhile.
+            request = await asyncio.to_thread(self._request, asked)
             check(request, served.engine.settings.context, served.engine.runner.vocabulary)
+            if self.gone:
+                return self.set_status(*GONE)
             self.stream = self.driver.submit(request, asked.stops, self.late_pieces, self._cut)
         except ValueError as error:
             raise Refused(400, str(error), "invalid_value") from error
@@ -153,7 +159,7 @@ class Answers(Handler):
         try:
             await self._answer(asked, len(request.prompt), self.stream)
         except iostream.StreamClosedError:
-            self.set_status(499, "Client closed request")
+            self.set_status(*GONE)
 
     async def _answer(self, asked: protocol.Asked, prompt: int, stream: Stream) -> None:
         form = protocol.Form(asked.model, self.kind is protocol.Chat)
@@ -192,11 +198,12 @@ class Answers(Handler):
         return Request(prompt, most, asked.sampling, served.stop)
 
     def _measure(self, piece: Piece, before: Piece | None) -> None:
-        if before is None:
-            self.metrics.first_token.observe(piece.at_s - self.began_s)
-        elif piece.tokens > before.tokens:
+        new = piece.tokens - (before.tokens if before else 0)
+        if new and before:
             self.metrics.next_token.observe(piece.at_s - before.at_s)
-        self.metrics.tokens.labels("answers").inc(piece.tokens - (before.tokens if before else 0))
+        elif new:
+            self.metrics.first_token.observe(piece.at_s - self.began_s)
+        self.metrics.tokens.labels("answers").inc(new)
 
     def _event(self, value: object) -> None:
         self.write(b"data: " + msgspec.json.encode(value) + b"\n\n")
@@ -211,9 +218,7 @@ class Answers(Handler):
         self._event(protocol.refusal(message, "server_error"))
 
     def _cut(self) -> None:
-        """Close the connection of a client that does not read."""
-        stream = getattr(self.request.connection, "stream", None)
-        if stream:
+        if stream := getattr(self.request.connection, "stream", None):
             stream.close()
 
 
@@ -266,7 +271,11 @@ async def serve(
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     logging.getLogger("tornado.general").setLevel(logging.ERROR)  # not each broken request
     driver = Driver(make)
-    served = await driver.start(waiting)
+    try:
+        served = await driver.start(waiting)
+    except BaseException:
+        listening.close()
+        raise
     # Bodies are limited by the handlers: this limit would only give 400 instead of 413.
     server = HTTPServer(application(driver), max_body_size=2**63, body_timeout=60.0)
     server.add_sockets(sockets)

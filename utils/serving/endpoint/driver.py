@@ -137,12 +137,12 @@ class Driver:
         self._call(self._ready.set_result, served)
         engine = served.engine
         while True:
-            while not (engine.busy and self._calls.empty()):
-                call = self._calls.get()
-                if call is None:
-                    return
-                call()
             try:
+                while not (engine.busy and self._calls.empty()):
+                    call = self._calls.get()
+                    if call is None:
+                        return
+                    call()
                 engine.step()
             except Exception as error:  # whatever a device can fail with: nothing can be served now
                 self.error = error
@@ -162,8 +162,9 @@ class Driver:
             self._give(stream, text, finish)
 
         if self.error:
-            return self._give(stream, "", "error")
-        stream.underway = self.served.engine.submit(request, on_token)
+            self._give(stream, "", "error")
+        else:
+            stream.underway = self.served.engine.submit(request, on_token)
 
     def _cancel(self, stream: Stream, finish: str = "cancelled") -> None:
         if stream.underway and not stream.underway.finish:

@@ -30,15 +30,17 @@ def prepare() -> None:
     fresh.start(*_MODULES)
 
 
-def tiny_llama(layers: int = 1, seed: int = 0, context: int = 128) -> "LlamaForCausalLM":
-    """A Llama of `layers` layers: 64 tokens, width 32, 4 heads of queries and 2 of keys; random."""
+def tiny_llama(
+    layers: int = 1, seed: int = 0, context: int = 128, vocabulary: int = 64
+) -> "LlamaForCausalLM":
+    """A Llama of `layers` layers: width 32, 4 heads of queries and 2 of keys; random."""
     os.environ.update(QUIET)
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=layers,
+        vocab_size=vocabulary, hidden_size=32, intermediate_size=64, num_hidden_layers=layers,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=context,
     )  # fmt: skip
     return LlamaForCausalLM(config)
