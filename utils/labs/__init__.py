@@ -148,7 +148,8 @@ def judge(exercise_id: str) -> Judge:
 
 def where(error: BaseException, answer: Callable[..., Any]) -> str:
     """The last place of a traceback that lies in the answer's own cell: "line 7: y = x.itm()"."""
-    cell = getattr(getattr(answer, "__code__", None), "co_filename", None)
+    code = getattr(answer, "__code__", None) or getattr(answer.__init__, "__code__", None)
+    cell = getattr(code, "co_filename", None)  # of a class, what its instances begin with
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == cell]
     return f"line {own[-1].lineno}: {own[-1].line}".rstrip(": ") if own else ""
 

@@ -213,9 +213,9 @@ def lab_of(contents: list[bytes], names: list[str]) -> str:
 
 
 def defines(function: str, source: str) -> bool:
-    """Whether a cell defines a function, or assigns something to its name."""
+    """Whether a cell defines a function or class, or assigns something to its name."""
     name = re.escape(function)
-    pattern = rf"^[ \t]*((async[ \t]+)?def[ \t]+{name}[ \t]*\(|{name}[ \t]*=[^=])"
+    pattern = rf"^[ \t]*(((async[ \t]+)?def|class)[ \t]+{name}[ \t]*[(:]|{name}[ \t]*=[^=])"
     return re.search(pattern, source, re.MULTILINE) is not None
 
 

@@ -182,14 +182,17 @@ def parse_python(source: str) -> ast.Module:
 
 
 def answer_function(stub: str) -> str:
-    """The function that a released answer cell leaves open.
+    """The function, or where there is none the class, that a released answer cell leaves open.
 
     >>> answer_function("def half(x): return x / 2\\ndef mean(x):\\n    raise NotImplementedError")
     'mean'
     """
-    functions = [n for n in parse_python(stub).body if isinstance(n, ast.FunctionDef)]
+    body = parse_python(stub).body
+    functions: list[ast.FunctionDef] | list[ast.ClassDef] = [
+        n for n in body if isinstance(n, ast.FunctionDef)
+    ] or [n for n in body if isinstance(n, ast.ClassDef)]
     if not functions:
-        raise ValueError(f"an answer cell defines no function: {stub[:80]!r}")
+        raise ValueError(f"an answer cell defines neither a function nor a class: {stub[:80]!r}")
     unfinished = [f for f in functions if "NotImplementedError" in ast.dump(f)]
     return (unfinished or functions)[-1].name
 

@@ -31,7 +31,7 @@ _WORDS = frozenset(
     " set shapes share sign silent size slow sorted sparse static step steps str string sum"
     " survived sync syncs tensor tensors than the this times to token tokens too train trained"
     " trainium true tuple unchanged unit up value values vendor waiting waits warmup weight with"
-    " without work xla yes".split()
+    " without work wrong xla yes".split()
 )
 _NUMBER = re.compile(r"\d[\d.]*(?:e[+-]?\d+)?")
 _TOKEN = re.compile(r"[^\W\d_]+|[^\x00-\x7f×²µ–]|[_<>&\"'`{}=\\]")

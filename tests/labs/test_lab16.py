@@ -1,0 +1,113 @@
+"""Lab 16: what does nothing wins nothing, nothing that is returned breaks a check, and what the
+judges rest on is true: every branch of a random function, ways that differ, incidents with one
+cause.
+"""
+
+import itertools
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.labs.cells import answer_from, cases_of, names_of, right_answers, verdict_of
+from utils.labs import decide, observe_case
+from utils.labs.lab16 import allocating, examples, incidents, speculating
+from utils.labs.lab16.branches import Branches
+from utils.labs.lab16.observe import OBSERVERS
+
+EXERCISES = [f"lab16.{name}" for name in OBSERVERS]
+ODD = (None, 0, "x" * 999, [], {}, [[]] * 3, {0: 1.5}, {0: 10**400}, {"a": 1}, (float("nan"), 1),
+       ([0, 0], 8), ([0], None), {"cause": 3, "since": "now"}, {"cause": "load", "since": 20},
+       {"replicas": -1, "goodput_per_s": [1], "usd_per_million": float("inf")})  # fmt: skip
+
+
+class Always:
+    """A pool or a cache of which every method returns the same."""
+
+    def __init__(self, value: object) -> None:
+        self.append = self.fork = self.free = self.start = self.finish = lambda *_: value
+        self.table = lambda *_: value
+
+
+@pytest.fixture(scope="module")
+def names() -> dict:
+    return names_of("lab16")
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_many_seeds_are_solved(exercise_id: str, names: dict) -> None:
+    name = exercise_id.partition(".")[2]
+    answer = answer_from(right_answers("lab16")[name], exercise_id, names)
+    for seed in range(4):
+        assert verdict_of(exercise_id, answer, seed).state == "passed", seed
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_no_returned_value_breaks_the_check_or_wins_much(exercise_id: str) -> None:
+    cases = cases_of(exercise_id, "first")
+    for value in ODD:
+        for answer in (lambda *_, v=value: v, lambda *_, v=value: Always(v)):
+            seen = [observe_case(exercise_id, answer, case) for case in cases]
+            verdict = decide(exercise_id, cases, json.loads(json.dumps(seen)), 10.0)
+            assert verdict.state in ("tried", "error") and verdict.points == 0, (value, verdict)
+            assert verdict.error or any(item.message for item in verdict.criteria)
+
+
+@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=3).filter(sum), max_size=3))
+@settings(max_examples=30, deadline=None)
+def test_every_way_is_gone_once_with_its_probability(weights: list[list[int]]) -> None:
+    branches = Branches()
+    found = branches.all(lambda: tuple(branches.draw(some) for some in weights))
+    right = {}
+    for way in itertools.product(*(range(len(some)) for some in weights)):
+        share = 1.0
+        for some, word in zip(weights, way, strict=True):
+            share *= some[word] / sum(some)
+        if share:
+            right[way] = pytest.approx(share)
+    assert len(found) == len(right) and dict(found) == right
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=10, deadline=None)
+def test_only_two_ways_are_distributed_as_the_target(seed: int) -> None:
+    (case, _) = speculating.speculation_cases(random.Random(seed))
+    model = case["models"][0]
+    exact = {way: speculating.distance(model, speculating.outputs(model, way)) < 1e-9
+             for way in ("", *speculating.WAYS)}  # fmt: skip
+    assert exact[""] and exact["no-bonus"]
+    assert model["draft"] == model["target"] or not all(exact.values())
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=20, deadline=None)
+def test_the_metric_of_the_cause_is_the_first_that_changes(seed: int) -> None:
+    for cause, name in incidents.METRIC.items():
+        made = incidents.made(random.Random(seed), cause, "requests_per_s")
+        first = {n: incidents.first_off(made["metrics"], n) for n in made["metrics"]}
+        assert first[name] == made["start"]
+        others = {*incidents.METRIC.values(), incidents.SYMPTOM} - {name}
+        assert all(first[n] < 0 or first[n] >= made["start"] + 2 for n in others)
+        assert first[incidents.SYMPTOM] > 0
+
+
+def test_the_example_shows_what_its_text_says() -> None:
+    metrics, log = examples.METRICS, examples.LOG
+    assert {len(values) for values in metrics.values()} == {len(examples.MINUTES)}
+    since = examples.MINUTES[metrics["replicas"].index(3)]
+    assert since == 20 and [20, log[3][1]] in log and "runtime" in log[3][1]
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=15, deadline=None)
+def test_pools_are_drawn_that_run_out_and_that_copy(seed: int) -> None:
+    seen = []
+    for case in allocating.block_cases(random.Random(seed)):
+        reference = allocating.Reference(case["count"], case["size"])
+        for kind, *of in case["operations"]:
+            seen.append(getattr(reference, kind)(*of))
+            assert 0 <= reference.used <= case["count"]
+        assert (False, 0) in seen
+    assert (True, 1) in seen  # in some of them

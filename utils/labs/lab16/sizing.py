@@ -1,0 +1,191 @@
+"""The cases and the judgement of replicas for a service level, exercise 5 of lab 16."""
+
+import math
+import random
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from utils.course.misconceptions import says
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import not_asked_for
+from utils.labs.lab16.replica import serve
+from utils.labs.values import Ways, near, right_or_none
+
+SAYS = says("lab16")
+
+TOLERANCE = 1e-9
+WEIGHTS = {"replicas": 3, "goodput_per_s": 2, "usd_per_million": 2}
+MORE = 2
+"""So many replicas from the smallest number on keep the level: what searches by halves finds the
+same number."""
+
+
+def capacity_cases(rng: random.Random) -> list[Facts]:
+    """Services with bursts, on which each wrong way needs too few; the last is too slow."""
+    kinds = (("both", "first"), ("ttft", "tpot", "load", "none"))
+    return [{"services": [_service(rng, kind) for kind in some]} for some in kinds]
+
+
+def _service(rng: random.Random, kind: str) -> Facts:
+    """kind: which wrong way finds fewer replicas, or "none" if no number is enough."""
+    while True:
+        base, now, requests = float(rng.randint(8, 20)), 0.0, []
+        gap = rng.uniform(15, 60)
+        for number in range(70):
+            # Two bursts, in which requests come four times as often.
+            now += rng.expovariate(1 / gap) / (4 if number % 35 > 20 else 1)
+            requests.append([round(now, 2), rng.randint(20, 200), rng.choice((1, 8, 20, 40))])
+        replica = {
+            "base_ms": base,
+            "per_token_ms": rng.choice((0.1, 0.2, 0.3)),
+            "slots": rng.choice((4, 8, 16)),
+            "usd_per_hour": rng.choice((1.5, 2.25, 4.0)),
+        }
+        ttft = base + 10 if kind == "none" else float(rng.randint(60, 160))
+        level = {"ttft_ms": ttft, "tpot_ms": base + rng.randint(4, 18),
+                 "share": rng.choice((0.9, 0.95))}  # fmt: skip
+        service = {"requests": requests, "replica": replica, "level": level}
+        right = smallest(service)
+        if kind == "none" or right is None:
+            if kind == "none" and right is None:
+                return service
+        elif 3 <= right <= 12 and all(_enough(service, right + n) for n in range(MORE + 1)):
+            found = {way: smallest(service, way) for way in ("ttft", "tpot", "first")}
+            found["both"] = max(found["ttft"], found["tpot"])
+            if {**found, "load": _by_load(service)}[kind] < right:
+                return service
+
+
+def capacity_words(case: Facts) -> str:
+    """What a card says of a case."""
+    return f"{len(case['services'])} services, the first {label(case['services'][0])}"
+
+
+def label(service: Facts) -> str:
+    """A service, for messages."""
+    slots, level = service["replica"]["slots"], service["level"]
+    limits = f"{level['ttft_ms']:g} and {level['tpot_ms']:g} ms"
+    return f"with {slots} slots, {limits} for {level['share']:.0%}"
+
+
+@cache
+def _played(requests: tuple, replica: tuple, replicas: int) -> np.ndarray:
+    times = np.zeros((len(requests), 2))
+    for number in range(replicas):
+        times[number::replicas] = serve(list(requests[number::replicas]), dict(replica))
+    return times.T
+
+
+def _of(service: Facts, replicas: int) -> tuple[np.ndarray, ...]:
+    """For each request: ms to its first token, ms of its further ones, its end, its tokens."""
+    requests = tuple(map(tuple, service["requests"]))
+    first, last = _played(requests, tuple(service["replica"].items()), replicas)
+    arrival, _, output = np.array(requests).T
+    return first - arrival, last - first, last, output
+
+
+def _good(service: Facts, replicas: int, way: str = "") -> np.ndarray:
+    """Which requests keep their limits: both, or in a wrong way one, or one that is mistaken."""
+    (ttft, further, _, output), level = _of(service, replicas), service["level"]
+    in_time = ttft <= level["ttft_ms"]
+    steady = further <= level["tpot_ms"] * np.maximum(output - (way != "first"), 1)
+    return {"ttft": in_time, "tpot": steady}.get(way, in_time & steady)
+
+
+def _enough(service: Facts, replicas: int, way: str = "") -> bool:
+    if way == "means":
+        ttft, further, _, output = _of(service, replicas)
+        pace = further[output > 1] / (output[output > 1] - 1)
+        level = service["level"]
+        return ttft.mean() <= level["ttft_ms"] and pace.mean() <= level["tpot_ms"]
+    return _good(service, replicas, way).mean() >= service["level"]["share"]
+
+
+def smallest(service: Facts, way: str = "") -> Any:
+    """The fewest replicas that are enough, rightly or in a wrong way; None if no number is."""
+    numbers = range(1, len(service["requests"]) + 1)
+    return next((number for number in numbers if _enough(service, number, way)), None)
+
+
+def _by_load(service: Facts) -> int:
+    """Replicas for the work of all requests, with all slots full all the time."""
+    replica, (arrival, prompt, output) = service["replica"], np.array(service["requests"]).T
+    each = replica["base_ms"] / replica["slots"] * output
+    work = each + replica["per_token_ms"] * (prompt + output)
+    return math.ceil(work.sum() / (arrival[-1] - arrival[0]))
+
+
+def found(service: Facts, replicas: int | None) -> dict[str, Any]:
+    """What an answer says that takes so many replicas, or None."""
+    if replicas is None:
+        return dict.fromkeys(WEIGHTS)
+    (*_, last, output), good = _of(service, replicas), _good(service, replicas)
+    seconds = (last.max() - service["requests"][0][0]) / 1e3
+    usd = replicas * service["replica"]["usd_per_hour"] * seconds / 3600
+    return {
+        "replicas": replicas,
+        "goodput_per_s": float(good.sum() / seconds),
+        "usd_per_million": float(usd / max(output[good].sum(), 1) * 1e6),
+    }
+
+
+def _ways(service: Facts, right: dict[str, Any]) -> dict[str, Ways]:
+    """What wrong ways give for each number."""
+    number = int(right["replicas"])
+    (*_, last, output), good = _of(service, number), _good(service, number)
+    alone = sorted(smallest(service, way) for way in ("ttft", "tpot"))
+    arrivals = [request[0] for request in service["requests"]]
+    late = (last.max() - arrivals[0]) / (arrivals[-1] - arrivals[0])
+    goodput, usd = right["goodput_per_s"], right["usd_per_million"]
+    others = [found(service, n) for n in range(max(number - 2, 1), number + 3) if n != number]
+    other = "this is of another number of replicas: make that number right first"
+    return {
+        "replicas": [
+            (SAYS["each-limit-apart"], alone[1]),
+            (SAYS["first-token-counted-twice"], smallest(service, "first")),
+            (SAYS["each-limit-apart"], alone[0]),
+            (SAYS["by-the-mean-load"], _by_load(service)),
+            (SAYS["means-for-a-share"], smallest(service, "means")),
+            (SAYS["one-replica-too-many"], number + 1),
+        ],
+        "goodput_per_s": [
+            (SAYS["throughput-for-goodput"], goodput * len(good) / good.sum()),
+            (SAYS["until-the-last-arrival"], goodput * late),
+            *((other, each["goodput_per_s"]) for each in others),
+        ],
+        "usd_per_million": [
+            (SAYS["late-tokens-sold"], usd * output[good].sum() / output.sum()),
+            (SAYS["one-replica-paid"], usd / number),
+            *((other, each["usd_per_million"]) for each in others),
+        ],
+    }
+
+
+def judge_capacity(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: the replicas, their goodput, and the price of its tokens."""
+    services, said = case["services"], facts["said"]
+    if strange := next((item for item in said if isinstance(item, str)), None):
+        message = f"`capacity` returned {strange}: return a dict with {', '.join(WEIGHTS)}"
+        return not_asked_for(WEIGHTS, message, "not judged", others="not judged")
+    rights = [found(service, smallest(service)) for service in services]
+    ways = [
+        _ways(service, right) if right["replicas"] else dict.fromkeys(WEIGHTS, ())
+        for service, right in zip(services, rights, strict=True)
+    ]
+    labels, texts = (
+        [label(service) for service in services],
+        (SAYS["none-too-early"], SAYS["a-number-for-no-fleet"]),
+    )
+    return [
+        right_or_none(
+            name, weight, [item[name] for item in said], [right[name] for right in rights], labels,
+            [
+                [way for way in known[name] if not near(way[1], right[name], TOLERANCE)]
+                for known, right in zip(ways, rights, strict=True)
+            ],
+            SAYS["play-the-fleet"], TOLERANCE, texts,
+        )
+        for name, weight in WEIGHTS.items()
+    ]  # fmt: skip

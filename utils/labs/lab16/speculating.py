@@ -1,0 +1,185 @@
+"""The cases and the judgement of speculative sampling, exercise 4 of lab 16.
+
+Nothing is sampled: the observation has every outcome with its probability, so equal means equal.
+"""
+
+import itertools
+import random
+from collections.abc import Iterator
+
+from utils.course.misconceptions import says
+from utils.labs import Criterion, Facts
+from utils.labs.criteria import about_all, none_judged
+
+SAYS = says("lab16")
+
+WEIGHTS = {"distribution": 3, "tokens": 2, "passes": 2}
+TOLERANCE = 1e-9
+"""Probabilities are sums of a few hundred products in float64; wrong ones are off by 1e-3."""
+
+Outputs = dict[tuple[int, ...], float]
+"""Tokens that come out, with their probability."""
+
+
+def speculation_cases(rng: random.Random) -> list[Facts]:
+    """Two models and a draft that is the target itself; then other sizes."""
+    first = _model(rng, 2, 3)
+    same = {**first, "draft": first["target"]}
+    sizes = ((1, 3), (2, 3), (3, 2), (2, 4))
+    return [{"models": [first, same]}, {"models": [_model(rng, *size) for size in sizes]}]
+
+
+def _model(rng: random.Random, count: int, words: int) -> Facts:
+    """Two models, each a distribution over the words behind every text of up to `count` words."""
+    texts = [
+        " ".join(map(str, text))
+        for length in range(count + 1)
+        for text in itertools.product(range(words), repeat=length)
+    ]
+    tables = [{text: _distribution(rng, words) for text in texts} for _ in range(2)]
+    return {"count": count, "words": words, "target": tables[0], "draft": tables[1]}
+
+
+def _distribution(rng: random.Random, words: int) -> list[float]:
+    weights = [rng.randint(1, 20) for _ in range(words)]
+    if words > 2 and rng.random() < 0.4:
+        weights[rng.randrange(words)] = 0  # never said
+    return [weight / sum(weights) for weight in weights]
+
+
+def speculation_words(case: Facts) -> str:
+    """What a card says of a case."""
+    first = case["models"][0]
+    return (
+        f"{len(case['models'])} pairs of models, the first with {first['words']} words and"
+        f" {first['count']} proposed"
+    )
+
+
+def _row(model: Facts, which: str, text: tuple[int, ...]) -> list[float]:
+    return model[which][" ".join(map(str, text))]
+
+
+def outputs(model: Facts, way: str = "") -> Outputs:
+    """The right distribution of what comes out, or that of a wrong way."""
+    result: Outputs = {}
+    for text, probability in _branches(model, (), 1.0, way):
+        result[text] = result.get(text, 0.0) + probability
+    return result
+
+
+def _branches(
+    model: Facts, text: tuple[int, ...], share: float, way: str
+) -> Iterator[tuple[tuple[int, ...], float]]:
+    p, q = (_row(model, which, text) for which in ("target", "draft"))
+    if len(text) == model["count"]:
+        bonus = {"no-bonus": [], "bonus-from-the-draft": q}.get(way, p)
+        yield from [((*text, word), share * each) for word, each in enumerate(bonus)]
+        yield from [] if bonus else [(text, share)]
+        return
+    pairs = list(zip(p, q, strict=True))
+    instead = {
+        "again-from-the-target": p,
+        "again-from-the-draft": q,
+        "difference-without-sign": [abs(a - b) for a, b in pairs],
+    }.get(way, [max(a - b, 0.0) for a, b in pairs])
+    for word, (a, b) in enumerate(pairs):
+        if not b:
+            continue
+        accepted = {
+            "accepted-by-target-alone": a,
+            "accepted-if-more-probable": float(a >= b),
+            "ratio-upside-down": min(1.0, b / a) if a else 1.0,
+        }.get(way, min(1.0, a / b))
+        if accepted:
+            yield from _branches(model, (*text, word), share * b * accepted, way)
+        left = share * b * (1 - accepted)
+        if way == "rejected-is-kept":
+            yield (*text, word), left
+        elif way == "nothing-in-its-place":
+            yield text, left
+        elif left:
+            total = sum(instead) or 1.0
+            yield from (((*text, w), left * each / total) for w, each in enumerate(instead))
+
+
+WAYS = (
+    *("again-from-the-target", "again-from-the-draft", "difference-without-sign"),
+    *("accepted-by-target-alone", "accepted-if-more-probable", "ratio-upside-down"),
+    *("bonus-from-the-draft", "rejected-is-kept", "nothing-in-its-place", "no-bonus"),
+)
+"""Wrong ways that are recognised by what comes out; the last one is exact, and slower."""
+
+
+def distance(model: Facts, found: Outputs) -> float:
+    """How far what comes out is from the target: total variation of texts that are continued by
+    the target itself, up to all that may come out.
+    """
+    off, longest = 0.0, model["count"] + 1
+    for text in itertools.product(range(model["words"]), repeat=longest):
+        after = [1.0]  # probability of the rest of the text, from the end
+        for place in reversed(range(longest)):
+            after.append(after[-1] * _row(model, "target", text[:place])[text[place]])
+        right = after[-1]
+        mine = sum(found.get(text[:n], 0.0) * after[longest - n] for n in range(longest + 1))
+        off += abs(mine - right) / 2
+    return off
+
+
+def judge_speculation(case: Facts, facts: Facts) -> list[Criterion]:
+    """Three criteria: the distribution, how many tokens come out on average, passes."""
+    models, all_seen = case["models"], facts["models"]
+    known = _recognised(models, all_seen)
+    texts: dict[str, list[str]] = {name: [] for name in WEIGHTS}
+    if odd := next(filter(None, map(_odd, models, all_seen)), ""):
+        return none_judged([about_all(*each, [""]) for each in WEIGHTS.items()], known or odd)
+    for model, seen in zip(models, all_seen, strict=True):
+        found = _found(seen)
+        off, passes = distance(model, found), seen["passes"]
+        mean, right = (sum(len(t) * n for t, n in f.items()) for f in (found, outputs(model)))
+        empty = () in found  # which is no step at all
+        other = known or SAYS["nothing-in-its-place" if empty else "another-distribution"]
+        fewer = known or SAYS["too-few-tokens"].format(mean=mean, right=right)
+        again = SAYS["a-pass-for-each"].format(passes=passes[0], count=model["count"])
+        draft = f"the draft ran {passes[1]} times for {model['count']} proposed tokens"
+        texts["distribution"].append(
+            f"{other} (off by {off:.2g})" if off > TOLERANCE or empty else ""
+        )
+        texts["tokens"].append(fewer if mean < right - TOLERANCE else "")
+        texts["passes"].append(
+            again if passes[0] != 1 else draft if passes[1] != model["count"] else ""
+        )
+    rows = [about_all(name, WEIGHTS[name], some) for name, some in texts.items()]
+    # Fast and wrong is no merit.
+    return rows if not all(texts["distribution"]) else [rows[0], *none_judged(rows[1:])]
+
+
+def _odd(model: Facts, seen: Facts) -> str:
+    """Why nothing of an answer can be judged; "" if it can."""
+    if seen["odd"]:
+        return SAYS[f"odd-{seen['odd']}"]
+    words = range(model["words"])
+    for text, _ in seen["outputs"]:
+        if not isinstance(text, list) or not all(word in words for word in text):
+            return f"`speculate` returned {text}: return a list of tokens"
+        if len(text) > model["count"] + 1:
+            return SAYS["more-than-proposed"].format(count=len(text), proposed=model["count"])
+    return ""
+
+
+def _found(seen: Facts) -> Outputs:
+    return {tuple(text): probability for text, probability in seen["outputs"]}
+
+
+def _recognised(models: list[Facts], seen: list[Facts]) -> str:
+    """The wrong way that gives what came out of all models; "" if there is none."""
+    pairs = [(m, _found(s)) for m, s in zip(models, seen, strict=True) if not _odd(m, s)]
+    pairs = [pair for pair in pairs if not _gives("", *pair)]
+    ways = [way for way in WAYS if pairs and all(_gives(way, *pair) for pair in pairs)]
+    return SAYS[ways[0]] if ways else ""
+
+
+def _gives(way: str, model: Facts, found: Outputs) -> bool:
+    known = outputs(model, way)
+    texts = {*known, *found}
+    return all(abs(known.get(t, 0.0) - found.get(t, 0.0)) <= TOLERANCE for t in texts)
