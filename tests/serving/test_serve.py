@@ -17,15 +17,20 @@ from prometheus_client.parser import text_string_to_metric_families
 from utils.course.catalog import ROOT
 from utils.serving.engine import letters, llama
 
-pytestmark = pytest.mark.usefixtures("xla_device")  # before any backward on the CPU
 PROMPTS = ["the old ", "the old harbour", "a", "the grey pilot finds the", "at dawn ", "but "]
 GRAPHS = 4  # buckets of 8, 32 and 128 tokens, and decoding
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory) -> dict[str, str]:
-    """Greedy tokens of a plain loop; the folder of the model is the server's too."""
-    model, vocabulary = letters.kept(tmp_path_factory.getbasetemp() / "serve")
+def cache(tmp_path_factory) -> Path:
+    """Where the server keeps the model that it trains."""
+    return tmp_path_factory.mktemp("serve")
+
+
+@pytest.fixture(scope="module")
+def answers(server, cache: Path) -> dict[str, str]:
+    """Greedy tokens of a plain loop, with the server's model."""
+    model, vocabulary = letters.kept(cache)
     return {
         prompt: vocabulary.decode(llama.plain_loop(model, vocabulary.encode(prompt), 30))
         for prompt in PROMPTS
@@ -33,8 +38,7 @@ def answers(tmp_path_factory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def server(answers, tmp_path_factory) -> Iterator[tuple[subprocess.Popen, str]]:
-    cache = tmp_path_factory.getbasetemp() / "serve"
+def server(cache: Path) -> Iterator[tuple[subprocess.Popen, str]]:
     command = [sys.executable, ROOT / "course.py", "--inside", "serve", "--port=0"]
     process = subprocess.Popen(
         [*command, f"--cache={cache}"], stdout=subprocess.PIPE, text=True, cwd=ROOT,

@@ -1,6 +1,7 @@
 """What a million tokens cost: identities, directions, a hand-made case, and published runs."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from utils.chip.hardware import machine
+from utils.cli.commands import tokens as verb
 from utils.cost.planner.architecture import architecture
 from utils.facts.records import content
 from utils.serving import published, tokens
@@ -117,6 +119,24 @@ def test_the_menu_of_a_model_at_a_level() -> None:
     none = tokens.menu("llama-3.1-405b", mix, level, ["trn1.32xlarge"])[0]
     assert str(none).endswith("not within this level") and none.saving is None
     assert none.break_even_requests(1) is None
+
+
+def test_the_verb_shows_ranges_batches_and_every_error(capsys) -> None:
+    level = ["--model=llama-3.1-70b", "--first=2", "--start=30"]
+    assert verb.main(level) == 0
+    text = capsys.readouterr().out
+    last = r"^ +(\S+large) .* ([\d,]+)$"
+    requests = {name: number.replace(",", "") for name, number in re.findall(last, text, re.M)}
+    assert {"trn1.32xlarge", "trn2.48xlarge", "p5.48xlarge"} <= {*requests} and "no price" in text
+    assert verb.main([*level, "--peak=1"]) == 0  # a steady load leaves a batch less to save
+    steady = {name: number.replace(",", "")
+              for name, number in re.findall(last, capsys.readouterr().out, re.M)}  # fmt: skip
+    assert all(int(steady[name]) > int(requests[name]) > 0 for name in steady)
+    assert verb.main(["--published"]) == 0
+    *lines, end = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(published.rows()) and end == published.summary()
+    for wrong, message in (("--model=gpt-5", "no architecture"), ("--peak=0.5", "1 or more")):
+        assert verb.main([wrong]) == 1 and message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,8 @@ def _batches(replica: Replica, mix: Mix) -> Iterable[int]:
 @dataclass(frozen=True)
 class Offer:
     """An instance at a service level: replicas of `chips` chips each, at the point that costs least
-    per request (answers most, where no price is published). batch: the same without a level.
+    per request (answers most, where no price is published), at the mean load. batch: the same
+    without a level.
     """
 
     instance: str
@@ -314,18 +315,25 @@ def menu(
     dtype: str = "bf16",
     price: str = "capacity_block",
     how: str = "value",
+    peak: float = 1.0,
 ) -> list[Offer]:
     """An offer for each instance. price: `capacity_block`, which most of them have, or `on_demand`.
-    how: which end of the assumptions, as `assumptions` takes it.
+    how: which end of the assumptions, as `assumptions` takes it. peak: requests of the busiest time
+    over those of the mean; the level is kept then, and most of the day the load is less.
 
-    Raises ValueError for an unknown model or instance.
+    Raises ValueError for an unknown model or instance, or a peak below the mean.
     """
-    return [_offer(architecture(model), name, mix, level, dtype, price, how) for name in instances]
+    if peak < 1:
+        raise ValueError(f"peak is {peak}, allowed is 1 or more: it is over the mean")
+    sizes = architecture(model)
+    return [_offer(sizes, name, mix, level, dtype, price, how, peak) for name in instances]
 
 
 def _offer(
-    model: Architecture, instance: str, mix: Mix, level: Level, dtype: str, price: str, how: str
-) -> Offer:
+    model: Architecture, instance: str, mix: Mix, level: Level, dtype: str, price: str, how: str,
+    peak: float,
+) -> Offer:  # fmt: skip
+
     whole = machine(instance)
     assumed = assumptions(str(figure(f"{instance}.accelerator").value).lower(), how)
     listed = figures(f"{instance}.price.").get(f"{instance}.price.{price}")
@@ -335,6 +343,8 @@ def _offer(
         several = part(whole, chips)
         replica = Replica(model, several, assumed, dtype, dtype, usd and usd * chips / whole.chips)
         online, batch = at_level(replica, mix, level), offline(replica, mix)
+        if online:
+            online = replace(online, load=online.load / peak)
         offers.append(Offer(instance, price, chips, whole.chips // chips, online, batch))
     return max(
         offers, key=lambda each: each.online.requests_per_s * each.replicas if each.online else 0.0
@@ -352,3 +362,43 @@ def part(whole: Machine, chips: int) -> Machine:
         hbm_bytes=whole.hbm_bytes * share,
         hbm_bytes_per_s=whole.hbm_bytes_per_s * share,
     )
+
+
+HEAD = (
+    "instance", "replicas", "slots", "load", "tokens/s written", "USD per million read", "written",
+    "a batch saves", "from requests",
+)  # fmt: skip
+
+
+def bill(
+    model: str, mix: Mix, level: Level, start_hours: float, dtype: str = "bf16",
+    price: str = "capacity_block", instances: Iterable[str] = INSTANCES, peak: float = 1.0,
+) -> list[tuple[str, ...]]:  # fmt: skip
+    """Rows under `HEAD`, all modelled: offers, dollars with those at the best and at the worst end
+    of all assumptions, and from how many requests on a batch that starts for so long costs less.
+    """
+    middle, best, worst = (
+        menu(model, mix, level, [*instances], dtype, price, how, peak)
+        for how in ("value", "best", "worst")
+    )
+    return [_row(*offers, start_hours) for offers in zip(middle, best, worst, strict=True)]
+
+
+def _row(offer: Offer, best: Offer, worst: Offer, start_hours: float) -> tuple[str, ...]:
+    name, point = f"{offer.replicas} x {offer.chips} chips", offer.online
+    if point is None:
+        return (offer.instance, "not within this level", *[""] * 7)
+    read, written = (
+        _range([getattr(each.online, field, None) for each in (offer, best, worst)])
+        for field in ("usd_per_million_in", "usd_per_million_out")
+    )
+    return (
+        offer.instance, name, str(point.batch), f"{point.load:.2f}",
+        f"{offer.replicas * point.tokens_out_per_s:,.0f}", read, written,
+        f"{offer.saving or 0:.0%}", f"{offer.break_even_requests(start_hours) or 0:,.0f}",
+    )  # fmt: skip
+
+
+def _range(usd: list[float | None]) -> str:
+    middle, best, worst = (each if each is None else f"{each:.2f}" for each in usd)
+    return f"{middle} ({best} to {worst or 'none'})" if middle else "no price"
