@@ -45,7 +45,8 @@ def main(arguments: list[str]) -> int:
     print(
         f"{given.model}: {mix.tokens_in:,} tokens read, {mix.tokens_out:,} written. Even at"
         f" {given.peak:g} times the mean load\n{level.share:.0%} have the first token within"
-        f" {level.first_s:g} s, and the next ones take {level.token_s:g} s at most on average. Modelled:\n"
+        f" {level.first_s:g} s, and the next ones take {level.token_s:g} s at most on average."
+        " Modelled:\n"
     )
     print(*columns([tokens.HEAD, *rows]), sep="\n")
     print(f"\n{published.summary()}")
