@@ -83,15 +83,21 @@ def _figures(case: Mapping[str, Any]) -> Iterator[tuple[str, str, float, float]]
 
 
 def summary() -> str:
-    """The median and the worst factor of the figures that were not used, and the worst one's name.
+    """Median and worst factor of the figures that chose nothing, with the name of the worst; and
+    of those that were measured through vLLM on Neuron, which the model flatters most.
 
-    >>> print(summary().partition(";")[0])
-    34 figures held out: the median is a factor of 1.3 off
+    >>> print(*summary().splitlines()[::2], sep="\\n")
+    50 published figures held out: the median is a factor of 1.2 off.
+    7 of them through vLLM on Neuron: the median is a factor of 2.3 off.
     """
     held_out = [row for row in rows() if not row.chosen]
+    vllm = [row for row in held_out if "vllm" in row.case]
     worst = max(held_out, key=lambda row: row.factor)
-    median = statistics.median(row.factor for row in held_out)
+    median, of_vllm = (
+        statistics.median(row.factor for row in several) for several in (held_out, vllm)
+    )
     return (
-        f"{len(held_out)} figures held out: the median is a factor of {median:.1f} off; the worst"
-        f" one a factor of {worst.factor:.1f}: {worst}"
+        f"{len(held_out)} published figures held out: the median is a factor of {median:.1f} off.\n"
+        f"The worst one, a factor of {worst.factor:.1f}: {worst}.\n"
+        f"{len(vllm)} of them through vLLM on Neuron: the median is a factor of {of_vllm:.1f} off."
     )

@@ -237,7 +237,7 @@ def _too_large() -> Refused:
 
 
 def application(driver: Driver, late_pieces: int = 64) -> web.Application:
-    """All addresses. late_pieces: how far a reader may be behind before he is cut off.
+    """All addresses. late_pieces: how many pieces a slow client may be behind before it is cut off.
 
     Requests must name this machine as their host, so that no page of the web can ask through a
     name of its own that leads here.

@@ -44,10 +44,11 @@ class Piece:
 
 
 class Stream:
-    """An answer on its way from the engine to whoever reads it, in pieces.
+    """An answer on its way from the engine to a handler, which reads it in pieces.
 
-    blocked: set by the reader while his client takes nothing more. If `limit` pieces wait then, he
-    is cut off: the request is cancelled and `on_slow` called. answered: set when he is done.
+    blocked: set by the handler while its client takes nothing more. If `limit` pieces wait then,
+    the client is cut off: its request is cancelled and `on_slow` called. answered: set by the
+    handler when it is done.
     """
 
     underway: Underway | None = None

@@ -54,7 +54,7 @@ def trained(steps: int = 200, seed: int = 0) -> tuple[Llama, Vocabulary]:
 
 def kept(folder: Path) -> tuple[Llama, Vocabulary]:
     """The same model from a file in this folder, where the first call trains it and keeps it."""
-    from safetensors.torch import load_file, save_file  # late: whoever trains needs no file
+    from safetensors.torch import load_file, save_file  # late: training needs no file
 
     made_by = hashlib.sha256(Path(__file__).read_bytes() + torch.__version__.encode()).hexdigest()
     file = folder / f"letters-{made_by[:12]}.safetensors"

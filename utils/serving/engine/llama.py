@@ -169,7 +169,7 @@ def load(folder: Path | str, context: int = 0, dtype: torch.dtype = torch.float3
     Raises: FileNotFoundError without these files; ValueError for a model of another kind, or
     weights that are not those of its configuration.
     """
-    from safetensors.torch import load_file  # late: whoever trains a model here needs no file
+    from safetensors.torch import load_file  # late: training here needs no file
 
     folder = Path(folder)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
