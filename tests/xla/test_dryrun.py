@@ -82,7 +82,8 @@ rank = int(os.environ.get("RANK", 0))
 dist.init_process_group(backend="nccl", world_size=int(sys.argv[1]), rank=rank)
 torch.cuda.set_device(rank)
 net = DDP(torch.nn.Linear(4, 4).cuda(rank), device_ids=[rank])
-opt = torch.optim.SGD(net.parameters(), lr=0.1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+print(net(torch.ones(3, 4).cuda()).tanh().sum().item())
 for i in range(9):
     loss = net(torch.ones(2, 4).cuda()).sum()
     loss.backward()
@@ -105,6 +106,9 @@ def test_a_script_for_processes_runs_as_one_rank(tmp_path, ranks, steps, ended):
     assert report.ended.startswith(ended) and len(report.steps) == steps
     told = {row["what"].split("(")[0].split(" of ")[0] for row in report.redirects}
     assert ({"init_process_group", "DistributedDataParallel"} <= told) == (steps > 0)
+    # What is evaluated once before the training is not why its second step compiles.
+    kinds = {cause["kind"] for step in report.steps for cause in step["causes"]}
+    assert kinds == ({"first step"} if steps else set())
 
 
 HOSTILE = """\

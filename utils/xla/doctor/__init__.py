@@ -188,8 +188,12 @@ _READS = {"local_scalar_dense": "`.item()`, `if` or `int()`", "to": "`.cpu()` or
 def reasons(traces: list[Trace], new: Trace, counts: Step) -> list[Finding]:
     """What differs from the earlier run that is most alike."""
     best: list[Finding] | None = None
-    for place in reversed(range(len(traces))):
-        result = differences(traces[place], new, from_first=place == 0)
+    earlier = [(trace, place == 0) for place, trace in enumerate(traces)]
+    first = traces[0].since_the_start(new)
+    if first != traces[0]:
+        earlier[0] = (first, True)
+    for trace, from_first in reversed(earlier):
+        result = differences(trace, new, from_first=from_first)
         if result and (best is None or len(result) < len(best)):
             best = result
     return best or [Finding("unknown", _unlike(traces[-1], new, counts), None, advice.UNKNOWN)]

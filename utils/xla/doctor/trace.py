@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -129,7 +129,8 @@ def data_dependent(call: Call) -> bool:
 @dataclass(frozen=True)
 class Trace:
     """One run of a step: its batch, its operators, and at each step marker the results alive and
-    the line. read: for a part of a step, what was read before it.
+    the line. read: for a part of a step, what was read before it. cuts: for each read that ran a
+    graph, how many of the calls came before it, and its line.
     """
 
     inputs: tuple[tuple[str, Any], ...]
@@ -137,6 +138,15 @@ class Trace:
     kept: tuple[tuple[str, ...], ...]
     markers: tuple[Where | None, ...]
     read: tuple[Call, ...] = ()
+    cuts: tuple[tuple[int, Where | None], ...] = ()
+
+    def since_the_start(self, later: "Trace") -> "Trace":
+        """What was recorded after the last read that `later` does not repeat: a program evaluates
+        once before it trains, and that has graphs of its own.
+        """
+        again = {where for _, where in later.cuts}
+        start = max((place for place, where in self.cuts if where not in again), default=0)
+        return replace(self, calls=self.calls[start:])
 
 
 def spec(value: Any) -> Any:

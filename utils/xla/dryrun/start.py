@@ -180,7 +180,9 @@ def _environment(scratch: Path, bounds: Bounds) -> dict[str, str]:
     }
     if not bounds.network:
         variables |= {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}
-    return {**os.environ, **variables}
+    # Libraries of Hugging Face write what they prepare beside what they have downloaded.
+    caches = {name: str(scratch / "tmp") for name in ("HF_DATASETS_CACHE", "HF_MODULES_CACHE")}
+    return {**caches, **os.environ, **variables}
 
 
 def _copy(root: Path, work: Path) -> None:

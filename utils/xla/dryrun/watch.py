@@ -3,10 +3,12 @@
 import functools
 import re
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from unittest import mock
 
@@ -55,6 +57,8 @@ class Watch:
         self.redirects: Counter[tuple[str, str]] = Counter()
         self._at = 0
         self._inserting = False
+        self._by_library = False  # a library marks the steps where the script does not
+        self._thread = threading.get_ident()
         self._stack = ExitStack()
 
     def __enter__(self) -> "Watch":
@@ -65,14 +69,21 @@ class Watch:
         def marked(*args: Any, **kwargs: Any) -> Any:
             result = marker(*args, **kwargs)
             if not self._inserting:
-                self._boundary("its own step marker")
+                self._by_library |= not self.own_markers
+                self.own_markers = True
+                if self._by_library and not self.steps and not self._computed():
+                    self._forget()  # processes that wait for each other before they train
+                    return result
+                self._boundary("its own step marker", _caller(sys._getframe(1)))
             return result
 
         def fetched(loader: Any) -> Any:
             calls = self.recorder.calls
             trains = any(call.backward for call in calls)
-            # What only follows a training step, such as a loss that is printed, is no step.
-            if not (self.own_markers or trains) and (self._computed() or not self.steps):
+            # What only follows a training step, such as a loss that is printed, is no step. A
+            # thread that fetches ahead, as the loader of PyTorch/XLA does, ends none.
+            ahead = threading.get_ident() != self._thread
+            if not (self.own_markers or trains or ahead) and (self._computed() or not self.steps):
                 self._cut("the next batch")
             return fetch(loader)
 
@@ -172,7 +183,8 @@ class Watch:
             record.clear()
         self.recorder._results.clear()
 
-    def _boundary(self, ended_by: str) -> None:
+    def _boundary(self, ended_by: str, place: str = "") -> None:
+        """A step has ended. `place` tells apart the markers of a library that has several."""
         calls = tuple(self.recorder.calls)
         if not calls:
             return
@@ -187,7 +199,7 @@ class Watch:
         fresh = set(compiled)
         asked_before: set[str] = set()
         for graph, end, asked in ends(calls, executed):
-            earlier = self._earlier.setdefault(asked or ended_by, [])
+            earlier = self._earlier.setdefault(asked or ended_by + place, [])
             again, asked_before = asked in asked_before, asked_before | ({asked} - {""})
             is_new = graph in fresh
             if again and not is_new:
@@ -263,6 +275,14 @@ class Watch:
         }
 
 
+def _caller(frame: FrameType | None) -> str:
+    """Where a step marker was called, outside PyTorch/XLA and this program's own wrappers."""
+    own = (str(Path(torch_xla.__file__).parent), str(Path(__file__).parents[1]))
+    while frame is not None and frame.f_code.co_filename.startswith(own):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+
+
 _COMPARED = 3
 _NEW = "the program comes here for the first time"
 _NEW_ADVICE = "nothing, if it happens once; else let the warm-up come here, too"
@@ -291,7 +311,13 @@ def _part(trace: Trace, end: int | None) -> Trace:
     recorded = tuple(call for call in calls if not _reads(call))
     read = tuple(call for call in calls if _reads(call))
     if end is None:
-        return Trace((), recorded, trace.kept, trace.markers, read)
+        cuts, before = [], 0
+        for call in calls:
+            if not _reads(call):
+                before += 1
+            elif call.executions:
+                cuts.append((before, call.where))
+        return Trace((), recorded, trace.kept, trace.markers, read, tuple(cuts))
     return Trace((), (*recorded, trace.calls[end]), (), (), read)
 
 
