@@ -37,7 +37,8 @@ class Observer:
 
     answer: the name of the function that the learner writes.
     observe: called with that function and one case; returns what was seen, as plain JSON values.
-    apart: whether the answer runs in another process, whose arguments nobody can have here.
+    apart: whether no call can be shown: the answer runs in another process, whose arguments nobody
+        can have here, or is a class, of which a case makes many calls.
     """
 
     answer: str

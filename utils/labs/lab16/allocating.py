@@ -99,8 +99,8 @@ def block_words(case: Facts) -> str:
 def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: what sequences read, blocks in use, what is said when none is left."""
     played = _Played(case)
-    for operation, found in zip(case["operations"], facts["seen"], strict=False):
-        played.step(*operation, found=found)
+    for number, found in enumerate(facts["seen"]):
+        played.step(number, *case["operations"][number], found=found)
         if played.unknown:
             break
     rows = []
@@ -125,9 +125,9 @@ class _Played:
         self.unknown: tuple[str, ...] = ()  # criteria of which no more is seen: the play ends
         self.writes = 0
 
-    def step(self, kind: str, *given: int, found: Facts) -> None:
+    def step(self, number: int, kind: str, *given: int, found: Facts) -> None:
         """Play an operation along, and note what is wrong with it."""
-        self.called = f"{kind}({', '.join(map(str, given))})"
+        self.called = f"operations[{number}], {kind}({', '.join(map(str, given))})"
         if "error" in found:
             return self._note("contents", found["error"])
         fits, copies = getattr(self.reference, kind)(*given) or (True, 0)

@@ -105,7 +105,7 @@ class _Cache:
 
     def start(self, said: Any, request: int, tokens: list[int], salt: int, adapter: int) -> bool:
         """Play a start along; whether what comes next can be judged."""
-        self.called = f"request {request} of {len(tokens)} tokens"
+        self.called = f"request {request}, {len(tokens)} tokens long"
         ends = range(self.size, len(tokens) + 1, self.size)
         keys: list[Content] = [(salt, adapter, tuple(tokens[:end])) for end in ends]
         need, most = -(-len(tokens) // self.size), (len(tokens) - 1) // self.size

@@ -192,8 +192,8 @@ def observe_postmortems(answer: Answer, case: Facts) -> Facts:
 
 OBSERVERS = {
     "ex1": Observer("plan", observe_plans),
-    "ex2": Observer("Blocks", observe_blocks),
-    "ex3": Observer("PrefixCache", observe_prefixes),
+    "ex2": Observer("Blocks", observe_blocks, apart=True),
+    "ex3": Observer("PrefixCache", observe_prefixes, apart=True),
     "ex4": Observer("speculate", observe_speculation),
     "ex5": Observer("capacity", observe_capacity),
     "ex6": Observer("diagnose", observe_postmortems),

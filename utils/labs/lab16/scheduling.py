@@ -51,10 +51,21 @@ class _Seen:
         self.overtaken: list[tuple[int, int]] = []  # who, by whom
         self.admitted_to: list[int] = []  # how many others ran when requests were admitted
         self.pieces = self.most_prompts = self.fitting = 0
+        self.first: dict[str, int] = {}  # call that shows it
         self.wrong = ""
-        while not self.wrong and self.traffic.forward() and plans:
-            self._step(plans.pop(0))
+        for call, plan in enumerate(plans):
+            counts = self.counts
+            if not self.wrong and self.traffic.forward():
+                self._step(plan)
+            for name in WEIGHTS:
+                if self.counts[name] > counts[name]:
+                    self.first.setdefault(name, call)
         self.unfinished = not self.wrong and self.traffic.forward()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What is counted, by criterion."""
+        return dict(zip(WEIGHTS, (self.wasted, self.stalled, len(self.overtaken)), strict=True))
 
     def _step(self, plan: Any) -> None:
         traffic = self.traffic
@@ -78,7 +89,8 @@ class _Seen:
         ]  # fmt: skip
         new = [n for n in tokens if n in waiting]
         self.admitted_to += [len(running)] * bool(new)
-        self.pieces += sum(tokens[n] < can[n] <= traffic.budget for n in begun)
+        most = traffic.budget - traffic.slots  # a prompt alone gets as much at least
+        self.pieces += sum(tokens[n] < min(can[n], most) for n in begun)
         self.most_prompts = max(self.most_prompts, len(begun))
         traffic.run(list(tokens.items()))
 
@@ -106,11 +118,14 @@ def _invalid(plan: Any, traffic: Traffic, known: list[int]) -> str:
 def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: token slots wasted, decodes that stood still, requests overtaken."""
     seen = _Seen(case, list(facts["plans"]))
-    counts = (seen.wasted, seen.stalled, len(seen.overtaken))
-    messages = (_why_wasted(seen), SAYS["prompts-first"], _why_overtaken(seen))
+    texts = dict(zip(
+        WEIGHTS, (_why_wasted(seen), SAYS["prompts-first"], _why_overtaken(seen)), strict=True
+    ))  # fmt: skip
     rows = [
-        criterion(name, WEIGHTS[name], not count, str(count), "0", message)
-        for name, count, message in zip(WEIGHTS, counts, messages, strict=True)
+        criterion(
+            name, WEIGHTS[name], not n, str(n), "0", texts[name], call=seen.first.get(name, 0)
+        )
+        for name, n in seen.counts.items()
     ]
     if seen.wrong:
         return none_judged(rows, seen.wrong)

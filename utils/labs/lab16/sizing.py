@@ -163,6 +163,12 @@ def _ways(service: Facts, right: dict[str, Any]) -> dict[str, Ways]:
     }
 
 
+_ADVICE = (
+    "take the good requests of the smallest fleet that is enough, from the first arrival to the"
+    " last token of all: is the number of replicas right?"
+)
+
+
 def judge_capacity(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the replicas, their goodput, and the price of its tokens."""
     services, said = case["services"], facts["said"]
@@ -185,7 +191,7 @@ def judge_capacity(case: Facts, facts: Facts) -> list[Criterion]:
                 [way for way in known[name] if not near(way[1], right[name], TOLERANCE)]
                 for known, right in zip(ways, rights, strict=True)
             ],
-            SAYS["play-the-fleet"], TOLERANCE, texts,
+            SAYS["play-the-fleet"] if name == "replicas" else _ADVICE, TOLERANCE, texts,
         )
         for name, weight in WEIGHTS.items()
     ]  # fmt: skip

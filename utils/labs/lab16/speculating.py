@@ -151,7 +151,7 @@ def judge_speculation(case: Facts, facts: Facts) -> list[Criterion]:
         )
     rows = [about_all(name, WEIGHTS[name], some) for name, some in texts.items()]
     # Fast and wrong is no merit.
-    return rows if not all(texts["distribution"]) else [rows[0], *none_judged(rows[1:])]
+    return [rows[0], *none_judged(rows[1:])] if any(texts["distribution"]) else rows
 
 
 def _odd(model: Facts, seen: Facts) -> str:
