@@ -212,6 +212,10 @@ def graphs_of_an_engine() -> dict[str, object]:
         server.cancel(server.submit(Request([2] * 9, 3)))
         asked.append(server.submit(Request([1] * 13, 5)))
         server.run()
+    fewer_bits = runner.Runner(tiny(), shapes, torch_xla.device(), runner.QuantisedCells)
+    fewer_bits.warm_up()
+    with Meter() as quantised:
+        answer = [*Engine(fewer_bits).stream(Request([1] * 13, 9))]
     counts = server.counts
     return {
         "making": making.compiles,
@@ -219,6 +223,7 @@ def graphs_of_an_engine() -> dict[str, object]:
         "serving": (serving.compiles, serving.executions - counts.chunks - counts.decodes),
         "on the host": warming.fallbacks + serving.fallbacks,
         "pre-empted, cached": (counts.preemptions > 0, counts.cached_tokens > 0),
+        "with a quantised cache": (quantised.compiles, quantised.fallbacks, len(answer)),
         "answers": [(each.request, each.generated) for each in asked],
     }
 
@@ -232,6 +237,7 @@ def test_a_graph_for_each_bucket_and_one_for_decoding_whatever_the_traffic() -> 
         "serving": (0, 0),
         "on the host": (),
         "pre-empted, cached": (True, True),
+        "with a quantised cache": (0, (), 9),
     }
     assert len(answers) == 5
     for request, generated in answers:

@@ -3,8 +3,10 @@
 import pytest
 
 from utils import serving
+from utils.chip import collectives
 from utils.chip.hardware import machine
 from utils.cost.planner.architecture import architecture
+from utils.serving.generation import tensor_parallel
 
 LLAMA = architecture("llama-3.1-8b")
 CHIP = machine("trainium2")
@@ -55,3 +57,20 @@ def test_a_prefill_of_one_token_moves_what_a_decode_moves():
 def test_nothing_is_no_prompt(wrong):
     with pytest.raises(ValueError, match="1 or more"):
         serving.prefill(LLAMA, CHIP, wrong)
+
+
+def test_each_layer_of_a_divided_model_sums_twice():
+    server, fabric = machine("trn2.48xlarge"), collectives.fabric("trn2.48xlarge")
+    alone = tensor_parallel(LLAMA, server, fabric, 1, 2048)
+    assert (alone.messages, alone.sent_bytes, alone.send_s) == (0, 0, 0)
+    assert alone.compute_s == fabric.ranks * serving.decode(LLAMA, server, 2048).seconds
+    four = tensor_parallel(LLAMA, server, fabric, 4, 2048, batch=3)
+    assert (four.messages, four.message_bytes) == (2 * 32, 3 * 4096 * 2)
+    each = collectives.seconds("all-reduce", four.message_bytes, fabric, 4)
+    assert four.send_s == pytest.approx(64 * float(each.seconds))
+    assert four.sent_bytes == pytest.approx(64 * float(each.bytes_sent_per_rank))
+    all_ranks = tensor_parallel(LLAMA, server, fabric, 64, 2048, batch=3)
+    assert all_ranks.compute_s == pytest.approx(four.compute_s / 16)
+    assert all_ranks.send_s > four.send_s and all_ranks.seconds < four.seconds
+    with pytest.raises(ValueError, match="ranks is 1 or more, found 0"):
+        tensor_parallel(LLAMA, server, fabric, 0, 2048)

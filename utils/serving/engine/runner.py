@@ -18,15 +18,70 @@ Row = tuple[Items[int], int, Items[int]]
 """Tokens, the place of the first, and the blocks of their sequence."""
 
 
+class Cells:
+    """Keys or values of one layer, a cell for each place of each block, as the model computes them.
+
+    shape: (cells, key_value_heads, head width).
+    """
+
+    def __init__(
+        self, shape: tuple[int, int, int], dtype: torch.dtype, device: torch.device
+    ) -> None:
+        # Made on the host: zeros made on an XLA device would be a part of the first graph.
+        self.content = torch.zeros(shape, dtype=dtype).to(device)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all cells, used or not."""
+        return self.content.nbytes
+
+    def write(self, cells: Tensor, x: Tensor) -> None:
+        """x: [n, key_value_heads, head width], for cells [n]."""
+        self.content.index_copy_(0, cells, x)
+
+    def read(self, cells: Tensor) -> Tensor:
+        """[..., key_value_heads, head width] of cells [...]."""
+        return self.content[cells]
+
+
+class QuantisedCells(Cells):
+    """The same in INT8, with a scale for each cell and head."""
+
+    def __init__(
+        self, shape: tuple[int, int, int], dtype: torch.dtype, device: torch.device
+    ) -> None:
+        super().__init__(shape, torch.int8, device)
+        self.scales = torch.zeros((*shape[:2], 1), dtype=dtype).to(device)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all cells, with their scales."""
+        return self.content.nbytes + self.scales.nbytes
+
+    def write(self, cells: Tensor, x: Tensor) -> None:
+        """As `Cells`; the largest value of a cell and head becomes 127."""
+        scales = x.abs().amax(-1, keepdim=True).clamp(min=1e-9) / 127
+        self.content.index_copy_(0, cells, (x / scales).round().to(torch.int8))
+        self.scales.index_copy_(0, cells, scales)
+
+    def read(self, cells: Tensor) -> Tensor:
+        """As `Cells`, in the dtype of the model."""
+        return self.content[cells].to(self.scales.dtype) * self.scales[cells]
+
+
 class Runner:
     """Computes logits for an `Engine`, as `loop.Runner` describes.
 
     The model itself moves to the device, and its weights are no longer trained.
-    keys, values: of each layer, [blocks * block_size, key_value_heads, head width].
+    keys, values: of each layer, the cells of all blocks. cache: how they are kept, a class below.
     """
 
     def __init__(
-        self, model: Llama, settings: Settings, device: torch.device | str = "cpu"
+        self,
+        model: Llama,
+        settings: Settings,
+        device: torch.device | str = "cpu",
+        cache: type["Cells"] | None = None,
     ) -> None:
         if settings.context > model.context:
             raise ValueError(
@@ -38,15 +93,14 @@ class Runner:
         self.model = model.to(self.device).eval().requires_grad_(False)
         sizes = model.sizes
         shape = (settings.blocks * settings.block_size, sizes.key_value_heads, sizes.head_width)
-        # Made on the host: zeros made on an XLA device would be a part of the first graph.
-        zeros = torch.zeros(shape, dtype=model.embed_tokens.weight.dtype)
-        self.keys = [zeros.clone().to(self.device) for _ in range(sizes.layers)]
-        self.values = [zeros.clone().to(self.device) for _ in range(sizes.layers)]
+        dtype, kind = model.embed_tokens.weight.dtype, cache or Cells
+        self.keys = [kind(shape, dtype, self.device) for _ in range(sizes.layers)]
+        self.values = [kind(shape, dtype, self.device) for _ in range(sizes.layers)]
 
     @property
     def cache_bytes(self) -> int:
         """Of all blocks, used or not."""
-        return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
+        return sum(cells.nbytes for cells in (*self.keys, *self.values))
 
     def warm_up(self) -> None:
         """Run every graph once, on block 0, so that no request waits for a compiler."""
@@ -103,9 +157,9 @@ class Runner:
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             keys, values = self.keys[layer], self.values[layer]
-            keys.index_copy_(0, targets.flatten(), k.flatten(0, 1))
-            values.index_copy_(0, targets.flatten(), v.flatten(0, 1))
-            return attention(q, keys[cells], values[cells], seen)
+            keys.write(targets.flatten(), k.flatten(0, 1))
+            values.write(targets.flatten(), v.flatten(0, 1))
+            return attention(q, keys.read(cells), values.read(cells), seen)
 
         hidden = self.model.hidden(ids, places, attend)
         return self.model.lm_head(hidden[torch.arange(len(last), device=self.device), last])
