@@ -7,15 +7,11 @@
 
 The seconds that go in may be measured or stated; those that come out are modelled, and the same on
 every machine. Standard library and NumPy only. `bench` measures a model that really runs: on cpu,
-<<<<<<< HEAD
 xla, cuda or neuron. `engine` serves a language model: continuous batches on graphs of fixed shape;
-`endpoint` puts it behind HTTP, as `course.py serve` does. `tokens` models what a million tokens
-cost on an instance at a service level, and `published` holds that model to published runs.
-=======
-xla, cuda or neuron. `engine` serves a language model: continuous batches on graphs of fixed shape; `traffic` puts it
-under load on a clock. `speculative` and `quantised`: drafts, fewer bits. `vllm`: what vLLM on Neuron
-has of all this.
->>>>>>> 2f0a945 (Lesson 16 whole: an engine under load on a virtual clock, drafts that keep the large model's distribution, weights and caches in fewer bits, tensor-parallel decode, and what vLLM on Neuron calls each part, with sources)
+`traffic` puts it under load on a clock, `endpoint` behind HTTP, as `course.py serve` does. `tokens`
+models what a million tokens cost on an instance at a service level, and `published` holds that
+model to published runs. `speculative` and `quantised` are drafts and fewer bits, `vllm` what vLLM
+on Neuron has of all this.
 
 May import: facts, course, chip, cost, xla, training. Used by: cli, labs, lessons 12 and 16.
 """
