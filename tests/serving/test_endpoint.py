@@ -1,8 +1,10 @@
 """The endpoint with a runner that waits when it is asked to: overload, slow readers, failures."""
 
 import asyncio
+import json
 import socket
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -10,13 +12,13 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tornado.httpserver import HTTPServer
 
 from tests.serving.test_engine import VOCABULARY, Cells
 from utils.cli.commands import serve
-from utils.serving.endpoint import app
+from utils.serving.endpoint import app, protocol
 from utils.serving.endpoint.driver import Driver, Served
 from utils.serving.endpoint.texts import Checkpoint, Letters, Writer
 from utils.serving.engine import Engine, Request, Settings, llama
@@ -174,6 +176,42 @@ def test_an_engine_that_fails_says_so_to_all_and_to_those_who_come_later(server:
     assert b"the answer was cut off: error" in streaming.recv(65536)
     assert server.ask(3).status_code == 503
     assert "the device is gone" in httpx.get(address).json()["error"]["message"]
+
+
+JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 10**30), st.floats(allow_nan=False),
+    st.text(max_size=3), st.lists(st.integers(-1, 7), max_size=3), st.just({"a": []}),
+)  # fmt: skip
+ASKED = st.fixed_dictionaries(
+    {
+        "model": st.just("digits"),
+        "prompt": st.text("0123\x00é", max_size=5),
+        "max_tokens": st.just(3),
+    },
+    optional={"stop": st.lists(st.text(max_size=2), max_size=5), "stream": st.booleans()},
+)
+
+
+def test_no_request_breaks_it(server: Server) -> None:
+    fields = sorted(protocol.Completion.__struct_fields__)
+    changes = st.dictionaries(st.sampled_from([*fields, "tools"]), JUNK, max_size=2)
+    statuses = Counter()
+
+    @settings(max_examples=80)
+    @given(ASKED, changes, st.sampled_from(["completions", "chat/completions"]))
+    def ask(asked, changed, path) -> None:
+        if path != "completions":
+            message = {"role": "user", "content": asked["prompt"]}
+            asked = {"messages": [message]} | {k: v for k, v in asked.items() if k != "prompt"}
+        body = json.dumps(asked | changed).encode()
+        response = client.post(f"http://127.0.0.1:{server.port}/v1/{path}", content=body)
+        assert response.status_code in (200, 400, 404), (body, response.text)
+        statuses[response.status_code] += 1
+
+    with httpx.Client() as client:
+        ask()
+    assert statuses[200] > 5 and statuses[400] > 20
+    assert server.ask(6).json()["choices"][0]["text"] == "234012"
 
 
 @pytest.mark.usefixtures("xla_device")

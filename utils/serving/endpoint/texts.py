@@ -2,25 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from utils.xla.corpus import Vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-
-class Texts(Protocol):
-    """Encodes prompts and chats; `decoder` makes one that turns an answer's tokens into text."""
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text."""
-
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """The ids of a chat, up to where the answer begins."""
-
-    def decoder(self) -> Callable[[int], str]:
-        """A function from the next id to the text that is complete with it, often its own."""
 
 
 class Letters:
@@ -77,6 +64,9 @@ class Checkpoint:
 
         stream = DecodeStream(skip_special_tokens=True)
         return lambda token: stream.step(self.tokenizer.backend_tokenizer, token) or ""
+
+
+Texts = Letters | Checkpoint
 
 
 class Writer:
