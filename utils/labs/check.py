@@ -183,7 +183,8 @@ def _diagnosis(verdict: Verdict) -> tuple[str, int]:
     if verdict.error:
         name = observer(verdict.exercise).answer
         kind, _, text = verdict.error.partition(": ")
-        own = f"{name}() takes" in text or f"{name}() missing" in text
+        called = text.replace(".__init__", "")  # of a class
+        own = f"{name}() takes" in called or f"{name}() missing" in called
         common = next((why for part, why in _COMMON.items() if part in text), "")
         if kind.startswith("what the answer returned"):
             common = "is it of the form that the task asks for?"

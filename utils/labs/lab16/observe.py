@@ -83,7 +83,8 @@ def observe_blocks(answer: Answer, case: Facts) -> Facts:
 
 def _raised(error: Exception, answer: Answer) -> str:
     """An exception in words, with the line of the answer that it comes from."""
-    return f"raised {type(error).__name__}: {str(error)[:80]} {where(error, answer)}".strip()
+    place = where(error, answer)
+    return f"{type(error).__name__}: {str(error)[:80]}" + bool(place) * f" ({place})"
 
 
 def _list(value: Any) -> list[Any] | str:

@@ -138,7 +138,8 @@ def judge_speculation(case: Facts, facts: Facts) -> list[Criterion]:
         off, passes = distance(model, found), seen["passes"]
         mean, right = (sum(len(t) * n for t, n in f.items()) for f in (found, outputs(model)))
         empty = () in found  # which is no step at all
-        other = known or SAYS["nothing-in-its-place" if empty else "another-distribution"]
+        name = "nothing-in-its-place" if empty else "another-distribution"
+        other = known or SAYS["no-chance" if len(found) == 1 else name]
         fewer = known or SAYS["too-few-tokens"].format(mean=mean, right=right)
         again = SAYS["a-pass-for-each"].format(passes=passes[0], count=model["count"])
         draft = f"the draft ran {passes[1]} times for {model['count']} proposed tokens"
