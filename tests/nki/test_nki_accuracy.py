@@ -163,6 +163,16 @@ def test_pairs_count_as_measured() -> None:
     assert Accuracy(shares).pairs("as_compiled") == (1, [])
 
 
+def test_pairs_are_shown_by_how_far_they_are_apart() -> None:
+    rows = (row(1, 5, name="a"), row(1.01, 5, name="b"), row(2, 4, name="c"), row(2.1, 6, name="d"))
+    (line,) = Accuracy(rows).apart("as_compiled")
+    assert line == (
+        "of these, measured at most 2% apart: 0 of 1; at most 10% apart: 1 of 1; more: 2 of 4; "
+        "1 of those not in order have equal estimates"
+    )
+    assert line in repr(Accuracy(rows))
+
+
 def test_what_is_not_reached_is_said() -> None:
     assert Accuracy((row(10, 10),)).unmet() == []
     far = Accuracy((row(10, 20),)).unmet()

@@ -6,6 +6,7 @@ rows constants may be fitted to is drawn by a seed (`published.fitted`).
 """
 
 import itertools
+import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ AIMS = {"median": 0.10, "worst": 0.35, "busiest": 0.90, "pairs": 0.97}
 """Of the held-out rows: errors at most, and shares of busiest engines and pairs at least."""
 WAYS = ("as_written", "as_compiled")
 PLACES = 4
+APART = (math.log(1.02), math.log(1.1))
+"""Bounds between pairs that are close, apart and far apart, as logarithms of their ratio."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,28 @@ class Accuracy:
                 inverted.append((a.id, b.id))
         return count, inverted
 
+    def apart(self, way: str) -> list[str]:
+        """Pairs in order by how far the measured values are apart, and how many estimates are
+        equal. No source states the spread of its measurements, so no pair is left out of `pairs`.
+        """
+        rows = {row.measured.id: row for row in self.rows}
+        _, inverted = self.pairs(way)
+        equal = sum(rows[a].seconds(way) == rows[b].seconds(way) for a, b in inverted)
+        lines, least = [], 0.0
+        for most in (*APART, math.inf):
+            chosen = [
+                {a.id, b.id}
+                for a, b in itertools.combinations((row.measured for row in self.rows), 2)
+                if a.ladder and a.ladder == b.ladder and rows[a.id].seconds(way)
+                and rows[b.id].seconds(way) and least < abs(math.log(a.value / b.value)) <= most
+            ]  # fmt: skip
+            wrong = sum(set(pair) in chosen for pair in inverted)
+            until = "more" if most == math.inf else f"at most {math.expm1(most):.0%} apart"
+            lines.append(f"{until}: {len(chosen) - wrong} of {len(chosen)}")
+            least = most
+        return [f"of these, measured {'; '.join(lines)}; {equal} of those not in order have equal "
+                "estimates"]  # fmt: skip
+
     def summary(self) -> list[str]:
         """One line for each figure of each half."""
         lines = []
@@ -134,6 +159,7 @@ class Accuracy:
                 f"{way.replace('_', ' ')}: {count - len(inverted)} of {count} pairs in order"
                 + (f"; not: {names}" if names else "")
             )
+            lines += self.apart(way) if count else []
         missing = [row.measured.id for row in self.rows if row.as_written is None]
         if missing:
             lines.append(f"as written these do not fit into the memories: {', '.join(missing)}")
