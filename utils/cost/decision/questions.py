@@ -106,7 +106,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             good = good and not (self.whole and isinstance(value, float))
         if not good:
             raise AnswerError(
-                f"{self.field}: {value!r} is no answer; allowed: {self.says_allowed()}"
+                f"{self.field}: {value!r} is not an answer; allowed: {self.says_allowed()}"
             )
 
 

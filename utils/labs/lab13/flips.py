@@ -238,7 +238,7 @@ def _criterion(
     # A None where there is a break-even says little of how it came about.
     wrong = sorted(
         (place for place, text in enumerate(texts) if text),
-        key=lambda place: texts[place].startswith("None says"),
+        key=lambda place: texts[place].startswith("None means"),
     )
     message = texts[wrong[0]] if wrong else ""
     target = "all, costs agree" if name == "break-even" else "all"
