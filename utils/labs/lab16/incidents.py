@@ -82,7 +82,7 @@ def made(rng: random.Random, cause: str, blip: str = "") -> Facts:
     metrics: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in rows[0]}
     if blip:
         at = rng.randint(CALM + 1, 15)
-        values = {"compiles": 4, "replicas": 3}
+        values = {"compiles": 4, "replicas": 3, "cached_share": 0.2}
         metrics[blip][at] = values.get(blip, round(metrics[blip][at] * 2.1, 1))
     log: list[list[Any]] = [[rng.randint(2, start - 1), text] for text in rng.sample(_RUMOURS, 3)]
     log += [[start, _LOGGED[cause]]] if cause in _LOGGED else []

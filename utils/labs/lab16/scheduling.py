@@ -47,27 +47,17 @@ class _Seen:
 
     def __init__(self, case: Facts, plans: list[Any]) -> None:
         self.traffic = Traffic(case["requests"], case["slots"], case["budget"])
-        self.wasted, self.stalled = 0, 0
+        self.calls: dict[str, list[int]] = {name: [] for name in WEIGHTS}  # one for each count
         self.overtaken: list[tuple[int, int]] = []  # who, by whom
         self.admitted_to: list[int] = []  # how many others ran when requests were admitted
         self.pieces = self.most_prompts = self.fitting = 0
-        self.first: dict[str, int] = {}  # call that shows it
         self.wrong = ""
         for call, plan in enumerate(plans):
-            counts = self.counts
-            if not self.wrong and self.traffic.forward():
-                self._step(plan)
-            for name in WEIGHTS:
-                if self.counts[name] > counts[name]:
-                    self.first.setdefault(name, call)
+            if self.traffic.forward() and not self.wrong:
+                self._step(call, plan)
         self.unfinished = not self.wrong and self.traffic.forward()
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """What is counted, by criterion."""
-        return dict(zip(WEIGHTS, (self.wasted, self.stalled, len(self.overtaken)), strict=True))
-
-    def _step(self, plan: Any) -> None:
+    def _step(self, call: int, plan: Any) -> None:
         traffic = self.traffic
         running, waiting = sorted(traffic.running), traffic.waiting
         self.wrong = _invalid(plan, traffic, [*running, *waiting])
@@ -77,18 +67,18 @@ class _Seen:
         can = {number: traffic.seen(number)["left"] for number in (*running, *waiting)}
         prompts = [n for n in can if traffic.left[n]]
         able = [*running, *waiting[: max(traffic.slots - len(running), 0)]]
-        possible = min(traffic.budget, sum(can[n] for n in able))
-        empty = possible - sum(tokens.values())
-        self.wasted += empty
-        self.fitting += any(n not in tokens and can[n] <= empty for n in able if n in prompts)
-        self.stalled += sum(n not in tokens for n in running if n not in prompts)
+        empty = min(traffic.budget, sum(can[n] for n in able)) - sum(tokens.values())
         begun = [n for n in prompts if n in tokens]
-        self.overtaken += [
+        overtaken = [
             (old, max(begun)) for old in prompts
             if old < max(begun, default=0) and tokens.get(old, 0) < can[old]
         ]  # fmt: skip
-        new = [n for n in tokens if n in waiting]
-        self.admitted_to += [len(running)] * bool(new)
+        stalled = [n for n in running if n not in tokens and n not in prompts]
+        for name, count in zip(WEIGHTS, (empty, len(stalled), len(overtaken)), strict=True):
+            self.calls[name] += [call] * count
+        self.overtaken += overtaken
+        self.admitted_to += [len(running)] * any(n in waiting for n in tokens)
+        self.fitting += any(n not in tokens and can[n] <= empty for n in able if n in prompts)
         most = traffic.budget - traffic.slots  # a prompt alone gets as much at least
         self.pieces += sum(tokens[n] < min(can[n], most) for n in begun)
         self.most_prompts = max(self.most_prompts, len(begun))
@@ -117,23 +107,21 @@ def _invalid(plan: Any, traffic: Traffic, known: list[int]) -> str:
 
 def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: token slots wasted, decodes that stood still, requests overtaken."""
-    seen = _Seen(case, list(facts["plans"]))
-    texts = dict(zip(
-        WEIGHTS, (_why_wasted(seen), SAYS["prompts-first"], _why_overtaken(seen)), strict=True
-    ))  # fmt: skip
+    seen = _Seen(case, facts["plans"])
+    texts = _why_wasted(seen), SAYS["prompts-first"], _why_overtaken(seen)
     rows = [
         criterion(
-            name, WEIGHTS[name], not n, str(n), "0", texts[name], call=seen.first.get(name, 0)
+            name, WEIGHTS[name], not calls, str(len(calls)), "0", text, call=min(calls or [0])
         )
-        for name, n in seen.counts.items()
+        for (name, calls), text in zip(seen.calls.items(), texts, strict=True)
     ]
     if seen.wrong:
         return none_judged(rows, seen.wrong)
     if seen.unfinished:  # what stands still overtakes nobody, and is no merit
-        waits = [n for n, left in enumerate(seen.traffic.left) if left]
-        text = SAYS["starved"].format(
-            steps=case["most_steps"], number=waits[0] if waits else seen.traffic.running[0]
+        left = next(
+            n for n, asked in enumerate(case["requests"]) if seen.traffic.answered[n] < asked[2]
         )
+        text = SAYS["starved"].format(steps=case["most_steps"], number=left)
         return none_judged(rows, _why_overtaken(seen) or text)
     return rows
 

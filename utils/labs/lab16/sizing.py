@@ -43,8 +43,9 @@ def _service(rng: random.Random, kind: str) -> Facts:
             "slots": rng.choice((4, 8, 16)),
             "usd_per_hour": rng.choice((1.5, 2.25, 4.0)),
         }
-        ttft = base + 10 if kind == "none" else float(rng.randint(60, 160))
-        level = {"ttft_ms": ttft, "tpot_ms": base + rng.randint(4, 18),
+        # Times are multiples of 0.01 ms, so no request meets a limit exactly.
+        ttft = (base + 10 if kind == "none" else rng.randint(60, 160)) + 0.005
+        level = {"ttft_ms": ttft, "tpot_ms": base + rng.randint(4, 18) + 0.005,
                  "share": rng.choice((0.9, 0.95))}  # fmt: skip
         service = {"requests": requests, "replica": replica, "level": level}
         right = smallest(service)
@@ -66,7 +67,7 @@ def capacity_words(case: Facts) -> str:
 def label(service: Facts) -> str:
     """A service, for messages."""
     slots, level = service["replica"]["slots"], service["level"]
-    limits = f"{level['ttft_ms']:g} and {level['tpot_ms']:g} ms"
+    limits = f"{level['ttft_ms']:.0f} and {level['tpot_ms']:.0f} ms"
     return f"with {slots} slots, {limits} for {level['share']:.0%}"
 
 
