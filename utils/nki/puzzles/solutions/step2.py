@@ -15,6 +15,15 @@ def load(source):
     return tile
 
 
+def load_slices(matrix, row, count):
+    """`count` times 128 rows of a matrix (m, n) from `row` on, as (128, count, n)."""
+    columns = matrix.shape[1]
+    made = nl.ndarray((ROWS, count, columns), dtype=matrix.dtype, buffer=nl.sbuf)
+    pattern = [[columns, ROWS], [columns * ROWS, count], [1, columns]]
+    nisa.dma_copy(dst=made, src=matrix.ap(pattern, offset=row * columns))
+    return made
+
+
 @nki.jit
 def transpose(x):
     """x (m, n), multiples of 128, turned 128 x 128 at a time; whole rows are loaded and stored."""
@@ -65,9 +74,11 @@ def matmul_sum(a, b):
     columns = b.shape[1]
     out = nl.ndarray((ROWS, columns), dtype=a.dtype, buffer=nl.shared_hbm)
     total = nl.ndarray((ROWS, columns), dtype=nl.float32, buffer=nl.psum)
-    for row in range(0, a.shape[0], ROWS):
-        left, right = load(a[nl.ds(row, ROWS), :]), load(b[nl.ds(row, ROWS), :])
-        nisa.nc_matmul(dst=total, stationary=left, moving=right)
+    group = 4 if a.shape[0] % (4 * ROWS) == 0 else 1  # so many tiles come in one transfer
+    for row in range(0, a.shape[0], group * ROWS):
+        lefts, rights = load_slices(a, row, group), load_slices(b, row, group)
+        for k in range(group):
+            nisa.nc_matmul(dst=total, stationary=lefts[:, k, :], moving=rights[:, k, :])
     result = nl.ndarray((ROWS, columns), dtype=a.dtype, buffer=nl.sbuf)
     nisa.tensor_copy(dst=result, src=total)
     nisa.dma_copy(dst=out, src=result)
