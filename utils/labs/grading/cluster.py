@@ -9,7 +9,6 @@ Results come as pickles, so workers are as trusted as this machine; submissions 
 sandboxes only. Nothing is encrypted unless the address begins with tls:// (see CLUSTER.md).
 """
 
-import hashlib
 import pickle
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from typing import Any
 
 from distributed import Client, WorkerPlugin, get_worker
 
-from utils.course.catalog import ROOT
+from utils.course.catalog import ROOT, version_of
 from utils.labs.grading import lab, sandbox
 from utils.labs.grading.lab import Lab
 from utils.labs.grading.sandbox import SandboxError
@@ -38,15 +37,6 @@ TRIES = 4
 it takes the task to be what ends them."""
 
 Say = Callable[[str], None]
-
-
-def version_of(root: Path) -> str:
-    """A hash of the course's code, labs and facts: gradings by two versions are not one grading."""
-    digest = hashlib.sha256()
-    for folder, ending in (("utils", "*.py"), ("utils", "*.yaml"), ("solutions", "*.ipynb")):
-        for path in sorted((root / folder).rglob(ending)):
-            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 # Dask imports what has a name at the top of a module, and sends other functions and classes along
