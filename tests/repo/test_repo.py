@@ -98,8 +98,9 @@ def test_a_notebook_begins_with_its_only_level_1_heading(path: Path) -> None:
     points = ""
     if course["kind"] == "lab":
         points = f"{catalog.lab('lab' + course['number']).points:g} points · "
-    after = ("lesson " if points else "") + (", ".join(course["after"]) or "nothing")
-    line = f"{course['minutes']} min · {points}runs on {course['needs']} · after {after}"
+    before = ("after lesson " if points else "after ") + ", ".join(course["after"])
+    after = before if course["after"] else "needs no other lesson"
+    line = f"{course['minutes']} min · {points}runs on {course['needs']} · {after}"
     assert line in first, f"the line under the title must say: {line}"
 
 
