@@ -10,8 +10,8 @@ every machine. Standard library and NumPy only. `bench` measures a model that re
 xla, cuda or neuron. `engine` serves a language model: continuous batches on graphs of fixed shape;
 `traffic` puts it under load on a clock, `endpoint` behind HTTP, as `course.py serve` does. `batch`
 computes tables of items and loses none. `tokens` models what a million tokens cost on an instance
-at a service level, and `published` holds that model to published runs. `speculative` and `quantised` are drafts and fewer bits, `vllm` what vLLM
-on Neuron has of all this.
+at a service level, and `published` holds that model to published runs. `speculative` and
+`quantised` are drafts and fewer bits, `vllm` what vLLM on Neuron has of all this.
 
 May import: facts, course, chip, cost, xla, training. Used by: cli, labs, lessons 12 and 16.
 """
