@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.labs.test_grading_cluster import process
+from utils import cli
 from utils.cost import tco
 from utils.course import files
 from utils.facts import figure
@@ -369,10 +370,27 @@ def test_the_night_follows_from_items_segments_lengths_and_published_runs():
         assert divided.cost(option).total == pytest.approx(scenario.cost(option).total, rel=0.01)
     night = overnight()
     assert night.inputs["work"].value == 12 * scenario.inputs["work"].value
-    assert [night.inputs[f"{o}.instances"].value for o in night.options] == [32, 8]
     for option in night.options:
         fewer = {f"{option}.instances": night.inputs[f"{option}.instances"].value - 1}
         assert night.cost(option).hours <= 10 < night.cost(option, fewer).hours
+
+
+@pytest.mark.parametrize(
+    "tokens_in, tokens_out, servers",
+    [
+        (750, 250, [22, 6]),
+        (1500, 125, [26, 7]),
+        (1500, 250, [32, 8]),
+        (1500, 500, [45, 11]),
+        (3000, 250, [53, 13]),
+    ],
+)
+def test_the_guide_shows_the_servers_of_a_night(tokens_in, tokens_out, servers):
+    night = overnight(tokens_in=tokens_in, tokens_out=tokens_out)
+    assert [night.inputs[f"{o}.instances"].value for o in night.options] == servers
+    guide = Path(cli.__file__).parent / "site" / "guide" / "commands.md"
+    row = f"| {tokens_in:,}, {tokens_out} | {servers[0]} | {servers[1]} |"
+    assert row in guide.read_text(encoding="utf-8")
 
 
 @given(st.integers(1, 4000), st.integers(1, 1000), st.sampled_from(["trainium", "gpu"]))
