@@ -4,7 +4,6 @@ import asyncio
 import json
 import socket
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -182,35 +181,34 @@ JUNK = st.one_of(
     st.none(), st.booleans(), st.integers(-3, 10**30), st.floats(allow_nan=False),
     st.text(max_size=3), st.lists(st.integers(-1, 7), max_size=3), st.just({"a": []}),
 )  # fmt: skip
-ASKED = st.fixed_dictionaries(
+STOPS = st.lists(st.text(min_size=1, max_size=2), max_size=4)
+VALID = st.fixed_dictionaries(
     {
         "model": st.just("digits"),
-        "prompt": st.text("0123\x00é", max_size=5),
+        "prompt": st.text("01234", min_size=1, max_size=5),
         "max_tokens": st.just(3),
     },
-    optional={"stop": st.lists(st.text(max_size=2), max_size=5), "stream": st.booleans()},
+    optional={"stop": STOPS, "stream": st.booleans(), "temperature": st.floats(0, 2)},
 )
 
 
 def test_no_request_breaks_it(server: Server) -> None:
     fields = sorted(protocol.Completion.__struct_fields__)
     changes = st.dictionaries(st.sampled_from([*fields, "tools"]), JUNK, max_size=2)
-    statuses = Counter()
 
     @settings(max_examples=80)
-    @given(ASKED, changes, st.sampled_from(["completions", "chat/completions"]))
+    @given(VALID, changes, st.sampled_from(["completions", "chat/completions"]))
     def ask(asked, changed, path) -> None:
         if path != "completions":
             message = {"role": "user", "content": asked["prompt"]}
             asked = {"messages": [message]} | {k: v for k, v in asked.items() if k != "prompt"}
         body = json.dumps(asked | changed).encode()
         response = client.post(f"http://127.0.0.1:{server.port}/v1/{path}", content=body)
-        assert response.status_code in (200, 400, 404), (body, response.text)
-        statuses[response.status_code] += 1
+        allowed = (400,) if "tools" in changed else (200, 400, 404) if changed else (200,)
+        assert response.status_code in allowed, (body, response.text)
 
     with httpx.Client() as client:
         ask()
-    assert statuses[200] > 5 and statuses[400] > 20
     assert server.ask(6).json()["choices"][0]["text"] == "234012"
 
 
