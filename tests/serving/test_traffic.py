@@ -64,7 +64,9 @@ def test_every_token_comes_in_order_and_none_is_lost(asked, slots, join):
         assert len(one.times_s) == request.max_tokens and one.due_s == due < one.times_s[0]
         assert list(one.times_s) == sorted(set(one.times_s))
     counts, clock = server.counts, server.runner
-    assert counts.decode_tokens == sum(request.max_tokens - 1 for _, request in asked)
+    # A last piece of one token is computed in the decode batch, so only both together are known.
+    computed = sum(len(request.prompt) + request.max_tokens - 1 for _, request in asked)
+    assert counts.prefill_tokens + counts.decode_tokens == computed
     filled = [place for places in clock.decodes for place in places if place is not None]
     assert (len(clock.decodes), len(filled)) == (counts.decodes, counts.decode_tokens)
     busy_s = 10 * counts.chunks + counts.decodes
@@ -81,7 +83,20 @@ def test_static_batches_decode_as_long_as_their_longest_answers(lengths, slots):
     groups = [lengths[at : at + slots] for at in range(0, len(lengths), slots)]
     assert static.counts.decodes == sum(max(group) - 1 for group in groups)
     least = -(-sum(most - 1 for most in lengths) // slots)
-    assert least <= joined.counts.decodes <= static.counts.decodes
+    assert least <= joined.counts.decodes <= sum(most - 1 for most in lengths)
+    # Not always fewer than static ones: of 1, 2, 2 and 2 tokens in two slots, the second and third
+    # fall out of step, and three decodes take the place of two.
+
+
+@pytest.mark.parametrize(
+    ("lengths", "decodes"), [([12, 2, 2, 12], (22, 15)), ([1, 2, 2, 2], (2, 3))]
+)
+def test_continuous_batches_usually_need_fewer_decodes(lengths, decodes):
+    counted = []
+    for join in (False, True):
+        traffic.serve(server := steps(), [(0.0, Request([1, 1], most)) for most in lengths], join)
+        counted.append(server.counts.decodes)
+    assert tuple(counted) == decodes
 
 
 def test_static_batches_take_only_who_has_come():
