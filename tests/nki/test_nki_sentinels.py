@@ -117,6 +117,39 @@ def test_a_four_among_other_whole_numbers_is_no_doubt() -> None:
     assert texts == [] and np.array_equal(match_, x)
 
 
+def test_bytes_of_written_rows_are_no_doubt() -> None:
+    """As a public norm stores FP32 scales behind FP8 values: their bytes may be NaN of FP8."""
+
+    def kernel(x):
+        scales = tile((128, 1))
+        nisa.dma_copy(scales[0:100], x[:, 0:1])
+        out = result((100, 4), dtype=nl.float8_e4m3)
+        nisa.dma_copy(out, scales.ap([[4, 100], [1, 4]], dtype=nl.float8_e4m3))
+        return out
+
+    match_, texts = doubts(kernel, np.full((100, 64), np.nan, np.float32))
+    assert np.isnan(match_.astype(np.float32)).any() and texts == []
+
+
+def test_a_row_that_is_spread_keeps_nothing_of_the_tile() -> None:
+    """As a public mixture of experts spreads its affinities; NaN came in with the argument."""
+
+    last = 0
+
+    def kernel(x):
+        rows = tile((32, 64))  # here
+        nisa.dma_copy(rows[0:1], x[0:1])
+        nisa.nc_stream_shuffle(rows, rows[0:1], [0] * 31 + [last])
+        out = result((32, 64))
+        nisa.dma_copy(out, rows)
+        return out
+
+    assert doubts(kernel, np.full((1, 64), np.nan, np.float32))[1] == []
+    last = 255
+    (text,) = doubts(kernel, X)[1]
+    assert text.endswith(str(line_of(kernel, "# here")))
+
+
 def test_it_goes_through_a_product_and_a_reduction() -> None:
     def kernel(x):
         a = tile((64, 32))  # here

@@ -11,6 +11,7 @@ import numpy as np
 
 from utils.nki.simulator.dtypes import sentinel
 from utils.nki.simulator.errors import Line, doubt, show_line
+from utils.nki.simulator.instructions.vector import KEEP
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.program import Instruction, Program
 from utils.nki.simulator.tensor import Tensor, whole
@@ -91,12 +92,23 @@ class _Origins:
             tensor.shape, flags.dtype, flags.data, tensor.offset * flags.itemsize, strides
         )
 
+    def entries(self, tensor: Tensor) -> np.ndarray:
+        """What `view` gives, to read: bytes of a wider element have the entry of this element."""
+        own, wide = tensor.itemsize, tensor.storage.dtype.itemsize
+        if tensor.indirect is not None or own >= wide:
+            return self.view(tensor)
+        places = np.array(tensor.offset)
+        for size, stride in zip(tensor.shape, tensor.strides, strict=True):
+            places = places[..., None] + np.arange(size) * stride
+        result: np.ndarray = self.map_of(tensor.storage)[places * own // wide]
+        return result
+
     def follow(self, instruction: Instruction) -> None:
         spec, args = instruction.checked.spec, instruction.args
         sources = [tensor for name in spec.inputs for tensor in _tensors(args[name])]
-        if _adds_to_products(instruction):
+        if _adds_to_products(instruction) or _keeps_nothing(instruction):
             sources = [source for source in sources if source is not args["dst"]]
-        results = [self.view(source) for source in sources]
+        results = [self.entries(source) for source in sources]
         for source, entries in zip(sources, results, strict=True):
             own = source.storage.index
             if own not in self.read and (entries == own).any():
@@ -135,6 +147,13 @@ class _Origins:
 
 def _adds_to_products(instruction: Instruction) -> bool:
     return "accumulate" in instruction.args and instruction.args["accumulate"] is not True
+
+
+def _keeps_nothing(instruction: Instruction) -> bool:
+    """Whether a shuffle replaces all rows: only 255 in its mask keeps what was in dst."""
+    return instruction.checked.spec.name == "nc_stream_shuffle" and (
+        KEEP not in instruction.args["shuffle_mask"]
+    )
 
 
 def _tensors(value: Any) -> list[Tensor]:
