@@ -139,6 +139,23 @@ def test_scatter_writes_its_rows_only(seed, skip) -> None:
     same(result, wanted)
 
 
+def test_both_cores_scatter_and_leave_out_rows_that_do_not_exist() -> None:
+    """As a public mixture of experts does: an index of -1 is padding."""
+
+    def kernel(values, index):
+        out = nl.ndarray((60, 16), dtype=values.dtype, buffer=nl.shared_hbm)
+        half = nl.ds(12 * nl.program_id(0), 12)
+        place = out.vector_select(0, sbuf(index[half]))
+        nisa.dma_copy(place, sbuf(values[half]), oob_mode=nisa.oob_mode.skip)
+        return out
+
+    values = drawn(3, (24, 16), "float32")
+    index = np.arange(24, dtype=np.int32)[:, None] * 2
+    index[[3, 20]] = -1
+    kept = np.setdiff1d(np.arange(24), [3, 20])
+    same(nki.simulate(nki.jit(kernel)[2])(values, index)[2 * kept], values[kept])
+
+
 def test_one_index_moves_a_view() -> None:
     batches = drawn(5, (4, 32, 8), "float32")
 

@@ -62,11 +62,13 @@ def issue(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instruct
 
 
 def _fingerprint(spec: Spec, args: dict[str, Any]) -> int:
-    """A number for what was written to memory that both cores see."""
+    """A number for what was written to memory that both cores see, at places known beforehand."""
     result = 0
     for name in spec.outputs:
         view = args[name]
-        if isinstance(view, Tensor) and view.storage.core is None and not view.storage.on_chip:
+        if not isinstance(view, Tensor) or view.indirect is not None:
+            continue  # races does not compare what is found, and a row may be none at all
+        if view.storage.core is None and not view.storage.on_chip:
             result = zlib.crc32(np.ascontiguousarray(view.raw()).tobytes(), result)
     return result
 
