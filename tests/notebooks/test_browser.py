@@ -16,7 +16,7 @@ import pytest
 
 from tests.browser import answers, free_port, launched, note_foreign, violations
 from utils.cli.commands.start import options
-from utils.course import copies, progress
+from utils.course import copies, kernel_server, progress
 from utils.course.catalog import ROOT
 from utils.course.runner import kernel_environment
 
@@ -83,7 +83,8 @@ def server(course_copy: Path) -> Iterator[str]:
     """JupyterLab as `course.py start` runs it, on the copy. Returns its address."""
     port = free_port()
     own = ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
-    with kernel_environment() as environment, open(course_copy / "log", "w+") as log:
+    kernels = kernel_environment(server=kernel_server.given())
+    with kernels as environment, open(course_copy / "log", "w+") as log:
         environment |= {name: str(course_copy / ".jupyter") for name in own}
         environment |= {"PJRT_DEVICE": "CPU", "COURSE_STRICT": "0"}
         command = [sys.executable, "-m", "jupyterlab", *options(course_copy, os.geteuid() == 0)]

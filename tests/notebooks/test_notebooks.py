@@ -30,9 +30,8 @@ def execute(source: Path, tmp_path: Path, **environment: str) -> tuple[dict[str,
     """The exercises in the progress file that an execution of `source` writes, and its copy."""
     progress, target = tmp_path / "progress.json", tmp_path / f"executed-{source.name}"
     base = dict(os.environ) | environment | {"COURSE_PROGRESS": str(progress)}
-    server = base.get(kernel_server.VARIABLE)
     with (
-        runner.kernel_environment(base, Path(server) if server else None) as inner,
+        runner.kernel_environment(base, kernel_server.given()) as inner,
         mock.patch.dict(os.environ, inner, clear=True),
     ):
         run = runner.execute(source, target)

@@ -37,6 +37,12 @@ def launcher(path: Path) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, "launch", str(path), "-f", "{connection_file}"]
 
 
+def given() -> Path | None:
+    """The socket of the server that the tests of this process may use; None if none runs."""
+    path = os.environ.get(VARIABLE)
+    return Path(path) if path else None
+
+
 @contextlib.contextmanager
 def serve(path: Path, environment: dict[str, str], modules: tuple[str, ...]) -> Iterator[None]:
     """Run a server while the context is open; it imports `modules` while the caller goes on.
@@ -109,8 +115,6 @@ def _receive(connection: socket.socket, size: int) -> bytes:
 
 def _serve(listening: int, modules: list[str]) -> None:
     """Import `modules`, then fork a kernel for each connection, until the standard input ends."""
-    # Compared by a kernel with its parent, which is this process and not the launcher.
-    os.environ["JPY_PARENT_PID"] = str(os.getpid())
     _import(modules)
     listener = socket.socket(fileno=listening)
     kernels: dict[int, socket.socket] = {}
@@ -206,7 +210,6 @@ def _become_kernel(request: _Request) -> None:
     for target, fd in enumerate(fds):
         os.dup2(fd, target)
         os.close(fd)
-    environment["JPY_PARENT_PID"] = os.environ["JPY_PARENT_PID"]
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -214,7 +217,8 @@ def _become_kernel(request: _Request) -> None:
         numpy.random.seed()  # else all kernels draw the same numbers
     from ipykernel.kernelapp import launch_new_instance
 
-    launch_new_instance(arguments)
+    # A kernel ends with its parent, which is the server and not, as Jupyter tells it, the launcher's.
+    launch_new_instance(arguments, parent_handle=os.getppid())
 
 
 if __name__ == "__main__":
