@@ -10,6 +10,7 @@ how long each unit took in tests/durations.json.
 import contextlib
 import gc
 import importlib
+import inspect
 import sys
 import time
 from collections import defaultdict
@@ -90,6 +91,8 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     units = config.getoption("units")
     wanted = set(_lines(units)) if units else None
+    if not config.getoption("exhaustive"):
+        _draw_fewer_examples(items)
     kept, left = [], []
     for item in items:
         too_much = item.get_closest_marker("exhaustive") and not config.getoption("exhaustive")
@@ -98,6 +101,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = kept
+
+
+LEAST_EXAMPLES = 10
+
+
+def _draw_fewer_examples(items: list[pytest.Item]) -> None:
+    """Try properties with half of their examples by day, and with all of them at night: each run
+    draws others.
+    """
+    for test in {getattr(item, "obj", None) for item in items}:
+        # As hypothesis' own plugin for pytest does it: settings of a test cannot be asked for.
+        own = getattr(test, "_hypothesis_internal_use_settings", None)
+        if own and inspect.isfunction(test) and own.max_examples > LEAST_EXAMPLES:
+            fewer = max(LEAST_EXAMPLES, own.max_examples // 2)
+            test._hypothesis_internal_use_settings = type(own)(own, max_examples=fewer)
 
 
 def _lines(path: Path) -> list[str]:

@@ -51,6 +51,20 @@ def test_exhaustive_tests_are_left_out_unless_asked_for(tmp_path: Path) -> None:
     assert "1 failed, 4 passed" in run_pytest(tmp_path, "--exhaustive").stdout
 
 
+def test_properties_are_tried_with_half_of_their_examples_by_day(tmp_path: Path) -> None:
+    program = """
+from hypothesis import given, settings, strategies
+@given(strategies.integers())
+@settings(max_examples=40, database=None)
+def test_property(number): print(file=open("drawn", "a"))
+"""
+    (tmp_path / "test_property.py").write_text(program)
+    for options, expected in ((), 20), (("--exhaustive",), 40):
+        (tmp_path / "drawn").unlink(missing_ok=True)
+        run_pytest(tmp_path, "test_property.py", *options)
+        assert (tmp_path / "drawn").read_text() == "\n" * expected
+
+
 def test_a_run_of_a_size_says_how_far_it_is_what_failed_and_where_the_time_went(
     tmp_path: Path,
 ) -> None:

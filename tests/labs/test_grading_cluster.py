@@ -138,7 +138,10 @@ def test_a_worker_without_the_course_is_refused_by_name(
     assert "another version of the course" in cluster.unfit("of somebody else")
 
 
-def test_a_scheduler_that_does_not_answer_is_said(root: Path, tmp_path: Path) -> None:
+def test_a_scheduler_that_does_not_answer_is_said(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "ANSWER_S", 0.5)
     hand_in(tmp_path / "inbox", 1, random.Random(1))
     with pytest.raises(ValueError, match="no Dask scheduler answers at tcp://127.0.0.1:9.*start"):
         batch.grade(tmp_path / "inbox", tmp_path / "out", root, scheduler="tcp://127.0.0.1:9")

@@ -217,7 +217,7 @@ def _become_kernel(request: _Request) -> None:
         numpy.random.seed()  # else all kernels draw the same numbers
     from ipykernel.kernelapp import launch_new_instance
 
-    # A kernel ends with its parent, which is the server and not, as Jupyter tells it, the launcher's.
+    # A kernel ends with its parent: the server, not the launcher's, of which Jupyter tells it.
     launch_new_instance(arguments, parent_handle=os.getppid())
 
 

@@ -30,6 +30,8 @@ from utils.labs.grading.task import Place, Result, Task, not_run, run
 PLUGIN = "course-sandboxes"
 PLACES = "course-sandbox"
 """The resource of a worker that is fit to grade: one of each of its threads."""
+ANSWER_S = 10
+"""For a scheduler to answer at its address."""
 WAIT_S = 60
 """For the first worker, and between two words about missing ones."""
 TRIES = 4
@@ -186,7 +188,7 @@ def connected(address: str, chosen: Lab, root: Path, say: Say) -> Iterator[Clust
     Raises ValueError if no scheduler answers at `address`, SandboxError if no worker is fit.
     """
     try:
-        client = Client(address, timeout=10, set_as_default=False, name="course-grade")
+        client = Client(address, timeout=ANSWER_S, set_as_default=False, name="course-grade")
     except (OSError, ValueError, TypeError) as error:  # TimeoutError is an OSError
         raise ValueError(
             f"no Dask scheduler answers at {address} ({error or type(error).__name__}):"
