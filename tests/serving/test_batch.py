@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import runpy
 import signal
 import sys
 from collections import Counter
@@ -290,6 +291,20 @@ def test_a_folder_belongs_to_one_table_one_setting_and_one_run(tmp_path):
     with places.alone(places.place(str(tmp_path / "out"))):
         with pytest.raises(ValueError, match="another run writes"):
             batch.run(job(tmp_path), batch.Inline(made(tmp_path)))
+
+
+def test_the_script_runs_a_job_and_says_what_is_wrong(tmp_path, capsys):
+    path = Path(cli.__file__).parents[2] / "notebooks" / "scripts" / "batch_inference.py"
+    script = runpy.run_path(str(path))
+    model, items = made(tmp_path).model, str(written(tmp_path, ITEMS))
+    words = [items, str(tmp_path / "out"), "--model", model, "--buckets", "4,16", "--shard", "6"]
+    for rest, status in (([], 0), (["--batch", "3"], 1), (["--scheduler", "nowhere"], 1)):
+        assert script["main"](script["parse"]([*words, *rest])) == status
+    said = capsys.readouterr()
+    assert "40 results of 40 items in 7 shards, 0 rows set aside, 0 notes" in said.out
+    assert "with batch 16, not 3: name a new folder" in said.err
+    assert "no Dask scheduler answers at nowhere" in said.err
+    assert outcome(tmp_path / "out") == (EXPECTED, {})
 
 
 def test_shards_that_somebody_changed_are_computed_again(tmp_path):

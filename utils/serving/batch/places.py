@@ -107,7 +107,7 @@ def place(address: str) -> Place:
         if not bucket:
             raise ValueError(f"{address} names no bucket: write s3://BUCKET/FOLDER")
         return Bucket(bucket, prefix and f"{prefix}/", boto3.client("s3"))
-    import fsspec  # late, as boto3 is
+    import fsspec  # late, as boto3 is; torch brings it
 
     try:
         system, root = fsspec.core.url_to_fs(address)
