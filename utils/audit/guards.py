@@ -8,7 +8,7 @@ import ast
 import re
 
 from utils.audit.rules import NAMES
-from utils.audit.scopes import Names, Scope, written
+from utils.audit.scopes import Names, Scope, walk, written
 
 COUNT = "torch.cuda.device_count"
 CUDA = re.compile(r"cuda(:\d+)?$")
@@ -142,7 +142,7 @@ class Guards:
 
     def optional(self, test: ast.AST) -> bool:
         """The condition asks whether a package is there."""
-        for node in ast.walk(test):
+        for node in walk(test):
             name = getattr(node, "id", None) or getattr(node, "attr", "")
             if name and OPTIONAL.search(name) and name != "is_available":
                 return True

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import LEGACY_CALLS, LEGACY_ROOTS, ONCE, TEXTS, legacy_rule
+from utils.audit.scopes import walk
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -70,7 +71,7 @@ def chooses(test: ast.AST) -> bool:
     >>> chooses(ast.parse("device.type == 'xla'", mode="eval"))
     True
     """
-    for node in ast.walk(test):
+    for node in walk(test):
         text = getattr(node, "id", None) or getattr(node, "attr", None)
         if text is None and isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value

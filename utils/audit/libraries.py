@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from utils.audit import legacy, requirements
 from utils.audit.cuda_devices import backend
 from utils.audit.rules import IMPORTS, NAMES
+from utils.audit.scopes import walk
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -112,7 +113,7 @@ def _extension(at: "State", node: ast.Call, last: str, given: dict[str, ast.expr
     elif last == "CppExtension":
         at.report("cpp-extension", node.func)
     elif last in ("load", "load_inline"):
-        strings = [item.value for item in ast.walk(node) if isinstance(item, ast.Constant)]
+        strings = [item.value for item in walk(node) if isinstance(item, ast.Constant)]
         cuda = any(
             isinstance(string, str) and string.endswith((".cu", ".cuh")) for string in strings
         )
@@ -144,7 +145,7 @@ def _setup(at: "State", given: dict[str, ast.expr]) -> None:
         if isinstance(value, ast.Name):
             kept = at.scope.bindings(value.id)
             value = kept[0].node if len(kept) == 1 else None
-        for item in ast.walk(value) if isinstance(value, ast.AST) else ():
+        for item in walk(value) if isinstance(value, ast.AST) else ():
             if isinstance(item, ast.Constant) and isinstance(item.value, str):
                 rule = requirements.rule_of(item.value)
                 if rule and key == "extras_require":

@@ -115,6 +115,7 @@ class Names:
         self.imported: set[str] = set()  # names that some import binds
         self.methods: set[str] = set()  # names of all methods defined here
         self.defined: set[str] = set()  # names of all functions defined here
+        self.buffers: list[tuple[Scope | None, str]] = []  # what a module takes to its device
         self.classes: dict[str, ast.ClassDef] = {}
         self.changed: set[tuple[Scope | None, str]] = set()  # numbers of objects, self.scale *= 2
         self._start = (0, 0)
@@ -128,7 +129,7 @@ class Names:
         if self._read is None:
             self._read = {
                 node.id
-                for node in ast.walk(self.tree)
+                for node in walk(self.tree)
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
             }
         return name in self._read
@@ -222,6 +223,7 @@ class Names:
                 )
             ):
                 self.attributes.setdefault(f"self.{name}", []).append((value, scope))
+                self.buffers.append((scope.owner(), name))
             case ast.Global() | ast.Nonlocal():
                 scope.outer.update(node.names)
             case ast.Match():
@@ -379,6 +381,26 @@ def parameters(args: ast.arguments) -> Iterator[ast.arg]:
     yield from args.args
     yield from args.kwonlyargs
     yield from filter(None, (args.vararg, args.kwarg))
+
+
+# Nothing stands below these but whether they are read or written.
+CONTEXTS = frozenset({ast.Load, ast.Store, ast.Del})
+LEAVES = CONTEXTS | {ast.Name, ast.Constant}
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """As ast.walk, without the marks of reading and writing, in half the time."""
+    todo = [node]
+    for one in todo:
+        yield one
+        if one.__class__ in LEAVES:
+            continue
+        for name in one._fields:
+            below = getattr(one, name, None)
+            if below.__class__ is list:
+                todo += [item for item in below if isinstance(item, ast.AST)]
+            elif isinstance(below, ast.AST) and below.__class__ not in CONTEXTS:
+                todo.append(below)
 
 
 def is_none(node: ast.AST | None) -> bool:

@@ -54,6 +54,7 @@ class State:
         self.alone = False  # the guard asks for a CUDA device, and nothing is done for others
         self.hosted = False  # in a class that the loader runs
         self.host_file = tensors.places.only_host()
+        self.on_hosts: dict[tuple[bool, str], bool] = {}  # by hosted and the function's name
         self.joined = False  # the guard stands in the same `and`
         self.functions: list[str] = []
         # Device names in variables of any name, and variables that are used as devices.

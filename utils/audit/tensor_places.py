@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from utils.audit.rules import NAMES
-from utils.audit.scopes import Scope, same_frame, written
+from utils.audit.scopes import Scope, same_frame, walk, written
 from utils.audit.tensor_forms import BATCH, HOST, MAYBE, NUMBER, TENSOR, flat
 from utils.audit.tensor_names import TOKENIZER, moves_to_host
 
@@ -13,7 +13,7 @@ DEPTH = 30  # expressions within expressions that are followed
 
 
 ACCELERATOR = re.compile(r"(cuda|xla|neuron|mps|xpu|hpu)(:\d+)?$")
-LOADS = {"torch.load", "safetensors.torch.load_file", "torch.jit.load"}
+LOADS = {"torch.load", "safetensors.torch.load_file", "torch.jit.load", "safetensors.safe_open"}
 
 
 def _is_cpu(item: ast.keyword) -> bool:
@@ -58,7 +58,7 @@ class Places:
         if "torch" not in names.imports:
             return False
         loads = False
-        for node in ast.walk(names.module.node):
+        for node in walk(names.module.node):
             match node:
                 case ast.Call():
                     name = names.dotted(node.func, names.module)
@@ -96,6 +96,8 @@ class Places:
                 return True
             case ast.Call():
                 return self._made_on_cpu(node, scope)
+            case ast.Attribute(value=ast.Name("self")):
+                return self._kept_on_cpu(node, scope)
             case ast.Subscript() | ast.Attribute():
                 return self.on_cpu(node.value, scope)
             case ast.ListComp() | ast.GeneratorExp():
@@ -119,6 +121,24 @@ class Places:
         parts = [part for part, is_one in zip(parts, wanted, strict=True) if is_one] or parts
         return all(self.on_cpu(part, scope) for part in parts)
 
+    def _kept_on_cpu(self, node: ast.Attribute, scope: Scope) -> bool:
+        """self.length = torch.zeros(1): a module takes its buffers along, and nothing else."""
+        owner = scope.owner()
+        text = written(node)
+        if any(one is owner for one, name in self.tensors.names.buffers if name == node.attr):
+            return False
+        kept = [
+            (value, where)
+            for value, where in self.tensors.names.attributes.get(text, ())
+            if where.owner() is owner
+            and not isinstance(value, ast.Constant)
+            and all(written(one) != text for one in walk(value))
+        ]
+        return bool(kept) and all(
+            flat(self.tensors.value(value, where)) == TENSOR and self.on_cpu(value, where)
+            for value, where in kept
+        )
+
     def _made_on_cpu(self, node: ast.Call, scope: Scope) -> bool:
         name = self.tensors.names.dotted(node.func, scope)
         placed = any(keyword.arg in ("device", "out", None) for keyword in node.keywords)
@@ -140,9 +160,22 @@ class Places:
                 one for one in given[1:] if self.tensors.value(one, scope) in (TENSOR, MAYBE, BATCH)
             ]
             return bool(given) and all(self.on_cpu(part, scope) for part in [given[0], *others])
+        found = self.tensors.defined(node.func, scope)
+        if found is not None and isinstance(found[1], ast.FunctionDef):
+            return self._returned_on_cpu(*found)
         if isinstance(node.func, ast.Attribute) and node.func.attr not in NAMES["moves"]:
             return not placed and self.on_cpu(node.func.value, scope)
         return False
+
+    def _returned_on_cpu(self, tensors: Any, function: ast.FunctionDef) -> bool:
+        """All that a function of the tree returns is made on the CPU."""
+        inner = tensors.names.scopes.get(function)
+        ends = [one.value for one in walk(function) if isinstance(one, ast.Return) and one.value]
+        return (
+            inner is not None
+            and bool(ends)
+            and all(tensors.places.on_cpu(one, inner) for one in ends)
+        )
 
     def _name_on_cpu(self, node: ast.Name, scope: Scope) -> bool:
         home = scope.find(node.id)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
-from utils.audit.scopes import Binding, written
+from utils.audit.scopes import Binding, walk, written
 from utils.audit.tensor_names import COUNTS, LOADER_NAME, TOKENIZER, is_model_name, moves_to_host
 from utils.audit.tensor_values import counts_found, is_found, on_host, only_torch, reaching
 
@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from utils.audit.state import State
 
 GROWS = {"torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack"}
-SIZED = {"new_zeros", "new_ones", "new_empty", "new_full", "expand", "repeat", "view", "narrow"}
+SIZED = {
+    "new",
+    "new_zeros",
+    "new_ones",
+    "new_empty",
+    "new_full",
+    "expand",
+    "repeat",
+    "view",
+    "narrow",
+}
 SIZED |= {"reshape", "resize_"}
 MADE = {"full", "zeros", "ones", "empty", "FloatTensor", "LongTensor", "IntTensor", "BoolTensor"}
 SIZED_BY = {"full", "empty", "zeros", "ones", "rand", "randn", "arange", "eye", "randperm"}
@@ -30,7 +40,7 @@ TRANSFORMED = re.compile(
 DEPTH = 6
 PAST = re.compile(r"(^|_)(past|cache|cached|prev|previous|history)(_|$|k|v)", re.I)
 POSITION = re.compile(
-    r"(^|_)(start_?pos|position|pos|offset|step|timestep|cur_?len|cache_len|past_len\w*|seqlen_offset)$"
+    r"(^|_)(start_?pos|prev_len\w*|position|pos|offset|step|timestep|cur_?len|cache_len|past_len\w*|seqlen_offset)$"
 )
 PICKED = re.compile(r"(^|_)(idx|index)$")
 REQUESTS = re.compile(r"(^|_)(requests|prompts|sentences|texts|utterances)$")
@@ -91,9 +101,9 @@ def is_step_loop(node: ast.For | ast.AsyncFor | ast.While, functions: list[str])
             return True
     if isinstance(node, ast.While) and functions and DECODES.search(functions[-1]):
         return True
-    own = {_last(one) for one in ast.walk(getattr(node, "target", node.body[0]))}
+    own = {_last(one) for one in walk(getattr(node, "target", node.body[0]))}
     for statement in node.body:
-        for item in ast.walk(statement):
+        for item in walk(statement):
             if isinstance(item, ast.Call):
                 last = _last(item.func)
                 if last == "step" and "env" in written(item.func):
@@ -270,7 +280,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.report("python-number", node.func, "each length is a shape of its own")
     elif name in ("torch.nn.functional.pad", "torch.nn.functional.interpolate"):
         sizes = [*node.args[1:2], *(item.value for item in node.keywords if item.arg == "size")]
-    elif method in SIZED and name.split(".")[0] not in at.names.imported:
+    elif method in SIZED and name.split(".")[0] not in at.names.imported and not _own(node):
         sizes = list(node.args[:1] if method == "new_full" else node.args)
     if any(_random(at, size) for size in sizes):
         at.report("data-dependent-shape", node.func, "a size is drawn at random")
@@ -279,6 +289,10 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     if method in ("index_select", "gather", "take", "take_along_dim") or name in PICKS:
         if any(is_found(at, one) for one in node.args):
             at.report("data-dependent-shape", node.func, "as many elements as were found")
+    if method == "narrow" or name == "torch.narrow":
+        start = node.args[1 + (name == "torch.narrow") :][:1]
+        if start and (_positions(at, start[0]) or _counts(at, start[0])):
+            at.report("python-number", node.func, "each place is a graph of its own")
     if method == "split" or name == "torch.split":
         lengths = node.args[1:2] if name == "torch.split" else node.args[:1]
         if lengths and _listed(at, lengths[0]):
@@ -290,9 +304,14 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.report("data-dependent-shape", node.func, "without output_size it reads the sum")
 
 
+def _own(node: ast.Call) -> bool:
+    """self.reshape(x): a method of the program that is named as a tensor's is."""
+    return isinstance(node.func, ast.Attribute) and written(node.func.value) == "self"
+
+
 def _counts(at: "State", node: ast.AST, depth: int = 3) -> bool:
     """A number of a loop over steps, or computed from one."""
-    for item in ast.walk(node):
+    for item in walk(node):
         if not isinstance(item, ast.Name) or at.kind(item) in ("tensor", "maybe"):
             continue
         if item.id in at.counters:
@@ -329,7 +348,7 @@ def _given_counter(at: "State", node: ast.AST) -> bool:
         caller = getattr(scope.node, "name", "")
         if not isinstance(given, ast.Name) or not scope.loops or caller == "forward":
             continue
-        for loop in ast.walk(scope.node):
+        for loop in walk(scope.node):
             if isinstance(loop, ast.For | ast.While) and given.id in counters(loop):
                 inside = loop.lineno <= given.lineno <= (loop.end_lineno or 0)
                 if inside and is_step_loop(loop, [caller]):
@@ -380,7 +399,7 @@ def _changes(at: "State", node: ast.AST) -> bool:
         picked = node.slice
         if isinstance(picked, ast.Name) and PICKED.search(picked.id):
             return True
-        return any(_by_turn(at, item) for item in ast.walk(picked))
+        return any(_by_turn(at, item) for item in walk(picked))
     return _by_turn(at, node) and at.kind(node) != "tensor"
 
 
@@ -400,7 +419,7 @@ def _counted(item: Binding) -> bool:
 
 def _past(at: "State", node: ast.AST) -> bool:
     """The length of what is kept from call to call: past[0].size(-2), which grows."""
-    for item in ast.walk(node):
+    for item in walk(node):
         if not isinstance(item, ast.Name):
             continue
         for one in reaching(at, item):
@@ -523,7 +542,7 @@ def _tokenizes(node: ast.Call) -> bool:
     return TOKENIZER.search(_last(function)) is not None
 
 
-def _as_long_as_given(at: "State", node: ast.AST, depth: int = 4) -> bool:
+def _as_long_as_given(at: "State", node: ast.AST, depth: int = 6) -> bool:
     """tokenizer.encode(text), and a list that a loop over requests fills by what they hold."""
     if depth == 0:
         return False
@@ -534,7 +553,7 @@ def _as_long_as_given(at: "State", node: ast.AST, depth: int = 4) -> bool:
             return any(_as_long_as_given(at, one, depth - 1) for one in (node.left, node.right))
         case ast.Subscript(value=owner, slice=ast.Constant(value="input_ids")):
             return _as_long_as_given(at, owner, depth - 1)
-        case ast.Attribute(attr="input_ids", value=owner):
+        case ast.Attribute(attr="input_ids" | "ids", value=owner):
             return _as_long_as_given(at, owner, depth - 1)
         case ast.Call():
             given = {item.arg: item.value for item in node.keywords}
@@ -789,6 +808,9 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             ):
                 at.report("python-number", node, "each length of the slice is a shape of its own")
                 return
+            if any(counts_found(at, one) for one in walk(end) if not isinstance(one, ast.Name)):
+                at.report("data-dependent-shape", node, "the end of a slice is how many were found")
+                return
             if _each_length(at, end):
                 at.report("data-dependent-shape", node, "each row has its own length")
                 return
@@ -803,7 +825,7 @@ def _each_length(at: "State", node: ast.AST) -> bool:
         case ast.Call(func=ast.Name("len"), args=[one]) if at.loops and at.kind(one) != "tensor":
             return any(
                 item.kind == "loop"
-                for name in ast.walk(one)
+                for name in walk(one)
                 if isinstance(name, ast.Name)
                 for item in reaching(at, name)
             )
@@ -814,7 +836,7 @@ def _turn(at: "State", node: ast.AST) -> bool:
     """The number of a turn of a loop over a range, beside what only settings and sizes are."""
     if not at.loops or at.functions[-1:] == ["forward"]:
         return False
-    for item in ast.walk(node):
+    for item in walk(node):
         if isinstance(item, ast.Name):
             for one in reaching(at, item):
                 if one.kind == "loop" and isinstance(one.node, ast.Call):
@@ -826,7 +848,7 @@ def _turn(at: "State", node: ast.AST) -> bool:
 def _positions(at: "State", node: ast.AST) -> bool:
     """start_pos, a parameter: the place in a sequence that is decoded, another at each step."""
     forward = at.functions[-1:] == ["forward"]
-    for item in ast.walk(node):
+    for item in walk(node):
         if isinstance(item, ast.Name) and (
             POSITION.search(item.id) or (forward and PICKED.search(item.id))
         ):
@@ -942,9 +964,7 @@ def _returns_values(at: "State", node: ast.Call, depth: int) -> bool:
     scope = tensors.names.scopes.get(function)
     if scope is None:
         return False
-    ends = [
-        item.value for item in ast.walk(function) if isinstance(item, ast.Return) and item.value
-    ]
+    ends = [item.value for item in walk(function) if isinstance(item, ast.Return) and item.value]
     with at.having(scope=scope, tensors=tensors, names=tensors.names):
         return (
             len(ends) == 1 and at.kind(ends[0]) != "tensor" and from_values(at, ends[0], depth - 1)

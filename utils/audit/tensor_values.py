@@ -5,8 +5,8 @@ import re
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
-from utils.audit.scopes import Binding, written
-from utils.audit.tensor_names import is_model_name, moves_to_host
+from utils.audit.scopes import Binding, walk, written
+from utils.audit.tensor_names import TOKENIZER, is_model_name, moves_to_host
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -32,6 +32,10 @@ PREPARES = re.compile(r"(^|[/_])(transforms?|augment(ation)?s?|preprocess(ing)?)
 HOST_FILE = re.compile(
     r"(^|[/_])(datasets?|data_?(utils|loaders?|module|sets?|loading)|collat(e|or|ors))\.py$"
 )
+PLACES = {"torch.randperm", "torch.arange", "numpy.random.permutation", "numpy.arange"}
+KEEPS = {"torch.from_numpy", "torch.autograd.Variable", "torch.as_tensor"}
+SAME_LENGTH = {"squeeze", "flatten", "view", "reshape", "long", "to", "t", "unique", "type_as"}
+SAME_LENGTH |= {"cuda", "detach", "clone", "int", "unsqueeze"}
 VOCABULARY = re.compile(
     r"(itos|id\w*2\w+|i2w|ix_?to_?\w+|idx_?to_?\w+|int2\w+|class_names|classes)$", re.I
 )
@@ -83,21 +87,22 @@ def _asks_all(at: "State", test: ast.Call) -> bool:
 
 def on_host(at: "State") -> bool:
     """The code runs on the host anyway: its values cost nothing to read."""
-    if at.host_file:
-        return True
-    if not at.functions:
-        return at.hosted
-    last = at.functions[-1]
-    if at.hosted or last in NAMES["host_functions"] or "collate" in last:
-        return True
-    return last in at.tensors.uses.closures
+    last = at.functions[-1] if at.functions else ""
+    known = at.on_hosts.get((at.hosted, last))
+    if known is None:
+        known = at.on_hosts[at.hosted, last] = (
+            at.host_file
+            or at.hosted
+            or last in NAMES["host_functions"]
+            or "collate" in last
+            or (last != "" and last in at.tensors.uses.closures)
+        )
+    return known
 
 
 def is_periodic(test: ast.AST) -> bool:
     """The test holds once in a while: `step % 100 == 0`."""
-    return any(
-        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in ast.walk(test)
-    )
+    return any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in walk(test))
 
 
 def is_device_tensor(at: "State", node: ast.AST) -> bool:
@@ -171,6 +176,10 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
             _sync(
                 at, node.func, "the text holds the value of a tensor, which waits as .item() does"
             )
+    elif method in ("decode", "batch_decode") and owner is not None and at.kind(owner) != "tensor":
+        if (at.steps or at.loops) and node.args and TOKENIZER.search(written(owner)):
+            if is_device_tensor(at, node.args[0]):
+                _sync(at, node.func, "a tokenizer reads the tensor, and waits as .item() does")
     elif method == "step" and owner is not None and len(node.args) == 1:
         if SCHEDULER.search(written(owner)) and is_device_tensor(at, node.args[0]):
             _sync(at, node.func, "the scheduler reads the value, and waits as .item() does")
@@ -279,7 +288,7 @@ def formatted(at: "State", node: ast.JoinedStr) -> None:
 
 def _collected(at: "State", node: ast.AST) -> bool:
     """torch.stack(losses).tolist(): what a loop kept on the device is read once, as it should."""
-    for call in ast.walk(node):
+    for call in walk(node):
         if isinstance(call, ast.Call) and at.dotted(call.func) in ("torch.stack", "torch.cat"):
             kept = call.args[0] if call.args else None
             if isinstance(kept, ast.Name):
@@ -379,6 +388,8 @@ def is_found(at: "State", node: ast.AST | None, depth: int = 6) -> bool:
     match node:
         case ast.Name():
             kept = reaching(at, node)
+            if len(kept) == 1 and isinstance(kept[0].node, ast.arg):
+                return _given_found(at, kept[0].node, depth - 1)
             return bool(kept) and all(
                 item.kind in ("value", "part") and is_found(at, item.node, depth - 1)
                 for item in kept
@@ -395,20 +406,37 @@ def is_found(at: "State", node: ast.AST | None, depth: int = 6) -> bool:
                 )
             if name == "torch.where":
                 return len(node.args) == 1 and not at.on_cpu(node)
-            if name in ("torch.randperm", "torch.arange") and len(node.args) == 1:
+            if name in PLACES and node.args:
                 return counts_found(at, node.args[0])
-            if last in ("squeeze", "flatten", "view", "reshape", "long", "to", "t", "unique"):
+            if name in KEEPS and node.args:
+                return is_found(at, node.args[0], depth - 1)
+            if last in SAME_LENGTH:
                 if isinstance(node.func, ast.Attribute):
                     return is_found(at, node.func.value, depth - 1)
+        case ast.Attribute(attr="data"):
+            return is_found(at, node.value, depth - 1)
         case ast.Subscript():
-            if isinstance(node.slice, ast.Name) and is_found(at, node.slice, depth - 1):
-                return True
+            if isinstance(node.slice, ast.Name | ast.Subscript):
+                if is_found(at, node.slice, depth - 1):
+                    return True
             if is_found(at, node.value, depth - 1):
                 return isinstance(node.slice, ast.Tuple | ast.Slice) or not isinstance(
                     node.value, ast.Name
                 )
             surely = at.kind(node.value) == "tensor"
             return surely and not at.on_cpu(node.value) and is_mask(at, node.slice, surely)
+    return False
+
+
+def _given_found(at: "State", arg: ast.arg, depth: int) -> bool:
+    """A call in this file gives the parameter what was found."""
+    home = at.scope.find(arg.arg)
+    if home is None or home.kind != "function":
+        return False
+    for given, scope in at.tensors.given_at_calls(arg, home):
+        with at.having(scope=scope):
+            if isinstance(given, ast.Name) and is_found(at, given, depth):
+                return True
     return False
 
 
