@@ -66,6 +66,8 @@ class State:
         )
         self.foreign = not self.torch and bool(self.names.imports & NAMES["other_frameworks"])
         self._idioms: set[ast.AST] = set()
+        self._dotted: dict[ast.AST, str] = {}
+        self._plain: dict[ast.AST, str] = {}
 
     def __init_subclass__(cls) -> None:
         """A method called _on_If is called for each ast.If."""
@@ -98,7 +100,11 @@ class State:
 
     def dotted(self, node: ast.AST, follow: bool = True) -> str:
         """The full name of an expression here; see `Names.dotted`."""
-        return self.names.dotted(node, self.scope, follow)
+        known = self._dotted if follow else self._plain
+        name = known.get(node)
+        if name is None:  # a call is asked for its name by each of the checks
+            name = known[node] = self.names.dotted(node, self.scope, follow)
+        return name
 
     def kind(self, node: ast.AST) -> str:
         """Whether an expression is a tensor here; see `Tensors.kind`."""

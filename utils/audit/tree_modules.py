@@ -24,6 +24,7 @@ class Modules:
         self.root = root
         self._parse = parse
         self._files: dict[str, Tensors | None] = {}
+        self._there: dict[str, bool] = {}
         self._found: dict[tuple[str, str], tuple[str, str] | None] = {}
 
     def read(self, path: str) -> Tensors | None:
@@ -71,6 +72,11 @@ class Modules:
                 return self.look(item.target, os.path.dirname(path), depth - 1)
         return None
 
+    def _is_file(self, path: str) -> bool:
+        if path not in self._there:
+            self._there[path] = os.path.isfile(path)
+        return self._there[path]
+
     def _place(self, name: str, folder: str) -> tuple[str, str] | None:
         """The file, and the name within it."""
         level = len(name) - len(name.lstrip("."))
@@ -88,6 +94,6 @@ class Modules:
             for end in range(len(parts) - 1, -1, -1):
                 place = os.path.join(start, *parts[:end])
                 for path in (f"{place}.py", os.path.join(place, "__init__.py")):
-                    if (end or level) and os.path.isfile(path) and end == len(parts) - 1:
+                    if end == len(parts) - 1 and (end or level) and self._is_file(path):
                         return path, parts[-1]
         return None
