@@ -61,7 +61,7 @@ def block_cases(rng: random.Random) -> list[Facts]:
         ["append", 0, 6], ["fork", 0, 1], ["append", 1, 1], ["append", 0, 1], ["free", 0],
         ["append", 2, 8], ["fork", 2, 5], ["append", 5, 1], ["append", 2, 5], ["append", 3, 9],
         ["append", 3, 4], ["free", 1], ["append", 3, 8], ["free", 2], ["free", 5], ["free", 3],
-        ["append", 4, 24],
+        ["append", 4, 23], ["fork", 4, 6], ["append", 6, 1],
     ]  # fmt: skip
     return [
         {"count": 6, "size": 4, "operations": fixed},
@@ -128,9 +128,12 @@ class _Played:
     def step(self, number: int, kind: str, *given: int, found: Facts) -> None:
         """Play an operation along, and note what is wrong with it."""
         self.called = f"operations[{number}], {kind}({', '.join(map(str, given))})"
+        fits, copies = getattr(self.reference, kind)(*given) or (True, 0)
+        if "error" in found and not fits:  # a block was asked for that is not there
+            free = self.count - self.reference.used
+            return self._note("out of memory", "more-than-there-are", free=free)
         if "error" in found:
             return self._note("contents", found["error"])
-        fits, copies = getattr(self.reference, kind)(*given) or (True, 0)
         said, after = found["said"], dict(map(tuple, found["tables"]))
         if kind == "fork":
             self.texts[given[1]] = [*self.texts[given[0]]]
