@@ -139,8 +139,9 @@ def test_one_more_than_may_wait_gets_429_and_the_others_their_answers(server: Se
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_goes_away_cancels_its_request(server: Server, stream: bool) -> None:
     server.runner.gate.clear()
-    going, waiting = server.connect(4000, stream), server.connect(4000, stream)
-    behind = server.connect(4000, stream)
+    going = server.connect(4000, stream)
+    server.until(lambda: len(server.engine.scheduler.running) == 1)  # its prompt waits at the gate
+    waiting, behind = server.connect(4000, stream), server.connect(4000, stream)
     server.until(lambda: len(server.driver.open) == 3)
     for connection in (going, behind, waiting):
         connection.close()
