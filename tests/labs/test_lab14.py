@@ -218,7 +218,7 @@ def test_every_flip_that_is_listed_is_accepted_unless_it_says_why_not() -> None:
                 continue
             response = {"field": flip.field, "to": flip.to, "verdict": flip.verdict, "saving": None}
             about = defending._about_flip(name, response)
-            reasons = ("another workload", "data lie", "nobody could choose any machine")
+            reasons = ("another workload", "place of the data", "no machine could be chosen")
             assert not about or any(reason in about for reason in reasons), about
 
 
