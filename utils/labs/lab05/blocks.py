@@ -186,7 +186,7 @@ def _scale_message(x: np.ndarray, element: Element, codes: np.ndarray, given: np
         return SAYS["blocks-along-columns"]
     sizes = np.array([abs(row).max() for row in x])
     if is_like(np.array([[math.frexp(s)[1] - 1 - element.emax + 127] for s in sizes]) + 0 * codes):
-        return "all blocks of a row have one scale: each block of 32 has its own"
+        return "all blocks of a row have one scale: each block of 32 needs its own"
     signed = x.reshape(len(x), -1, BLOCK).max(axis=2)
     largest = np.array([[math.frexp(s)[1] - 1 if s > 0 else -127 for s in row] for row in signed])
     if is_like(largest - element.emax + 127):

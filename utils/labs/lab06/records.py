@@ -250,7 +250,7 @@ def _reason(record: Facts, cause: str) -> str:
         return SAYS["compiles-first"].format(cause=cause)
     if right == "fallback":
         return (
-            f'"{cause}" is what follows: an operator runs on the host, which cuts the graph, and'
+            f'"{cause}" is a consequence: an operator runs on the host, which cuts the graph, and'
             " what comes of it has another shape each time"
         )
     if cause == "starved":
