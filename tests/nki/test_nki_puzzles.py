@@ -147,6 +147,24 @@ def test_a_cheat_is_refused_by_its_name(what: str) -> None:
     assert verdict.stars == 0 and verdict.estimate_us is None and len(verdict.message) > 20
 
 
+SLIPS = [
+    ("copy", "src=x[nl.ds(row, ROWS), :]", "src=x[nl.ds(row, 999), :]", "rule", "At: line 1"),
+    ("copy", "return out", "pass", "host-output", "it returns nothing"),
+    ("copy", "src=x[nl.ds(row, ROWS), :]", "src=tile", "wrong-value", "nothing had written"),
+    ("softmax", "op=nl.maximum", "op=nl.max", "rule", "op is the function nl.max;"),
+    ("matmul_sum", "nl.float32", "nl.bfloat16", "rule", "nc_matmul: dst is bfloat16"),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "code", "words"), SLIPS)
+def test_a_slip_is_named_for_what_it_is(name, old, new, code, words) -> None:
+    source = solution(puzzle(name))
+    assert old in source
+    verdict = check(puzzle(name), source.replace(old, new), 3, shortly)
+    assert verdict.refusal == code and words in verdict.message, verdict
+    assert "DMA does not reach" not in verdict.message and "puzzle_" not in verdict.message
+
+
 def test_all_refusals_have_a_meaning_and_none_is_unused() -> None:
     seen = {code for code, _ in CHEATS.values()} | {"stub", "wrong-value", "rule"}
     assert seen == set(judging.MEANINGS)

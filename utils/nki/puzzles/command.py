@@ -79,7 +79,7 @@ def shown(each: Puzzle, hints: int = 0) -> str:
         f"Stars: {RULE}.",
         "",
         *(f"Hint {i}: {hint}" for i, hint in enumerate(each.hints[:hints], 1)),
-        "",
+        *([""] if hints else []),
         f"nki puzzle show {each.number} --stub > my_{each.id}.py    the file to begin with",
         f"nki puzzle check {each.number} my_{each.id}.py",
     ]

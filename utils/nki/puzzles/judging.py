@@ -111,7 +111,8 @@ def check(puzzle: Puzzle, source: str, seed: int | None = None, run: Run = apart
         there = ", ".join(functions) or "none"
         return _refused(
             puzzle, "no-kernel",
-            f"the file has no function {puzzle.id}, which the check calls; its functions: {there}",
+            f"the file (in the notebook, the cell with the check) has no function {puzzle.id}; "
+            f"its functions: {there}",
         )  # fmt: skip
     if found := sources.first(tree):
         return _refused(puzzle, found.code, f"line {found.line} {found.message}")
@@ -119,18 +120,27 @@ def check(puzzle: Puzzle, source: str, seed: int | None = None, run: Run = apart
         return _refused(
             puzzle, "stub",
             f"{puzzle.id} is still the stub: replace its `raise` by a kernel. "
-            f"A hint: nki puzzle show {puzzle.number} --hint 1",
+            f"A hint: nki puzzle show {puzzle.number} --hint 1, or above the cell in the notebook",
         )  # fmt: skip
     cases = drawn(puzzle, seed)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"puzzle_{puzzle.id}.py")
+        path = Path(folder).resolve() / f"puzzle_{puzzle.id}.py"
         path.write_text(source, encoding="utf-8")
         job = {
             "puzzle": puzzle.id, "path": str(path), "limit_s": LIMIT_S,
             "cases": [msgspec.to_builtins(case) for case in cases],
         }  # fmt: skip
-        outcomes = run(job)
+        outcomes = [_in_own_lines(outcome, path) for outcome in run(job)]
     return _judged(puzzle, cases, outcomes)
+
+
+def _in_own_lines(outcome: Outcome, path: Path) -> Outcome:
+    """Places in the copy that was run, as lines of the author's file, which they are too."""
+    place = re.compile(re.escape(str(path)) + r":(\d+)")
+    return {
+        key: place.sub(r"line \1", value) if isinstance(value, str) else value
+        for key, value in outcome.items()
+    }
 
 
 def _is_stub(function: ast.FunctionDef) -> bool:
@@ -177,7 +187,8 @@ def _problem(puzzle: Puzzle, case: Case, outcome: Outcome) -> str:
         return str(outcome["host"])
     if not outcome["written"]:
         return "no instruction writes the result"
-    return _unequal(puzzle, case, outcome["results"], _expected(puzzle, case))
+    unequal = _unequal(puzzle, case, outcome["results"], _expected(puzzle, case))
+    return f"{unequal}. {outcome['doubt']}" if unequal and "doubt" in outcome else unequal
 
 
 def _expected(puzzle: Puzzle, case: Case, function: Callable | None = None) -> np.ndarray:
@@ -208,7 +219,7 @@ def _named(
     shown = [(c, not p) for c, _, p in problems if c.sizes == puzzle.shown]
     public = all(right for c, right in shown if c.seed == 0)
     private = all(right for c, right in shown if c.seed != 0)
-    if "fed" in outcome and not outcome["fed"]:
+    if not outcome.get("fed", True) and "doubt" not in outcome:
         return "precomputed", "no instruction carries an argument into the result"
     if public and not private:
         return "precomputed", "right for the shown numbers, wrong for others of the same sizes"

@@ -33,6 +33,8 @@ ROOT = HERE.parents[2]
 PACKAGE = __package__ or "utils.nki.puzzles"
 Job = dict[str, Any]
 Outcome = dict[str, Any]
+UNWRITTEN = "memory starts with arbitrary bits"
+"""In the simulator's warning of a result that holds what nothing wrote."""
 _watched = False
 """Whether a kernel runs now, which may not read what lies beside this module."""
 
@@ -42,7 +44,8 @@ def observed(job: Job) -> list[Outcome]:
 
     A job: puzzle, path of the file, cases (sizes and seed), limit_s. An outcome has `error`, or
     `results` (arrays), `written` (an instruction wrote each result), `fed` (it depends on an
-    argument), `program` (a digest of the instructions), and `seconds` for a timed case.
+    argument), `program` (a digest of the instructions), `doubt` where the result holds what
+    nothing wrote, and `seconds` for a timed case.
     """
     task = puzzle(job["puzzle"])
     try:
@@ -54,10 +57,12 @@ def observed(job: Job) -> list[Outcome]:
     for case in job["cases"]:
         try:
             arrays = task.arrays(case["sizes"], case["seed"])
-            with warnings.catch_warnings(), limited(job["limit_s"]), told():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(record=True) as caught, limited(job["limit_s"]), told():
+                warnings.simplefilter("always")
                 program = _run(kernel, arrays)
+            doubts = [str(w.message) for w in caught if UNWRITTEN in str(w.message)]
             outcomes.append(_outcome(program, case.get("timed", False)))
+            outcomes[-1] |= {"doubt": doubts[0]} if doubts else {}
         except KernelFailed as error:
             outcomes.append({"error": str(error)})
             if "had not ended after" in str(error):
@@ -76,6 +81,8 @@ def _run(kernel: Any, arrays: list[np.ndarray]) -> Program:
 
 def _outcome(program: Program, timed: bool) -> Outcome:
     made = program.returned if isinstance(program.returned, (tuple, list)) else [program.returned]
+    if program.returned is None:
+        return {"host": "it returns nothing: a kernel ends with `return` and the tensor of HBM"}
     if not made or not all(isinstance(item, Tensor) for item in made):
         kinds = ", ".join(type(item).__name__ for item in made)
         return {"host": f"it returns {kinds or 'nothing'}, and no tensor of HBM"}

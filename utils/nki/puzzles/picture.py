@@ -67,5 +67,5 @@ def _part(size: int, tile: int, index: int) -> int:
 
 def text(puzzle: Puzzle) -> str:
     """All arrays of a puzzle below each other."""
-    head = "Tiles of a step, rows down (on chip: partitions), numbers are elements:"
+    head = "Tiles at the largest tested sizes, rows down (on chip: partitions), in elements:"
     return "\n".join([head, *(line for grid in grids(puzzle) for line in drawn(grid))])

@@ -48,12 +48,14 @@ def page() -> str:
 
 
 def _entry(spec: Spec) -> str:
+    source = spec.cost_source
+    cost = f", [source of the cost]({source})" if source.startswith("https:") else ""
     lines = [
         f"## {spec.name}",
         "",
         f"```\n{spec.document()}\n```",
         "",
-        f"Cost: {sentence(spec.cost)} [NKI {spec.since}]({spec.page}), [cost]({spec.cost_source})",
+        f"[NKI {spec.since}]({spec.page}){cost}",
     ]
     return "\n".join(lines)
 

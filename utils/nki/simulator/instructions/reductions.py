@@ -1,5 +1,6 @@
 """Reductions along the free axis on the Vector Engine: sums, maxima, mean and variance."""
 
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,9 @@ def reducing_operator(use: Use) -> None:
     allowed = ", ".join(
         f"nl.{operator.name}" for operator in OPERATORS.values() if operator.reduces
     )
+    given = f"the function nl.{op.__name__}" if isinstance(op, FunctionType) else repr(op)
     raise use.refuse(
-        f"op is {op!r}; a reduction takes {allowed}.",
+        f"op is {given}; a reduction takes {allowed}.",
         "the engine folds a row with an operator of two values that has a starting value.",
         "pass nl.add, nl.maximum or another of these.",
     )
