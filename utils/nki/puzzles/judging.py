@@ -119,8 +119,8 @@ def check(puzzle: Puzzle, source: str, seed: int | None = None, run: Run = apart
     if _is_stub(functions[puzzle.id]):
         return _refused(
             puzzle, "stub",
-            f"{puzzle.id} is still the stub: replace its `raise` by a kernel. "
-            f"A hint: nki puzzle show {puzzle.number} --hint 1, or above the cell in the notebook",
+            f"{puzzle.id} is still the stub: replace its `raise` by a kernel.\n"
+            f"Hints: nki puzzle show {puzzle.number} --hint 1; in the notebook, above the cell",
         )  # fmt: skip
     cases = drawn(puzzle, seed)
     with tempfile.TemporaryDirectory() as folder:
