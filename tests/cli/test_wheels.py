@@ -124,7 +124,7 @@ def test_every_command_works_without_the_course(kernels: Path) -> None:
 
 def test_pytest_finds_the_plugin(kernels: Path) -> None:
     (kernels / "pytest.ini").write_text("[pytest]\n")
-    others = ("cacheprovider", "nbval", "xdist", "hypothesispytest", "moto", "anyio")
+    others = ("cacheprovider", "nbval", "xdist", "hypothesispytest", "moto", "anyio", "locust")
     leave = [word for name in others for word in ("-p", f"no:{name}")]
     words = ("-m", "pytest", "-q", *leave, "test_kernel.py")
     done = nki(kernels, *words, "--nki-update-baseline", program="python")

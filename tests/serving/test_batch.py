@@ -375,18 +375,16 @@ def test_addresses_and_models_that_lead_nowhere_are_refused(call, message):
 
 
 def test_the_night_follows_from_items_segments_lengths_and_published_runs():
-    scenario = tco.scenario("overnight-batch")
-    divided = overnight(every_segment=False)
-    for option, servers in (("trainium", 3), ("gpu", 1)):
+    scenario, night = tco.scenario("overnight-batch"), overnight()
+    assert night.inputs["work"].value == scenario.inputs["work"].value == 500_000 * 12
+    for option in night.options:
         # The scenario's own throughputs are these, rounded.
         path = f"{option}.units_per_second"
-        assert divided.inputs[path].value == pytest.approx(scenario.inputs[path].value, rel=0.005)
-        assert divided.inputs[f"{option}.instances"].value == servers
-        assert divided.cost(option).total == pytest.approx(scenario.cost(option).total, rel=0.01)
-    night = overnight()
-    assert night.inputs["work"].value == 12 * scenario.inputs["work"].value
-    for option in night.options:
-        fewer = {f"{option}.instances": night.inputs[f"{option}.instances"].value - 1}
+        assert night.inputs[path].value == pytest.approx(scenario.inputs[path].value, rel=0.005)
+        path = f"{option}.instances"
+        assert night.inputs[path].value == scenario.inputs[path].value
+        assert night.cost(option).total == pytest.approx(scenario.cost(option).total, rel=0.01)
+        fewer = {path: night.inputs[path].value - 1}
         assert night.cost(option).hours <= 10 < night.cost(option, fewer).hours
 
 

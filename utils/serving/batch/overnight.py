@@ -1,7 +1,6 @@
 """The overnight scenario of the cost model, for so many items, segments and lengths.
 
-The scenario's source says "500,000 items in 12 segments". Read as one request for each item in each
-segment these are six million requests; read as a division of the items, half a million.
+Each item is asked about in each segment: 500,000 items and 12 segments are six million requests.
 
 Throughput rests on published measurements, not on this machine's. One H100 has two, of which the
 time of a token read and of one written follow; with 5,000 read and 500 written they give 1.44 times
@@ -59,20 +58,18 @@ def overnight(
     segments: int = 12,
     tokens_in: int = 1500,
     tokens_out: int = 250,
-    every_segment: bool = True,
     within_hours: float = 10.0,
 ) -> tco.Scenario:
     """The scenario "overnight-batch" of such a night, with the fewest servers of either kind that
     are done in time. Ask it as any other: `tco.compare(overnight(tokens_in=3000))`.
 
-    every_segment: each item is asked about in each segment; otherwise the segments divide them.
     Segments run one after the other, each with a start. Data grow with the requests. How wide the
     throughput's range is stays as it was.
 
     Raises: ValueError if 10,000 servers are not done in time.
     """
     night = tco.scenario("overnight-batch")
-    work = items * segments if every_segment else items
+    work = items * segments
     growth = work / night.inputs["work"].value
     changes = {name: night.inputs[name].value * growth for name in ("storage", "egress")}
     changes |= {"work": work, "starts": segments}
