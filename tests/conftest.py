@@ -31,6 +31,9 @@ seventh of the time. XLA reads them once, when a process first asks for a device
 
 os.environ["XLA_FLAGS"] = COMPILE_FAST  # some modules ask for it when they are imported
 
+collect_ignore = ["serving/locustfile.py"]
+"""Doctests would import locust, which patches threads and sockets of the whole process."""
+
 
 def _flags_of_lessons(config: pytest.Config) -> str:
     """Lessons show the same when XLA compiles fast, after two thirds of the time; at night, and
