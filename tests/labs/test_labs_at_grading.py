@@ -108,7 +108,8 @@ def test_judging_and_observing_need_no_torch() -> None:
         f"for name in {WITHOUT_TORCH}:\n"
         "    for case in judge(name).cases(random.Random(1)):\n"
         "        seen = observe_case(name, lambda *_: None, case)\n"
-        "        judge(name).judge(case, seen['facts'])\n"
+        "        if 'facts' in seen:  # a class of lab 16 that makes None is an error already\n"
+        "            judge(name).judge(case, seen['facts'])\n"
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)

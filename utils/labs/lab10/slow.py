@@ -63,7 +63,7 @@ def _waits(profile: Any, busy: dict[str, float], run: Replayed) -> str:
     spent = waited(profile)
     if spent["place"] > MUCH:
         return (
-            f"{text}{spent['place']:.0%} of the critical path waits for a place in use: allocate "
+            f"{text}{spent['place']:.0%} of the critical path waits for a buffer in use: allocate "
             "tiles inside the loop, so that each turn has its own"
         )
     engine, name, line, share = _off_the_busiest(profile)
