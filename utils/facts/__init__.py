@@ -13,21 +13,3 @@ from utils.facts.ledger import VERDICTS, Claim, claim, claims
 from utils.facts.records import STATUSES, Figure, Unknown, figure, figures
 from utils.facts.statements import Fact, Sources, fact
 from utils.facts.tables import table
-
-__all__ = [
-    "LIMITS",
-    "STATUSES",
-    "VERDICTS",
-    "Claim",
-    "Fact",
-    "Figure",
-    "Sources",
-    "Unknown",
-    "claim",
-    "claims",
-    "fact",
-    "figure",
-    "figures",
-    "stale",
-    "table",
-]

@@ -13,5 +13,3 @@ May import: facts, course, cost. Used by: cli, labs, lesson 15.
 
 from utils.launch.launch_plans import Order, Plan, plan, plan_order
 from utils.launch.review import review
-
-__all__ = ["Order", "Plan", "plan", "plan_order", "review"]

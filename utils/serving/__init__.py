@@ -33,31 +33,3 @@ from utils.serving.fleet import Fleet, smallest_fleet
 from utils.serving.generation import decode, largest_batch, prefill, weight_bytes
 from utils.serving.laws import Little, erlang_c, little, md1_wait_s, mm1_latency_s
 from utils.serving.omission import corrected
-
-__all__ = [
-    "NEVER",
-    "Fleet",
-    "Linear",
-    "Little",
-    "Pause",
-    "Policy",
-    "Request",
-    "Run",
-    "Service",
-    "burst",
-    "closed_loop",
-    "corrected",
-    "decode",
-    "erlang_c",
-    "exponential",
-    "largest_batch",
-    "little",
-    "md1_wait_s",
-    "mm1_latency_s",
-    "open_loop",
-    "poisson",
-    "prefill",
-    "smallest_fleet",
-    "steady",
-    "weight_bytes",
-]

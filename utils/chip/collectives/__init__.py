@@ -20,21 +20,3 @@ from utils.chip.collectives.cost import (
     spread,
 )
 from utils.chip.collectives.fabrics import NAMES, Fabric, Tier, fabric
-
-__all__ = [
-    "ALGORITHMS",
-    "KINDS",
-    "NAMES",
-    "Estimate",
-    "Fabric",
-    "Line",
-    "Terms",
-    "Tier",
-    "crossover_bytes",
-    "fabric",
-    "lines",
-    "overlapped",
-    "seconds",
-    "spread",
-    "terms",
-]

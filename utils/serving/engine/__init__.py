@@ -21,20 +21,3 @@ from utils.serving.engine.loop import Counts, Engine, Overloaded, Runner
 from utils.serving.engine.requests import Request, Sequence, Settings
 from utils.serving.engine.sampling import Sampling, choose, probabilities
 from utils.serving.engine.scheduler import Chunk, Scheduler, Step
-
-__all__ = [
-    "BlockPool",
-    "Chunk",
-    "Counts",
-    "Engine",
-    "Overloaded",
-    "Request",
-    "Runner",
-    "Sampling",
-    "Scheduler",
-    "Sequence",
-    "Settings",
-    "Step",
-    "choose",
-    "probabilities",
-]

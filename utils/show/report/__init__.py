@@ -8,5 +8,3 @@ from utils.show.report.content import Given, Line, Report, Section, Table
 from utils.show.report.page import to_html
 from utils.show.report.pdf import to_pdf
 from utils.show.report.spreadsheet import to_csv
-
-__all__ = ["Given", "Line", "Report", "Section", "Table", "report", "to_csv", "to_html", "to_pdf"]

@@ -20,28 +20,3 @@ from utils.training.checkpoint.folder import (
 from utils.training.checkpoint.kills import MOMENTS, Kill
 from utils.training.checkpoint.program import PARTS, Outcome, Plan, train
 from utils.training.checkpoint.states import on_host, random_states, set_random_states
-
-__all__ = [
-    "MOMENTS",
-    "PARTS",
-    "Background",
-    "CheckpointError",
-    "Damaged",
-    "Found",
-    "Kill",
-    "NoneGood",
-    "NotSaved",
-    "Outcome",
-    "Plan",
-    "Torn",
-    "latest",
-    "load",
-    "on_host",
-    "path_of",
-    "random_states",
-    "save",
-    "set_aside",
-    "set_random_states",
-    "steps",
-    "train",
-]

@@ -8,5 +8,3 @@ itself.
 
 from utils.training.coldstart.process import Running, Start, run, start
 from utils.training.coldstart.recording import Flip, Recording, Trial, recorded
-
-__all__ = ["Flip", "Recording", "Running", "Start", "Trial", "recorded", "run", "start"]

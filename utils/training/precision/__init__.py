@@ -9,7 +9,3 @@ of FP8, the arithmetic is not, because XLA's CPU backend has none.
 
 from utils.training.precision.recipes import RECIPES, Curve, Recipe, Update, train
 from utils.training.precision.rounding import quantise_fp8, stochastic_bf16
-
-__all__ = [
-    "RECIPES", "Curve", "Recipe", "Update", "quantise_fp8", "stochastic_bf16", "train",
-]  # fmt: skip

@@ -19,8 +19,6 @@ from utils.xla.doctor.report import Cause, Diagnosis, Step
 from utils.xla.doctor.trace import Recorder, Trace, data_dependent, pending, spec
 from utils.xla.meter import Meter
 
-__all__ = ["Cause", "Diagnosis", "Step", "diagnose", "interruptions", "reasons"]
-
 _MOST = 64
 """Batches that are looked at, at most."""
 

@@ -16,5 +16,3 @@ numerics of the chip, what the Neuron compiler refuses beyond the published list
 from utils.xla.dryrun.bounds import Bounds
 from utils.xla.dryrun.report import Report, as_text
 from utils.xla.dryrun.start import dry_run, dry_run_script
-
-__all__ = ["Bounds", "Report", "as_text", "dry_run", "dry_run_script"]

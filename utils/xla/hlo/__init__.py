@@ -5,5 +5,3 @@ be counted is named instead of being taken for free.
 """
 
 from utils.xla.hlo.counting import Cost, OperatorCost, cost
-
-__all__ = ["Cost", "OperatorCost", "cost"]

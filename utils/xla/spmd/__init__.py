@@ -7,18 +7,3 @@ writes the communication. Here it is counted in the compiled text: kind, number,
 from utils.xla.spmd.collectives import KINDS, Collective, collectives, totals
 from utils.xla.spmd.memory import Memory, memory
 from utils.xla.spmd.session import ENVIRONMENT, Compiled, Program, environment, run, start
-
-__all__ = [
-    "ENVIRONMENT",
-    "KINDS",
-    "Collective",
-    "Compiled",
-    "Memory",
-    "Program",
-    "collectives",
-    "environment",
-    "memory",
-    "run",
-    "start",
-    "totals",
-]
