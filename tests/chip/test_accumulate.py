@@ -6,7 +6,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from utils.chip.accumulate import ORDERS, dot, exact_dot, sum_in
@@ -15,7 +15,6 @@ from utils.chip.formats import FORMATS
 NUMBERS = st.lists(st.floats(-(2.0**20), 2.0**20, width=32), min_size=1, max_size=40)
 
 
-@settings(deadline=None)
 @given(NUMBERS)
 def test_fp32_forward_and_backward_are_numpys_running_sum(numbers: list[float]) -> None:
     values = np.float32(numbers)
@@ -59,14 +58,12 @@ def test_only_what_is_written_is_rounded() -> None:
     assert sum_in(values[:1], "bf16", "pairwise") == 1, "and what is left alone in the end as well"
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=70), st.sampled_from(ORDERS))
 def test_whole_numbers_that_fit_are_added_without_loss(numbers: list[int], order: str) -> None:
     for name in ("fp32", "fp16"):  # at most 630, and fp16 holds every whole number up to 2048
         assert sum_in(np.array(numbers), name, order) == sum(numbers)
 
 
-@settings(deadline=None)
 @given(NUMBERS, st.sampled_from(("fp32", "tf32", "bf16")), st.sampled_from(ORDERS))
 def test_errors_stay_within_the_bounds(numbers: list[float], name: str, order: str) -> None:
     """Higham, Accuracy and Stability of Numerical Algorithms, section 4.2: n - 1 roundings in a

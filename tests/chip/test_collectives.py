@@ -278,7 +278,6 @@ def test_an_all_to_all_on_a_ring_takes_the_shorter_way():
 # Properties.
 
 
-@settings(deadline=None)
 @given(whole=fabrics(), kind=st.sampled_from(KINDS), sizes=st.tuples(BYTES, BYTES))
 def test_time_grows_with_size_and_never_goes_below_a_bound(whole, kind, sizes):
     small, large = sorted(sizes)
@@ -299,7 +298,6 @@ def test_time_grows_with_size_and_never_goes_below_a_bound(whole, kind, sizes):
         inside *= tier.ranks
 
 
-@settings(deadline=None)
 @given(
     kind=st.sampled_from(KINDS[:-1]), algorithm=st.sampled_from(ALGORITHMS),
     wiring=st.sampled_from(("ring", "switched")), ranks=st.integers(1, 200), more=st.integers(1, 9),
@@ -347,7 +345,6 @@ def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(wiring, sizes):
             assert first + second == both
 
 
-@settings(deadline=None)
 @given(tier=tiers(), kind=st.sampled_from(KINDS), size=BYTES)
 def test_a_hierarchy_of_one_tier_is_flat(tier, kind, size):
     alone = Tier("nobody else", 1, 1.0, 1.0)
@@ -356,7 +353,6 @@ def test_a_hierarchy_of_one_tier_is_flat(tier, kind, size):
         assert seconds(kind, size, Fabric("one", whole)) == flat
 
 
-@settings(deadline=None)
 @given(whole=fabrics(), kind=st.sampled_from(KINDS), size=BYTES)
 def test_the_best_is_the_least_of_all_algorithms(whole, kind, size):
     names = {line.algorithm for line in lines(kind, whole)}
@@ -375,7 +371,7 @@ def test_one_rank_has_nothing_to_do(kind, name):
     assert crossover_bytes(kind, fabric(name), ranks=1) == 0
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(whole=fabrics(), kind=st.sampled_from(KINDS))
 def test_up_to_the_crossover_a_message_takes_more_than_twice_its_bandwidth_time(whole, kind):
     for algorithm in (None, *sorted({line.algorithm for line in lines(kind, whole)})):

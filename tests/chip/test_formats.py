@@ -133,7 +133,7 @@ ANY = st.floats(width=32, allow_nan=False) | st.floats(-500, 500, width=32)
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "e8m0"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(x=ANY)
 @example(x=-0.0)
 @example(x=464.0)  # half way from the largest e4m3fn to the next step
@@ -166,7 +166,7 @@ def test_the_nearest_value_is_found_by_looking_at_all_of_them(name: str, x: floa
 
 
 @every_format
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(x=st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_rounding_keeps_values_order_and_sign(name: str, x: float) -> None:
     form = FORMATS[name]

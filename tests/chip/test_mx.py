@@ -50,7 +50,7 @@ VALUES = st.floats(-(2.0**100), 2.0**100, width=32) | st.floats(-8, 8, width=32)
 
 
 @every_element
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(block=st.lists(VALUES, min_size=4, max_size=4), doublings=st.integers(0, 1))
 def test_a_block_is_what_the_specification_says(element, block, doublings) -> None:
     exponent, elements = by_the_words(block, element, doublings)
@@ -112,7 +112,7 @@ def test_codes_are_the_stored_bytes(element: str) -> None:
 
 
 @every_element
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(x=arrays.arrays(np.float32, (2, 8), elements=st.floats(-(2.0**60), 2.0**60, width=32)))
 def test_what_came_out_goes_in_again_unchanged(element: str, x: np.ndarray) -> None:
     once = quantise(x, element, block=8).dequantise()

@@ -6,7 +6,7 @@ from collections import Counter
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from utils.chip.topology import Topology, all_reduce_seconds, ring, switched, torus
@@ -153,7 +153,6 @@ def test_formulas_of_ring_and_switch(chips, size, rate, latency):
     assert result == pytest.approx(2 * (latency + (chips - 1) * share))
 
 
-@settings(deadline=None)
 @given(sizes=SIZES, size=BYTES, rate=RATE, latency=LATENCY)
 def test_nothing_is_faster_than_the_links_allow(sizes, size, rate, latency):
     topology = torus(*sizes)

@@ -23,7 +23,7 @@ def load(path, content):
     return ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(symbols=st.sets(NAMES, max_size=60), number=st.integers(0, 10**12))
 def test_every_symbol_is_found_and_answers_1(tmp_path_factory, symbols, number):
     path = tmp_path_factory.mktemp("elf") / f"libx{number}.so.1"

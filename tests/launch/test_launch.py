@@ -88,7 +88,7 @@ def test_the_cost_is_the_hours_and_the_disk() -> None:
     assert studio.hours == 4  # Studio's app lives for an idle hour after its last work
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.floats(0.5, 24), st.integers(30, 2000), st.floats(0.01, 1000))
 def test_it_starts_exactly_when_the_cost_is_within_the_limit(
     hours: float, disk_gb: int, limit: float

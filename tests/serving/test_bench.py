@@ -44,7 +44,6 @@ def test_a_percentile_beyond_100_is_refused(p: float) -> None:
         bench.percentile([1.0], p)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 3000), inner, levels)
 def test_ranks_are_the_closest_that_keep_the_level(count: int, p: float, level: float) -> None:
     """By the binomial distribution itself: each end misses at most its half, and the next rank
@@ -71,7 +70,7 @@ def test_published_ranks_and_sizes() -> None:
     assert bench.samples_needed(95, level=0.9) == 59
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.floats(1, 99.9), levels)
 def test_the_samples_needed_are_the_fewest_with_both_ends(p: float, level: float) -> None:
     enough = bench.samples_needed(p, level)

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from utils import serving
@@ -35,7 +35,6 @@ class Machine:
     def wait(self) -> None: ...
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=40).map(sorted), st.floats(0.001, 0.5))
 def test_latencies_are_those_of_a_queue_with_one_server(due: list[float], service: float) -> None:
     result = Machine(service).answered(due)

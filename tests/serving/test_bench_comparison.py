@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import signal, stats
 
@@ -132,7 +132,6 @@ def test_a_block_is_longer_where_calls_remember_each_other() -> None:
     assert comparison.memory([0.1] * 50) == comparison.memory([0.1, 0.2]) == 1
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.floats(0.001, 1), min_size=1, max_size=30), min_size=1, max_size=4),
        st.integers(1, 12))  # fmt: skip
 def test_blocks_never_cross_rounds_and_never_use_a_call_twice(series, length: int) -> None:

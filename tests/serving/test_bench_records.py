@@ -57,7 +57,7 @@ ROUND = st.lists(positive, min_size=1, max_size=3).map(tuple)
 RECORDS = made(bench.Record, rounds=st.tuples(ROUND, ROUND), first_s=st.tuples(positive, positive))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(RECORDS)
 def test_a_record_survives_its_file(record: bench.Record) -> None:
     again = bench.from_json(bench.to_json(record))
@@ -204,7 +204,6 @@ def test_fidelity_of_equal_logits_is_exact() -> None:
     assert dataclasses.astuple(result) == (4, 0, 0, 0, 1, True)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 9), st.floats(0, 20))
 def test_kl_is_scipys_entropy_of_the_probabilities(seed, rows, classes, spread) -> None:
     a, b = np.random.default_rng(seed).normal(0, spread, (2, rows, classes))
@@ -278,7 +277,6 @@ def test_what_cannot_be_compared_is_refused(reference, candidate, says) -> None:
 # Money and energy
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.floats(1e-3, 1e6), st.floats(0, 1e3), st.floats(0.05, 1))
 def test_money_is_price_over_what_an_hour_yields(rate: float, price: float, load: float) -> None:
     result = bench.usd_per_million(rate, bench.Given(price, "USD/h", "a bill"), load)

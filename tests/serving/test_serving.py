@@ -26,7 +26,7 @@ pauses = st.lists(
     ),
     max_size=2,
 )  # fmt: skip
-thorough = settings(max_examples=150, deadline=None)
+thorough = settings(max_examples=150)
 
 
 def batches(run):

@@ -79,7 +79,7 @@ def test_bad_input_names_the_field_the_value_and_what_is_allowed(
 @given(
     st.text("0123456789.,-+eE%/ hdkgGBUSDinaf_()", max_size=12), st.sampled_from(["queue", "runs"])
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_is_typed_is_a_number_or_is_refused(text: str, path: str) -> None:
     try:
         value = form.typed(scenario(LORA), path, text)

@@ -19,9 +19,7 @@ from utils.training.checkpoint import files, folder, kills
 from utils.xla import fresh
 
 CONTENT = bytes(range(40))
-quick = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+quick = settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def state(number: int) -> dict[str, object]:

@@ -33,7 +33,7 @@ def gpt(context: int = 48) -> TinyGPT:
 # Adapters
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.integers(1, 6), st.integers(1, 9), st.integers(1, 9), st.floats(0.5, 32), st.booleans(),
     st.integers(0, 99),
@@ -154,7 +154,7 @@ def test_a_first_backward_on_the_cpu_needs_the_device_before_it() -> None:
 # Decoding
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(st.lists(st.integers(0, 19), min_size=1, max_size=16), st.integers(1, 8))
 def test_all_ways_to_decode_write_the_same(prompt: list[int], count: int) -> None:
     model = gpt()
@@ -235,7 +235,7 @@ def test_data_is_free_and_shapes_are_not() -> None:
 # Memory
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.sampled_from([n for n in architectures() if n.startswith("llama")]), st.integers(1, 256))
 def test_adapters_grow_with_the_rank_and_stay_small(name: str, rank: int) -> None:
     a = architecture(name)
@@ -265,7 +265,7 @@ def test_the_arithmetic_of_adapters_is_that_of_a_real_llama() -> None:
     assert lora.parameters(model).trainable == arithmetic.adapter_parameters(a, 3, every)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.integers(64, 32768), st.integers(1, 8), st.integers(1, 64))
 def test_adapters_need_less_and_who_holds_a_replica_has_the_room(length, rows, rank) -> None:
     a = architecture("llama-2-7b")

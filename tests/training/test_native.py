@@ -102,16 +102,14 @@ def as_predicted(drawn):
 
 
 @given(st.lists(tasks(), min_size=4, max_size=4))
-@settings(
-    max_examples=2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=2, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 def test_drawn_jobs_send_what_is_predicted(drawn):
     as_predicted(drawn)
 
 
 @pytest.mark.exhaustive
 @given(st.lists(tasks(), min_size=12, max_size=12))
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
 def test_more_drawn_jobs_send_what_is_predicted(drawn):
     as_predicted(drawn)
 

@@ -1,34 +1,28 @@
 """The doctor: every kind of cause is named with its line, what only looks like one is not blamed,
 and the counts are the meter's."""
 
+import linecache
 import re
 
 import pytest
+import torch
+import torch_xla
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from utils.course.lesson import fresh_size
+from utils.xla.doctor import diagnose
+from utils.xla.meter import Meter
 
 pytestmark = pytest.mark.usefixtures("xla_device")
 
 
 def data(*shape: int, dtype: str = "float32"):
-    import torch
-    import torch_xla
-
     made = torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
     return made.to(getattr(torch, dtype)).to(torch_xla.device())
 
 
 def on_device(value):
-    import torch
-    import torch_xla
-
     return torch.tensor(value).to(torch_xla.device())
-
-
-def diagnose(step, batches, **more):
-    from utils.xla.doctor import diagnose
-
-    return diagnose(step, batches, **more)
 
 
 def compiles(diagnosis) -> list[int]:
@@ -40,14 +34,10 @@ def kinds(diagnosis) -> list[tuple[int, str]]:
 
 
 def norm(x, c):
-    import torch
-
     return torch.nn.functional.layer_norm(x, (8,), eps=c)
 
 
 def gelu(x, c):
-    import torch
-
     return torch.nn.functional.gelu(x, approximate=c)
 
 
@@ -58,20 +48,14 @@ def assigned(x, c):
 
 
 def dropout(x, c):
-    import torch
-
     return torch.nn.functional.dropout(x, c)
 
 
 def arange(x, c):
-    import torch
-
     return torch.arange(c, device=x.device) * 2.5 + x[0, 0]
 
 
 def new_tensor(x, c):
-    import torch
-
     return x.exp() * torch.tensor(c, device=x.device)
 
 
@@ -84,8 +68,6 @@ def uploaded_element(x, c):
 
 
 def rows(x, c):
-    import torch
-
     return x.index_select(0, torch.arange(8, device=x.device) + on_device([c])) * 2.5
 
 
@@ -205,8 +187,6 @@ def test_two_causes_at_once_are_both_named() -> None:
 
 
 def test_numbers_that_follow_from_a_shape_are_not_blamed() -> None:
-    import torch
-
     n = fresh_size()
 
     def step(x):
@@ -264,8 +244,6 @@ def test_a_length_that_was_read_from_the_device_is_data_dependent() -> None:
 
 
 def test_one_step_marker_more_is_named_with_its_line() -> None:
-    import torch_xla
-
     def step(x, marker):
         y = x * 2.5
         if marker:
@@ -280,9 +258,6 @@ def test_one_step_marker_more_is_named_with_its_line() -> None:
 
 
 def test_a_branch_in_training_is_one_cause_with_its_backward() -> None:
-    import torch
-    import torch_xla
-
     n = fresh_size()
     model = torch.nn.Linear(n, 3).to(torch_xla.device())
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0137)
@@ -303,8 +278,6 @@ def test_a_branch_in_training_is_one_cause_with_its_backward() -> None:
 
 
 def test_state_made_by_hand_in_the_first_step_is_named_as_such() -> None:
-    import torch
-
     state = {}
 
     def step(x):
@@ -319,8 +292,6 @@ def test_state_made_by_hand_in_the_first_step_is_named_as_such() -> None:
 
 
 def test_a_read_after_the_marker_runs_nothing_twice() -> None:
-    import torch_xla
-
     def step(x):
         loss = x.exp().sum()
         torch_xla.sync()
@@ -354,8 +325,6 @@ def test_an_assignment_by_mask_is_data_dependent() -> None:
 
 
 def test_where_is_not_data_dependent() -> None:
-    import torch
-
     x = data(fresh_size(), 8)
     result = diagnose(lambda x: torch.where(x > 0, x, 0) * 1.5, [x, x + 1, x - 1])
     assert compiles(result) == [1, 0, 0] and result.causes == ()
@@ -377,8 +346,6 @@ def test_one_result_more_is_named() -> None:
 
 
 def test_gradients_switched_off_are_named() -> None:
-    import torch
-
     weight = data(8).requires_grad_()
 
     def step(x, on):
@@ -394,9 +361,6 @@ def test_gradients_switched_off_are_named() -> None:
 
 
 def training(make, width: int, marker: bool = False):
-    import torch
-    import torch_xla
-
     torch.manual_seed(0)
     model = torch.nn.Linear(width, 3).to(torch_xla.device())
     optimizer = make(model.parameters())
@@ -420,8 +384,6 @@ STATEFUL = ("Adam", "AdamW", "Adadelta", "RMSprop", "Adamax", "NAdam")
 
 @pytest.mark.parametrize("name", [*STATEFUL, "SGD", "Adagrad"])
 def test_the_first_step_of_an_optimizer_is_named_as_such(name: str) -> None:
-    import torch
-
     n = fresh_size()
     step, _ = training(lambda p: getattr(torch.optim, name)(p, lr=0.0137), n)
     result = diagnose(step, [data(16, n)] * 4)
@@ -433,9 +395,6 @@ def test_the_first_step_of_an_optimizer_is_named_as_such(name: str) -> None:
 
 
 def test_zeroed_gradients_are_a_first_step_too() -> None:
-    import torch
-    import torch_xla
-
     n = fresh_size()
     model = torch.nn.Linear(n, 3).to(torch_xla.device())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0137)
@@ -452,8 +411,6 @@ def test_zeroed_gradients_are_a_first_step_too() -> None:
 
 
 def test_an_optimizer_that_changes_its_mind_later_took_a_branch() -> None:
-    import torch
-
     n = fresh_size()
     step, _ = training(lambda p: torch.optim.RAdam(p, lr=0.0137), n)
     result = diagnose(step, [data(16, n)] * 7)
@@ -463,8 +420,6 @@ def test_an_optimizer_that_changes_its_mind_later_took_a_branch() -> None:
 
 
 def test_a_warm_up_takes_the_first_step_out_of_the_way() -> None:
-    import torch
-
     n = fresh_size()
     step, _ = training(lambda p: torch.optim.AdamW(p, lr=0.0137), n)
     result = diagnose(step, [data(16, n), data(16, n), data(9, n)], warmup=2)
@@ -472,8 +427,6 @@ def test_a_warm_up_takes_the_first_step_out_of_the_way() -> None:
 
 
 def test_a_learning_rate_is_not_blamed_for_what_a_batch_does() -> None:
-    import torch
-
     n = fresh_size()
     step, _ = training(lambda p: torch.optim.SGD(p, lr=0.1), n)
     batches = [(data(16, n), 0.1), (data(16, n), 0.09), (data(5, n), 0.08)]
@@ -482,8 +435,6 @@ def test_a_learning_rate_is_not_blamed_for_what_a_batch_does() -> None:
 
 
 def test_a_learning_rate_of_one_is_a_constant() -> None:
-    import torch
-
     n = fresh_size()
     step, _ = training(lambda p: torch.optim.SGD(p, lr=0.1), n)
     result = diagnose(step, [(data(16, n), lr) for lr in (0.5, 0.25, 1.0)])
@@ -493,8 +444,6 @@ def test_a_learning_rate_of_one_is_a_constant() -> None:
 
 def test_a_learning_rate_whose_decay_meets_another_number_is_found() -> None:
     """1 - 0.1 * 0.01 is AdamW's second beta, and equal numbers share one input."""
-    import torch
-
     n = fresh_size()
     step, _ = training(lambda p: torch.optim.AdamW(p, lr=0.1), n)
     result = diagnose(step, [(data(16, n), lr) for lr in (0.1, 0.1, 0.1, 0.05)])
@@ -505,11 +454,6 @@ def test_a_learning_rate_whose_decay_meets_another_number_is_found() -> None:
 
 @pytest.mark.parametrize("marker", [False, True])
 def test_numbers_and_graphs_are_those_of_a_run_without_the_doctor(marker: bool) -> None:
-    import torch
-    import torch_xla
-
-    from utils.xla.meter import Meter
-
     n = fresh_size()
     batches = [data(16, n) for _ in range(4)]
 
@@ -549,9 +493,6 @@ def test_numbers_and_graphs_are_those_of_a_run_without_the_doctor(marker: bool) 
 
 
 def test_a_library_model_with_sequences_of_other_lengths() -> None:
-    import torch
-    import torch_xla
-
     layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).to(torch_xla.device())
     n = fresh_size()
     result = diagnose(lambda x: layer(x).sum(), [data(2, k, 16) for k in (n, n, n + 300)])
@@ -572,8 +513,6 @@ def test_a_result_that_nobody_keeps_is_told() -> None:
 
 
 def test_batches_on_the_cpu_are_told() -> None:
-    import torch
-
     result = diagnose(lambda x: x * 2.5, [torch.ones(3)])
     assert kinds(result) == [(1, "nothing ran")] and "on the CPU" in result.causes[0].what
 
@@ -607,11 +546,6 @@ def test_one_tensor_is_not_a_list_of_batches() -> None:
 
 
 def test_an_error_of_the_step_is_passed_on_and_leaves_nothing_switched_on() -> None:
-    import torch_xla
-    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
-
-    from utils.xla.meter import Meter
-
     marker = torch_xla._XLAC._xla_step_marker
     x = data(fresh_size(), 8)
 
@@ -631,8 +565,6 @@ def test_an_error_of_the_step_is_passed_on_and_leaves_nothing_switched_on() -> N
 
 
 def test_it_is_not_used_inside_a_meter_or_inside_itself() -> None:
-    from utils.xla.meter import Meter
-
     x = data(fresh_size(), 8)
     with Meter(), pytest.raises(RuntimeError, match="open already"):
         diagnose(lambda x: x, [x])
@@ -652,8 +584,6 @@ def test_the_report_reads_well_as_text_and_as_a_table() -> None:
 
 
 def test_a_line_of_a_notebook_cell_is_shown_with_its_source() -> None:
-    import linecache
-
     source = "def step(x, n):\n    y = x[:, :n]\n    return y * 2.5\n"
     name = "/somewhere/ipykernel_123/456.py"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)

@@ -13,7 +13,7 @@ from utils.chip import roofline
 from utils.xla import graph, hlo, networks
 
 DEVICE = torch_xla.device()
-FEW = settings(max_examples=30, deadline=None)
+FEW = settings(max_examples=30)
 SIZE = st.integers(1, 9)
 
 

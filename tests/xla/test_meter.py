@@ -36,7 +36,7 @@ def test_work_pending_before_the_block_is_not_counted():
 
 
 @given(st.integers(0, 12), st.sampled_from(["before", "after", "never"]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_every_step_and_every_read_is_counted(steps, read):
     x = matrix(4)
     with Meter() as m:
