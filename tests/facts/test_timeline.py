@@ -5,7 +5,6 @@ import itertools
 import pytest
 
 from utils.facts import fact, timeline
-from utils.show.draw import software
 
 
 def test_releases_are_in_order_and_before_the_day_they_were_looked_at() -> None:
@@ -30,9 +29,3 @@ def test_the_gap_is_counted_in_days() -> None:
     for lanes in (("no such lane", "TorchNeuron"), ("PyTorch/XLA to train", "no such lane")):
         with pytest.raises(StopIteration):
             timeline.days_between(*lanes)
-
-
-def test_the_figure_is_small_and_says_what_it_shows() -> None:
-    picture = software.ways("Bars over releases.")
-    assert picture.png.startswith(b"\x89PNG") and len(picture.png) < 40_000
-    assert repr(picture) == "Figure. Bars over releases."

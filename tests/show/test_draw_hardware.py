@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.repo.test_repo import FIGURE_BYTES
 from tests.show.pictures import kept
 from utils.facts import figure
 from utils.show import draw
@@ -22,18 +21,6 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
 
 
 RUNG = draw.Rung(2**20, 1e11, 1e-6)
-
-
-def test_figures_are_small_and_carry_their_caption() -> None:
-    pictures = [
-        draw.core({"HBM": "big", "Tensor": "128 x 128"}, "c"),
-        draw.memory_ladder({"near": {"A": RUNG, "B": RUNG}, "far": {"A": draw.Rung()}}, "c"),
-        draw.roofline({"A": (1e14, 1e12), "B": (1e13, 1e12)}, {"w": 3}, "c", {"v": 400}),
-        draw.topologies({"a": (4, 4), "b": (4, 4, 4), "c": 144, "d": (8,)}, "c"),
-    ]
-    for picture in pictures:
-        assert picture.png.startswith(b"\x89PNG") and picture.caption == "c"
-        assert len(picture.png) < FIGURE_BYTES
 
 
 def test_a_core_shows_all_its_blocks_and_no_other(drawn: Drawn) -> None:
