@@ -101,16 +101,6 @@ def test_a_free_server_waits_no_longer_than_the_policy_says(due, service, policy
         assert request.wait_s <= policy.max_wait_s + 1e-9
 
 
-def test_the_queue_m_m_1_has_the_published_latencies():
-    rate, mean = 50.0, 0.010
-    due = serving.poisson(rate, 40_000, seed=1)
-    run = open_loop(due, serving.exponential(mean, seed=2))
-    assert run.latencies_s.mean() == pytest.approx(serving.mm1_latency_s(rate, mean), rel=0.08)
-    p99 = serving.mm1_latency_s(rate, mean, share=0.99)
-    assert np.percentile(run.latencies_s, 99) == pytest.approx(p99, rel=0.08)
-    assert run.utilisation == pytest.approx(rate * mean, rel=0.01)
-
-
 @pytest.mark.parametrize("load", [0.3, 0.6, 0.8])
 def test_the_queue_m_d_1_has_the_published_wait(load):
     due = serving.poisson(100 * load, 40_000, seed=3)
@@ -121,10 +111,12 @@ def test_the_queue_m_d_1_has_the_published_wait(load):
 
 @pytest.mark.parametrize("servers", [1, 2, 5])
 def test_the_queue_m_m_c_makes_as_many_wait_as_erlang_says(servers):
-    rate, mean = 75.0 * servers, 0.010
-    run = open_loop(serving.poisson(rate, 40_000, 4), serving.exponential(mean, 5), servers)
+    rate, mean, random = 75.0 * servers, 0.010, np.random.default_rng(5)
+    due = serving.poisson(rate, 40_000, 4)
+    run = open_loop(due, lambda rows: float(random.exponential(mean)), servers)
     waited = (run.waits_s > 0).mean()
     assert waited == pytest.approx(serving.erlang_c(rate, mean, servers), rel=0.08)
+    assert run.utilisation == pytest.approx(0.75, rel=0.02)
 
 
 def test_erlang_c_of_a_published_table():
@@ -231,7 +223,6 @@ def test_no_smaller_fleet_keeps_the_target(due, service, percentile, limit):
         (lambda: serving.poisson(1, 0, 0), "count"),
         (lambda: serving.burst(1, 3, 0, size=0), "size"),
         (lambda: Linear(-1, 1), "seconds"),
-        (lambda: serving.exponential(0, 0), "mean_s"),
         (lambda: Policy(0), "max_batch"),
         (lambda: Policy(max_wait_s=math.nan), "max_wait_s"),
         (lambda: Policy(8, buckets=(2, 4)), "bucket"),
@@ -244,7 +235,7 @@ def test_no_smaller_fleet_keeps_the_target(due, service, percentile, limit):
         (lambda: closed_loop(3, 0, Linear(1, 0)), "clients"),
         (lambda: closed_loop(0, 1, Linear(1, 0)), "plan"),
         (lambda: serving.corrected([1.0], 0), "every_s"),
-        (lambda: serving.mm1_latency_s(100, 0.01), "load"),
+        (lambda: serving.md1_wait_s(100, 0.01), "load"),
         (lambda: serving.smallest_fleet([0.0] * 9, Linear(1, 0), 99, 1.5, most=3), "3 servers"),
         (lambda: serving.smallest_fleet([0.0], Linear(1, 0), 0, 1), "percentile"),
     ],

@@ -21,7 +21,6 @@ from utils.facts import figure
 from utils.show import draw
 from utils.show.draw import Picture, collectives, latencies, recovery, software, tiles
 from utils.show.draw import serving as batches
-from utils.show.draw.meshes import holders
 from utils.show.draw.numbers import _apart
 from utils.show.draw.verdicts import zones
 from utils.training.loading import Uploader, predict
@@ -30,10 +29,8 @@ from utils.training.native import overlap
 WIRES = {"near": Tier("near", 8, 1e-6, 1e11), "far": fabric("trn2.48xlarge", nodes=4)}
 RUN = serving.open_loop(serving.poisson(60, 400, seed=1), serving.Linear(0.010, 0.0))
 POINTS = [(50, 0.02, ""), (100, 0.05, "knee")]
-SPANS = [(0, 2, "computing"), (2, 2.5, "saving"), (2.5, 4, "lost"), (4, 5, "down")]
 INTERVAL = ([0.1, 1, 10], {"Daly": [1, 0.1, 2]}, {"simulated": [(1, 0.2)]}, {"best": 0.9}, "c")
 CURVES = {f"recipe {i}": [3 - 0.01 * k - 0.001 * i for k in range(50)] for i in range(5)}
-TENSORS = {"x": ((8, 32), ("data", None)), "w": ((256, 64), ("model", None)), "b": ((8,), (None,))}
 SAID = {"all-reduce": (3, 5e4)}
 TRAFFIC = {"dp": (SAID, SAID | {"all-gather": (1, 2e4)}), "one": ({}, {})}
 VERDICTS = ["gpu"] * 8 + ["either"] * 4 + ["trainium"] * 8
@@ -86,7 +83,6 @@ FIGURES: dict[str, Callable[[], Picture]] = {
     "training": lambda: draw.training({"left": CURVES, "right": CURVES}, "loss", "c"),
     "stalled": stalled,
     "verdicts": verdicts,
-    "divided": lambda: draw.divided(TENSORS, {"data": 4, "model": 4}, "c"),
     "traffic": lambda: draw.traffic(TRAFFIC, "c"),
     "plans": two_plans,
     "scaling": scaled,
@@ -103,7 +99,6 @@ FIGURES: dict[str, Callable[[], Picture]] = {
         {"a": [False, True], "b": [True] * 5}, 7, "step", "c"
     ),
     "chunks": lambda: recovery.chunks(12, [(0, 4), (4, 4), (8, 4)], [(0, 6), (6, 6)], "c"),
-    "spans": lambda: recovery.spans({"one": SPANS, "two": SPANS[:1]}, "c"),
     "interval": lambda: recovery.interval(*INTERVAL),
 }
 
@@ -276,31 +271,9 @@ def test_an_end_that_nobody_knows_looks_different_and_so_do_two_requests_in_a_sl
     assert len({batches.slots({"run": decodes}, "c").png for decodes in of}) == 3
 
 
-# Meshes
-
-
-GRID = {"data": 2, "model": 2}
-
-
-@pytest.mark.parametrize(
-    ("spec", "parts"),
-    [
-        ((None, None), {(0, 0): [0, 1, 2, 3]}),
-        (("data", None), {(0, 0): [0, 1], (1, 0): [2, 3]}),
-        ((None, "model"), {(0, 0): [0, 2], (0, 1): [1, 3]}),
-        (("data", "model"), {(0, 0): [0], (0, 1): [1], (1, 0): [2], (1, 1): [3]}),
-        (("model", "data"), {(0, 0): [0], (0, 1): [2], (1, 0): [1], (1, 1): [3]}),
-    ],
-)
-def test_parts_are_held_as_the_mesh_is_numbered(spec, parts) -> None:
-    assert holders((8, 4), spec, GRID) == parts
-
-
 @pytest.mark.parametrize(
     ("show", "says"),
     [
-        (lambda: holders((7,), ("data",), GRID), "cannot divide 7"),
-        (lambda: holders((8,), ("rows",), GRID), "cannot divide 8"),
         (lambda: recovery.interval([1, 1], *INTERVAL[1:]), "do not ascend"),
         (lambda: draw.number_line([FORMATS["bf16"]], -4, 4, "c"), "choose a shorter range"),
         (lambda: draw.number_line([FORMATS["e2m1"]], 4, -4, "c"), "smaller one"),

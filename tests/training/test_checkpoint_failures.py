@@ -117,13 +117,6 @@ def test_a_fleet_fails_as_many_times_as_often_as_it_has_servers() -> None:
     assert abs(np.std(gaps) / mean - 1) < 0.08
 
 
-@pytest.mark.parametrize("shape", [0.5, 1, 3])
-def test_other_laws_have_the_mean_that_was_asked_for(shape) -> None:
-    generator = np.random.default_rng(9)
-    gaps = list(itertools.islice(interruptions.weibull(7.0, shape, generator), 20_000))
-    assert abs(np.mean(gaps) - 7) < 4 * np.std(gaps) / math.sqrt(len(gaps))
-
-
 @pytest.mark.parametrize(
     ("name", "value"), [("work", 0), ("every", -1), ("write", -1), ("restart", math.nan)]
 )

@@ -35,31 +35,11 @@ def test_under_a_lock_one_compiles_and_the_others_wait_and_are_paid() -> None:
     assert locked == fleet.WarmUp(91.0, 90.0 + 91.0 + 91.0, 90.0, 2)
 
 
-def test_a_filled_cache_is_only_loaded() -> None:
-    warm = fleet.warm_up((60.0, 30.0), 3, cache="shared", load_seconds=1.0, cached=2)
-    assert warm == fleet.WarmUp(2.0, 6.0, 0.0, 0)
-
-
 def test_compiling_ahead_by_hand() -> None:
     ahead = fleet.precompiled(
         (4.0, 3.0, 3.0, 2.0), 10, compilers=2, trial_seconds=5.0, load_seconds=0.5
     )
     assert ahead == fleet.WarmUp(5.0 + 6.0 + 2.0, 11.0 + 10 * 2.0, 12.0, 4)
-
-
-def test_a_cancelled_run_by_hand() -> None:
-    """Cancelled at 70 s: the first graph is kept, 10 s of the second are lost, for each worker."""
-    with_cache = fleet.cancelled((60.0, 30.0), 4, 70.0, load_seconds=1.0)
-    assert (with_cache.kept, with_cache.spent_worker_seconds) == (1, 280.0)
-    assert with_cache.next_run.seconds == 31.0
-    assert with_cache.extra_worker_seconds == 4 * (10.0 + 1.0)
-    without = fleet.cancelled((60.0, 30.0), 4, 70.0, cache="none")
-    assert (without.kept, without.extra_worker_seconds) == (0, 280.0)
-
-
-def test_a_week_by_hand() -> None:
-    assert fleet.week((60.0, 30.0), 4, 10, cache="none") == 10 * 360.0
-    assert fleet.week((60.0, 30.0), 4, 10, cold_runs=2, load_seconds=1.0) == 2 * 360.0 + 8 * 8.0
 
 
 def test_money_comes_from_the_price_that_is_given() -> None:
@@ -129,16 +109,6 @@ def test_the_smallest_fleet_for_which_compiling_ahead_pays(
         assert pays(paying) and (paying == 1 or not pays(paying - 1))
 
 
-@given(GRAPHS, FEW, st.integers(0, 300).map(float))
-def test_a_cache_never_makes_a_cancelled_run_dearer(
-    graphs: list[float], workers: int, after: float
-) -> None:
-    lost = fleet.cancelled(graphs, workers, after, cache="none")
-    saved = fleet.cancelled(graphs, workers, after, cache="shared")
-    assert 0 <= saved.extra_worker_seconds <= lost.extra_worker_seconds
-    assert lost.extra_worker_seconds == workers * min(after, sum(graphs))
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -147,10 +117,7 @@ def test_a_cache_never_makes_a_cancelled_run_dearer(
         (lambda: fleet.warm_up((-1.0,), 1), "negative"),
         (lambda: fleet.warm_up((1.0,), 1, cache="disk"), "none, shared, locked"),
         (lambda: fleet.warm_up((1.0,), 2, starts=(0.0,)), "1 starts for 2 workers"),
-        (lambda: fleet.warm_up((1.0,), 1, cached=1), "from 0 to 0"),
         (lambda: fleet.makespan((1.0,), 0), "compilers is 0"),
-        (lambda: fleet.cancelled((1.0,), 1, -1.0), "backwards"),
-        (lambda: fleet.week((1.0,), 1, 2, cold_runs=3), "between 0 and runs, 2"),
     ],
 )
 def test_what_cannot_be_is_refused(call, words: str) -> None:

@@ -26,10 +26,9 @@ from utils.serving.clock import (
     Run,
     Service,
     closed_loop,
-    exponential,
     open_loop,
 )
 from utils.serving.fleet import Fleet, smallest_fleet
 from utils.serving.generation import decode, largest_batch, prefill, weight_bytes
-from utils.serving.laws import Little, erlang_c, little, md1_wait_s, mm1_latency_s
+from utils.serving.laws import Little, erlang_c, little, md1_wait_s
 from utils.serving.omission import corrected

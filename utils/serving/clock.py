@@ -146,17 +146,6 @@ class Linear:
         return size / self(size)
 
 
-def exponential(mean_s: float, seed: int) -> Service:
-    """A service whose times are drawn anew for each batch: the one of the queue M/M/1.
-
-    It remembers how far it has drawn: make a new one for each simulation.
-    """
-    if not mean_s > 0:
-        raise ValueError(f"mean_s is above 0, found {mean_s!r}")
-    random = np.random.default_rng(seed)
-    return lambda size: float(random.exponential(mean_s))
-
-
 NEVER = math.inf
 """A `max_wait_s` for batches that start only when they are full."""
 

@@ -1,7 +1,7 @@
 """What is known of queues without simulating them, and Little's law, measured.
 
-The formulas of the queues M/M/1, M/D/1 and M/M/c (Erlang's C) are those of every textbook, to hold
-a simulation against. The course quotes the second as the fact `md1-wait`, the law as `littles-law`.
+The formulas of the queues M/D/1 and M/M/c (Erlang's C) are those of every textbook, to hold
+a simulation against. The course quotes the first as the fact `md1-wait`, the law as `littles-law`.
 """
 
 import math
@@ -57,16 +57,6 @@ def _load(rate_per_s: float, service_s: float, servers: int = 1) -> float:
             " faster service or more servers"
         )
     return load
-
-
-def mm1_latency_s(rate_per_s: float, service_s: float, share: float | None = None) -> float:
-    """Seconds in an M/M/1 queue: the mean, or with share=0.99 the 99th percentile.
-
-    >>> round(mm1_latency_s(rate_per_s=80, service_s=0.010), 4)
-    0.05
-    """
-    mean = service_s / (1 - _load(rate_per_s, service_s))
-    return mean if share is None else -math.log1p(-share) * mean
 
 
 def md1_wait_s(rate_per_s: float, service_s: float) -> float:

@@ -46,21 +46,6 @@ class WarmUp:
         return self.worker_hours * price_per_worker_hour
 
 
-@dataclass(frozen=True)
-class Cancelled:
-    """A first run that was cancelled while it warmed up, and the run after it.
-
-    kept: how many graphs the next run finds in the cache. spent_worker_seconds: machine time of
-    the cancelled run. next_run: how the fleet comes to train then. extra_worker_seconds: what both
-    took more than one undisturbed run.
-    """
-
-    kept: int
-    spent_worker_seconds: float
-    next_run: WarmUp
-    extra_worker_seconds: float
-
-
 def warm_up(
     compile_seconds: Sequence[float],
     workers: int,
@@ -68,7 +53,6 @@ def warm_up(
     cache: str = "none",
     load_seconds: float = 0.0,
     starts: Sequence[float] | None = None,
-    cached: int = 0,
 ) -> WarmUp:
     """Workers start and compile what they miss.
 
@@ -77,7 +61,7 @@ def warm_up(
         when it is complete; who misses it compiles, even if another is at it already. "locked": the
         first to miss it compiles, the others wait for the entry.
     load_seconds: to load one entry. starts: when each worker starts, in seconds; by default all at
-    once. cached: how many of the first graphs the cache has from the outset.
+    once.
     """
     _check(compile_seconds, workers, load_seconds)
     if cache not in CACHES:
@@ -85,10 +69,7 @@ def warm_up(
     starts = [0.0] * workers if starts is None else list(starts)
     if len(starts) != workers:
         raise ValueError(f"{len(starts)} starts for {workers} workers: give one for each")
-    most = 0 if cache == "none" else len(compile_seconds)
-    if not 0 <= cached <= most:
-        raise ValueError(f"cached is {cached}, but with cache={cache!r} it is from 0 to {most}")
-    complete = [-math.inf] * cached + [math.inf] * (len(compile_seconds) - cached)
+    complete = [math.inf] * len(compile_seconds)
     # Who needs which graph when; the earliest first, so that nobody looks into the future.
     needs = [(start, worker, 0) for worker, start in enumerate(starts)]
     heapq.heapify(needs)
@@ -170,59 +151,6 @@ def workers_to_pay(
     prepared = trial_seconds + makespan(compile_seconds, compilers)
     saved = math.fsum(compile_seconds) - len(compile_seconds) * load_seconds
     return math.floor(prepared / saved) + 1 if saved > 0 else None
-
-
-def cancelled(
-    compile_seconds: Sequence[float],
-    workers: int,
-    after_seconds: float,
-    *,
-    cache: str = "shared",
-    load_seconds: float = 0.0,
-) -> Cancelled:
-    """The first run of a fleet is cancelled `after_seconds`, and started again.
-
-    A cache keeps the graphs that were complete; the one in the compiler is lost. With "none" all
-    is lost: what the workers had was in their memory.
-    """
-    if after_seconds < 0:
-        raise ValueError(f"after_seconds is {after_seconds}, but time does not run backwards")
-    undisturbed = warm_up(compile_seconds, workers, cache=cache, load_seconds=load_seconds)
-    kept = 0
-    if cache != "none":
-        # Under a lock all but the first worker load after waiting, and the first never waits.
-        while kept < len(compile_seconds) and sum(compile_seconds[: kept + 1]) <= after_seconds:
-            kept += 1
-    following = warm_up(
-        compile_seconds, workers, cache=cache, load_seconds=load_seconds, cached=kept
-    )
-    # A run that already trains has no more to lose.
-    spent = min(workers * after_seconds, undisturbed.worker_seconds)
-    extra = spent + following.worker_seconds - undisturbed.worker_seconds
-    return Cancelled(kept, spent, following, extra)
-
-
-def week(
-    compile_seconds: Sequence[float],
-    workers: int,
-    runs: int,
-    *,
-    cold_runs: int = 1,
-    cache: str = "shared",
-    load_seconds: float = 0.0,
-) -> float:
-    """Machine time for all the warm-ups of a week, in worker-seconds.
-
-    runs: how many; cold_runs: how many of them bring graphs that the cache does not have. Without
-    a cache every run is cold.
-    """
-    if not 0 <= cold_runs <= runs:
-        raise ValueError(f"cold_runs is {cold_runs}, but it must be between 0 and runs, {runs}")
-    cold = warm_up(compile_seconds, workers, cache=cache, load_seconds=load_seconds).worker_seconds
-    if cache == "none":
-        return runs * cold
-    warm = workers * len(compile_seconds) * load_seconds
-    return cold_runs * cold + (runs - cold_runs) * warm
 
 
 def _check(

@@ -9,7 +9,7 @@ from utils.show.draw.collectives import collective_times, modelled_measured
 from utils.show.draw.costs import break_even, break_even_surface, distribution, tornado, waterfall
 from utils.show.draw.hardware import Rung, core, memory_ladder, topologies
 from utils.show.draw.kernels import hbm_loads, kernel_roofline, kernel_timeline, occupancy
-from utils.show.draw.meshes import divided, traffic
+from utils.show.draw.meshes import traffic
 from utils.show.draw.numbers import number_line, ranges, stalled, training
 from utils.show.draw.picture import Picture
 from utils.show.draw.plans import plans, scaling_curves

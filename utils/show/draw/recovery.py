@@ -1,5 +1,5 @@
 """Runs that die and go on: what each life computed, where a missing part shows, where chunks of a
-tensor go, and where the hours of a run on failing machines are lost.
+tensor go, and what the interval between checkpoints costs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.patches import Patch
 
-LOOKS = {
-    "computing": (COLORS[0], ""),
-    "saving": (COLORS[1], "//"),
-    "lost": (COLORS[5], "xx"),
-    "down": ("0.75", ".."),
-}
+LOOKS = {"computing": (COLORS[0], ""), "lost": (COLORS[5], "xx")}
 
 
 def lives(attempts: Sequence[tuple[int, int]], every: int, steps: int, caption: str) -> Picture:
@@ -54,12 +49,12 @@ def lives(attempts: Sequence[tuple[int, int]], every: int, steps: int, caption: 
     return finished(figure, caption, diagram=True)
 
 
-def _key(kind: str, name: str = "") -> "Patch":
+def _key(kind: str, name: str) -> "Patch":
     """The entry of a legend for one of `LOOKS`."""
     from matplotlib.patches import Patch
 
     color, hatch = LOOKS[kind]
-    return Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name or kind)
+    return Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name)
 
 
 def differences(
@@ -122,28 +117,6 @@ def chunks(
     axes.set(xlim=(-0.7, 2.7), ylim=(rows, -0.18 * rows), ylabel="row of the matrix")
     axes.set(xticks=[], yticks=sorted({first for first, _ in (*saved, *wanted)} | {rows}))
     axes.spines[["top", "right", "bottom"]].set_visible(False)
-    return finished(figure, caption, diagram=True)
-
-
-def spans(runs: Mapping[str, Sequence[tuple[float, float, str]]], caption: str) -> Picture:
-    """Where the hours of several runs go: name to (start, end, kind), in hours, in order; kinds are
-    those of `LOOKS`."""
-    figure = new_figure(7, 0.8 + 0.5 * len(runs))
-    axes = figure.subplots()
-    for row, parts in enumerate(runs.values()):
-        for kind, (color, hatch) in LOOKS.items():
-            axes.broken_barh(
-                [(start, end - start) for start, end, item in parts if item == kind],
-                (row - 0.32, 0.64), facecolors=color, hatch=hatch, edgecolor="white", linewidth=0,
-            )  # fmt: skip
-    axes.set_yticks(range(len(runs)), list(runs), fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xlabel("hours since the start")
-    axes.set_xlim(0, None)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    keys = [_key(kind) for kind in LOOKS]
-    axes.legend(handles=keys, frameon=False, fontsize=8, ncols=4, loc="lower center",
-                bbox_to_anchor=(0.5, 1))  # fmt: skip
     return finished(figure, caption, diagram=True)
 
 

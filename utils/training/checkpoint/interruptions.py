@@ -105,14 +105,6 @@ def exponential(rate_per_hour: float, generator: np.random.Generator) -> Iterato
         yield generator.exponential(1 / rate_per_hour) if rate_per_hour else math.inf
 
 
-def weibull(mean_hours: float, shape: float, generator: np.random.Generator) -> Iterator[float]:
-    """Hours between failures with the same mean that come in bursts (shape below 1), at random
-    (1) or regularly (above 1)."""
-    scale = mean_hours / math.gamma(1 + 1 / shape)
-    while True:
-        yield scale * generator.weibull(shape)
-
-
 def of_servers(servers: int, mean_hours: float, generator: np.random.Generator) -> Iterator[float]:
     """Hours between the failures of a fleet, each server of which fails at random by a clock of its
     own, on average after `mean_hours`, and is replaced at once."""
