@@ -4,21 +4,17 @@ The formulas are those of `utils.chip.collectives.algorithms`; other collectives
 several wirings, are in `utils.chip.collectives`.
 """
 
-import itertools
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
-from utils.chip.collectives.algorithms import degree, neighbours, terms
+from utils.chip.collectives.algorithms import terms
 
 
 @dataclass(frozen=True)
 class Topology:
     """Chips and what joins them.
 
-    kind: "ring", "torus" or "switched". sizes: chips along each axis. chips: how many, numbered
-    from 0 with the last axis running fastest. links: pairs of chips; of a switched topology pairs
-    of a chip and the switch, which has the number `chips`.
+    kind: "ring", "torus" or "switched". sizes: chips along each axis.
     """
 
     kind: str
@@ -29,27 +25,6 @@ class Topology:
         """How many, without the switch."""
         return math.prod(self.sizes)
 
-    @cached_property
-    def links(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of numbers, the smaller first, in order."""
-        if self.kind == "switched":
-            return tuple((chip, self.chips) for chip in range(self.chips))
-        results = set()
-        places = list(itertools.product(*map(range, self.sizes)))
-        number = {place: chip for chip, place in enumerate(places)}
-        for place, chip in number.items():
-            for axis, size in enumerate(self.sizes):
-                step = (place[axis] + 1) % size
-                other = number[(*place[:axis], step, *place[axis + 1 :])]
-                if other != chip:
-                    results.add((min(chip, other), max(chip, other)))
-        return tuple(sorted(results))
-
-    @property
-    def degree(self) -> int:
-        """Links of one chip. Two chips on an axis are joined by one link, not by two."""
-        return 1 if self.kind == "switched" else degree(self.sizes)
-
     @property
     def diameter(self) -> int:
         """Links between the two chips that are farthest apart; through a switch, 2."""
@@ -57,26 +32,12 @@ class Topology:
             return 2 if self.chips > 1 else 0
         return sum(size // 2 for size in self.sizes)
 
-    @property
-    def bisection_links(self) -> int | None:
-        """The fewest links whose removal leaves two halves of the chips.
-
-        A torus is cut across its longest axis. If that is odd, no formula is known here: None,
-        except for a ring, whose halves then differ by one.
-        """
-        if self.kind == "switched":
-            return self.chips // 2
-        longest = max(self.sizes)
-        if longest % 2 and longest < self.chips:
-            return None
-        return neighbours(longest) * self.chips // longest
-
 
 def torus(*sizes: int) -> Topology:
     """A grid whose rows and columns are closed to rings: torus(4, 4), torus(4, 4, 4).
 
-    >>> torus(4, 4).degree, torus(4, 4).diameter, torus(4, 4).bisection_links
-    (4, 4, 8)
+    >>> torus(4, 4).diameter
+    4
     """
     if not sizes or any(not isinstance(size, int) or size < 1 for size in sizes):
         raise ValueError(f"a torus has whole sizes of 1 or more, found {sizes}")

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from utils.cost import tco
 from utils.serving.bench.quantiles import Summary, percentile, summary
 
 Clock = Callable[[], float]
@@ -242,10 +241,6 @@ class Rate:
     def items_per_second(self) -> float:
         """The throughput: items of all calls over `seconds`."""
         return self.batch * self.calls / self.seconds
-
-    def point(self, p: float = 99) -> tco.Point:
-        """As the cost model takes it, for `tco.fastest_within`: latency is the p-th percentile."""
-        return tco.Point(self.batch, percentile(self.latencies_s, p), self.items_per_second)
 
     def __str__(self) -> str:
         p50 = percentile(self.latencies_s, 50)

@@ -56,12 +56,6 @@ class Counts:
     cached_tokens: int = 0
     preemptions: int = 0
 
-    @property
-    def wasted(self) -> float:
-        """Share of the rows computed that held no token."""
-        rows = self.prefill_rows + self.decode_rows
-        return 1 - (self.prefill_tokens + self.decode_tokens) / rows if rows else 0.0
-
     def __str__(self) -> str:
         """
         >>> print(Counts(steps=2, chunks=1, decodes=1, prefill_tokens=5, prefill_rows=8))

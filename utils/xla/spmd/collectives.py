@@ -46,16 +46,9 @@ class Collective:
     @property
     def bytes(self) -> float:
         """The result of one run on one device. For a reduce-scatter that is one share, and for an
-        all-gather all shares; see `whole_bytes`.
+        all-gather all shares.
         """
         return sum(array.bytes for array in self.results)
-
-    @property
-    def whole_bytes(self) -> float:
-        """The array that the collective is about, before it is scattered or after it is gathered:
-        the size that cost models and benchmarks of collectives speak of.
-        """
-        return max(self.bytes, self.operand_bytes)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
