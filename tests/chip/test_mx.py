@@ -122,13 +122,12 @@ def test_what_came_out_goes_in_again_unchanged(element: str, x: np.ndarray) -> N
     assert np.array_equal(shifted[usual], once[usual] / 4), "a power of two changes the scale alone"
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_blocks_lie_along_the_axis(axis: int) -> None:
+def test_blocks_lie_along_the_rows() -> None:
     x = np.random.default_rng(2).standard_normal((64, 96))
-    q = quantise(x, "e4m3fn", axis=axis)
-    assert q.elements.shape == x.shape and q.scales.shape == ((2, 96) if axis == 0 else (64, 3))
-    turned = quantise(np.moveaxis(x, axis, -1), "e4m3fn").dequantise()
-    assert np.array_equal(q.dequantise(), np.moveaxis(turned, -1, axis))
+    q = quantise(x, "e4m3fn")
+    assert q.elements.shape == x.shape and q.scales.shape == (64, 3)
+    alone = quantise(x[5, 32:64], "e4m3fn").dequantise()
+    assert np.array_equal(q.dequantise()[5, 32:64], alone)
 
 
 @pytest.mark.parametrize("headroom", [0, 1])
@@ -193,8 +192,7 @@ def test_nothing_is_changed_and_lists_are_taken() -> None:
     [
         (lambda: quantise(np.ones(33)), r"shape \(33,\) does not divide into blocks of \(32,\)"),
         (lambda: quantise(np.ones(32), block=0), "does not divide"),
-        (lambda: quantise(1.0), r"shape \(\) has no axis -1"),
-        (lambda: quantise(np.ones((2, 32)), axis=2), r"shape \(2, 32\) has no axis 2"),
+        (lambda: quantise(1.0), "one number is no block"),
         (lambda: quantise(np.ones(32), "e4m3"), "are e4m3fn, e5m2, e3m2, e2m3, e2m1, found e4m3"),
         (lambda: quantise(np.ones(32), "fp4"), "no format 'fp4'"),
         (lambda: quantise_tile(np.ones(32)), r"partitions and a free axis, found shape \(32,\)"),

@@ -53,10 +53,8 @@ class MX:
         return self.elements * factors
 
 
-def quantise(
-    x: Any, element: str | Format = "e4m3fn", block: int = 32, axis: int = -1, headroom: int = 0
-) -> MX:
-    """x in blocks of `block` neighbours along axis, by the sample algorithm of the specification.
+def quantise(x: Any, element: str | Format = "e4m3fn", block: int = 32, headroom: int = 0) -> MX:
+    """x in blocks of `block` neighbours of a row, by the sample algorithm of the specification.
 
     The scale of a block is 2**(floor(log2(largest magnitude)) - emax), emax the exponent of the
     element format's largest number; an element is the value over the scale, rounded to nearest, at
@@ -64,18 +62,16 @@ def quantise(
     values may be cut off, with 1 they never are, which is what Trainium3's quantize_mx does.
 
     A block of zeros gets the smallest scale. A block with NaN or infinity, or too large for any
-    scale, becomes NaN. ValueError: another element, or an axis that is no multiple of block.
+    scale, becomes NaN. ValueError: another element, or rows that are no multiple of block.
 
     >>> block = quantise([0.1, -2.0, 7.9, 0.0], "e2m1", block=4)
     >>> block.scales.tolist(), block.elements.tolist()
     ([0], [0.0, -2.0, 6.0, 0.0])
     """
     x = np.asarray(x)
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"shape {x.shape} has no axis {axis}")
-    sizes = [1] * x.ndim
-    sizes[axis] = block
-    return _quantise(x, element, tuple(sizes), headroom)
+    if not x.ndim:
+        raise ValueError("one number is no block: give rows of them")
+    return _quantise(x, element, (1,) * (x.ndim - 1) + (block,), headroom)
 
 
 def quantise_tile(x: Any, element: str | Format = "e4m3fn", headroom: int = 1) -> MX:

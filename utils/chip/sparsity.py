@@ -3,27 +3,25 @@
 import numpy as np
 
 
-def prune(w: np.ndarray, keep: int = 4, of: int = 16, axis: int = -1) -> np.ndarray:
-    """w with all but the `keep` largest magnitudes of each `of` neighbours along axis set to zero.
+def prune(w: np.ndarray, keep: int = 4, of: int = 16) -> np.ndarray:
+    """w with all but the `keep` largest magnitudes of each `of` neighbours of a row set to zero.
 
-    Shape and dtype as w. Of equal magnitudes the first is kept; NaN counts as the largest, so that
-    it does not disappear.
+    Shape and dtype as w; rows lie along the last axis. Of equal magnitudes the first is kept; NaN
+    counts as the largest, so that it does not disappear.
 
     >>> prune(np.array([3.0, -1.0, 2.0, -4.0]), keep=2, of=4).tolist()
     [3.0, 0.0, 0.0, -4.0]
     """
-    groups = _groups(w, keep, of, axis)
-    sizes = np.abs(groups.astype(np.float64))
+    w = np.asarray(w)
+    if not 1 <= keep <= of:
+        raise ValueError(f"keep at least 1 and at most all {of} of a group, found keep={keep}")
+    if not w.ndim or w.shape[-1] % of:
+        raise ValueError(f"rows of shape {w.shape} are no multiple of {of}: pad them")
+    pruned = w.reshape(*w.shape[:-1], -1, of).copy()
+    sizes = np.abs(pruned.astype(np.float64))
     order = np.argsort(-np.where(np.isnan(sizes), np.inf, sizes), axis=-1, kind="stable")
-    pruned = groups.copy()
     np.put_along_axis(pruned, order[..., keep:], 0, axis=-1)
-    moved = np.moveaxis(np.asarray(w), axis, -1)
-    return np.moveaxis(pruned.reshape(moved.shape), -1, axis)
-
-
-def follows(w: np.ndarray, keep: int = 4, of: int = 16, axis: int = -1) -> bool:
-    """Whether no group of `of` neighbours along axis has more than `keep` values that are not 0."""
-    return bool((np.count_nonzero(_groups(w, keep, of, axis), axis=-1) <= keep).all())
+    return pruned.reshape(w.shape)
 
 
 def kept_share(w: np.ndarray) -> float:
@@ -40,18 +38,3 @@ def relative_error(exact: np.ndarray, found: np.ndarray) -> float:
             f" {exact.shape} and {found.shape}"
         )
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
-
-
-def _groups(w: np.ndarray, keep: int, of: int, axis: int) -> np.ndarray:
-    """w as (..., groups, of), the axis moved to the end."""
-    w = np.asarray(w)
-    if not 1 <= keep <= of:
-        raise ValueError(f"keep at least 1 and at most all {of} of a group, found keep={keep}")
-    if not -w.ndim <= axis < w.ndim:
-        raise ValueError(f"shape {w.shape} has no axis {axis}")
-    if w.shape[axis] % of:
-        raise ValueError(
-            f"axis {axis} of shape {w.shape} is no multiple of {of}: pad it, or choose another axis"
-        )
-    moved = np.moveaxis(w, axis, -1)
-    return moved.reshape(*moved.shape[:-1], -1, of)

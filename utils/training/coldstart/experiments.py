@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,8 +66,6 @@ class Lab:
     python: str
     folder: Path
     settings: Mapping[str, Any] = field(default_factory=lambda: SETTINGS)
-    repetitions: int = REPETITIONS
-    lengths: Sequence[int] = LENGTHS
 
     def run(self, cache: Path | None, **changes: Any) -> Start:
         """What a training with these changes of the settings did."""
@@ -91,7 +89,7 @@ class Lab:
 def cold_and_warm(lab: Lab) -> Iterator[tuple[str, Start]]:
     """The same script in fresh processes: first without, then with what the first one left."""
     yield "no cache", lab.run(None)
-    for number in range(1, lab.repetitions + 1):
+    for number in range(1, REPETITIONS + 1):
         cache = lab.folder / f"repetition-{number}"
         yield f"cold {number}", lab.run(cache)
         yield f"warm {number}", lab.run(cache)
@@ -134,12 +132,12 @@ def read_only(lab: Lab) -> Iterator[tuple[str, Start]]:
 
 def compile_ahead(lab: Lab) -> Iterator[tuple[str, Start]]:
     """Several lengths: without preparation, and after a short trial run for each of them."""
-    steps = 3 * len(lab.lengths)
-    yield "unprepared", lab.run(lab.folder / "unprepared", length=lab.lengths, steps=steps)
+    steps = 3 * len(LENGTHS)
+    yield "unprepared", lab.run(lab.folder / "unprepared", length=LENGTHS, steps=steps)
     cache = lab.folder / "prepared"
-    for length in lab.lengths:
+    for length in LENGTHS:
         yield f"trial run, length {length}", lab.run(cache, length=length, steps=2)
-    yield "prepared", lab.run(cache, length=lab.lengths, steps=steps)
+    yield "prepared", lab.run(cache, length=LENGTHS, steps=steps)
 
 
 QUESTIONS: dict[str, Callable[[Lab], Iterator[tuple[str, Start]]]] = {
@@ -197,34 +195,21 @@ def judge(start: Start, reference: Start) -> str:
 
 
 def measure(
-    python: str | os.PathLike,
-    say: Callable[[str], None],
-    *,
-    settings: Mapping[str, Any] = SETTINGS,
-    flip_settings: Mapping[str, Any] = FLIP_SETTINGS,
-    questions: Sequence[str] = tuple(QUESTIONS),
-    repetitions: int = REPETITIONS,
-    lengths: Sequence[int] = LENGTHS,
-    flip_count: int = FLIPS,
+    python: str | os.PathLike, say: Callable[[str], None], flip_count: int = FLIPS
 ) -> Recording:
-    """Ask all `questions` in the environment of `python`, and flip `flip_count` bytes."""
+    """Ask all `QUESTIONS` in the environment of `python`, and flip `flip_count` bytes."""
     trials: list[Trial] = []
-    flipped: tuple[Flip, ...] = ()
-    flip_loss = 0.0
     python = os.fspath(python)
     with tempfile.TemporaryDirectory(prefix="cache-lab-") as folder:
-        for question in questions:
+        for question, cases in QUESTIONS.items():
             say(f"{question}:")
             place = Path(folder, question.replace(" ", "-"))
-            lab = Lab(python, place, settings, repetitions, lengths)
             place.mkdir()
-            for case, start in QUESTIONS[question](lab):
+            for case, start in cases(Lab(python, place)):
                 say(f"  {case}: {start}")
                 trials.append(Trial(question, case, start))
-        if flip_count:
-            say("one byte inverted:")
-            lab = Lab(python, Path(folder), flip_settings)
-            flipped, flip_loss = flips(lab, flip_count, say)
+        say("one byte inverted:")
+        flipped, flip_loss = flips(Lab(python, Path(folder), FLIP_SETTINGS), flip_count, say)
     sample = next(trial.start for trial in trials if not trial.start.died)
     return Recording(
         date=datetime.date.today(),
@@ -233,9 +218,9 @@ def measure(
         torch=sample.torch,
         torch_xla=sample.torch_xla,
         python=sample.python,
-        settings=dict(settings),
+        settings=SETTINGS,
         trials=tuple(trials),
-        flip_settings=dict(flip_settings),
+        flip_settings=FLIP_SETTINGS,
         flips=flipped,
         flip_loss=flip_loss,
     )
