@@ -84,9 +84,9 @@ def test_functions_are_rounded_once(name: str) -> None:
     near(OPERATORS[name].meaning(X), wanted, np.abs(wanted) * 1e-11)
 
 
-@pytest.mark.parametrize("name,function", [
-    ("sqrt", math.sqrt), ("log", math.log), ("rsqrt", lambda v: 1 / math.sqrt(v)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name,function", [("sqrt", math.sqrt), ("log", math.log), ("rsqrt", lambda v: 1 / math.sqrt(v))]
+)
 def test_functions_of_positive_numbers(name, function) -> None:
     x = X[X > 0]
     near(OPERATORS[name].meaning(x), wide(function, x), np.abs(wide(function, x)) * 1e-11)

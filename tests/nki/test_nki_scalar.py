@@ -181,9 +181,8 @@ def test_rules_of_activation() -> None:
 def test_long_reductions_are_doubted() -> None:
     def call():
         nisa.activation_reduce(
-            dst=t((2, 16385)), op=nl.exp, data=t((2, 16385)), reduce_op=nl.add,
-            reduce_res=t((2, 1)),
-        )  # fmt: skip
+            dst=t((2, 16385)), op=nl.exp, data=t((2, 16385)), reduce_op=nl.add, reduce_res=t((2, 1))
+        )
 
     warned(call, "16385", "16384", values=False)
 
@@ -205,8 +204,8 @@ def test_the_scalar_accumulators_go_on_until_they_are_reset() -> None:
         step(cmd.reduce, into=False)
         step(cmd.reduce)
         nisa.tensor_scalar_reduce(  # the other engine has accumulators of its own
-            dst=t(x.shape), data=data, op0=nl.add, operand0=1.0, reduce_op=nl.maximum,
-        )  # fmt: skip
+            dst=t(x.shape), data=data, op0=nl.add, operand0=1.0, reduce_op=nl.maximum
+        )
         step(cmd.reset)
         nisa.activation_reduce(
             dst=t(x.shape), op=nl.square, data=data, reduce_op=nl.add, reduce_res=t((2, 1))

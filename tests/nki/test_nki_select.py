@@ -117,7 +117,7 @@ def test_a_causal_mask_in_one_line_of_numpy() -> None:
             placed(values, "float32"),
             -9984.0,
             cmp_op=nl.greater_equal,
-        )  # fmt: skip
+        )
     )
     rows, columns = np.ogrid[:128, :64]
     same(read(tile), np.where(rows >= columns, values, np.float32(-9984.0)))
@@ -214,11 +214,10 @@ def test_range_select_is_refused() -> None:
     refused(lambda: call(reduce_op=nl.add), "nl.maximum")
     refused(lambda: call(on_true_tile=lambda: empty((4, 8), "int32")), "on_true_tile is int32")
     refused(
-        lambda: call(
-            reduce_cmd=nisa.reduce_cmd.idle, reduce_res=lambda: empty((4, 1), "float32")
-        ),
-        "reduce_res", "idle",
-    )  # fmt: skip
+        lambda: call(reduce_cmd=nisa.reduce_cmd.idle, reduce_res=lambda: empty((4, 1), "float32")),
+        "reduce_res",
+        "idle",
+    )
 
 
 @settings(deadline=None, max_examples=40)
@@ -346,7 +345,7 @@ def test_partition_reduce_is_refused_with_a_faster_way() -> None:
             "int32",
             nl.bitwise_or,
             placed([[1, 2], [4, 2]], "int32"),
-        )  # fmt: skip
+        )
     )
     assert read(dst).tolist() == [[5, 2]]
 

@@ -1,6 +1,6 @@
 """Instructions are declared once, each as a function with a decorator, and issued by kernels.
 
-    @instruction(engine=engine.vector, cost=..., dst=result(), src=tile(), rules=(...), since="0.2")
+    @instruction(engine.vector, per_element("src"), dst=result(), src=tile(), rules=(...))
     def tensor_copy(dst, src, engine=engine.unknown):
         "What it does."
         dst.put(src.get())
@@ -74,10 +74,9 @@ def _fingerprint(spec: Spec, args: dict[str, Any]) -> int:
 
 
 def instruction(
-    *,
     engine: Choice,
     cost: Cost,
-    since: str,
+    *,
     rules: tuple[Rule, ...] = (),
     cost_source: str = "",
     always: bool = False,
@@ -88,15 +87,14 @@ def instruction(
     """Declare an instruction; the decorated function becomes what kernels call.
 
     engine: the engine, or a function of the `Use` that chooses it. cost: its cycles.
-    since: the NKI version. cost_source: the page of the cost, if not that of SDK 2.26.
+    cost_source: the page of the cost, if not that of SDK 2.26.
     always: the body runs also where only shapes are known (registers, meeting the other core).
     resolve: given the core and the arguments before anything is checked, may fill in what depends
     on the calls before. space: the module of nki that it belongs to, "isa" or "collectives".
     """
 
     def declare(body: Callable[..., Any]) -> Callable[..., Instruction]:
-        spec = Spec(body, engine, cost, operands, rules, since, cost_source, always, resolve)
-        spec.space, spec.page = space, spec.page.replace("nki.isa.", f"nki.{space}.")
+        spec = Spec(body, engine, cost, operands, rules, cost_source, always, resolve, space)
         TABLE[spec.name] = spec
 
         def call(*args: Any, **kwargs: Any) -> Instruction:

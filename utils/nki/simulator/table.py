@@ -6,20 +6,20 @@ Rules, costs and choices of an engine say what they are in the first sentence of
 functions that are made by others get theirs with `describe_as`.
 """
 
+import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Set
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from utils.nki.simulator.enums import ENGINE_NAMES, engine
 from utils.nki.simulator.errors import NkiValidationError, refuse
 from utils.nki.simulator.operands import Choice, Cost, Operand, Rule, Use
-from utils.nki.simulator.surface import leftovers, unknown_argument
+from utils.nki.simulator.surface import leftovers, page, unknown_argument, versions
 from utils.nki.simulator.target import Target
 from utils.nki.simulator.tensor import Tensor
 
 TABLE: dict[str, "Spec"] = {}
-PAGE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.isa.{}.html"
 COST_PAGE = (
     "https://awsdocs-neuron.readthedocs-hosted.com/en/v2.26.1/nki/api/generated/nki.isa.{}.html"
 )
@@ -28,6 +28,8 @@ DYNAMIC_CYCLES = 600
 """Least duration of an instruction with an address known at run time (SDK 2.26, ISA pages)."""
 
 Made = TypeVar("Made", bound=Callable[..., Any])
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 # ---- sentences of the documentation --------------------------------------------------------------
@@ -47,6 +49,41 @@ def describe_as(sentence: str) -> Callable[[Made], Made]:
         return made
 
     return named
+
+
+def for_operands(
+    check: Callable[Concatenate[Use, Given], Result],
+) -> Callable[Given, Callable[[Use], Result]]:
+    """Turn `check(use, *names)`, a rule or a cost, into a function that makes it for these names.
+
+    The docstring is the sentence that the documentation shows, with the arguments in braces.
+
+    >>> @for_operands
+    ... def same_types(use, first, second):
+    ...     "{first} and {second} have the same type."
+    >>> same_types("src", "dst").__doc__
+    'src and dst have the same type.'
+    """
+    signature = inspect.signature(check)
+
+    @functools.wraps(check)
+    def make(*args: Given.args, **kwargs: Given.kwargs) -> Callable[[Use], Result]:
+        bound = signature.bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        shown = {
+            name: join_names(tuple(getattr(item, "name", item) for item in value))
+            if isinstance(value, tuple)
+            else value
+            for name, value in bound.arguments.items()
+        }
+
+        @describe_as((check.__doc__ or "").format(**shown))
+        def made(use: Use) -> Result:
+            return check(use, *args, **kwargs)
+
+        return made
+
+    return make
 
 
 def join_names(names: tuple[str, ...], last: str = "and") -> str:
@@ -94,10 +131,10 @@ class Spec:
         cost: Cost,
         operands: dict[str, Operand],
         rules: tuple[Rule, ...],
-        since: str,
         cost_source: str,
         always: bool,
         resolve: Callable[[Any, dict[str, Any]], None] | None,
+        space: str,
     ) -> None:
         self.name = body.__name__
         self.body = body
@@ -105,11 +142,9 @@ class Spec:
         self.cost = cost
         self.operands = operands
         self.rules = rules
-        self.since = since
         self.always = always
         self.resolve = resolve
-        self.page = PAGE.format(self.name)
-        self.space = "isa"
+        self.space = space
         self.cost_source = cost_source or COST_PAGE.format(self.name)
         signature = inspect.signature(body)
         self.defaults = {n: p.default for n, p in signature.parameters.items()}
@@ -123,6 +158,16 @@ class Spec:
         self.checked: dict[Any, Checked] = {}
         self.inputs = tuple(n for n, o in operands.items() if o.reads)
         self.outputs = tuple(n for n, o in operands.items() if o.writes)
+
+    @property
+    def since(self) -> str:
+        """The version of NKI that brought it."""
+        return versions(f"nki.{self.space}")[self.name]
+
+    @property
+    def page(self) -> str:
+        """The address of AWS's page."""
+        return page(f"nki.{self.space}", self.name)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by name, with defaults; leftovers of older versions and slips are explained."""

@@ -38,9 +38,7 @@ LIKE = {
 """The operand whose shape and type the result of an instruction had."""
 REDUCED = {"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add"}
 DECORATORS = {"nki.baremetal", "nki.benchmark", "nki.profile", "nki.trace", "torch_neuronx.nki_jit"}
-AUGMENTED = {
-    cst.AddAssign: "add", cst.SubtractAssign: "subtract", cst.MultiplyAssign: "multiply",
-}  # fmt: skip
+AUGMENTED = {cst.AddAssign: "add", cst.SubtractAssign: "subtract", cst.MultiplyAssign: "multiply"}
 RENAMED = {"is_moving_zero": "is_moving_onezero", "use_gpsimd_dma": "dma_engine"}
 OF_PRODUCTS = ("stationary", "moving", "data")
 TIGHT = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

@@ -1,7 +1,7 @@
 """The instructions, about one module for each engine; importing this fills `TABLE` and `nisa`."""
 
 from utils.nki.simulator.instruction import nisa
-from utils.nki.simulator.instructions import (
+from utils.nki.simulator.instructions import (  # noqa: F401
     collectives,
     control,
     dma,
@@ -18,20 +18,4 @@ from utils.nki.simulator.instructions import (
     vector,
 )
 
-__all__ = [
-    "collectives",
-    "control",
-    "dma",
-    "gather",
-    "gpsimd",
-    "nisa",
-    "quantize",
-    "random",
-    "reductions",
-    "scalar",
-    "select",
-    "tensor_engine",
-    "tensor_scalar",
-    "top",
-    "vector",
-]
+__all__ = ["nisa"]

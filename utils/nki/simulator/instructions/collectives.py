@@ -18,10 +18,11 @@ from utils.chip import collectives as model
 from utils.nki.simulator.enums import HBM, engine
 from utils.nki.simulator.errors import doubt, learner_line, refuse, show_line
 from utils.nki.simulator.instruction import instruction
-from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Cost, Rule, Use, result, tile
+from utils.nki.simulator.instructions.rules import one_of
+from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Rule, Use, result, tile
 from utils.nki.simulator.program import Core, Instruction, running
 from utils.nki.simulator.registers import VirtualRegister
-from utils.nki.simulator.table import describe_as
+from utils.nki.simulator.table import describe_as, for_operands
 from utils.nki.simulator.tensor import Tensor
 from utils.nki.simulator.uses import tensors_of
 
@@ -195,14 +196,10 @@ def one_each(use: Use) -> None:
         )
 
 
-def a_reduction(use: Use) -> None:
-    """op is nl.add, nl.minimum or nl.maximum."""
-    if getattr(use.args["op"], "name", None) not in REDUCTIONS:
-        raise use.refuse(
-            f"op is {use.args['op']!r}; allowed: nl.add, nl.minimum, nl.maximum.",
-            "the engines of the network add and compare.",
-            "average by a division afterwards.",
-        )
+a_reduction = one_of(
+    "op", *REDUCTIONS, why="the engines of the network add and compare.",
+    fix="average by a division afterwards.",
+)  # fmt: skip
 
 
 def sizes(larger: str) -> Rule:
@@ -249,22 +246,18 @@ def divisible(use: Use) -> None:
         )
 
 
-def modelled(kind: str, larger: str = "srcs") -> Cost:
-    """The model's time, in cycles of the Sync Engine."""
-
-    @describe_as(f"The course's model of an {kind} between the ranks of the group; an estimate.")
-    def cost(use: Use) -> float:
-        size = sum(tensor.size * tensor.dtype.itemsize for tensor in use.args[larger])
-        group = use.args.get("replica_group")
-        ranks = members(group) if group is not None else [0, 1]
-        if len(ranks) < 2:
-            return 0.0
-        fabric = model.fabric(FABRICS[use.target.name])
-        stride = max(1, ranks[1] - ranks[0])
-        seconds = model.seconds(kind, size, fabric, min(len(ranks), fabric.ranks), stride=stride)
-        return float(seconds.seconds * use.target.clocks[engine.scalar])
-
-    return cost
+@for_operands
+def modelled(use: Use, kind: str, larger: str = "srcs") -> float:
+    """The course's model of an {kind} between the ranks of the group; an estimate."""
+    size = sum(tensor.size * tensor.dtype.itemsize for tensor in use.args[larger])
+    group = use.args.get("replica_group")
+    ranks = members(group) if group is not None else [0, 1]
+    if len(ranks) < 2:
+        return 0.0
+    fabric = model.fabric(FABRICS[use.target.name])
+    stride = max(1, ranks[1] - ranks[0])
+    seconds = model.seconds(kind, size, fabric, min(len(ranks), fabric.ranks), stride=stride)
+    return float(seconds.seconds * use.target.clocks[engine.scalar])
 
 
 ANYWHERE: dict[str, Any] = {
@@ -318,7 +311,7 @@ def _reduced(op: Any, arrays: list[np.ndarray]) -> np.ndarray:
 
 
 @instruction(
-    since="0.2", cost=modelled("all-reduce"), rules=(together, a_group, a_reduction, sizes("")),
+    cost=modelled("all-reduce"), rules=(together, a_group, a_reduction, sizes("")),
     **ANYWHERE, **SHARED,
 )  # fmt: skip
 def all_reduce(srcs, dsts, replica_group, op, priority=None):
@@ -328,7 +321,7 @@ def all_reduce(srcs, dsts, replica_group, op, priority=None):
 
 
 @instruction(
-    since="0.2", cost=modelled("all-gather", "dsts"), rules=(together, a_group, sizes("dsts")),
+    cost=modelled("all-gather", "dsts"), rules=(together, a_group, sizes("dsts")),
     **ANYWHERE, **SHARED,
 )  # fmt: skip
 def all_gather(srcs, dsts, replica_group, collective_dim, priority=None):
@@ -341,7 +334,7 @@ def all_gather(srcs, dsts, replica_group, collective_dim, priority=None):
 
 
 @instruction(
-    since="0.2", cost=modelled("reduce-scatter"),
+    cost=modelled("reduce-scatter"),
     rules=(together, a_group, a_reduction, sizes("srcs")),
     **ANYWHERE, **SHARED,
 )  # fmt: skip
@@ -356,7 +349,7 @@ def reduce_scatter(srcs, dsts, replica_group, collective_dim, op, priority=None)
 
 
 @instruction(
-    since="0.2", cost=modelled("all-to-all"), rules=(together, a_group, sizes(""), divisible),
+    cost=modelled("all-to-all"), rules=(together, a_group, sizes(""), divisible),
     **ONLY_HBM, **SHARED,
 )  # fmt: skip
 def all_to_all(srcs, dsts, replica_group, collective_dim, priority=None):
@@ -436,7 +429,7 @@ VARYING: dict[str, Any] = {
 }
 
 
-@instruction(since="0.6", cost=modelled("all-gather", "dsts"), **VARYING)
+@instruction(cost=modelled("all-gather", "dsts"), **VARYING)
 def all_gather_v(
     srcs, dsts, replica_group, metadata_tensor, recv_counts_known=False, has_rdispls=False,
     priority=None,
@@ -445,7 +438,7 @@ def all_gather_v(
     _varying("all_gather_v", members(replica_group), locals())
 
 
-@instruction(since="0.3", cost=modelled("all-to-all"), **VARYING)
+@instruction(cost=modelled("all-to-all"), **VARYING)
 def all_to_all_v(
     srcs, dsts, replica_group, metadata_tensor, recv_counts_known=False, has_rdispls=False,
     priority=None,
@@ -502,8 +495,8 @@ def no_cost(use: Use) -> float:
     return 0.0
 
 
-PREPARING = {**VARYING, "since": "0.7", "cost": no_cost}
-TRIGGERED = {**SHARED, "since": "0.7", "cost": no_cost}
+PREPARING = {**VARYING, "cost": no_cost}
+TRIGGERED = {**SHARED, "cost": no_cost}
 
 
 @instruction(**PREPARING)
@@ -554,9 +547,7 @@ def pairs(use: Use) -> None:
         )
 
 
-@instruction(
-    since="0.2", cost=modelled("permute"), rules=(one_each, pairs, sizes("")), **ONLY_HBM, **SHARED
-)
+@instruction(cost=modelled("permute"), rules=(one_each, pairs, sizes("")), **ONLY_HBM, **SHARED)
 def collective_permute(srcs, dsts, source_target_pairs, priority=None):
     """Each pair's source sends to its target; a rank that nobody sends to keeps its dst."""
     ranks = sorted({rank for pair in source_target_pairs for rank in pair})
@@ -571,22 +562,18 @@ def collective_permute(srcs, dsts, source_target_pairs, priority=None):
     _meet("collective_permute", ranks, (srcs, dsts), finish)
 
 
-def channels(*names: str) -> Rule:
-    """One tensor for each of 1 to 4 channels, numbered from 0."""
-
-    @describe_as("One tensor for each channel; channels are numbered from 0, at most 4.")
-    def rule(use: Use) -> None:
-        ids = list(use.args["channel_ids"])
-        lists = [use.args[name] for name in names]
-        good = ids == list(range(len(ids))) and 1 <= len(ids) <= CHANNELS
-        if not good or any(len(item) != len(ids) for item in lists):
-            raise use.refuse(
-                f"channel_ids are {ids}, with {[len(item) for item in lists]} lists of tensors.",
-                "a channel moves one tensor; channels are numbered from 0.",
-                "pass [[src]], [[dst]] for one channel.",
-            )
-
-    return rule
+@for_operands
+def channels(use: Use, *names: str) -> None:
+    """One tensor for each channel; channels are numbered from 0, at most 4."""
+    ids = list(use.args["channel_ids"])
+    lists = [use.args[name] for name in names]
+    good = ids == list(range(len(ids))) and 1 <= len(ids) <= CHANNELS
+    if not good or any(len(item) != len(ids) for item in lists):
+        raise use.refuse(
+            f"channel_ids are {ids}, with {[len(item) for item in lists]} lists of tensors.",
+            "a channel moves one tensor; channels are numbered from 0.",
+            "pass [[src]], [[dst]] for one channel.",
+        )
 
 
 def _ring(name: str, ranks: list[int], given: Any, made: Callable[[Any, int], np.ndarray]) -> None:
@@ -624,7 +611,7 @@ def one_by_one(*names: str) -> Callable[[Any, dict[str, Any]], None]:
 
 
 @instruction(
-    since="0.2", cost=modelled("permute", "srcs_by_channel"),
+    cost=modelled("permute", "srcs_by_channel"),
     rules=(a_group, channels("srcs_by_channel", "dsts_by_channel")),
     resolve=one_by_one("srcs_by_channel", "dsts_by_channel"),
     srcs_by_channel=tile(memory=IN_HBM, many=True),
@@ -644,7 +631,7 @@ OF_THREE = ("srcs0_by_channel", "srcs1_by_channel", "dsts_by_channel")
 
 
 @instruction(
-    since="0.2", cost=modelled("permute", "srcs0_by_channel"),
+    cost=modelled("permute", "srcs0_by_channel"),
     rules=(a_group, a_reduction, channels(*OF_THREE)),
     resolve=one_by_one(*OF_THREE),
     srcs0_by_channel=tile(memory=IN_HBM, many=True),

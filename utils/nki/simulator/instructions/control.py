@@ -16,10 +16,10 @@ from utils.nki.simulator.instructions.rules import (
     same_size,
     same_types,
 )
-from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Rule, Use, result, tile
+from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Use, result, tile
 from utils.nki.simulator.program import running
 from utils.nki.simulator.registers import NkiScalar, VirtualRegister, whole_number
-from utils.nki.simulator.table import describe_as
+from utils.nki.simulator.table import for_operands
 
 INTEGERS = frozenset(("uint8", "int8", "uint16", "int16", "uint32", "int32"))
 UNPUBLISHED = "not published"
@@ -27,20 +27,16 @@ SEQUENCER_CYCLES = 64
 """What an instruction of a sequencer costs here: as little as any instruction."""
 
 
-def a_register(name: str) -> Rule:
-    """The named argument is a register."""
-
-    @describe_as(f"{name} is a register.")
-    def rule(use: Use) -> None:
-        value = use.args[name]
-        if not isinstance(value, VirtualRegister):
-            raise use.refuse(
-                f"{name} is {value!r}, it takes a register.",
-                "sequencers keep such numbers in registers of their own.",
-                f"{name} = nisa.register_alloc(0).",
-            )
-
-    return rule
+@for_operands
+def a_register(use: Use, name: str) -> None:
+    """{name} is a register."""
+    value = use.args[name]
+    if not isinstance(value, VirtualRegister):
+        raise use.refuse(
+            f"{name} is {value!r}, it takes a register.",
+            "sequencers keep such numbers in registers of their own.",
+            f"{name} = nisa.register_alloc(0).",
+        )
 
 
 def register_alloc(x: int | None = None) -> VirtualRegister:
@@ -55,14 +51,10 @@ def _cycles(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.sync,
-    cost=_cycles,
-    cost_source=UNPUBLISHED,
-    since="0.2",
-    always=True,
+    engine.sync, _cycles, cost_source=UNPUBLISHED, always=True,
     src=tile(memory=DMA_MEMORY, dtypes=INTEGERS),
     rules=(a_register("dst"), one_element("src")),
-)
+)  # fmt: skip
 def register_load(dst, src):
     """Put the one integer of `src` (HBM or SBUF) into a register."""
     _counts_a_loop(dst)
@@ -70,13 +62,10 @@ def register_load(dst, src):
 
 
 @instruction(
-    engine=engine.sync,
-    cost=_cycles,
-    cost_source=UNPUBLISHED,
-    since="0.2",
+    engine.sync, _cycles, cost_source=UNPUBLISHED,
     dst=result(memory=DMA_MEMORY, dtypes=INTEGERS),
     rules=(a_register("src"), one_element("dst")),
-)
+)  # fmt: skip
 def register_store(dst, src):
     """Write the number of a register to one element of HBM or SBUF."""
     limits = np.iinfo(dst.dtype.numpy)
@@ -91,13 +80,9 @@ def a_register_or_int(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.sync,
-    cost=_cycles,
-    cost_source=UNPUBLISHED,
-    since="0.2",
-    always=True,
+    engine.sync, _cycles, cost_source=UNPUBLISHED, always=True,
     rules=(a_register("dst"), a_register_or_int),
-)
+)  # fmt: skip
 def register_move(dst, src):
     """Put a Python int or the number of another register into a register."""
     _counts_a_loop(dst)
@@ -128,15 +113,10 @@ def _new_scalar(core: Any, args: dict[str, Any]) -> None:
 
 
 @instruction(
-    engine=engine.sync,
-    cost=_cycles,
-    cost_source=UNPUBLISHED,
-    since="0.7",
-    always=True,
-    resolve=_new_scalar,
+    engine.sync, _cycles, cost_source=UNPUBLISHED, always=True, resolve=_new_scalar,
     src=tile(memory=DMA_MEMORY, dtypes=SCALARS),
     rules=(one_element("src"),),
-)
+)  # fmt: skip
 def scalar_load(src, _result=None):
     """Read the one integer of `src` (HBM or SBUF); returns an NkiScalar of the same width."""
     _result.put(int(src.raw().reshape(-1)[0]) if running("scalar_load").program.values else None)
@@ -171,13 +151,10 @@ def a_scalar(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.sync,
-    cost=_cycles,
-    cost_source=UNPUBLISHED,
-    since="0.7",
+    engine.sync, _cycles, cost_source=UNPUBLISHED,
     dst=result(memory=DMA_MEMORY, dtypes=SCALARS),
     rules=(a_scalar, one_element("dst")),
-)
+)  # fmt: skip
 def scalar_store(dst, value):
     """Write a scalar to one element of HBM or SBUF."""
     dst.put_raw(np.full(dst.shape, value.read("scalar_store"), dst.dtype.numpy))
@@ -198,14 +175,11 @@ def both_cores(use: Use) -> None:
 
 
 @instruction(
-    engine=named_engine_or(engine.gpsimd, engine.vector, engine.scalar, engine.tensor, engine.sync),
-    cost=_cycles,
-    cost_source=UNPUBLISHED,
-    since="0.2",
-    always=True,
+    named_engine_or(engine.gpsimd, engine.vector, engine.scalar, engine.tensor, engine.sync),
+    _cycles, cost_source=UNPUBLISHED, always=True,
     data=tile(memory=frozenset({MemoryRegion.shared_hbm})),
     rules=(needs_generation(3), both_cores),
-)
+)  # fmt: skip
 def core_barrier(data, cores, engine=engine.gpsimd):
     """Wait until the other core is here too, so that what both wrote to `data` can be read."""
     core = running("core_barrier")
@@ -253,21 +227,12 @@ def small_enough(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.dma,
-    cost=by_bytes,
-    cost_source=UNPUBLISHED,
-    since="0.2",
-    always=True,
-    src=tile(memory=frozenset({SBUF})),
-    dst=result(memory=frozenset({SBUF})),
+    engine.dma, by_bytes, cost_source=UNPUBLISHED, always=True,
+    src=tile(memory=frozenset({SBUF})), dst=result(memory=frozenset({SBUF})),
     rules=(
-        needs_generation(3),
-        ranks,
-        same_size("src", "dst"),
-        same_types("src", "dst"),
-        small_enough,
+        needs_generation(3), ranks, same_size("src", "dst"), same_types("src", "dst"), small_enough,
     ),
-)
+)  # fmt: skip
 def sendrecv(src, dst, send_to_rank, recv_from_rank, pipe_id, dma_engine=dma_engine.dma):
     """Send `src` to the other core and receive its `src` into `dst`; both cores call it.
 

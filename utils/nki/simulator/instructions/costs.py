@@ -11,7 +11,7 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/guides/architecture/
 
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.operands import PSUM, SBUF, Cost, Use
-from utils.nki.simulator.table import describe_as, sentence
+from utils.nki.simulator.table import describe_as, for_operands, sentence
 from utils.nki.simulator.tensor import Tensor
 
 FEWEST_CYCLES = 64
@@ -51,18 +51,10 @@ def charge(use: Use, cycles: float) -> float:
     return max(FEWEST_CYCLES, cycles)
 
 
-def _cycles(factor: float) -> str:
-    return "One cycle" if factor == 1 else f"{factor:g} cycles"
-
-
-def per_element(name: str = "data", factor: float = 1.0) -> Cost:
-    """`factor` cycles for each element of a partition of the operand `name`."""
-
-    @describe_as(f"{_cycles(factor)} for each element of {name} in a partition.")
-    def cost(use: Use) -> float:
-        return charge(use, factor * use.args[name].elements)
-
-    return cost
+@for_operands
+def per_element(use: Use, name: str, factor: float = 1.0) -> float:
+    """Cycles for each element of {name} in a partition: {factor:g}."""
+    return charge(use, factor * use.args[name].elements)
 
 
 def speed_of_one_input(use: Use, read: Tensor) -> int:
@@ -81,17 +73,11 @@ def speed_of_one_input(use: Use, read: Tensor) -> int:
     return 1
 
 
-def one_input(name: str) -> Cost:
-    """Cost of tensor_copy and tensor_scalar: N, divided by the performance mode."""
-
-    @describe_as(
-        f"A cycle for each element of {name} in a partition, less in the performance modes."
-    )
-    def cost(use: Use) -> float:
-        read = use.args[name]
-        return charge(use, read.elements / speed_of_one_input(use, read))
-
-    return cost
+@for_operands
+def one_input(use: Use, name: str) -> float:
+    """A cycle for each element of {name} in a partition, less in the performance modes."""
+    read = use.args[name]
+    return charge(use, read.elements / speed_of_one_input(use, read))
 
 
 def two_inputs(use: Use) -> float:

@@ -269,22 +269,14 @@ def _gathering(use: Use, src: Tensor, found: Indirect) -> None:
 
 
 @instruction(
-    engine=engine.dma,
-    cost=by_bytes,
-    since="0.2",
-    dst=result(memory=DMA_MEMORY),
-    src=tile(memory=DMA_MEMORY),
+    engine.dma, by_bytes, resolve=by_value,
+    dst=result(memory=DMA_MEMORY), src=tile(memory=DMA_MEMORY),
     rules=(as_many_elements, conversion, hardware_generator, quality),
-    resolve=by_value,
-)
+)  # fmt: skip
 def dma_copy(
-    dst,
-    src,
-    priority=None,
-    oob_mode=oob_mode.error,
-    dge_mode=dge_mode.unknown,
+    dst, src, priority=None, oob_mode=oob_mode.error, dge_mode=dge_mode.unknown,
     engine=engine.unknown,
-):
+):  # fmt: skip
     """Copy `src` to `dst` between HBM and SBUF, or within one of them.
 
     Elements are taken in row-major order of both views, so only their number has to agree. Other
@@ -300,14 +292,10 @@ def dma_copy(
 
 
 @instruction(
-    engine=engine.dma,
-    cost=by_bytes,
-    since="0.2",
-    dst=result(memory=frozenset({SBUF})),
-    src=tile(memory=DMA_MEMORY),
+    engine.dma, by_bytes, resolve=by_value,
+    dst=result(memory=frozenset({SBUF})), src=tile(memory=DMA_MEMORY),
     rules=(transpose_shapes, transpose_generator, quality),
-    resolve=by_value,
-)
+)  # fmt: skip
 def dma_transpose(
     dst, src, axes=None, priority=None, dge_mode=dge_mode.unknown, oob_mode=oob_mode.error
 ):
@@ -372,9 +360,8 @@ def dma_computes(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.dma,
-    cost=by_bytes,
-    since="0.2",
+    engine.dma,
+    by_bytes,
     dst=result(memory=DMA_MEMORY, dtypes=PLAIN),
     srcs=tile(memory=DMA_MEMORY, many=True, dtypes=PLAIN),
     rules=(dma_computes,),

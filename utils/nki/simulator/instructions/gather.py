@@ -14,8 +14,8 @@ from utils.nki.simulator.instructions.gpsimd import (
     startup_and_elements,
 )
 from utils.nki.simulator.instructions.rules import needs_generation, same_types
-from utils.nki.simulator.operands import Rule, Use, result, tile, update
-from utils.nki.simulator.table import describe_as, join_names
+from utils.nki.simulator.operands import Use, result, tile, update
+from utils.nki.simulator.table import for_operands
 
 LANES = 16
 """Partitions that one of the eight cores of the GpSimd Engine reaches."""
@@ -25,20 +25,16 @@ GROUP = 512
 """Elements that one of the instructions behind nc_n_gather handles."""
 
 
-def same_partitions(*names: str) -> Rule:
-    """The named tensors have the same number of partitions."""
-
-    @describe_as(f"{join_names(names)} have the same number of partitions.")
-    def rule(use: Use) -> None:
-        counts = {name: use.args[name].shape[0] for name in names}
-        if len(set(counts.values())) > 1:
-            raise use.refuse(
-                f"partitions differ: {', '.join(f'{n} has {c}' for n, c in counts.items())}.",
-                "each partition gathers into itself.",
-                "slice or allocate them with the same number of partitions.",
-            )
-
-    return rule
+@for_operands
+def same_partitions(use: Use, *names: str) -> None:
+    """{names} have the same number of partitions."""
+    counts = {name: use.args[name].shape[0] for name in names}
+    if len(set(counts.values())) > 1:
+        raise use.refuse(
+            f"partitions differ: {', '.join(f'{n} has {c}' for n, c in counts.items())}.",
+            "each partition gathers into itself.",
+            "slice or allocate them with the same number of partitions.",
+        )
 
 
 def cost_local_gather(use: Use) -> float:
@@ -87,18 +83,14 @@ def gather_groups(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.gpsimd,
-    cost=cost_local_gather,
-    since="0.2",
-    dst=update(memory=SBUF_ONLY),
-    src_buffer=tile(memory=SBUF_ONLY),
+    engine.gpsimd, cost_local_gather,
+    dst=update(memory=SBUF_ONLY), src_buffer=tile(memory=SBUF_ONLY),
     index=tile(memory=SBUF_ONLY, dtypes=frozenset({"uint16"})),
     rules=(
-        same_partitions("src_buffer", "index", "dst"),
-        same_types("src_buffer", "dst"),
+        same_partitions("src_buffer", "index", "dst"), same_types("src_buffer", "dst"),
         gather_groups,
     ),
-)
+)  # fmt: skip
 def local_gather(dst, src_buffer, index, num_elem_per_idx=1, num_valid_indices=None):
     """Gather with indices that 16 partitions share.
 
@@ -146,15 +138,12 @@ def cost_n_gather(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.gpsimd,
-    cost=cost_n_gather,
+    engine.gpsimd, cost_n_gather,
     cost_source="not published; one instruction like iota for each 512 elements",
-    since="0.2",
-    dst=result(memory=SBUF_ONLY),
-    data=tile(memory=SBUF_ONLY),
+    dst=result(memory=SBUF_ONLY), data=tile(memory=SBUF_ONLY),
     indices=tile(memory=SBUF_ONLY, dtypes=frozenset({"uint32"})),
     rules=(same_partitions("data", "indices", "dst"), same_types("data", "dst"), gathered_size),
-)
+)  # fmt: skip
 def nc_n_gather(dst, data, indices):
     """In each partition by itself: dst[i] = data[indices[i]], free dimensions flattened."""
     source = data.raw().reshape(data.shape[0], -1)
@@ -184,14 +173,11 @@ def one_more(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.gpsimd,
-    cost=startup_and_elements,
-    cost_source="not published; taken as iota",
-    since="0.2",
+    engine.gpsimd, startup_and_elements, cost_source="not published; taken as iota",
     dst=update(memory=SBUF_ONLY, dtypes=frozenset({"int32"})),
     src=tile(memory=SBUF_ONLY, dtypes=frozenset({"float32", "int32"})),
     rules=(needs_generation(3), one_more),
-)
+)  # fmt: skip
 def nonzero_with_count(dst, src, index_offset=0, padding_val=-1):
     """Positions of the elements that are not 0, then padding, then their count.
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.instruction import instruction
-from utils.nki.simulator.instructions.rules import same_size
-from utils.nki.simulator.operands import SBUF, Rule, Use, result, tile
+from utils.nki.simulator.instructions.rules import one_of, same_size
+from utils.nki.simulator.operands import SBUF, Use, result, tile
 from utils.nki.simulator.operators import OPERATORS
-from utils.nki.simulator.table import describe_as
+from utils.nki.simulator.table import for_operands
 from utils.nki.simulator.tensor import Tensor
 
 STARTUP_CYCLES = 150
@@ -32,44 +32,38 @@ def startup_and_elements(use: Use) -> float:
     return STARTUP_CYCLES + use.dst.elements
 
 
-def affine_pattern(*, multiplier: str = "channel_multiplier") -> Rule:
-    """`pattern` has up to four [step, count] pairs whose counts make the row of dst."""
-
-    @describe_as(
-        "pattern is up to 4 pairs [step, count], as many values as a row of dst has elements."
+@for_operands
+def affine_pattern(use: Use, *, multiplier: str = "channel_multiplier") -> None:
+    """pattern is up to 4 pairs [step, count], as many values as a row of dst has elements."""
+    pattern = use.pattern
+    pairs = list(pattern) if isinstance(pattern, (list, tuple)) else []
+    good = all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 and all(_whole(n) for n in pair)
+        for pair in pairs
     )
-    def rule(use: Use) -> None:
-        pattern = use.pattern
-        pairs = list(pattern) if isinstance(pattern, (list, tuple)) else []
-        good = all(
-            isinstance(pair, (list, tuple)) and len(pair) == 2 and all(_whole(n) for n in pair)
-            for pair in pairs
+    if not pairs or not good or len(pairs) > MOST_PAIRS or any(n < 1 for _, n in pairs):
+        raise use.refuse(
+            f"pattern is {pattern!r}; allowed are 1 to {MOST_PAIRS} pairs [step, count] of "
+            "integers, counts of 1 or more.",
+            "the engine steps through four nested loops at most.",
+            f"for a running index along the row write pattern=[[1, {use.dst.elements}]].",
         )
-        if not pairs or not good or len(pairs) > MOST_PAIRS or any(n < 1 for _, n in pairs):
+    count = math.prod(n for _, n in pairs)
+    if count != use.dst.elements:
+        raise use.refuse(
+            f"the counts of pattern {[list(p) for p in pairs]} make {count} elements, dst has "
+            f"{use.dst.elements} per partition {use.dst.shape}.",
+            "the pattern makes one value for each element of a partition.",
+            f"choose counts with the product {use.dst.elements}, or slice dst.",
+        )
+    for name in ("offset", multiplier):
+        value = use.args[name]
+        if not _whole(value) or value not in INT32:
             raise use.refuse(
-                f"pattern is {pattern!r}; allowed are 1 to {MOST_PAIRS} pairs [step, count] of "
-                "integers, counts of 1 or more.",
-                "the engine steps through four nested loops at most.",
-                f"for a running index along the row write pattern=[[1, {use.dst.elements}]].",
+                f"{name} is {value!r}; it is an integer of 32 bits, known at compile time.",
+                "the index is computed in int32 and starts are encoded in the instruction.",
+                f"pass a Python int as {name}.",
             )
-        count = math.prod(n for _, n in pairs)
-        if count != use.dst.elements:
-            raise use.refuse(
-                f"the counts of pattern {[list(p) for p in pairs]} make {count} elements, dst has "
-                f"{use.dst.elements} per partition {use.dst.shape}.",
-                "the pattern makes one value for each element of a partition.",
-                f"choose counts with the product {use.dst.elements}, or slice dst.",
-            )
-        for name in ("offset", multiplier):
-            value = use.args[name]
-            if not _whole(value) or value not in INT32:
-                raise use.refuse(
-                    f"{name} is {value!r}; it is an integer of 32 bits, known at compile time.",
-                    "the index is computed in int32 and starts are encoded in the instruction.",
-                    f"pass a Python int as {name}.",
-                )
-
-    return rule
 
 
 def _whole(value: Any) -> bool:
@@ -95,9 +89,8 @@ def put_integers(dst: Tensor, values: np.ndarray) -> None:
 
 
 @instruction(
-    engine=engine.gpsimd,
-    cost=startup_and_elements,
-    since="0.2",
+    engine.gpsimd,
+    startup_and_elements,
     dst=result(memory=SBUF_ONLY, dtypes=PLAIN),
     rules=(affine_pattern(),),
 )
@@ -109,56 +102,37 @@ def iota(dst, pattern, offset=0, channel_multiplier=0):
     put_integers(dst, affine(pattern, offset, channel_multiplier, dst.shape[0]))
 
 
-def a_comparison(use: Use) -> None:
-    """cmp_op is a comparison."""
-    op = use.cmp_op
-    if getattr(op, "name", None) not in COMPARISONS:
+a_comparison = one_of(
+    "cmp_op", *COMPARISONS, why="the index is compared with 0.",
+    fix="for a causal mask, row >= column, pass cmp_op=nl.greater_equal with "
+    "channel_multiplier=1 and pattern=[[-1, columns]].",
+)  # fmt: skip
+
+
+@for_operands
+def a_number(use: Use, name: str) -> None:
+    """{name} is a plain number."""
+    value = use.args[name]
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise use.refuse(
-            f"cmp_op is {op!r}; allowed: {', '.join('nl.' + name for name in COMPARISONS)}.",
-            "the index is compared with 0.",
-            "for a causal mask, row >= column, pass cmp_op=nl.greater_equal with "
-            "channel_multiplier=1 and pattern=[[-1, columns]].",
+            f"{name} is {value!r}; it is a number.",
+            "the instruction carries it as one FP32 constant.",
+            f"pass {name}=0.0, or another float.",
         )
 
 
-def a_number(name: str) -> Rule:
-    """The named argument is a plain number."""
-
-    @describe_as(f"{name} is a plain number.")
-    def rule(use: Use) -> None:
-        value = use.args[name]
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-            raise use.refuse(
-                f"{name} is {value!r}; it is a number.",
-                "the instruction carries it as one FP32 constant.",
-                f"pass {name}=0.0, or another float.",
-            )
-
-    return rule
-
-
 @instruction(
-    engine=engine.gpsimd,
-    cost=startup_and_elements,
-    since="0.2",
-    dst=result(memory=SBUF_ONLY, dtypes=PLAIN),
-    on_true_tile=tile(memory=SBUF_ONLY, dtypes=PLAIN),
+    engine.gpsimd, startup_and_elements,
+    dst=result(memory=SBUF_ONLY, dtypes=PLAIN), on_true_tile=tile(memory=SBUF_ONLY, dtypes=PLAIN),
     rules=(
-        same_size("on_true_tile", "dst"),
-        affine_pattern(),
-        a_comparison,
+        same_size("on_true_tile", "dst"), affine_pattern(), a_comparison,
         a_number("on_false_value"),
     ),
-)
+)  # fmt: skip
 def affine_select(
-    dst,
-    pattern,
-    channel_multiplier,
-    on_true_tile,
-    on_false_value,
-    cmp_op=OPERATORS["equal"],
+    dst, pattern, channel_multiplier, on_true_tile, on_false_value, cmp_op=OPERATORS["equal"],
     offset=0,
-):
+):  # fmt: skip
     """Keep elements where an index pattern compares with 0, write a number elsewhere.
 
     The index is offset + partition * channel_multiplier + sum of step * i, as in `iota`. With
@@ -222,14 +196,11 @@ def cost_over_partitions(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.gpsimd,
-    cost=cost_over_partitions,
+    engine.gpsimd, cost_over_partitions,
     cost_source="not published, called slow; 4 elements per cycle is a guess",
-    since="0.2",
-    dst=result(memory=SBUF_ONLY, dtypes=PLAIN),
-    data=tile(memory=SBUF_ONLY, dtypes=PLAIN),
+    dst=result(memory=SBUF_ONLY, dtypes=PLAIN), data=tile(memory=SBUF_ONLY, dtypes=PLAIN),
     rules=(over_partitions,),
-)
+)  # fmt: skip
 def tensor_partition_reduce(dst, op, data):
     """Reduce over partitions: (P, F) becomes (1, F). A matmul with ones adds much faster."""
     reduce = REDUCTIONS[op.name]
@@ -266,10 +237,9 @@ def two_rows(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.gpsimd,
-    cost=startup_and_elements,
+    engine.gpsimd,
+    startup_and_elements,
     cost_source="not published; taken for two passes over the row",
-    since="0.2",
     dst=result(memory=SBUF_ONLY, dtypes=frozenset(("float32", "int32"))),
     segment_ids=tile(memory=SBUF_ONLY, dtypes=frozenset(("float32", "int32"))),
     rules=(two_rows,),

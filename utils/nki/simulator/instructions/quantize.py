@@ -17,8 +17,8 @@ from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import FEWEST_CYCLES
 from utils.nki.simulator.instructions.gpsimd import SBUF_ONLY
 from utils.nki.simulator.instructions.rules import needs_generation
-from utils.nki.simulator.operands import PSUM, Rule, Use, result, tile
-from utils.nki.simulator.table import describe_as, join_names
+from utils.nki.simulator.operands import PSUM, Use, result, tile
+from utils.nki.simulator.table import for_operands
 from utils.nki.simulator.tensor import Tensor
 
 ELEMENTS = {
@@ -49,50 +49,41 @@ def scale_rows(partitions: int) -> np.ndarray:
     return QUADRANT * (rows // per_quadrant) + rows % per_quadrant
 
 
-def quadrants(*names: str) -> Rule:
-    """The named tiles have a multiple of 32 partitions."""
-
-    @describe_as(f"{join_names(names)}: a multiple of {QUADRANT} partitions.")
-    def rule(use: Use) -> None:
-        for name in names:
-            count = use.args[name].shape[0]
-            if count % QUADRANT:
-                raise use.refuse(
-                    f"{name} has {count} partitions; a multiple of {QUADRANT}, up to 128, is "
-                    "needed.",
-                    f"blocks are counted in quadrants of {QUADRANT} partitions.",
-                    "pad the tile with zeros.",
-                )
-
-    return rule
-
-
-def scales(name: str, data: str) -> Rule:
-    """The tile of scales lies in SBUF and has a place for each block of `data`."""
-
-    @describe_as(f"{name} is in SBUF and has a place for each block of {data}.")
-    def rule(use: Use) -> None:
-        tensor, partitions = use.args[name], use.args[data].shape[0]
-        needed = int(scale_rows(partitions)[-1]) + 1 if partitions >= BLOCK else 1
-        wanted = use.args[data].elements
-        start = tensor.partition % QUADRANT
-        if start not in STARTS:
+@for_operands
+def quadrants(use: Use, *names: str) -> None:
+    """{names}: a multiple of 32 partitions."""
+    for name in names:
+        count = use.args[name].shape[0]
+        if count % QUADRANT:
             raise use.refuse(
-                f"{name} begins at partition {tensor.partition}; scales begin at an offset of "
-                f"{', '.join(map(str, STARTS))} in a quadrant.",
-                "the engines read the scales of a block from its own quadrant.",
-                f"slice one tile of scales as {name}[4:, :] for a second tensor.",
-            )
-        if tensor.shape[0] < needed or tensor.elements < wanted or tensor.ndim != 2:
-            raise use.refuse(
-                f"{name} is {tensor.shape}; {partitions} partitions of data need {needed} "
-                f"partitions and {wanted} columns.",
-                "each block of 8 partitions and 4 neighbours has a scale, in its own quadrant.",
-                f"nl.ndarray(({partitions if partitions > QUADRANT else needed}, {wanted}), "
-                "dtype=nl.float8_e8m0fnu, buffer=nl.sbuf).",
+                f"{name} has {count} partitions; a multiple of {QUADRANT}, up to 128, is needed.",
+                f"blocks are counted in quadrants of {QUADRANT} partitions.",
+                "pad the tile with zeros.",
             )
 
-    return rule
+
+@for_operands
+def scales(use: Use, name: str, data: str) -> None:
+    """{name} is in SBUF and has a place for each block of {data}."""
+    tensor, partitions = use.args[name], use.args[data].shape[0]
+    needed = int(scale_rows(partitions)[-1]) + 1 if partitions >= BLOCK else 1
+    wanted = use.args[data].elements
+    start = tensor.partition % QUADRANT
+    if start not in STARTS:
+        raise use.refuse(
+            f"{name} begins at partition {tensor.partition}; scales begin at an offset of "
+            f"{', '.join(map(str, STARTS))} in a quadrant.",
+            "the engines read the scales of a block from its own quadrant.",
+            f"slice one tile of scales as {name}[4:, :] for a second tensor.",
+        )
+    if tensor.shape[0] < needed or tensor.elements < wanted or tensor.ndim != 2:
+        raise use.refuse(
+            f"{name} is {tensor.shape}; {partitions} partitions of data need {needed} "
+            f"partitions and {wanted} columns.",
+            "each block of 8 partitions and 4 neighbours has a scale, in its own quadrant.",
+            f"nl.ndarray(({partitions if partitions > QUADRANT else needed}, {wanted}), "
+            "dtype=nl.float8_e8m0fnu, buffer=nl.sbuf).",
+        )
 
 
 def four_to_one(use: Use) -> None:
@@ -117,15 +108,12 @@ def cost_quantize(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=cost_quantize,
-    cost_source=GUIDE,
-    since="0.2",
+    engine.vector, cost_quantize, cost_source=GUIDE,
     dst=result(memory=SBUF_ONLY, dtypes=PACKED_FP8),
     src=tile(memory=SBUF_ONLY, dtypes=frozenset({"float16", "bfloat16"})),
     dst_scale=result(memory=SBUF_ONLY, dtypes=SCALES, anywhere=True),
     rules=(needs_generation(4), quadrants("src"), four_to_one, scales("dst_scale", "dst")),
-)
+)  # fmt: skip
 def quantize_mx(dst, src, dst_scale):
     """Quantise to MXFP8: four neighbours to one packed element, one scale for 8 partitions by 4.
 
@@ -214,33 +202,20 @@ def cost_matmul_mx(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.tensor,
-    cost=cost_matmul_mx,
-    cost_source=GUIDE,
-    since="0.2",
+    engine.tensor, cost_matmul_mx, cost_source=GUIDE,
     dst=result(memory=frozenset({PSUM}), dtypes=frozenset({"float32", "bfloat16"})),
-    stationary=tile(memory=SBUF_ONLY, dtypes=PACKED),
-    moving=tile(memory=SBUF_ONLY, dtypes=PACKED),
+    stationary=tile(memory=SBUF_ONLY, dtypes=PACKED), moving=tile(memory=SBUF_ONLY, dtypes=PACKED),
     stationary_scale=tile(memory=SBUF_ONLY, dtypes=SCALES, anywhere=True),
     moving_scale=tile(memory=SBUF_ONLY, dtypes=SCALES, anywhere=True),
     rules=(
-        needs_generation(4),
-        quadrants("stationary", "moving"),
-        mx_shapes,
-        scales("stationary_scale", "stationary"),
-        scales("moving_scale", "moving"),
+        needs_generation(4), quadrants("stationary", "moving"), mx_shapes,
+        scales("stationary_scale", "stationary"), scales("moving_scale", "moving"),
     ),
-)
+)  # fmt: skip
 def nc_matmul_mx(
-    dst,
-    stationary,
-    moving,
-    stationary_scale,
-    moving_scale,
-    tile_position=None,
-    tile_size=None,
+    dst, stationary, moving, stationary_scale, moving_scale, tile_position=None, tile_size=None,
     accumulate=None,
-):
+):  # fmt: skip
     """dst (+)= stationary.T @ moving of block-scaled tiles; four rows of K lie in each partition.
 
     The sum over K is exact here and then rounded to FP32; AWS does not say how the array rounds.

@@ -78,9 +78,8 @@ def gpsimd_from_gen3(use: Use) -> None:
 
 
 @instruction(
-    engine=named_engine_or(engine.vector, engine.gpsimd),
-    cost=per_element("dst"),
-    since="0.2",
+    named_engine_or(engine.vector, engine.gpsimd),
+    per_element("dst"),
     dst=result(dtypes=INTEGERS),
     rules=(gpsimd_without_psum, gpsimd_from_gen3),
 )
@@ -90,9 +89,8 @@ def rng(dst, engine=engine.vector):
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("src_seeds"),
-    since="0.2",
+    engine.vector,
+    per_element("src_seeds"),
     src_seeds=tile(dtypes=WORDS),
     rules=(one_element("src_seeds"),),
 )
@@ -123,10 +121,9 @@ def a_state(use: Use) -> None:
 
 
 @instruction(
-    engine=named_engine_or(engine.gpsimd, engine.vector),
-    cost=per_element("src_seeds"),
+    named_engine_or(engine.gpsimd, engine.vector),
+    per_element("src_seeds"),
     cost_source="not published",
-    since="0.2",
     src_seeds=tile(memory=SBUF_ONLY, dtypes=frozenset(("uint32",))),
     rules=(vector_from_gen4, a_state),
 )
@@ -137,13 +134,10 @@ def rand_set_state(src_seeds, engine=engine.gpsimd):
 
 
 @instruction(
-    engine=named_engine_or(engine.gpsimd, engine.vector),
-    cost=per_element("dst"),
-    cost_source="not published",
-    since="0.2",
+    named_engine_or(engine.gpsimd, engine.vector), per_element("dst"), cost_source="not published",
     dst=result(dtypes=frozenset(("uint32",))),
     rules=(gpsimd_without_psum, vector_from_gen4, a_state),
-)
+)  # fmt: skip
 def rand_get_state(dst, engine=engine.gpsimd):
     """Write the state of an engine's random numbers; one that was never set is arbitrary."""
     registers = running("nisa.rand_get_state").registers
@@ -156,15 +150,10 @@ def rand_get_state(dst, engine=engine.gpsimd):
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("dst"),
-    cost_source="not published",
-    since="0.2",
-    dst=result(dtypes=NUMBERS),
-    min=column(),
-    max=column(),
+    engine.vector, per_element("dst"), cost_source="not published",
+    dst=result(dtypes=NUMBERS), min=column(), max=column(),
     rules=(needs_generation(4),),
-)
+)  # fmt: skip
 def rand2(dst, min, max):
     """Fill a tile with numbers evenly distributed from `min` to `max`, computed in FP32."""
     low, high = np.float32(column_of(min)), np.float32(column_of(max))

@@ -13,7 +13,7 @@ from utils.nki.simulator.instructions.rules import flag, integers_for_bits, numb
 from utils.nki.simulator.instructions.values import bit_rows, put_bits, rows
 from utils.nki.simulator.operands import Use, result, tile
 from utils.nki.simulator.operators import OPERATORS, Operator
-from utils.nki.simulator.table import describe_as
+from utils.nki.simulator.table import for_operands
 
 # ---- tensor_reduce ---------------------------------------------------------------------------
 
@@ -93,19 +93,13 @@ def reduced_size(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=reduction,
-    since="0.2",
-    dst=result(),
-    data=tile(),
+    engine.vector, reduction,
+    dst=result(), data=tile(),
     rules=(
-        reducing_operator,
-        numbers("data", "dst"),
-        flag("negate", "keepdims"),
-        reduced_size,
+        reducing_operator, numbers("data", "dst"), flag("negate", "keepdims"), reduced_size,
         integers_for_bits("op", "data", "dst"),
     ),
-)
+)  # fmt: skip
 def tensor_reduce(dst, op, data, axis, negate=False, keepdims=False):
     """Fold the last free axes with one operator, in FP32; `negate` changes the sign for nothing.
 
@@ -139,32 +133,27 @@ def at_most_512(use: Use) -> None:
         )
 
 
-def _elements(name: str, wanted: int, holds: str) -> Any:
-    @describe_as(f"{name} has {wanted} elements in each partition.")
-    def rule(use: Use) -> None:
-        match_, data = use.args[name], use.data
-        if (match_.shape[0], match_.elements) != (data.shape[0], wanted):
-            raise use.refuse(
-                f"{name} is {match_.shape}, it needs {wanted} elements in each of the "
-                f"{data.shape[0]} partitions.",
-                f"it holds {holds}.",
-                f"allocate it with shape ({data.shape[0]}, {wanted}).",
-            )
-
-    return rule
+@for_operands
+def _elements(use: Use, name: str, wanted: int, holds: str) -> None:
+    """{name} has {wanted} elements in each partition."""
+    match_, data = use.args[name], use.data
+    if (match_.shape[0], match_.elements) != (data.shape[0], wanted):
+        raise use.refuse(
+            f"{name} is {match_.shape}, it needs {wanted} elements in each of the "
+            f"{data.shape[0]} partitions.",
+            f"it holds {holds}.",
+            f"allocate it with shape ({data.shape[0]}, {wanted}).",
+        )
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("data"),
-    since="0.2",
-    dst=result(),
-    data=tile(),
+    engine.vector, per_element("data"),
+    dst=result(), data=tile(),
     rules=(
         at_most_512,
         _elements("dst", 2 * TRIPLE, "count, mean and variance * count of even and odd elements"),
     ),
-)
+)  # fmt: skip
 def bn_stats(dst, data):
     """Count, mean and variance * count of the even, then of the odd elements of each partition.
 
@@ -201,13 +190,10 @@ def cost_bn_aggr(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=cost_bn_aggr,
-    since="0.2",
-    dst=result(),
-    data=tile(),
+    engine.vector, cost_bn_aggr,
+    dst=result(), data=tile(),
     rules=(whole_triples, _elements("dst", 2, "a mean and a variance")),
-)
+)  # fmt: skip
 def bn_aggr(dst, data):
     """Mean and variance from triples (count, mean, variance * count), as nisa.bn_stats writes."""
     triples = rows(data).astype(np.float64).reshape(data.shape[0], -1, TRIPLE)

@@ -8,7 +8,7 @@ import numpy as np
 from utils.nki.simulator.enums import ENGINE_NAMES, MemoryRegion, engine, reduce_cmd
 from utils.nki.simulator.operands import PSUM, Rule, Use
 from utils.nki.simulator.operators import NOT_COMPILED, OPERATORS, Operator
-from utils.nki.simulator.table import describe_as, join_names
+from utils.nki.simulator.table import describe_as, for_operands, join_names
 from utils.nki.simulator.tensor import Tensor
 
 CHIPS = {2: "Trainium1 (gen2)", 3: "Trainium2 (gen3)", 4: "Trainium3 (gen4)"}
@@ -78,23 +78,19 @@ def needs_generation(least: int) -> Rule:
     return rule
 
 
-def same_size(*names: str) -> Rule:
-    """The named tensors have the same partitions and the same elements in each."""
-
-    @describe_as(f"{join_names(names)} have the same partitions and as many elements in each.")
-    def rule(use: Use) -> None:
-        first = use.args[names[0]]
-        for name in names[1:]:
-            other = use.args[name]
-            if (first.shape[0], first.elements) != (other.shape[0], other.elements):
-                raise use.refuse(
-                    f"the shapes of {names[0]} {first.shape} and {name} {other.shape} differ.",
-                    "the engine reads and writes its operands element by element; nothing is "
-                    "broadcast.",
-                    _broadcast_hint(first.shape, other.shape),
-                )
-
-    return rule
+@for_operands
+def same_size(use: Use, *names: str) -> None:
+    """{names} have the same partitions and as many elements in each."""
+    first = use.args[names[0]]
+    for name in names[1:]:
+        other = use.args[name]
+        if (first.shape[0], first.elements) != (other.shape[0], other.elements):
+            raise use.refuse(
+                f"the shapes of {names[0]} {first.shape} and {name} {other.shape} differ.",
+                "the engine reads and writes its operands element by element; nothing is "
+                "broadcast.",
+                _broadcast_hint(first.shape, other.shape),
+            )
 
 
 def _broadcast_hint(a: tuple[int, ...], b: tuple[int, ...]) -> str:
@@ -109,52 +105,40 @@ def _broadcast_hint(a: tuple[int, ...], b: tuple[int, ...]) -> str:
     return "slice or allocate them with the same shape."
 
 
-def not_both_in_psum(first: str, second: str) -> Rule:
-    """At most one of two inputs lies in PSUM."""
-
-    @describe_as(f"At most one of {first} and {second} lies in PSUM.")
-    def rule(use: Use) -> None:
-        pair = (use.args[first], use.args[second])
-        if all(getattr(item, "buffer", None) is MemoryRegion.psum for item in pair):
-            raise use.refuse(
-                f"{first} and {second} are both in PSUM; one of 2 may be.",
-                "the Vector Engine has one read path to PSUM.",
-                f"nisa.tensor_copy {second} to an SBUF tile first.",
-            )
-
-    return rule
+@for_operands
+def not_both_in_psum(use: Use, first: str, second: str) -> None:
+    """At most one of {first} and {second} lies in PSUM."""
+    pair = (use.args[first], use.args[second])
+    if all(getattr(item, "buffer", None) is MemoryRegion.psum for item in pair):
+        raise use.refuse(
+            f"{first} and {second} are both in PSUM; one of 2 may be.",
+            "the Vector Engine has one read path to PSUM.",
+            f"nisa.tensor_copy {second} to an SBUF tile first.",
+        )
 
 
-def same_types(first: str, second: str) -> Rule:
-    """Two tensors have one type; one of them may be a number instead."""
-
-    @describe_as(f"{first} and {second} have the same type.")
-    def rule(use: Use) -> None:
-        types = [item.dtype for name in (first, second) if hasattr(item := use.args[name], "dtype")]
-        if len(set(types)) > 1:
-            raise use.refuse(
-                f"{first} is {types[0]}, {second} is {types[1]}.",
-                "elements are moved bit by bit, without a conversion.",
-                "give both the same type; convert with nisa.tensor_copy.",
-            )
-
-    return rule
+@for_operands
+def same_types(use: Use, first: str, second: str) -> None:
+    """{first} and {second} have the same type."""
+    types = [item.dtype for name in (first, second) if hasattr(item := use.args[name], "dtype")]
+    if len(set(types)) > 1:
+        raise use.refuse(
+            f"{first} is {types[0]}, {second} is {types[1]}.",
+            "elements are moved bit by bit, without a conversion.",
+            "give both the same type; convert with nisa.tensor_copy.",
+        )
 
 
-def one_element(name: str) -> Rule:
-    """The named tensor has one element."""
-
-    @describe_as(f"{name} has one element.")
-    def rule(use: Use) -> None:
-        tensor = use.args[name]
-        if tensor.size != 1:
-            raise use.refuse(
-                f"{name} has {tensor.size} elements {tensor.shape}, it takes one: (1, 1).",
-                "the instruction takes one number.",
-                f"slice one element: {name}[0:1, 0:1].",
-            )
-
-    return rule
+@for_operands
+def one_element(use: Use, name: str) -> None:
+    """{name} has one element."""
+    tensor = use.args[name]
+    if tensor.size != 1:
+        raise use.refuse(
+            f"{name} has {tensor.size} elements {tensor.shape}, it takes one: (1, 1).",
+            "the instruction takes one number.",
+            f"slice one element: {name}[0:1, 0:1].",
+        )
 
 
 FP32 = frozenset(("float32",))
@@ -170,42 +154,38 @@ def _suggestion(value: Any) -> str:
     return f"pass nl.{name}." if name in OPERATORS else "pass an operator of nl, such as nl.add."
 
 
-def operator(name: str, *kinds: str, optional: bool = False) -> Rule:
-    """The argument `name` is an operator of one of these kinds."""
-
-    @describe_as(f"{name} is one of the {' or '.join(kinds)} operators.")
-    def rule(use: Use) -> None:
-        value = use.args[name]
-        if value is None and optional:
-            return
-        if not isinstance(value, Operator):
-            raise use.refuse(
-                f"{name} is {value!r}, which is no operator of NKI.",
-                "an engine has a fixed list of operators; nl holds one name for each.",
-                _suggestion(value),
-            )
-        if value.kind not in kinds or (value.is_unary and not _takes_unary(use, name)):
-            allowed = [
-                f"nl.{item.name}"
-                for item in OPERATORS.values()
-                if item.kind in kinds and (not item.is_unary or _takes_unary(use, name))
-            ]
-            raise use.refuse(
-                f"{name} is {value!r}; allowed: {', '.join(allowed)}.",
-                "the engine of this instruction has no other operators at this place.",
-                "activation functions run on the Scalar Engine: nisa.activation."
-                if value.kind == "activation"
-                else "choose one of these, or another instruction.",
-            )
-        generation_of(use, name, value)
-        if value.name in NOT_COMPILED:
-            use.doubt(
-                f"{name} is {value!r}.",
-                "it simulates, and is known to fail in the compilers of NKI 0.3 to 0.6.",
-                "divide with nisa.reciprocal and a product; keep remainders out of the kernel.",
-            )
-
-    return rule
+@for_operands
+def operator(use: Use, name: str, *kinds: str, optional: bool = False) -> None:
+    """{name} is one of the {kinds} operators."""
+    value = use.args[name]
+    if value is None and optional:
+        return
+    if not isinstance(value, Operator):
+        raise use.refuse(
+            f"{name} is {value!r}, which is no operator of NKI.",
+            "an engine has a fixed list of operators; nl holds one name for each.",
+            _suggestion(value),
+        )
+    if value.kind not in kinds or (value.is_unary and not _takes_unary(use, name)):
+        allowed = [
+            f"nl.{item.name}"
+            for item in OPERATORS.values()
+            if item.kind in kinds and (not item.is_unary or _takes_unary(use, name))
+        ]
+        raise use.refuse(
+            f"{name} is {value!r}; allowed: {', '.join(allowed)}.",
+            "the engine of this instruction has no other operators at this place.",
+            "activation functions run on the Scalar Engine: nisa.activation."
+            if value.kind == "activation"
+            else "choose one of these, or another instruction.",
+        )
+    generation_of(use, name, value)
+    if value.name in NOT_COMPILED:
+        use.doubt(
+            f"{name} is {value!r}.",
+            "it simulates, and is known to fail in the compilers of NKI 0.3 to 0.6.",
+            "divide with nisa.reciprocal and a product; keep remainders out of the kernel.",
+        )
 
 
 def _takes_unary(use: Use, name: str) -> bool:
@@ -225,57 +205,52 @@ def generation_of(use: Use, name: str, value: Operator) -> None:
         )
 
 
-def one_of(name: str, *names: str, optional: bool = False) -> Rule:
-    """The argument `name` is one of these operators."""
+@for_operands
+def one_of(
+    use: Use, name: str, *names: str, optional: bool = False,
+    why: str = "this is what the accumulators of the engine can do.", fix: str = "",
+) -> None:  # fmt: skip
+    """Operators allowed for {name}: {names}."""
+    value = use.args[name]
+    if value is None and optional:
+        return
+    if not isinstance(value, Operator) or value.name not in names:
+        raise use.refuse(
+            f"{name} is {value!r}; allowed: {', '.join(f'nl.{item}' for item in names)}.",
+            why,
+            fix or f"pass nl.{names[0]}, or reduce in a second instruction, nisa.tensor_reduce.",
+        )
+    generation_of(use, name, value)
 
-    @describe_as(f"{name} is {' or '.join(f'nl.{item}' for item in names)}.")
-    def rule(use: Use) -> None:
-        value = use.args[name]
-        if value is None and optional:
-            return
-        if not isinstance(value, Operator) or value.name not in names:
+
+@for_operands
+def operand_of(use: Use, op_name: str, name: str) -> None:
+    """{name} is there exactly when {op_name} takes an operand; tiles are float32."""
+    op, value = use.args[op_name], use.args[name]
+    if op is None or op.is_unary:
+        if value is not None and (isinstance(value, Tensor) or value != 0):
             raise use.refuse(
-                f"{name} is {value!r}; allowed: {', '.join(f'nl.{item}' for item in names)}.",
-                "this is what the accumulators of the engine can do.",
-                f"pass nl.{names[0]}, or reduce in a second instruction, nisa.tensor_reduce.",
+                f"{name} is {value!r} while {op_name} is {op!r}.",
+                "an operator of one value has no second operand."
+                if op is not None
+                else "an operand without its operator is not used.",
+                f"pass {name}=None." if op is not None else f"pass {op_name} too.",
             )
-        generation_of(use, name, value)
-
-    return rule
-
-
-def operand_of(op_name: str, name: str) -> Rule:
-    """The operand of an operator: there exactly when the operator takes one, and of its type."""
-
-    @describe_as(f"{name} is there exactly when {op_name} takes an operand; tiles are float32.")
-    def rule(use: Use) -> None:
-        op, value = use.args[op_name], use.args[name]
-        if op is None or op.is_unary:
-            if value is not None and (isinstance(value, Tensor) or value != 0):
-                raise use.refuse(
-                    f"{name} is {value!r} while {op_name} is {op!r}.",
-                    "an operator of one value has no second operand."
-                    if op is not None
-                    else "an operand without its operator is not used.",
-                    f"pass {name}=None." if op is not None else f"pass {op_name} too.",
-                )
-            return
-        if value is None:
-            raise use.refuse(
-                f"{op_name} is {op!r} and {name} is None.",
-                f"{op!r} combines two values.",
-                f"pass {name}: a number, or a column of one value per partition.",
-            )
-        if op.is_bitwise:
-            _integer_operand(use, op, name, value)
-        elif isinstance(value, Tensor) and value.dtype != "float32":
-            raise use.refuse(
-                f"{name} is a tile of {value.dtype}; operand tiles must be float32.",
-                "the engine loads one FP32 number for each partition and does not convert it.",
-                f"nisa.tensor_copy it into a float32 tile of shape {value.shape} first.",
-            )
-
-    return rule
+        return
+    if value is None:
+        raise use.refuse(
+            f"{op_name} is {op!r} and {name} is None.",
+            f"{op!r} combines two values.",
+            f"pass {name}: a number, or a column of one value per partition.",
+        )
+    if op.is_bitwise:
+        _integer_operand(use, op, name, value)
+    elif isinstance(value, Tensor) and value.dtype != "float32":
+        raise use.refuse(
+            f"{name} is a tile of {value.dtype}; operand tiles must be float32.",
+            "the engine loads one FP32 number for each partition and does not convert it.",
+            f"nisa.tensor_copy it into a float32 tile of shape {value.shape} first.",
+        )
 
 
 def _integer_operand(use: Use, op: Operator, name: str, value: Any) -> None:
@@ -293,91 +268,75 @@ def _integer_operand(use: Use, op: Operator, name: str, value: Any) -> None:
         )
 
 
-def integers_for_bits(op_name: str, *names: str) -> Rule:
-    """Operators on bits take and give integers."""
-
-    @describe_as(f"{join_names(names)} are integers where {op_name} works on bits.")
-    def rule(use: Use) -> None:
-        op = use.args[op_name]
-        if op is None or not op.is_bitwise:
-            return
-        for name in names:
-            dtype = use.args[name].dtype
-            if dtype.kind != "int":
-                raise use.refuse(
-                    f"{name} is {dtype} while {op_name} is {op!r}, which takes integers.",
-                    "operators on bits read bit patterns and convert nothing.",
-                    f"use a tile of an integer type, or {name}.view(nl.uint{8 * dtype.itemsize}) "
-                    "for the bits of a float.",
-                )
-
-    return rule
+@for_operands
+def integers_for_bits(use: Use, op_name: str, *names: str) -> None:
+    """{names} are integers where {op_name} works on bits."""
+    op = use.args[op_name]
+    if op is None or not op.is_bitwise:
+        return
+    for name in names:
+        dtype = use.args[name].dtype
+        if dtype.kind != "int":
+            raise use.refuse(
+                f"{name} is {dtype} while {op_name} is {op!r}, which takes integers.",
+                "operators on bits read bit patterns and convert nothing.",
+                f"use a tile of an integer type, or {name}.view(nl.uint{8 * dtype.itemsize}) "
+                "for the bits of a float.",
+            )
 
 
-def flag(*names: str) -> Rule:
-    """These arguments are True or False."""
-
-    @describe_as(f"{join_names(names)}: True or False.")
-    def rule(use: Use) -> None:
-        for name in names:
-            if use.args[name] not in (True, False):
-                raise use.refuse(
-                    f"{name} is {use.args[name]!r}, it is True or False.",
-                    "it is a bit of the instruction.",
-                    f"pass {name}=True or leave it out.",
-                )
-
-    return rule
+@for_operands
+def flag(use: Use, *names: str) -> None:
+    """{names}: True or False."""
+    for name in names:
+        if use.args[name] not in (True, False):
+            raise use.refuse(
+                f"{name} is {use.args[name]!r}, it is True or False.",
+                "it is a bit of the instruction.",
+                f"pass {name}=True or leave it out.",
+            )
 
 
-def numbers(*names: str) -> Rule:
-    """These tiles hold one number in each element, so not a packed type."""
-
-    @describe_as(f"{join_names(names)}: of a type with one number in each element.")
-    def rule(use: Use) -> None:
-        for name in names:
-            dtype = use.args[name].dtype
-            if dtype.kind == "packed":
-                raise use.refuse(
-                    f"{name} is {dtype}, four numbers in one element.",
-                    "packed types are made by nisa.quantize_mx and read by nisa.nc_matmul_mx only.",
-                    "compute in bfloat16 or float32, and quantize the result.",
-                )
-
-    return rule
+@for_operands
+def numbers(use: Use, *names: str) -> None:
+    """{names}: of a type with one number in each element."""
+    for name in names:
+        dtype = use.args[name].dtype
+        if dtype.kind == "packed":
+            raise use.refuse(
+                f"{name} is {dtype}, four numbers in one element.",
+                "packed types are made by nisa.quantize_mx and read by nisa.nc_matmul_mx only.",
+                "compute in bfloat16 or float32, and quantize the result.",
+            )
 
 
 # ---- accumulators ----------------------------------------------------------------------------
 
 
-def command(allowed: Iterable[reduce_cmd], *, load: str = "") -> Rule:
-    """`reduce_cmd` is one of these; `load` names the argument that load_reduce begins with."""
-
-    @describe_as(f"reduce_cmd is {' or '.join(item.name for item in allowed)}.")
-    def rule(use: Use) -> None:
-        result = use.args["reduce_cmd"]
-        if result not in allowed:
-            names = ", ".join(f"nisa.reduce_cmd.{item.name}" for item in allowed)
-            raise use.refuse(
-                f"reduce_cmd is {result!r}; allowed: {names}.",
-                "the accumulators of this engine have no other command here.",
-                "reset_reduce begins a new reduction, reduce goes on with the last one.",
-            )
-        if not load:
-            return
-        begin = use.args[load]
-        if (result is reduce_cmd.load_reduce) and begin is None:
-            raise use.refuse(
-                f"reduce_cmd is load_reduce and {load} is None.",
-                "load_reduce puts a value into the accumulators first.",
-                f"pass {load}: a number, or a float32 column.",
-            )
-        unset = begin is None or (not isinstance(begin, Tensor) and begin == 0)
-        if result is not reduce_cmd.load_reduce and not unset:
-            raise use.refuse(
-                f"{load} is {begin!r} while reduce_cmd is {result.name}.",
-                "only load_reduce reads it.",
-                f"pass reduce_cmd=nisa.reduce_cmd.load_reduce, or leave {load} out.",
-            )
-
-    return rule
+@for_operands
+def command(use: Use, allowed: Iterable[reduce_cmd], *, load: str = "") -> None:
+    """Allowed for reduce_cmd: {allowed}."""
+    result = use.args["reduce_cmd"]
+    if result not in allowed:
+        names = ", ".join(f"nisa.reduce_cmd.{item.name}" for item in allowed)
+        raise use.refuse(
+            f"reduce_cmd is {result!r}; allowed: {names}.",
+            "the accumulators of this engine have no other command here.",
+            "reset_reduce begins a new reduction, reduce goes on with the last one.",
+        )
+    if not load:
+        return
+    begin = use.args[load]
+    if (result is reduce_cmd.load_reduce) and begin is None:
+        raise use.refuse(
+            f"reduce_cmd is load_reduce and {load} is None.",
+            "load_reduce puts a value into the accumulators first.",
+            f"pass {load}: a number, or a float32 column.",
+        )
+    unset = begin is None or (not isinstance(begin, Tensor) and begin == 0)
+    if result is not reduce_cmd.load_reduce and not unset:
+        raise use.refuse(
+            f"{load} is {begin!r} while reduce_cmd is {result.name}.",
+            "only load_reduce reads it.",
+            f"pass reduce_cmd=nisa.reduce_cmd.load_reduce, or leave {load} out.",
+        )

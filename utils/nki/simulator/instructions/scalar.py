@@ -151,25 +151,15 @@ def _write(dst: Tensor, made: np.ndarray, data: Tensor, op: Any, cmd: Any, into:
 
 
 @instruction(
-    engine=engine.scalar,
-    cost=and_reading_registers(per_element("data")),
-    since="0.2",
-    dst=result(),
-    data=tile(),
-    bias=column(optional=True),
-    scale=column(dtypes=FP32),
+    engine.scalar, and_reading_registers(per_element("data")),
+    dst=result(), data=tile(), bias=column(optional=True), scale=column(dtypes=FP32),
     reduce_res=into_column(),
     rules=(
-        operator("op", "activation", "unary"),
-        numbers("data", "dst"),
-        same_size("data", "dst"),
-        bias_of_generation,
-        one_of("reduce_op", "add", optional=True),
-        command(COMMANDS),
-        reduces_with_an_operator,
-        slope_of_prelu,
+        operator("op", "activation", "unary"), numbers("data", "dst"), same_size("data", "dst"),
+        bias_of_generation, one_of("reduce_op", "add", optional=True), command(COMMANDS),
+        reduces_with_an_operator, slope_of_prelu,
     ),
-)
+)  # fmt: skip
 def activation(
     dst, op, data, bias=None, scale=1.0, reduce_op=None, reduce_res=None, reduce_cmd=reduce_cmd.idle
 ):
@@ -183,24 +173,14 @@ def activation(
 
 
 @instruction(
-    engine=engine.scalar,
-    cost=and_reading_registers(per_element("data")),
-    since="0.2",
-    dst=result(),
-    data=tile(),
-    bias=column(optional=True),
-    scale=column(dtypes=FP32),
+    engine.scalar, and_reading_registers(per_element("data")),
+    dst=result(), data=tile(), bias=column(optional=True), scale=column(dtypes=FP32),
     reduce_res=into_column(),
     rules=(
-        operator("op", "activation", "unary"),
-        numbers("data", "dst"),
-        same_size("data", "dst"),
-        bias_of_generation,
-        one_of("reduce_op", "add"),
-        not_too_long,
-        slope_of_prelu,
+        operator("op", "activation", "unary"), numbers("data", "dst"), same_size("data", "dst"),
+        bias_of_generation, one_of("reduce_op", "add"), not_too_long, slope_of_prelu,
     ),
-)
+)  # fmt: skip
 def activation_reduce(dst, op, data, reduce_op, reduce_res, bias=None, scale=1.0):
     """nisa.activation with the sum of each row in `reduce_res`, of shape (P, 1)."""
     made = apply_function(op, _scaled(data, scale, bias), "activation_reduce")
@@ -240,44 +220,23 @@ def known_pair(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.scalar,
-    cost=and_reading_registers(per_element("data")),
-    since="0.4",
+    engine.scalar, and_reading_registers(per_element("data")),
     cost_source="as nisa.activation; nothing is published for this instruction",
-    dst=result(),
-    data=tile(),
-    imm0=column(optional=True),
-    imm1=column(optional=True),
-    relu_param=column(),
-    reduce_res=into_column(),
+    dst=result(), data=tile(), imm0=column(optional=True), imm1=column(optional=True),
+    relu_param=column(), reduce_res=into_column(),
     rules=(
-        needs_generation(4),
-        operator("op", "activation", "unary"),
+        needs_generation(4), operator("op", "activation", "unary"),
         operator("op0", "arithmetic", "bypass", optional=True),
-        operator("op1", "arithmetic", "bypass", optional=True),
-        flag("reverse0", "reverse1"),
-        known_pair,
-        same_size("data", "dst"),
+        operator("op1", "arithmetic", "bypass", optional=True), flag("reverse0", "reverse1"),
+        known_pair, same_size("data", "dst"),
         one_of("reduce_op", "add", "maximum", "minimum", "abs_max", "abs_min", optional=True),
-        command(COMMANDS),
-        reduces_with_an_operator,
+        command(COMMANDS), reduces_with_an_operator,
     ),
-)
+)  # fmt: skip
 def activate2(
-    dst,
-    op,
-    data,
-    imm0,
-    imm1,
-    op0,
-    op1,
-    relu_param=0.0,
-    reverse0=False,
-    reverse1=False,
-    reduce_op=None,
-    reduce_res=None,
-    reduce_cmd=reduce_cmd.idle,
-):
+    dst, op, data, imm0, imm1, op0, op1, relu_param=0.0, reverse0=False, reverse1=False,
+    reduce_op=None, reduce_res=None, reduce_cmd=reduce_cmd.idle,
+):  # fmt: skip
     """dst = op((data op0 imm0) op1 imm1), with a reduction of the rows. From gen4 on.
 
     nl.bypass leaves a stage out; relu_param is the slope of nl.prelu.

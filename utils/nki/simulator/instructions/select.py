@@ -10,13 +10,14 @@ from utils.nki.simulator.instructions.rules import (
     command,
     needs_generation,
     not_both_in_psum,
+    one_of,
     same_size,
     same_types,
 )
 from utils.nki.simulator.instructions.values import accumulate, read_out
-from utils.nki.simulator.operands import Rule, Use, column, result, tile, update
+from utils.nki.simulator.operands import Use, column, result, tile, update
 from utils.nki.simulator.operators import OPERATORS, Operator
-from utils.nki.simulator.table import describe_as, join_names
+from utils.nki.simulator.table import for_operands
 from utils.nki.simulator.tensor import Tensor
 
 FP32_MIN = float(np.finfo(np.float32).min)
@@ -27,14 +28,11 @@ MASKS = frozenset(("uint8", "int8", "uint16", "int16", "bool"))
 SELECTABLE = FLOATS | frozenset(("uint8", "int8", "uint16", "int16", "bool"))
 
 
-def only_maximum(use: Use) -> None:
-    """reduce_op is nl.maximum."""
-    if getattr(use.reduce_op, "name", None) != "maximum":
-        raise use.refuse(
-            f"reduce_op is {use.reduce_op!r}; allowed: nl.maximum.",
-            "this instruction keeps the maximum of each row, no other reduction.",
-            "nisa.tensor_reduce the result for another one.",
-        )
+only_maximum = one_of(
+    "reduce_op", "maximum",
+    why="this instruction keeps the maximum of each row, no other reduction.",
+    fix="nisa.tensor_reduce the result for another one.",
+)  # fmt: skip
 
 
 def no_result_of_idle(use: Use) -> None:
@@ -60,13 +58,10 @@ def keep_maximum(
 def range_rules(use: Use) -> None:
     """Comparisons with the bounds are ordered, and columns are counted up to 2**24."""
     for name in ("comp_op0", "comp_op1"):
-        op = use.args[name]
-        if getattr(op, "name", None) not in BOUND_OPERATORS:
-            raise use.refuse(
-                f"{name} is {op!r}; allowed: {', '.join('nl.' + n for n in BOUND_OPERATORS)}.",
-                "the index of a column is compared with a bound.",
-                "for low <= column < high: comp_op0=nl.greater_equal, comp_op1=nl.less.",
-            )
+        one_of(
+            name, *BOUND_OPERATORS, why="the index of a column is compared with a bound.",
+            fix="for low <= column < high: comp_op0=nl.greater_equal, comp_op1=nl.less.",
+        )(use)  # fmt: skip
     value = use.on_false_value
     if value is not ... and np.float32(value) != np.float32(FP32_MIN):
         raise use.refuse(
@@ -86,36 +81,19 @@ def range_rules(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("dst"),
-    since="0.2",
-    dst=result(dtypes=SELECTABLE | {"int32", "uint32"}),
-    on_true_tile=tile(dtypes=FLOATS),
-    bound0=column(dtypes=frozenset({"float32"})),
-    bound1=column(dtypes=frozenset({"float32"})),
+    engine.vector, per_element("dst"),
+    dst=result(dtypes=SELECTABLE | {"int32", "uint32"}), on_true_tile=tile(dtypes=FLOATS),
+    bound0=column(dtypes=frozenset({"float32"})), bound1=column(dtypes=frozenset({"float32"})),
     reduce_res=result(optional=True, column=True, dtypes=FLOATS),
     rules=(
-        needs_generation(3),
-        same_size("on_true_tile", "dst"),
-        range_rules,
-        only_maximum,
-        command(reduce_cmd),
-        no_result_of_idle,
+        needs_generation(3), same_size("on_true_tile", "dst"), range_rules, only_maximum,
+        command(tuple(reduce_cmd)), no_result_of_idle,
     ),
-)
+)  # fmt: skip
 def range_select(
-    dst,
-    on_true_tile,
-    comp_op0,
-    comp_op1,
-    bound0,
-    bound1,
-    reduce_cmd=reduce_cmd.reset_reduce,
-    reduce_res=None,
-    reduce_op=OPERATORS["maximum"],
-    range_start=0,
-    on_false_value=FP32_MIN,
-):
+    dst, on_true_tile, comp_op0, comp_op1, bound0, bound1, reduce_cmd=reduce_cmd.reset_reduce,
+    reduce_res=None, reduce_op=OPERATORS["maximum"], range_start=0, on_false_value=FP32_MIN,
+):  # fmt: skip
     """Keep columns whose index lies between two bounds of the partition, else the lowest FP32.
 
     `reduce_res` takes the maximum of each row, in FP32 as `dst` was before it was rounded.
@@ -128,14 +106,10 @@ def range_select(
     keep_maximum(reduce_cmd, reduce_op, values, dst, reduce_res)
 
 
-def tensors_of_one_size(*names: str) -> Rule:
-    """As same_size, for those of the names that are tensors."""
-
-    @describe_as(f"{join_names(names)} have the same size, unless they are numbers.")
-    def rule(use: Use) -> None:
-        same_size(*(n for n in names if isinstance(use.args[n], Tensor)))(use)
-
-    return rule
+@for_operands
+def tensors_of_one_size(use: Use, *names: str) -> None:
+    """{names} have the same size, unless they are numbers."""
+    same_size(*(n for n in names if isinstance(use.args[n], Tensor)))(use)
 
 
 def cost_predicated(use: Use) -> float:
@@ -146,18 +120,13 @@ def cost_predicated(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=cost_predicated,
-    since="0.2",
-    dst=update(),
-    src=tile(number=True),
-    predicate=tile(dtypes=PREDICATES),
+    engine.vector, cost_predicated,
+    dst=update(), src=tile(number=True), predicate=tile(dtypes=PREDICATES),
     rules=(
-        same_types("src", "dst"),
-        tensors_of_one_size("dst", "src", "predicate"),
+        same_types("src", "dst"), tensors_of_one_size("dst", "src", "predicate"),
         not_both_in_psum("src", "predicate"),
     ),
-)
+)  # fmt: skip
 def tensor_copy_predicated(dst, src, predicate, reverse_pred=False):
     """Copy `src`, a tile or a number, to `dst` where `predicate` is not 0; keep `dst` elsewhere."""
     chosen = truth(predicate, reverse_pred).reshape(dst.shape)
@@ -188,34 +157,19 @@ def column_or_number(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("dst"),
-    cost_source="not published; taken as one element per cycle",
-    since="0.2",
-    dst=result(),
-    predicate=tile(dtypes=MASKS),
-    on_true=tile(dtypes=SELECTABLE),
-    on_false=tile(number=True),
-    reduce_res=result(optional=True, column=True, dtypes=FLOATS),
+    engine.vector, per_element("dst"), cost_source="not published; taken as one element per cycle",
+    dst=result(), predicate=tile(dtypes=MASKS), on_true=tile(dtypes=SELECTABLE),
+    on_false=tile(number=True), reduce_res=result(optional=True, column=True, dtypes=FLOATS),
     rules=(
-        column_or_number,
-        same_size("on_true", "predicate", "dst"),
-        not_both_in_psum("on_true", "predicate"),
-        only_maximum,
-        command((reduce_cmd.idle, reduce_cmd.reduce, reduce_cmd.reset_reduce)),
-        no_result_of_idle,
+        column_or_number, same_size("on_true", "predicate", "dst"),
+        not_both_in_psum("on_true", "predicate"), only_maximum,
+        command((reduce_cmd.idle, reduce_cmd.reduce, reduce_cmd.reset_reduce)), no_result_of_idle,
     ),
-)
+)  # fmt: skip
 def select_reduce(
-    dst,
-    predicate,
-    on_true,
-    on_false,
-    reduce_res=None,
-    reduce_cmd=reduce_cmd.idle,
-    reduce_op=OPERATORS["maximum"],
-    reverse_pred=False,
-):
+    dst, predicate, on_true, on_false, reduce_res=None, reduce_cmd=reduce_cmd.idle,
+    reduce_op=OPERATORS["maximum"], reverse_pred=False,
+):  # fmt: skip
     """Take `on_true` where `predicate` is not 0, else `on_false` (a number or one per partition).
 
     With reduce_cmd, the maximum of each row goes to the accumulators and to `reduce_res`.

@@ -321,26 +321,16 @@ def cost_matmul(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.tensor,
-    cost=cost_matmul,
-    since="0.2",
-    dst=result(memory=frozenset({PSUM})),
-    stationary=tile(memory=frozenset({SBUF})),
+    engine.tensor, cost_matmul,
+    dst=result(memory=frozenset({PSUM})), stationary=tile(memory=frozenset({SBUF})),
     moving=tile(memory=frozenset({SBUF})),
     rules=MATMUL_RULES,
-)
+)  # fmt: skip
 def nc_matmul(
-    dst,
-    stationary,
-    moving,
-    is_stationary_onezero=False,
-    is_moving_onezero=False,
-    is_transpose=False,
-    accumulate=None,
-    tile_position=(),
-    tile_size=(),
+    dst, stationary, moving, is_stationary_onezero=False, is_moving_onezero=False,
+    is_transpose=False, accumulate=None, tile_position=(), tile_size=(),
     perf_mode=matmul_perf_mode.none,
-):
+):  # fmt: skip
     """dst (+)= stationary.T @ moving, added up in FP32; K lies on the partitions of both operands.
 
     stationary (K, M), moving (K, N), dst (M, N) in PSUM; further free dimensions are flattened.
@@ -500,13 +490,10 @@ def cost_transpose(use: Use) -> float:
 
 
 @instruction(
-    engine=which_engine,
-    cost=cost_transpose,
-    since="0.2",
-    dst=result(),
-    data=tile(),
+    which_engine, cost_transpose,
+    dst=result(), data=tile(),
     rules=(_memories, _transpose_shapes, _transpose_types, one_bank),
-)
+)  # fmt: skip
 def nc_transpose(dst, data, engine=engine.unknown):
     """Exchange partitions and (flattened) columns of a tile.
 

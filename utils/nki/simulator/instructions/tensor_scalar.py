@@ -112,37 +112,20 @@ def cost_tensor_scalar(use: Use) -> float:
 
 
 @instruction(
-    engine=scalar_operand_engine,
-    cost=cost_tensor_scalar,
-    since="0.2",
-    dst=result(),
-    data=tile(),
-    operand0=column(optional=True),
-    operand1=column(optional=True),
+    scalar_operand_engine, cost_tensor_scalar,
+    dst=result(), data=tile(), operand0=column(optional=True), operand1=column(optional=True),
     rules=(
         operator("op0", "arithmetic", "bitwise", "unary"),
-        operator("op1", "arithmetic", "bitwise", "unary", optional=True),
-        one_kind_of_operator,
-        numbers("data", "dst"),
-        operand_of("op0", "operand0"),
-        operand_of("op1", "operand1"),
-        flag("reverse0", "reverse1"),
-        integers_for_bits("op0", "data", "dst"),
-        same_size("data", "dst"),
-        gpsimd_without_psum,
+        operator("op1", "arithmetic", "bitwise", "unary", optional=True), one_kind_of_operator,
+        numbers("data", "dst"), operand_of("op0", "operand0"), operand_of("op1", "operand1"),
+        flag("reverse0", "reverse1"), integers_for_bits("op0", "data", "dst"),
+        same_size("data", "dst"), gpsimd_without_psum,
     ),
-)
+)  # fmt: skip
 def tensor_scalar(
-    dst,
-    data,
-    op0,
-    operand0,
-    reverse0=False,
-    op1=None,
-    operand1=None,
-    reverse1=False,
+    dst, data, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False,
     engine=engine.unknown,
-):
+):  # fmt: skip
     """(data op0 operand0) op1 operand1, each operand a number or one FP32 value per partition.
 
     Two operators take as long as one, and round once. reverse0 and reverse1 swap the sides.
@@ -178,23 +161,14 @@ def operands_in_order(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=scalar_and_tensor,
-    since="0.2",
-    dst=result(),
-    data=tile(),
-    operand0=column(),
-    operand1=tile(),
+    engine.vector, scalar_and_tensor,
+    dst=result(), data=tile(), operand0=column(), operand1=tile(),
     rules=(
-        operator("op0", "arithmetic"),
-        operator("op1", "arithmetic"),
-        flag("reverse0", "reverse1"),
-        numbers("data", "operand1", "dst"),
-        operands_in_order,
-        same_size("data", "operand1", "dst"),
+        operator("op0", "arithmetic"), operator("op1", "arithmetic"), flag("reverse0", "reverse1"),
+        numbers("data", "operand1", "dst"), operands_in_order, same_size("data", "operand1", "dst"),
         not_both_in_psum("data", "operand1"),
     ),
-)
+)  # fmt: skip
 def scalar_tensor_tensor(dst, data, op0, operand0, op1, operand1, reverse0=False, reverse1=False):
     """(data op0 operand0) op1 operand1: operand0 a number or column, operand1 a tile like data."""
     made = apply(op0, rows(data), column_of(operand0), reverse0)
@@ -219,22 +193,14 @@ def scan(
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("data0", 2),
-    since="0.2",
-    dst=result(),
-    data0=tile(),
-    data1=tile(),
-    initial=column(),
+    engine.vector, per_element("data0", 2),
+    dst=result(), data0=tile(), data1=tile(), initial=column(),
     rules=(
-        operator("op0", "arithmetic"),
-        operator("op1", "arithmetic"),
-        flag("reverse0", "reverse1"),
-        numbers("data0", "data1", "dst"),
-        same_size("data0", "data1", "dst"),
+        operator("op0", "arithmetic"), operator("op1", "arithmetic"), flag("reverse0", "reverse1"),
+        numbers("data0", "data1", "dst"), same_size("data0", "data1", "dst"),
         not_both_in_psum("data0", "data1"),
     ),
-)
+)  # fmt: skip
 def tensor_tensor_scan(dst, data0, data1, initial, op0, op1, reverse0=False, reverse1=False):
     """A recurrence along the row: r[i] = (data0[i] op0 r[i-1]) op1 data1[i], begun with `initial`.
 
@@ -271,36 +237,20 @@ def and_registers(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=and_registers,
-    since="0.2",
-    dst=result(),
-    data=tile(),
-    operand0=column(optional=True),
-    reduce_res=INTO_COLUMN,
+    engine.vector, and_registers,
+    dst=result(), data=tile(), operand0=column(optional=True), reduce_res=INTO_COLUMN,
     reduce_init=column(optional=True, dtypes=FP32),
     rules=(
-        operator("op0", "arithmetic", "unary"),
-        operand_of("op0", "operand0"),
+        operator("op0", "arithmetic", "unary"), operand_of("op0", "operand0"),
         one_of("reduce_op", "add", "multiply", "maximum", "minimum"),
-        flag("reverse0", "reduce_res_negate"),
-        not_reversed,
-        command(BEGINS, load="reduce_init"),
+        flag("reverse0", "reduce_res_negate"), not_reversed, command(BEGINS, load="reduce_init"),
         same_size("data", "dst"),
     ),
-)
+)  # fmt: skip
 def tensor_scalar_reduce(
-    dst,
-    data,
-    op0,
-    operand0,
-    reduce_op,
-    reduce_res=None,
-    reverse0=False,
-    reduce_cmd=reduce_cmd.reset_reduce,
-    reduce_init=None,
-    reduce_res_negate=False,
-):
+    dst, data, op0, operand0, reduce_op, reduce_res=None, reverse0=False,
+    reduce_cmd=reduce_cmd.reset_reduce, reduce_init=None, reduce_res_negate=False,
+):  # fmt: skip
     """dst = data op0 operand0, and the reduction of each row in `reduce_res`, shape (P, 1)."""
     made = apply(op0, rows(data), None if op0.is_unary else column_of(operand0), False)
     dst.put(made)
@@ -318,22 +268,16 @@ SMALL_TYPES = frozenset((
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("src"),
-    since="0.2",
+    engine.vector, per_element("src"),
     cost_source="assumed: one element per cycle; nothing is published for this instruction",
-    dst=result(dtypes=SMALL_TYPES),
-    src=tile(dtypes=SMALL_TYPES),
-    imm0=column(optional=True, dtypes=FP32),
-    imm1=column(optional=True, dtypes=FP32),
+    dst=result(dtypes=SMALL_TYPES), src=tile(dtypes=SMALL_TYPES),
+    imm0=column(optional=True, dtypes=FP32), imm1=column(optional=True, dtypes=FP32),
     rules=(
-        operator("op0", "arithmetic"),
-        operand_of("op0", "imm0"),
+        operator("op0", "arithmetic"), operand_of("op0", "imm0"),
         one_of("op1", "add", "subtract", "multiply", "maximum", "minimum"),
-        command(BEGINS, load="imm1"),
-        same_size("src", "dst"),
+        command(BEGINS, load="imm1"), same_size("src", "dst"),
     ),
-)
+)  # fmt: skip
 def tensor_scalar_cumulative(
     dst, src, op0, op1, imm0, imm1=None, reduce_cmd=reduce_cmd.reset_reduce
 ):
@@ -370,9 +314,8 @@ def four_per_cycle(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=and_reading_registers(four_per_cycle),
-    since="0.3",
+    engine.vector,
+    and_reading_registers(four_per_cycle),
     cost_source="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/guides/architecture/"
     "trainium3_arch.html",
     dst=result(dtypes=RESULTS),

@@ -8,8 +8,8 @@ from utils.nki.simulator.instructions.costs import per_element
 from utils.nki.simulator.instructions.gather import LANES, same_partitions
 from utils.nki.simulator.instructions.gpsimd import PLAIN, SBUF_ONLY, a_number
 from utils.nki.simulator.instructions.rules import same_size
-from utils.nki.simulator.operands import Rule, Use, result, tile
-from utils.nki.simulator.table import describe_as, join_names
+from utils.nki.simulator.operands import Use, result, tile
+from utils.nki.simulator.table import for_operands
 
 EIGHT = 8
 FEWEST, MOST = 8, 16384
@@ -17,52 +17,39 @@ INDICES = frozenset(("uint16", "uint32"))
 MOST_ACTIVE = 65535
 
 
-def eight(*names: str) -> Rule:
-    """The named tensors have eight elements in each partition."""
-
-    @describe_as(f"{join_names(names)}: {EIGHT} elements in each partition.")
-    def rule(use: Use) -> None:
-        for name in names:
-            tensor = use.args[name]
-            if tensor is not None and tensor.elements != EIGHT:
-                raise use.refuse(
-                    f"{name} has {tensor.elements} elements per partition {tensor.shape}; it has "
-                    f"{EIGHT}.",
-                    f"the engine keeps {EIGHT} values of a partition.",
-                    f"{name} = nl.ndarray((P, {EIGHT}), ...); repeat max8 and nc_match_replace8 "
-                    "for more.",
-                )
-
-    return rule
-
-
-def searched(name: str) -> Rule:
-    """The tensor that is searched has 8 to 16384 elements in each partition, in 3 dimensions."""
-
-    @describe_as(
-        f"{name} has {FEWEST} to {MOST} elements in each partition, in at most 3 dimensions."
-    )
-    def rule(use: Use) -> None:
+@for_operands
+def eight(use: Use, *names: str) -> None:
+    """{names}: eight elements in each partition."""
+    for name in names:
         tensor = use.args[name]
-        if not FEWEST <= tensor.elements <= MOST or tensor.ndim > 3:
+        if tensor is not None and tensor.elements != EIGHT:
             raise use.refuse(
-                f"{name} has {tensor.elements} elements per partition in {tensor.ndim} dimensions; "
-                f"allowed are {FEWEST} to {MOST} in up to 3.",
-                "the instruction passes once over the row.",
-                "search pieces of the row, then the results of the pieces.",
+                f"{name} has {tensor.elements} elements per partition {tensor.shape}; it has "
+                f"{EIGHT}.",
+                f"the engine keeps {EIGHT} values of a partition.",
+                f"{name} = nl.ndarray((P, {EIGHT}), ...); repeat max8 and nc_match_replace8 "
+                "for more.",
             )
 
-    return rule
+
+@for_operands
+def searched(use: Use, name: str) -> None:
+    """{name} has 8 to 16384 elements in each partition, in at most 3 dimensions."""
+    tensor = use.args[name]
+    if not FEWEST <= tensor.elements <= MOST or tensor.ndim > 3:
+        raise use.refuse(
+            f"{name} has {tensor.elements} elements per partition in {tensor.ndim} dimensions; "
+            f"allowed are {FEWEST} to {MOST} in up to 3.",
+            "the instruction passes once over the row.",
+            "search pieces of the row, then the results of the pieces.",
+        )
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("src"),
-    since="0.2",
-    dst=result(dtypes=PLAIN),
-    src=tile(dtypes=PLAIN),
+    engine.vector, per_element("src"),
+    dst=result(dtypes=PLAIN), src=tile(dtypes=PLAIN),
     rules=(searched("src"), eight("dst"), same_partitions("src", "dst")),
-)
+)  # fmt: skip
 def max8(dst, src):
     """The eight largest elements of each partition, in descending order."""
     values = src.get().reshape(src.shape[0], -1)
@@ -93,14 +80,10 @@ def put_positions(dst, found: np.ndarray) -> None:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("data"),
-    since="0.2",
-    dst=result(dtypes=INDICES),
-    data=tile(dtypes=PLAIN),
-    vals=tile(dtypes=PLAIN),
+    engine.vector, per_element("data"),
+    dst=result(dtypes=INDICES), data=tile(dtypes=PLAIN), vals=tile(dtypes=PLAIN),
     rules=(searched("data"), eight("dst", "vals"), same_partitions("data", "vals", "dst")),
-)
+)  # fmt: skip
 def nc_find_index8(dst, data, vals):
     """Where each of eight values stands first in its partition; all ones where it does not.
 
@@ -111,21 +94,14 @@ def nc_find_index8(dst, data, vals):
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("data"),
-    since="0.2",
-    dst=result(dtypes=PLAIN),
-    data=tile(dtypes=PLAIN),
-    vals=tile(dtypes=PLAIN),
+    engine.vector, per_element("data"),
+    dst=result(dtypes=PLAIN), data=tile(dtypes=PLAIN), vals=tile(dtypes=PLAIN),
     dst_idx=result(dtypes=INDICES, optional=True),
     rules=(
-        searched("data"),
-        eight("vals", "dst_idx"),
-        same_size("data", "dst"),
-        same_partitions("data", "vals"),
-        a_number("imm"),
+        searched("data"), eight("vals", "dst_idx"), same_size("data", "dst"),
+        same_partitions("data", "vals"), a_number("imm"),
     ),
-)
+)  # fmt: skip
 def nc_match_replace8(dst, data, vals, imm, dst_idx=None):
     """Copy `data`, replacing one element for each of eight values by the number `imm`.
 
@@ -177,11 +153,10 @@ def cost_topk(use: Use) -> float:
 
 
 @instruction(
-    engine=engine.gpsimd,
-    cost=cost_topk,
+    engine.gpsimd,
+    cost_topk,
     cost_source="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/"
     "nki.isa.topk.html",
-    since="0.6",
     val_dst=result(memory=SBUF_ONLY, dtypes=frozenset({"bfloat16"})),
     idx_dst=result(memory=SBUF_ONLY, dtypes=frozenset({"uint32"})),
     src=tile(memory=SBUF_ONLY, dtypes=frozenset({"bfloat16"})),

@@ -48,13 +48,10 @@ def scalar_copies_from_gen3(use: Use) -> None:
 
 
 @instruction(
-    engine=named_engine_or(engine.vector, engine.scalar, engine.gpsimd),
-    cost=one_input("src"),
-    since="0.2",
-    dst=result(),
-    src=tile(),
+    named_engine_or(engine.vector, engine.scalar, engine.gpsimd), one_input("src"),
+    dst=result(), src=tile(),
     rules=(same_size("dst", "src"), gpsimd_without_psum, scalar_copies_from_gen3),
-)
+)  # fmt: skip
 def tensor_copy(dst, src, engine=engine.unknown):
     """Copy a tile on chip; a `dst` of another type converts. The usual way out of PSUM.
 
@@ -115,22 +112,14 @@ def same_start(use: Use) -> None:
 
 
 @instruction(
-    engine=pair_engine,
-    cost=two_inputs,
-    since="0.2",
-    dst=result(),
-    data1=tile(),
-    data2=tile(),
+    pair_engine, two_inputs,
+    dst=result(), data1=tile(), data2=tile(),
     rules=(
-        operator("op", "arithmetic", "bitwise"),
-        numbers("data1", "data2", "dst"),
-        same_size("data1", "data2", "dst"),
-        not_both_in_psum("data1", "data2"),
-        same_start,
-        integers_for_bits("op", "data1", "data2", "dst"),
-        gpsimd_without_psum,
+        operator("op", "arithmetic", "bitwise"), numbers("data1", "data2", "dst"),
+        same_size("data1", "data2", "dst"), not_both_in_psum("data1", "data2"), same_start,
+        integers_for_bits("op", "data1", "data2", "dst"), gpsimd_without_psum,
     ),
-)
+)  # fmt: skip
 def tensor_tensor(dst, data1, data2, op, engine=engine.unknown):
     """Combine two tiles element by element; nothing is broadcast.
 
@@ -152,14 +141,11 @@ def tensor_tensor(dst, data1, data2, op, engine=engine.unknown):
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("data", 8),
-    since="0.2",
+    engine.vector, per_element("data", 8),
     cost_source="https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/nki.api.shared.html",
-    dst=result(),
-    data=tile(),
+    dst=result(), data=tile(),
     rules=(same_size("data", "dst"),),
-)
+)  # fmt: skip
 def reciprocal(dst, data):
     """1 / x in FP32. Eight times as slow as nisa.activation(op=nl.reciprocal), but more exact on
     the device."""
@@ -193,14 +179,10 @@ def drops(use: Use) -> None:
 
 
 @instruction(
-    engine=engine.vector,
-    cost=per_element("data"),
-    since="0.2",
-    dst=result(),
-    data=tile(),
-    prob=column(),
+    engine.vector, per_element("data"),
+    dst=result(), data=tile(), prob=column(),
     rules=(same_size("data", "dst"), drops),
-)
+)  # fmt: skip
 def dropout(dst, data, prob):
     """Zero elements at random, each with the probability `prob`; the others keep their value.
 
@@ -283,13 +265,10 @@ def representable(use: Use) -> None:
 
 
 @instruction(
-    engine=fill_engine,
-    cost=fill,
-    since="0.2",
+    fill_engine, fill, resolve=alternate,
     dst=result(),
     rules=(representable, not_gpsimd_in_psum_on_request),
-    resolve=alternate,
-)
+)  # fmt: skip
 def memset(dst, value, engine=engine.unknown):
     """Fill a tile with a number known at compile time."""
     array = dst.array()
@@ -371,14 +350,7 @@ def _moves(count: int, mask: Any) -> list[tuple[int, int]]:
     ]
 
 
-@instruction(
-    engine=engine.vector,
-    cost=per_element("src"),
-    since="0.2",
-    dst=update(),
-    src=tile(),
-    rules=(shuffles,),
-)
+@instruction(engine.vector, per_element("src"), dst=update(), src=tile(), rules=(shuffles,))
 def nc_stream_shuffle(dst, src, shuffle_mask):
     """Move partitions inside each quadrant of 32: row i takes row shuffle_mask[i]; 255 keeps it.
 
