@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from utils.chip.formats import round_to
 from utils.nki.simulator import launch
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
+from utils.nki.simulator.lint.source import MayNotCompile
 
 FORMAT = {
     "float32": "fp32", "tfloat32": "tf32", "bfloat16": "bf16", "float16": "fp16",
@@ -37,6 +38,7 @@ def issued(call: Callable[[], Any], target: str = "trn2", **options: Any) -> Any
     kept = []
     with warnings.catch_warnings():
         warnings.simplefilter("error", DoubtfulKernel)
+        warnings.simplefilter("ignore", MayNotCompile)
         program = launch.run(lambda: kept.append(call()), (), {}, target=target, **options)
     return program, kept[0]
 
@@ -72,6 +74,24 @@ def empty(shape: tuple[int, ...], dtype: str, layout: str = "plain") -> Any:
     if layout == "shifted" and partitions <= 32:
         return nl.ndarray((64, *free), dtype, buffer=region)[32 : 32 + partitions]
     return nl.ndarray(shape, dtype, buffer=region)
+
+
+def result_of(
+    instruction: Callable[..., Any], dst: tuple[Any, ...], target: str = "trn2", **operands: Any
+) -> np.ndarray:
+    """What an instruction writes into a tile. dst: its shape, or what it holds before, type and
+    layout; operands that are arrays: values, type and layout."""
+
+    def tile(place: Any) -> Any:
+        has_values = isinstance(place, tuple) and isinstance(place[0], np.ndarray)
+        return placed(*place) if has_values else place
+
+    def call() -> Any:
+        into = tile(dst) if isinstance(dst[0], np.ndarray) else empty(*dst)
+        instruction(dst=into, **{name: tile(operand) for name, operand in operands.items()})
+        return into
+
+    return read(issued(call, target)[1])
 
 
 def t(shape: tuple[int, ...] = (4, 8), type_: str = "float32", at: str = "plain") -> Any:

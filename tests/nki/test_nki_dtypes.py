@@ -16,7 +16,7 @@ from tests.nki.nki_bench import (
     issued,
     layouts,
     placed,
-    read,
+    result_of,
     same,
     seeds,
     shapes,
@@ -102,14 +102,8 @@ def test_floats_become_integers_to_nearest_even_and_saturate(name: str) -> None:
 @given(shapes, types, types, layouts, layouts, seeds)
 def test_a_copy_rounds_once(shape, from_, to, here, there, seed) -> None:
     x = drawn(seed, shape, from_)
-
-    def copied():
-        dst = empty(shape, to, there)
-        nisa.tensor_copy(dst=dst, src=placed(x, from_, here))
-        return dst
-
-    _, dst = issued(copied)
-    same(read(dst), x if from_ == to else stored(x, to))
+    found = result_of(nisa.tensor_copy, (shape, to, there), src=(x, from_, here))
+    same(found, x if from_ == to else stored(x, to))
 
 
 @pytest.mark.parametrize("engine", ("vector", "scalar", "gpsimd"))
@@ -130,14 +124,8 @@ def test_copies_of_one_type_keep_every_bit(engine: str, name: str) -> None:
 
 def test_integers_beyond_24_bits_lose_their_low_bits_on_the_way_to_another_type() -> None:
     x = np.array([[2**24 + 1, 2**31 - 1, -(2**31)]], np.int32)
-
-    def copied():
-        dst = empty(x.shape, "uint32")
-        nisa.tensor_copy(dst=dst, src=placed(x, "int32"))
-        return dst
-
-    _, dst = issued(copied)
-    assert read(dst).tolist() == [[2**24, 2**31, 0]]
+    found = result_of(nisa.tensor_copy, (x.shape, "uint32"), src=(x, "int32"))
+    assert found.tolist() == [[2**24, 2**31, 0]]
 
 
 @pytest.mark.parametrize("name", ("uint8", "int16", "uint16", "uint32", "int32", "float32"))
@@ -149,14 +137,8 @@ def test_a_type_of_numpy_is_the_plain_type_of_that_name(name: str) -> None:
 def test_without_exact_rounding_floats_keep_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
     for name in ("bfloat16", "float16", "float8_e4m3", "tfloat32"):
-
-        def third(name=name):
-            dst = empty((1, 1), name)
-            nisa.memset(dst=dst, value=1 / 3)
-            return dst
-
-        _, dst = issued(third)
-        assert float(dst.array()[0, 0]) == float(np.float32(1 / 3)), name
+        found = result_of(nisa.memset, ((1, 1), name), value=1 / 3)
+        assert float(found[0, 0]) == float(np.float32(1 / 3)), name
 
 
 def test_types_are_names_that_can_be_copied() -> None:

@@ -20,10 +20,12 @@ from tests.nki.nki_bench import (
     placed,
     read,
     refused,
+    result_of,
     same,
     sbuf,
     seeds,
     stored,
+    t,
     types,
     warned,
 )
@@ -231,12 +233,10 @@ def test_local_gather_shares_indices_of_16_partitions(seed, lanes, columns, run,
     index = rng.integers(0, 64 - run + 1, (lanes, columns))
     valid = int(rng.integers(1, 16 * columns + 1))
 
-    def call():
-        dst = placed(np.zeros((lanes, valid * run)), dtype)
-        nisa.local_gather(dst, placed(values, dtype), placed(index, "uint16"), run, valid)
-        return dst
-
-    result = read(issued(call)[1])
+    result = result_of(
+        nisa.local_gather, (np.zeros((lanes, valid * run)), dtype), src_buffer=(values, dtype),
+        index=(index, "uint16"), num_elem_per_idx=run, num_valid_indices=valid,
+    )  # fmt: skip
     for core in range(lanes // 16):
         group = slice(16 * core, 16 * core + 16)
         flat = index[group].flatten(order="F")[:valid]
@@ -245,15 +245,12 @@ def test_local_gather_shares_indices_of_16_partitions(seed, lanes, columns, run,
 
 
 def test_local_gather_leaves_what_lies_behind_the_valid_indices() -> None:
-    def call():
-        dst = placed(np.full((16, 16), 7.0), "float32")
-        nisa.local_gather(
-            dst, placed(np.tile(np.arange(8.0), (16, 1)), "float32"),
-            placed(np.full((16, 1), 3), "uint16"), num_valid_indices=5,
-        )  # fmt: skip
-        return dst
-
-    assert read(issued(call)[1]).tolist() == [[3.0] * 5 + [7.0] * 11] * 16
+    found = result_of(
+        nisa.local_gather, (np.full((16, 16), 7.0), "float32"), num_valid_indices=5,
+        src_buffer=(np.tile(np.arange(8.0), (16, 1)), "float32"),
+        index=(np.full((16, 1), 3), "uint16"),
+    )  # fmt: skip
+    assert found.tolist() == [[3.0] * 5 + [7.0] * 11] * 16
 
 
 @settings(deadline=None, max_examples=30)
@@ -262,12 +259,9 @@ def test_nc_n_gather(seed, lanes, size, count, dtype) -> None:
     values = drawn(seed, (lanes, size), dtype)
     index = np.random.default_rng(seed).integers(0, size, (lanes, count))
 
-    def call():
-        dst = empty((lanes, count), dtype)
-        nisa.nc_n_gather(dst, placed(values, dtype), placed(index, "uint32"))
-        return dst
-
-    same(read(issued(call)[1]), np.take_along_axis(values, index, 1))
+    pair = {"data": (values, dtype), "indices": (index, "uint32")}
+    found = result_of(nisa.nc_n_gather, ((lanes, count), dtype), **pair)
+    same(found, np.take_along_axis(values, index, 1))
 
 
 def test_gathers_that_are_refused() -> None:
@@ -283,30 +277,18 @@ def test_gathers_that_are_refused() -> None:
     refused(lambda: local(into=(16, 15))(), "15", "16")
     refused(lambda: local(into=(32, 16))(), "partitions differ")
     n = nisa.nc_n_gather
-    refused(lambda: n(*(empty((4, 8), d) for d in ("float32", "float32", "int32"))), "uint32")
-    refused(lambda: n(*(empty((4, 8), d) for d in ("float32", "int32", "uint32"))), "int32")
-    refused(
-        lambda: n(empty((4, 7), "int32"), empty((4, 8), "int32"), empty((4, 8), "uint32")), "7", "8"
-    )
-
-    def outside(call):
-        with pytest.raises(NkiValidationError) as caught:
-            issued(call)
-        return str(caught.value)
-
+    refused(lambda: n(t(), t(), t(type_="int32")), "uint32")
+    refused(lambda: n(t(), t(type_="int32"), t(type_="uint32")), "int32")
+    refused(lambda: n(t((4, 7), "int32"), t(type_="int32"), t(type_="uint32")), "7", "8")
     wrong = np.zeros((4, 3), int)
     wrong[2, 1] = 8
-    data = np.zeros((4, 8))
-    message = outside(
-        lambda: n(empty((4, 3), "float32"), placed(data, "float32"), placed(wrong, "uint32"))
-    )
-    assert "index 8 at position 1 of partition 2" in message and "0 to 7" in message
-    message = outside(
-        lambda: nisa.local_gather(
-            empty((16, 16), "int8"), empty((16, 8), "int8"), placed(np.full((16, 1), 8), "uint16")
-        )
-    )
-    assert "index 8" in message and "0 to 7" in message
+    for call, words in (
+        (lambda: n(t((4, 3)), t(), placed(wrong, "uint32")), "1 of partition 2(.|\n)*0 to 7"),
+        (lambda: nisa.local_gather(t((16, 16), "int8"), t((16, 8), "int8"),
+                                   placed(np.full((16, 1), 8), "uint16")), "(.|\n)*0 to 7"),
+    ):  # fmt: skip
+        with pytest.raises(NkiValidationError, match=f"index 8 at position {words}"):
+            issued(call)
 
 
 def test_costs_of_gathers() -> None:
@@ -330,17 +312,14 @@ def test_costs_of_gathers() -> None:
 @given(
     seeds, st.sampled_from((1, 16, 40)), st.integers(1, 30), st.sampled_from(("float32", "int32"))
 )
-def test_nonzero_with_count_writes_every_16th_partition(seed, lanes, size, kind) -> None:
-    dtype = "float32" if kind == "f" else "int32"
+def test_nonzero_with_count_writes_every_16th_partition(seed, lanes, size, dtype) -> None:
     rng = np.random.default_rng(seed)
     values = rng.integers(-2, 3, (lanes, size)) * rng.integers(0, 2, (lanes, size))
 
-    def call():
-        dst = placed(np.full((lanes, size + 1), 77), "int32")
-        nisa.nonzero_with_count(dst, placed(values, dtype), index_offset=100, padding_val=-5)
-        return dst
-
-    result = read(issued(call)[1])
+    result = result_of(
+        nisa.nonzero_with_count, (np.full((lanes, size + 1), 77), "int32"), src=(values, dtype),
+        index_offset=100, padding_val=-5,
+    )  # fmt: skip
     for lane in range(lanes):
         wanted = [77] * (size + 1)
         if lane % 16 == 0:
@@ -351,12 +330,11 @@ def test_nonzero_with_count_writes_every_16th_partition(seed, lanes, size, kind)
 
 def test_nonzero_with_count_is_refused() -> None:
     call = nisa.nonzero_with_count
-    refused(lambda: call(empty((16, 9), "int32"), empty((16, 8), "int32")), "trn2", target="trn1")
-    refused(lambda: call(empty((16, 8), "int32"), empty((16, 8), "int32")), "one element more")
-    refused(lambda: call(empty((16, 9), "uint32"), empty((16, 8), "int32")), "dst is uint32")
-    refused(
-        lambda: call(empty((16, 9), "int32"), empty((16, 8), "int32"), padding_val=0.5), "padding"
-    )
+    src, dst = (lambda: t((16, 8), "int32")), (lambda: t((16, 9), "int32"))
+    refused(lambda: call(dst(), src()), "trn2", target="trn1")
+    refused(lambda: call(src(), src()), "one element more")
+    refused(lambda: call(t((16, 9), "uint32"), src()), "dst is uint32")
+    refused(lambda: call(dst(), src(), padding_val=0.5), "padding")
 
 
 # ---- the largest ---------------------------------------------------------------------------------
@@ -432,7 +410,9 @@ def test_topk_reads_a_snake(seed, lanes, n, data) -> None:
 
 
 def test_searches_that_are_refused() -> None:
-    row = lambda n, dtype="float32": empty((4, n), dtype)  # noqa: E731
+    def row(n, dtype="float32"):
+        return t((4, n), dtype)
+
     refused(lambda: nisa.max8(row(8), row(7)), "7", "8 to 16384")
     refused(lambda: nisa.max8(row(8), row(16385)), "16385")
     refused(lambda: nisa.max8(row(9), row(16)), "dst has 9")
@@ -441,15 +421,12 @@ def test_searches_that_are_refused() -> None:
     refused(lambda: nisa.nc_find_index8(row(8, "uint32"), row(16), row(4)), "vals has 4")
     refused(lambda: nisa.nc_match_replace8(row(15), row(16), row(8), 0.0), "(4, 15)")
     refused(lambda: nisa.nc_match_replace8(row(16), row(16), row(8), "0"), "imm")
-    refused(
-        lambda: nisa.nc_match_replace8(row(16), row(16), row(8), 0.0, row(7, "uint32")), "has 7"
-    )
+    taken = lambda: row(7, "uint32")  # noqa: E731
+    refused(lambda: nisa.nc_match_replace8(row(16), row(16), row(8), 0.0, taken()), "has 7")
 
     def top(n=50, k=8, lanes=16, columns=4):
-        return lambda: nisa.topk(
-            empty((lanes, k), "bfloat16"), empty((lanes, k), "uint32"),
-            empty((lanes, columns), "bfloat16"), n,
-        )  # fmt: skip
+        kinds = ((k, "bfloat16"), (k, "uint32"), (columns, "bfloat16"))
+        return lambda: nisa.topk(*(t((lanes, size), kind) for size, kind in kinds), n)
 
     refused(top(n=7), "n is 7")
     refused(top(k=51), "51")
@@ -557,8 +534,7 @@ def test_the_scale_is_twice_that_of_the_sample_algorithm() -> None:
     values = np.full((32, 4), 448.0)
 
     def call():
-        data = nl.ndarray((32, 1), dtype=nl.float8_e4m3fn_x4, buffer=nl.sbuf)
-        scales = empty((4, 1), "uint8")
+        data, scales = t((32, 1), "float8_e4m3fn_x4"), t((4, 1), "uint8")
         nisa.quantize_mx(data, placed(values, "bfloat16"), scales)
         return scales
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nki.nki_bench import cycles, empty, issued, placed, read, refused
+from tests.nki.nki_bench import cycles, empty, issued, placed, read, refused, result_of
 
 SHAPE = (8, 64)
 
@@ -95,13 +95,8 @@ def test_a_state_that_was_set_gives_the_words_of_its_generator() -> None:
 def test_numbers_of_a_range_fill_it_evenly() -> None:
     low = np.array([[-2.0], [5.0]], np.float32)
 
-    def call():
-        tile = empty((2, 4000), "float32")
-        nisa.rand2(tile, placed(low, "float32"), 6.0)
-        return tile
-
-    _, tile = issued(call, target="trn3")
-    shares = (tile.raw() - low) / (6.0 - low)
+    place, most = ((2, 4000), "float32"), {"min": (low, "float32"), "max": 6.0}
+    shares = (result_of(nisa.rand2, place, "trn3", **most) - low) / (6.0 - low)
     assert shares.min() >= 0 and shares.max() <= 1
     for row in shares:  # the greatest distance of two distributions: 1.95 / sqrt(n) for 0.1 %
         ordered = np.sort(row)
@@ -122,19 +117,14 @@ def test_states_have_their_size_and_their_chip() -> None:
 def test_bounds_of_segments_are_where_they_begin_and_end(runs) -> None:
     ids = np.array([number for number, times in runs for _ in range(times)], np.int32)
 
-    def call():
-        out = empty((1, 2, len(ids)), "float32")
-        nisa.sequence_bounds(out, placed(ids[None], "int32"))
-        return out
-
-    _, out = issued(call)
-    for place, (first, end) in enumerate(out.raw()[0].T.astype(int).tolist()):
+    place = ((1, 2, len(ids)), "float32")
+    found = result_of(nisa.sequence_bounds, place, segment_ids=(ids[None], "int32"))
+    for place, (first, end) in enumerate(found[0].T.astype(int).tolist()):
         if ids[place] == 0:
             assert (first, end) == (len(ids), -1)
             continue
         assert first <= place < end and set(ids[first:end]) == {ids[place]}
         assert first == 0 or ids[first - 1] != ids[place]
         assert end == len(ids) or ids[end] != ids[place]
-    refused(
-        lambda: nisa.sequence_bounds(empty((1, 8), "int32"), empty((1, 8), "int32")), "(1, 2, n)"
-    )
+    row = lambda: empty((1, 8), "int32")  # noqa: E731
+    refused(lambda: nisa.sequence_bounds(row(), row()), "(1, 2, n)")

@@ -20,6 +20,7 @@ from tests.nki.nki_bench import (
     placed,
     read,
     refused,
+    result_of,
     rows_of,
     same,
     seeds,
@@ -105,14 +106,9 @@ def test_activation(shape, from_, to, here, there, op, scale_kind, bias_kind, se
 def test_every_documented_function_runs_inside_its_range(name: str) -> None:
     x = np.linspace(0.01, 1.5, 64, dtype=np.float32).reshape(2, 32)
 
-    def call():
-        dst = t(x.shape)
-        nisa.activation(dst=dst, op=token(name), data=placed(x, "float32"))
-        return dst
-
-    program, dst = issued(call)
-    assert program.instructions[-1].engine is nisa.engine.scalar
-    same(read(dst), token(name).meaning(x))
+    found = result_of(nisa.activation, (x.shape, "float32"), op=token(name), data=(x, "float32"))
+    same(found, token(name).meaning(x))
+    assert cycles(lambda: nisa.activation(t(), op=token(name), data=t()))[0] == "scalar"
 
 
 @pytest.mark.parametrize("name,value,range_", [
@@ -134,12 +130,11 @@ def test_sine_outside_of_its_range_is_as_wrong_as_on_the_engine() -> None:
     kept = []
 
     def call():
-        dst = t((1, 1))
-        nisa.activation(dst=dst, op=nl.sin, data=placed(np.array([[9.0]]), "float32"))
-        kept.append(read(dst)[0, 0])
+        kept.append(t((1, 1)))
+        nisa.activation(kept[-1], op=nl.sin, data=placed(np.array([[9.0]]), "float32"))
 
     warned(call, "call nl.sin(tile)")
-    assert round(float(kept[0]), 2) == 27.65
+    assert round(float(read(kept[0])[0, 0]), 2) == 27.65
 
 
 def test_rules_of_activation() -> None:
@@ -244,21 +239,17 @@ def test_activate2(op0: str, op1: str, reverse0: bool, reverse1: bool) -> None:
     x = drawn(4, (8, 10), "bfloat16")
     column = drawn(5, (8, 1), "float32")
 
-    def call():
-        dst = t(x.shape)
-        nisa.activate2(
-            dst=dst, op=nl.relu, data=placed(x, "bfloat16"), imm0=placed(column, "float32"),
-            imm1=0.5, op0=token(op0), op1=token(op1), reverse0=reverse0, reverse1=reverse1,
-        )  # fmt: skip
-        return dst
-
-    _, dst = issued(call, "trn3")
+    found = result_of(
+        nisa.activate2, (x.shape, "float32"), "trn3", op=nl.relu, data=(x, "bfloat16"),
+        imm0=(column, "float32"), imm1=0.5, op0=token(op0), op1=token(op1), reverse0=reverse0,
+        reverse1=reverse1,
+    )  # fmt: skip
     made = rows_of(x)
     do = {"multiply": np.multiply, "add": np.add, "subtract": np.subtract}
     for name, value, reverse in ((op0, once(column), reverse0), (op1, 0.5, reverse1)):
         if name != "bypass":
             made = once(do[name](value, made) if reverse else do[name](made, value))
-    same(read(dst), np.maximum(made, 0))
+    same(found, np.maximum(made, 0))
 
 
 def test_activate2_has_slopes_and_five_reductions() -> None:
@@ -310,36 +301,26 @@ def test_tensor_reduce(shape, from_, to, here, there, op, count, negate, keepdim
     kept = shape[: axes[0]] + ((1,) * len(axes) if keepdims else ())
     kept = kept if len(kept) > 1 else (*kept, 1)
 
-    def call():
-        dst = empty(kept, to, there)
-        nisa.tensor_reduce(
-            dst=dst, op=token(op), data=placed(x, from_, here), negate=negate, keepdims=keepdims,
-            axis=axes[0] if len(axes) == 1 else axes,
-        )  # fmt: skip
-        return dst
-
-    _, dst = issued(call)
+    found = result_of(
+        nisa.tensor_reduce, (kept, to, there), op=token(op), data=(x, from_, here), negate=negate,
+        keepdims=keepdims, axis=axes[0] if len(axes) == 1 else axes,
+    )  # fmt: skip
     wide = np.asarray(x, np.float64)
     made = np.asarray(FOLDS[op](wide, axis=axes), np.float64)
     n = math.prod(shape[axes[0] :])
     size = np.abs(wide).sum(axis=axes) if op == "add" else np.abs(made)
     slack = (n + 1) * 2.0**-24 * size if op in ("add", "multiply") else np.zeros(made.shape)
     sign = -1 if negate else 1
-    near(read(dst).reshape(made.shape), sign * made, to, slack)
+    near(found.reshape(made.shape), sign * made, to, slack)
 
 
 def test_reductions_of_bits() -> None:
     x = np.random.default_rng(0).integers(0, 2**32, (4, 3, 5), np.uint32)
 
-    def call(op):
-        dst = t((4, 3), "uint32")
-        nisa.tensor_reduce(dst=dst, op=op, data=placed(x, "uint32"), axis=2)
-        return dst
-
-    for op, fold in ((nl.bitwise_and, np.bitwise_and), (nl.bitwise_or, np.bitwise_or),
-                     (nl.bitwise_xor, np.bitwise_xor)):  # fmt: skip
-        _, dst = issued(lambda op=op: call(op))
-        same(read(dst), fold.reduce(x, axis=2))
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+        more = {"op": token(name), "data": (x, "uint32"), "axis": 2}
+        found = result_of(nisa.tensor_reduce, ((4, 3), "uint32"), **more)
+        same(found, getattr(np, name).reduce(x, axis=2))
 
 
 def test_rules_of_tensor_reduce() -> None:
@@ -517,18 +498,11 @@ def test_rules_of_tensor_scalar_cumulative() -> None:
     refused(lambda: call(op0=nl.square), "nl.square")
     refused(lambda: call(imm1=1.0), "imm1 is 1.0", "load_reduce")
     refused(lambda: call(reduce_cmd=cmd.load_reduce), "imm1 is None")
-    kept = []
-
-    def loaded():
-        kept.append(t((1, 3)))
-        nisa.tensor_scalar_cumulative(
-            dst=kept[-1], src=placed(np.ones((1, 3)), "float32"), op0=nl.multiply, op1=nl.add,
-            imm0=2.0, imm1=5.0, reduce_cmd=cmd.load_reduce,
-        )  # fmt: skip
-        return kept[-1]
-
-    _, tile = issued(loaded)
-    assert read(tile).tolist() == [[7.0, 9.0, 11.0]]
+    found = result_of(
+        nisa.tensor_scalar_cumulative, ((1, 3), "float32"), src=(np.ones((1, 3)), "float32"),
+        op0=nl.multiply, op1=nl.add, imm0=2.0, imm1=5.0, reduce_cmd=cmd.load_reduce,
+    )  # fmt: skip
+    assert found.tolist() == [[7.0, 9.0, 11.0]]
 
 
 def test_exponential() -> None:

@@ -20,10 +20,12 @@ from tests.nki.nki_bench import (
     placed,
     read,
     refused,
+    result_of,
     same,
     seeds,
     shapes,
     stored,
+    t,
     types,
 )
 
@@ -60,27 +62,20 @@ def index(pattern, offset: int, multiplier: int, rows: int) -> np.ndarray:
 @given(patterns, starts, small, partitions, types)
 def test_iota_writes_the_pattern(pattern, offset, multiplier, rows, dtype) -> None:
     shape = (rows, *(count for _, count in pattern))
-    _, tile = issued(
-        lambda: _into(nisa.iota, shape, dtype, pattern, offset, channel_multiplier=multiplier)
-    )
+    more = {"pattern": pattern, "offset": offset, "channel_multiplier": multiplier}
+    found = result_of(nisa.iota, (shape, dtype), **more)
     wanted = index(pattern, offset, multiplier, rows)
     if dtype in ("int32", "int8", "uint16"):
         limits = np.iinfo(dtype)
         wanted = np.clip(wanted, limits.min, limits.max)
     else:
         wanted = stored(wanted.astype(np.float32), dtype)
-    same(read(tile), wanted.reshape(shape))
-
-
-def _into(call, shape, dtype, *args, layout="plain", **options):
-    dst = empty(shape, dtype, layout)
-    call(dst, *args, **options)
-    return dst
+    same(found, wanted.reshape(shape))
 
 
 def test_iota_keeps_integers_that_fp32_does_not() -> None:
-    _, tile = issued(lambda: _into(nisa.iota, (2, 3), "int32", [[1, 3]], 2**24))
-    assert read(tile).tolist() == [[2**24, 2**24 + 1, 2**24 + 2]] * 2
+    found = result_of(nisa.iota, ((2, 3), "int32"), pattern=[[1, 3]], offset=2**24)
+    assert found.tolist() == [[2**24, 2**24 + 1, 2**24 + 2]] * 2
 
 
 @settings(deadline=None, max_examples=60)
@@ -93,34 +88,23 @@ def test_affine_select_keeps_where_the_index_compares(
     shape = (rows, math.prod(count for _, count in pattern))
     values = drawn(seed, shape, dtype)
 
-    def call():
-        tile = placed(values, dtype, data.draw(on_sbuf))
-        return _into(
-            nisa.affine_select, shape, into, pattern, multiplier, tile, value,
-            cmp_op=getattr(nl, name), offset=offset,
-        )  # fmt: skip
-
-    _, tile = issued(call)
+    found = result_of(
+        nisa.affine_select, (shape, into), pattern=pattern, channel_multiplier=multiplier,
+        on_true_tile=(values, dtype, data.draw(on_sbuf)), on_false_value=value,
+        cmp_op=getattr(nl, name), offset=offset,
+    )  # fmt: skip
     kept = COMPARE[name](index(pattern, offset, multiplier, rows), 0)
-    same(read(tile), stored(np.where(kept, values, np.float32(value)), into))
+    same(found, stored(np.where(kept, values, np.float32(value)), into))
 
 
 def test_a_causal_mask_in_one_line_of_numpy() -> None:
     values = drawn(3, (128, 64), "float32")
-    _, tile = issued(
-        lambda: _into(
-            nisa.affine_select,
-            (128, 64),
-            "float32",
-            [[-1, 64]],
-            1,
-            placed(values, "float32"),
-            -9984.0,
-            cmp_op=nl.greater_equal,
-        )
-    )
+    found = result_of(
+        nisa.affine_select, ((128, 64), "float32"), pattern=[[-1, 64]], channel_multiplier=1,
+        on_true_tile=(values, "float32"), on_false_value=-9984.0, cmp_op=nl.greater_equal,
+    )  # fmt: skip
     rows, columns = np.ogrid[:128, :64]
-    same(read(tile), np.where(rows >= columns, values, np.float32(-9984.0)))
+    same(found, np.where(rows >= columns, values, np.float32(-9984.0)))
 
 
 BAD_PATTERNS = [
@@ -135,36 +119,25 @@ BAD_PATTERNS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "options, words", [(bad_pattern[0], bad_pattern[1:]) for bad_pattern in BAD_PATTERNS]
-)
-def test_patterns_that_do_not_fit_are_refused(options, words) -> None:
-    refused(lambda: nisa.iota(empty((4, 8), "int32"), **options), *words)
-    masked = {"channel_multiplier": 1, "on_true_tile": None, "on_false_value": 0.0, **options}
-    refused(
-        lambda: nisa.affine_select(
-            empty((4, 8), "float32"), **{**masked, "on_true_tile": empty((4, 8), "float32")}
-        ),
-        *words,
-    )
+@pytest.mark.parametrize("bad", BAD_PATTERNS)
+def test_patterns_that_do_not_fit_are_refused(bad) -> None:
+    options, *words = bad
+    refused(lambda: nisa.iota(t(type_="int32"), **options), *words)
+    masked = {"channel_multiplier": 1, "on_false_value": 0.0, **options}
+    refused(lambda: nisa.affine_select(t(), on_true_tile=t(), **masked), *words)
 
 
 def test_gpsimd_reaches_no_psum_and_asks_for_plain_types() -> None:
-    psum = lambda: empty((4, 8), "float32", "psum")  # noqa: E731
-    tile = lambda dtype="float32": empty((4, 8), dtype)  # noqa: E731
+    def select(*more, **options):
+        return lambda: nisa.affine_select(t(), [[1, 8]], 0, *(m() for m in more), **options)
+
+    zero, psum = (lambda: 0.0), (lambda: t(at="psum"))
     refused(lambda: nisa.iota(psum(), [[1, 8]]), "PSUM", "GpSimd")
-    refused(lambda: nisa.affine_select(tile(), [[1, 8]], 0, psum(), 0.0), "on_true_tile", "PSUM")
-    refused(lambda: nisa.iota(tile("float8_e5m2_x4"), [[1, 8]]), "float8_e5m2_x4", "allowed")
-    refused(
-        lambda: nisa.affine_select(tile(), [[1, 8]], 0, empty((4, 9), "float32"), 0.0),
-        "(4, 9)", "(4, 8)",
-    )  # fmt: skip
-    refused(
-        lambda: nisa.affine_select(tile(), [[1, 8]], 0, tile(), 0.0, cmp_op=nl.add), "nl.greater"
-    )
-    refused(
-        lambda: nisa.affine_select(tile(), [[1, 8]], 0, tile(), tile()), "on_false_value", "number"
-    )
+    refused(select(psum, zero), "on_true_tile", "PSUM")
+    refused(lambda: nisa.iota(t(type_="float8_e5m2_x4"), [[1, 8]]), "float8_e5m2_x4", "allowed")
+    refused(select(lambda: t((4, 9)), zero), "(4, 9)", "(4, 8)")
+    refused(select(t, zero, cmp_op=nl.add), "nl.greater")
+    refused(select(t, t), "on_false_value", "number")
 
 
 @settings(deadline=None, max_examples=40)
@@ -226,27 +199,19 @@ def test_tensor_copy_predicated_leaves_the_rest(seed, shape, dtype, mask, layout
     before, new = drawn(seed, shape, dtype), drawn(seed + 1, shape, dtype)
     holds = np.random.default_rng(seed).integers(0, 3, shape)
 
-    def call():
-        dst = placed(before, dtype, layout)
-        nisa.tensor_copy_predicated(
-            dst, placed(new, dtype), placed(holds, mask), reverse_pred=reverse
-        )
-        return dst
-
-    _, dst = issued(call)
-    same(read(dst), np.where((holds != 0) != reverse, new, before))
+    found = result_of(
+        nisa.tensor_copy_predicated, (before, dtype, layout), src=(new, dtype),
+        predicate=(holds, mask), reverse_pred=reverse,
+    )  # fmt: skip
+    same(found, np.where((holds != 0) != reverse, new, before))
 
 
 def test_predicates_and_numbers() -> None:
     tile = lambda dtype="float32", where="plain": empty((4, 8), dtype, where)  # noqa: E731
 
-    def call():
-        dst = placed(np.ones((4, 8)), "bfloat16")
-        nisa.tensor_copy_predicated(dst, 0.3, placed(np.tri(4, 8), "uint8"))
-        return dst
-
-    _, dst = issued(call)
-    same(read(dst), np.where(np.tri(4, 8), stored(np.float32(0.3), "bfloat16"), np.float32(1)))
+    where = {"predicate": (np.tri(4, 8), "uint8")}
+    found = result_of(nisa.tensor_copy_predicated, (np.ones((4, 8)), "bfloat16"), src=0.3, **where)
+    same(found, np.where(np.tri(4, 8), stored(np.float32(0.3), "bfloat16"), np.float32(1)))
     copy = nisa.tensor_copy_predicated
     refused(lambda: copy(tile(), tile("bfloat16"), tile("uint8")), "bfloat16", "float32")
     refused(lambda: copy(tile(), tile(), tile("int32")), "predicate is int32", "uint8")
@@ -320,12 +285,8 @@ def test_select_reduce_is_refused() -> None:
 def test_partition_reduce(seed, shape, dtype, name) -> None:
     values = drawn(seed, shape, dtype)
 
-    def call():
-        dst = empty((1, math.prod(shape[1:])), "float32")
-        nisa.tensor_partition_reduce(dst, getattr(nl, name), placed(values, dtype))
-        return dst
-
-    result = read(issued(call)[1])
+    place, more = ((1, math.prod(shape[1:])), "float32"), {"op": getattr(nl, name)}
+    result = result_of(nisa.tensor_partition_reduce, place, data=(values, dtype), **more)
     wide = values.astype(np.float64).reshape(shape[0], -1)
     wanted = wide.sum(0) if name == "add" else wide.max(0)
     np.testing.assert_allclose(result[0], wanted, rtol=1e-5, atol=1e-4)
@@ -338,16 +299,10 @@ def test_partition_reduce_is_refused_with_a_faster_way() -> None:
     refused(
         lambda: call(tile((1, 8), "float32"), nl.bitwise_or, tile((4, 8), "float32")), "integer"
     )
-    _, dst = issued(
-        lambda: _into(
-            nisa.tensor_partition_reduce,
-            (1, 2),
-            "int32",
-            nl.bitwise_or,
-            placed([[1, 2], [4, 2]], "int32"),
-        )
-    )
-    assert read(dst).tolist() == [[5, 2]]
+    data = (np.array([[1, 2], [4, 2]]), "int32")
+    place = ((1, 2), "int32")
+    found = result_of(nisa.tensor_partition_reduce, place, op=nl.bitwise_or, data=data)
+    assert found.tolist() == [[5, 2]]
 
 
 def test_costs_are_those_of_the_pages() -> None:

@@ -19,6 +19,7 @@ from tests.nki.nki_bench import (
     placed,
     read,
     refused,
+    result_of,
     rows_of,
     same,
     seeds,
@@ -57,17 +58,9 @@ def test_tensor_tensor(shape, type1, type2, to, at1, at2, at, op, seed) -> None:
     elif "shifted" in (at1, at2) and "psum" not in (at1, at2):
         at1 = at2 = "shifted"
     a, b = drawn(seed, shape, type1), drawn(seed + 1, shape, type2)
-
-    def call():
-        dst = empty(shape, to, at)
-        nisa.tensor_tensor(
-            dst=dst, data1=placed(a, type1, at1), data2=placed(b, type2, at2), op=token(op)
-        )
-        return dst
-
-    _, dst = issued(call)
-    wanted = two(op, rows_of(a), rows_of(b)).reshape(shape)
-    same(read(dst), stored(wanted, to))
+    pair = {"data1": (a, type1, at1), "data2": (b, type2, at2)}
+    found = result_of(nisa.tensor_tensor, (shape, to, at), op=token(op), **pair)
+    same(found, stored(two(op, rows_of(a), rows_of(b)).reshape(shape), to))
 
 
 def test_a_column_repeated_by_a_view_and_a_tile_that_is_both_input_and_output() -> None:
@@ -138,20 +131,14 @@ def test_bits_of_pairs(op: str, name: str) -> None:
     if "shift" not in op:
         b = rng.integers(limits.min, limits.max, (8, 40), name, endpoint=True)
 
-    def call():
-        dst = empty(a.shape, name)
-        nisa.tensor_tensor(
-            dst=dst, data1=placed(a, name), data2=placed(b, name, "stepped"), op=token(op)
-        )
-        return dst
-
-    _, dst = issued(call)
+    pair = {"data1": (a, name), "data2": (b, name, "stepped")}
+    found = result_of(nisa.tensor_tensor, (a.shape, name), op=token(op), **pair)
     mask = 2**limits.bits - 1
     do = {"bitwise_and": int.__and__, "bitwise_or": int.__or__, "bitwise_xor": int.__xor__,
           "left_shift": int.__lshift__, "right_shift": int.__rshift__}[op]  # fmt: skip
     pairs = zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
     wanted = [do(int(x) & mask, int(y) & mask if "shift" not in op else y) & mask for x, y in pairs]
-    assert (read(dst).ravel().astype(np.int64) & mask).tolist() == wanted
+    assert (found.ravel().astype(np.int64) & mask).tolist() == wanted
 
 
 def test_power_runs_on_gpsimd() -> None:
@@ -180,8 +167,8 @@ def an_operand(kind: str, seed: int, partitions: int) -> np.ndarray | float:
     return values if kind == "column" else float(values[0, 0])
 
 
-def given_to(value, at: str = "plain"):
-    return placed(value, "float32", at) if isinstance(value, np.ndarray) else value
+def operand(value, at: str = "plain"):
+    return (value, "float32", at) if isinstance(value, np.ndarray) else value
 
 
 kinds = st.sampled_from(("number", "column"))
@@ -197,38 +184,29 @@ def test_tensor_scalar(
     first = an_operand(kind0, seed + 1, shape[0])
     second = an_operand(kind1, seed + 2, shape[0]) if op1 else None
 
-    def call():
-        dst = empty(shape, to, there)
-        nisa.tensor_scalar(
-            dst=dst, data=placed(x, from_, here), op0=token(op0), operand0=given_to(first),
-            reverse0=reverse0, op1=op1 and token(op1), operand1=given_to(second, "psum"),
-            reverse1=reverse1,
-        )  # fmt: skip
-        return dst
-
-    _, dst = issued(call)
+    found = result_of(
+        nisa.tensor_scalar, (shape, to, there), data=(x, from_, here), op0=token(op0),
+        operand0=operand(first), reverse0=reverse0, op1=op1 and token(op1),
+        operand1=operand(second, "psum"), reverse1=reverse1,
+    )  # fmt: skip
     made = two(op0, rows_of(x), once(first), reverse0)
     if op1:
         made = two(op1, made, once(second), reverse1)
-    same(read(dst), stored(made.reshape(shape), to))
+    same(found, stored(made.reshape(shape), to))
 
 
 @pytest.mark.parametrize("name", UNARY)
 def test_tensor_scalar_with_operators_of_one_value(name: str) -> None:
     x = drawn(1, (8, 12), "float32")
 
-    def call(operand):
-        dst = empty(x.shape, "bfloat16")
-        nisa.tensor_scalar(
-            dst=dst, data=placed(x, "float32"), op0=token(name), operand0=operand,
-            op1=nl.add, operand1=1.0,
-        )  # fmt: skip
-        return dst
-
+    more = {"data": (x, "float32"), "op0": token(name), "op1": nl.add, "operand1": 1.0}
     for operand in (None, 0, 0.0):
-        _, dst = issued(lambda operand=operand: call(operand))
-        same(read(dst), stored(once(once(UNARY[name](rows_of(x))) + 1), "bfloat16"))
-    refused(lambda: call(2.0), "operand0 is 2.0", "no second operand")
+        found = result_of(nisa.tensor_scalar, (x.shape, "bfloat16"), operand0=operand, **more)
+        same(found, stored(once(once(UNARY[name](rows_of(x))) + 1), "bfloat16"))
+    refused(
+        lambda: nisa.tensor_scalar(t(), t(), op0=token(name), operand0=2.0),
+        "operand0 is 2.0", "no second operand",
+    )  # fmt: skip
 
 
 def test_rsqrt_in_tensor_scalar_runs_on_gpsimd() -> None:
@@ -255,19 +233,13 @@ def test_tensor_scalar_on_bits(name: str) -> None:
     x = np.random.default_rng(0).integers(limits.min, limits.max, (4, 30), name, endpoint=True)
     column = np.array([[1], [3], [7], [15]], name)
 
-    def call():
-        dst = empty(x.shape, name)
-        nisa.tensor_scalar(
-            dst=dst, data=placed(x, name), op0=nl.bitwise_and, operand0=placed(column, name),
-            op1=nl.left_shift, operand1=2,
-        )  # fmt: skip
-        inverse = empty(x.shape, name)
-        nisa.tensor_scalar(dst=inverse, data=placed(x, name), op0=nl.invert, operand0=None)
-        return dst, inverse
-
-    _, (dst, inverse) = issued(call)
-    same(read(dst), ((x.astype(np.int64) & column) << 2).astype(name))
-    same(read(inverse), ~x)
+    place, data = (x.shape, name), (x, name)
+    found = result_of(
+        nisa.tensor_scalar, place, data=data, op0=nl.bitwise_and, operand0=(column, name),
+        op1=nl.left_shift, operand1=2,
+    )  # fmt: skip
+    same(found, ((x.astype(np.int64) & column) << 2).astype(name))
+    same(result_of(nisa.tensor_scalar, place, data=data, op0=nl.invert, operand0=None), ~x)
 
 
 @settings(max_examples=100, deadline=None)
@@ -278,18 +250,13 @@ def test_scalar_tensor_tensor(
     x, y = drawn(seed, shape, from_), drawn(seed + 1, shape, other)
     first = an_operand(kind, seed + 2, shape[0])
 
-    def call():
-        dst = empty(shape, to, there)
-        nisa.scalar_tensor_tensor(
-            dst=dst, data=placed(x, from_, here), op0=token(op0), operand0=given_to(first),
-            op1=token(op1), operand1=placed(y, other, "stepped"), reverse0=reverse0,
-            reverse1=reverse1,
-        )  # fmt: skip
-        return dst
-
-    _, dst = issued(call)
+    found = result_of(
+        nisa.scalar_tensor_tensor, (shape, to, there), data=(x, from_, here), op0=token(op0),
+        operand0=operand(first), op1=token(op1), operand1=(y, other, "stepped"), reverse0=reverse0,
+        reverse1=reverse1,
+    )  # fmt: skip
     made = two(op0, rows_of(x), once(first), reverse0)
-    same(read(dst), stored(two(op1, made, rows_of(y), reverse1).reshape(shape), to))
+    same(found, stored(two(op1, made, rows_of(y), reverse1).reshape(shape), to))
 
 
 @settings(max_examples=60, deadline=None)
@@ -301,20 +268,16 @@ def test_tensor_tensor_scan(
     x, y = drawn(seed, shape, from_, 0.9), drawn(seed + 1, shape, from_)
     start = an_operand(kind, seed + 2, shape[0])
 
-    def call():
-        dst = empty(shape, to)
-        nisa.tensor_tensor_scan(
-            dst=dst, data0=placed(x, from_, here), data1=placed(y, from_), initial=given_to(start),
-            op0=token(op0), op1=token(op1), reverse0=reverse0, reverse1=reverse1,
-        )  # fmt: skip
-        return dst
-
-    _, dst = issued(call)
+    found = result_of(
+        nisa.tensor_tensor_scan, (shape, to), data0=(x, from_, here), data1=(y, from_),
+        initial=operand(start), op0=token(op0), op1=token(op1), reverse0=reverse0,
+        reverse1=reverse1,
+    )  # fmt: skip
     a, b = rows_of(x), rows_of(y)
     state, made = np.broadcast_to(once(start), (shape[0], 1))[:, 0], np.empty(a.shape)
     for i in range(a.shape[1]):
         state = made[:, i] = two(op1, two(op0, a[:, i], state, reverse0), b[:, i], reverse1)
-    same(read(dst), stored(made.reshape(shape), to))
+    same(found, stored(made.reshape(shape), to))
 
 
 # ---- moves, fills, random ------------------------------------------------------------------------
@@ -328,17 +291,13 @@ def test_nc_stream_shuffle(partitions, columns, mask, type_, seed) -> None:
     rows = -(-partitions // 32) * 32
     x, before = drawn(seed, (rows, columns), type_), drawn(seed + 1, (partitions, columns), type_)
 
-    def call():
-        dst = placed(before, type_)
-        nisa.nc_stream_shuffle(dst=dst, src=placed(x, type_), shuffle_mask=mask)
-        return dst
-
-    _, dst = issued(call)
+    pair = {"dst": (before, type_), "src": (x, type_)}
+    found = result_of(nisa.nc_stream_shuffle, shuffle_mask=mask, **pair)
     wanted = before.copy()
     for i in range(partitions):
         if mask[i % 32] != 255:
             wanted[i] = x[i // 32 * 32 + mask[i % 32]]
-    same(read(dst), wanted)
+    same(found, wanted)
 
 
 def test_one_row_spreads_over_a_quadrant_and_a_shuffle_works_in_place() -> None:
@@ -374,14 +333,8 @@ def test_shuffles_obey_their_rules() -> None:
 @pytest.mark.parametrize("name", sorted(NUMPY))
 def test_memset(name: str) -> None:
     for value in (0, 1, 3.0, True, np.float32(2), np.int64(5)):
-
-        def call(value=value):
-            dst = empty((4, 6), name, "stepped")
-            nisa.memset(dst=dst, value=value)
-            return dst
-
-        _, dst = issued(call)
-        assert (read(dst) == int(value)).all()
+        found = result_of(nisa.memset, ((4, 6), name, "stepped"), value=value)
+        assert (found == int(value)).all()
 
 
 def test_fills_take_turns_and_psum_is_filled_by_gpsimd() -> None:
@@ -419,51 +372,33 @@ def test_dropout_keeps_or_zeroes() -> None:
     x = stored(drawn(0, (64, 200), "bfloat16") + 8, "bfloat16")
     columns = np.linspace(0, 1, 64).reshape(64, 1).astype(np.float32)
 
-    def call(prob):
-        dst = empty(x.shape, "bfloat16")
-        nisa.dropout(dst=dst, data=placed(x, "bfloat16"), prob=given_to(prob))
-        return dst
+    def dropped(prob):
+        data = (x, "bfloat16")
+        return result_of(nisa.dropout, (x.shape, "bfloat16"), data=data, prob=operand(prob))
 
     outcome = {}
     for prob in (0.0, 0.25, 1.0):
-        _, dst = issued(lambda prob=prob: call(prob))
-        outcome[prob] = read(dst)
+        outcome[prob] = dropped(prob)
         assert ((outcome[prob] == x) | (outcome[prob] == 0)).all()
     same(outcome[0.0], x)
     assert not outcome[1.0].any()
-    dropped, n = np.count_nonzero(outcome[0.25] == 0), x.size
-    assert abs(dropped - n / 4) < 5 * np.sqrt(n * 3 / 16)
-    _, dst = issued(lambda: call(columns))
-    share = np.count_nonzero(read(dst) == 0, axis=1) / 200
+    zeros, n = np.count_nonzero(outcome[0.25] == 0), x.size
+    assert abs(zeros - n / 4) < 5 * np.sqrt(n * 3 / 16)
+    share = np.count_nonzero(dropped(columns) == 0, axis=1) / 200
     assert share[0] == 0 and share[-1] == 1 and np.corrcoef(share, columns[:, 0])[0, 1] > 0.95
-    refused(lambda: call(1.5), "prob is 1.5", "0 to 1")
-    refused(
-        lambda: nisa.dropout(
-            dst=empty((2, 2), "float32"), data=empty((2, 2), "bfloat16"), prob=0.1
-        ),
-        "data is bfloat16, dst is float32",
-    )
-    refused(
-        lambda: nisa.dropout(
-            dst=empty((2, 2), "int32"), data=empty((2, 2), "int32"), prob=empty((2, 1), "bfloat16")
-        ),
-        "prob is bfloat16", "float32",
-    )  # fmt: skip
+    half, whole = (lambda *shape: t(shape or (4, 8), "bfloat16")), (lambda: t(type_="int32"))
+    refused(lambda: nisa.dropout(t(), t(), prob=1.5), "prob is 1.5", "0 to 1")
+    refused(lambda: nisa.dropout(t(), half(), prob=0.1), "data is bfloat16, dst is float32")
+    refused(lambda: nisa.dropout(whole(), whole(), half(4, 1)), "prob is bfloat16", "float32")
 
 
 @settings(max_examples=30, deadline=None)
 @given(shapes, floats, floats, layouts, seeds)
 def test_reciprocal(shape, from_, to, here, seed) -> None:
     x = drawn(seed, shape, from_)
-
-    def call():
-        dst = empty(shape, to)
-        nisa.reciprocal(dst=dst, data=placed(x, from_, here))
-        return dst
-
-    _, dst = issued(call)
+    found = result_of(nisa.reciprocal, (shape, to), data=(x, from_, here))
     with np.errstate(all="ignore"):
-        same(read(dst), stored(once(1 / rows_of(x)).reshape(shape), to))
+        same(found, stored(once(1 / rows_of(x)).reshape(shape), to))
 
 
 # ---- rules -----------------------------------------------------------------------------------
@@ -583,57 +518,11 @@ def copy_of(shape, types_=("bfloat16", "bfloat16"), here="plain", there="plain",
 SCALAR, GPSIMD = {"engine": nisa.engine.scalar}, {"engine": nisa.engine.gpsimd}
 
 
-@pytest.mark.parametrize("call,target,wanted", [
-    (copy_of((128, 512), ("float32", "float32")), "trn2", 512),
-    (copy_of((128, 10), ("float32", "float32")), "trn2", 64),
-    (copy_of((128, 512)), "trn1", 512),
-    (copy_of((128, 512)), "trn2", 128),
-    (copy_of((128, 512)), "trn3", 128),
-    (copy_of((128, 512), ("float16", "bfloat16")), "trn2", 128),
-    (copy_of((128, 512), ("float32", "bfloat16")), "trn2", 512),
-    (copy_of((128, 512), here="psum"), "trn2", 256),
-    (copy_of((128, 512), here="psum", there="psum"), "trn2", 512),
-    (copy_of((128, 512), here="stepped"), "trn2", 256),
-    (copy_of((128, 512), here="psum", there="stepped"), "trn2", 512),
-    (copy_of((128, 512), **GPSIMD), "trn2", 512),
-    (copy_of((128, 512), **SCALAR), "trn2", 512),
-    (copy_of((128, 512), **SCALAR), "trn3", 256),
-    # 8 elements of 2 bytes apart is 16 bytes, at full rate; 9 are 18 bytes, at half.
-    (copy_of((128, 64, 8), ("float32", "float32"), there="permuted"), "trn2", 1024),
-    (copy_of((128, 128, 4), ("float32", "float32"), there="permuted"), "trn2", 1024),
-    (copy_of((128, 4, 128), ("float32", "float32"), there="permuted"), "trn2", 512),
-    (copy_of((128, 8, 64), there="permuted"), "trn2", 256),
-    (copy_of((128, 9, 64), there="permuted"), "trn2", 576),
-])  # fmt: skip
-def test_cycles_of_copies(call, target: str, wanted: float) -> None:
-    assert cycles(call, target)[1] == wanted
-
-
 def pair(type_="bfloat16", op="add", at="plain", n=512, dst=None, **options):
     return lambda: nisa.tensor_tensor(
         dst=t((128, n), dst or type_), data1=t((128, n), type_, at), data2=t((128, n), type_),
         op=token(op), **options,
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("call,target,wanted", [
-    (pair("float32"), "trn2", 1024),
-    (pair("float32", at="psum"), "trn2", 512),
-    (pair("float32", n=16), "trn2", 64),
-    (pair(), "trn1", 512),
-    (pair(op="maximum"), "trn1", 1024),
-    (pair("float16"), "trn1", 1024),
-    (pair(at="stepped"), "trn1", 1024),
-    (pair(), "trn2", 256),
-    (pair(op="maximum"), "trn2", 512),
-    (pair("float16"), "trn2", 512),
-    (pair(at="psum"), "trn2", 512),
-    (pair(dst="float32"), "trn2", 1024),
-    (pair("int32"), "trn2", 1024),
-    (pair("float32", "power"), "trn2", 1024),
-])  # fmt: skip
-def test_cycles_of_pairs(call, target: str, wanted: float) -> None:
-    assert cycles(call, target)[1] == wanted
 
 
 def scaled(type_="bfloat16", at="plain", op0="multiply", operand0=2.0, n=512, **options):
@@ -655,6 +544,40 @@ def filled(value, type_, **options):
 
 
 @pytest.mark.parametrize("call,target,wanted", [
+    (copy_of((128, 512), ("float32", "float32")), "trn2", 512),
+    (copy_of((128, 10), ("float32", "float32")), "trn2", 64),
+    (copy_of((128, 512)), "trn1", 512),
+    (copy_of((128, 512)), "trn2", 128),
+    (copy_of((128, 512)), "trn3", 128),
+    (copy_of((128, 512), ("float16", "bfloat16")), "trn2", 128),
+    (copy_of((128, 512), ("float32", "bfloat16")), "trn2", 512),
+    (copy_of((128, 512), here="psum"), "trn2", 256),
+    (copy_of((128, 512), here="psum", there="psum"), "trn2", 512),
+    (copy_of((128, 512), here="stepped"), "trn2", 256),
+    (copy_of((128, 512), here="psum", there="stepped"), "trn2", 512),
+    (copy_of((128, 512), **GPSIMD), "trn2", 512),
+    (copy_of((128, 512), **SCALAR), "trn2", 512),
+    (copy_of((128, 512), **SCALAR), "trn3", 256),
+    # 8 elements of 2 bytes apart is 16 bytes, at full rate; 9 are 18 bytes, at half.
+    (copy_of((128, 64, 8), ("float32", "float32"), there="permuted"), "trn2", 1024),
+    (copy_of((128, 128, 4), ("float32", "float32"), there="permuted"), "trn2", 1024),
+    (copy_of((128, 4, 128), ("float32", "float32"), there="permuted"), "trn2", 512),
+    (copy_of((128, 8, 64), there="permuted"), "trn2", 256),
+    (copy_of((128, 9, 64), there="permuted"), "trn2", 576),
+    (pair("float32"), "trn2", 1024),
+    (pair("float32", at="psum"), "trn2", 512),
+    (pair("float32", n=16), "trn2", 64),
+    (pair(), "trn1", 512),
+    (pair(op="maximum"), "trn1", 1024),
+    (pair("float16"), "trn1", 1024),
+    (pair(at="stepped"), "trn1", 1024),
+    (pair(), "trn2", 256),
+    (pair(op="maximum"), "trn2", 512),
+    (pair("float16"), "trn2", 512),
+    (pair(at="psum"), "trn2", 512),
+    (pair(dst="float32"), "trn2", 1024),
+    (pair("int32"), "trn2", 1024),
+    (pair("float32", "power"), "trn2", 1024),
     (scaled("float32"), "trn2", 512),
     (scaled("float32", op1=nl.add, operand1=1.0), "trn2", 512),
     (scaled(), "trn1", 512),
@@ -680,7 +603,7 @@ def filled(value, type_, **options):
     (lambda: nisa.tensor_tensor_scan(dst=t((128, 100)), data0=t((128, 100)), data1=t((128, 100)),
                                      initial=0, op0=nl.multiply, op1=nl.add), "trn2", 200),
 ])  # fmt: skip
-def test_cycles_of_the_others(call, target: str, wanted: float) -> None:
+def test_cycles(call, target: str, wanted: float) -> None:
     assert cycles(call, target)[1] == wanted
 
 
