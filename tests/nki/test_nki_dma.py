@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nki.nki_bench import breaks
+from tests.nki.nki_bench import breaks, out, sbuf
 from utils.nki.simulator import launch
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 
@@ -28,15 +28,19 @@ def run(kernel, *arrays, target="trn2", values=True):
     return launch.run(nki.jit(kernel), arrays, {}, target=target, values=values)
 
 
-def copying(src, dst, of="float32", into=None, spaces=(nl.shared_hbm, nl.sbuf), **options):
-    """A kernel of one copy, its sides by shape."""
+def moving(instruction, src, dst, of, into=None, spaces=(nl.shared_hbm, nl.sbuf), **options):
+    """A kernel of one transfer, its sides by shape."""
 
     def kernel():
         a = nl.ndarray(src, dtype=of, buffer=spaces[0])
         b = nl.ndarray(dst, dtype=into or of, buffer=spaces[1])
-        nisa.dma_copy(dst=b, src=a, **options)
+        instruction(dst=b, src=a, **options)
 
     return kernel
+
+
+def copying(src, dst, of="float32", **options):
+    return moving(nisa.dma_copy, src, dst, of, **options)
 
 
 # ---- copies --------------------------------------------------------------------------------------
@@ -55,9 +59,7 @@ def test_elements_arrive_in_order_and_are_rounded_once(data, of, into):
     def kernel(x):
         tile = nl.ndarray((rows, columns + 1), dtype=into, buffer=nl.sbuf)
         nisa.dma_copy(dst=tile[:, 1:], src=x[view])
-        flat = nl.ndarray((rows * columns,), dtype=into, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=flat, src=tile[:, 1:])
-        return flat
+        return out(tile[:, 1:], (rows * columns,))
 
     wide = array[view].astype(np.float32)
     if of == into:
@@ -77,12 +79,9 @@ def test_one_row_of_hbm_feeds_a_column_and_a_stride_of_0_repeats():
     def kernel(x):
         tile = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.sbuf)
         nisa.dma_copy(dst=tile, src=x.ap([[1, 128]]))
-        out = nl.ndarray((3, 128), dtype=x.dtype, buffer=nl.shared_hbm)
-        row = nl.ndarray((3, 128), dtype=x.dtype, buffer=nl.sbuf)
-        nisa.dma_copy(dst=row, src=x.ap([[0, 3], [1, 128]]))
-        nisa.dma_copy(dst=out, src=row)
-        nisa.dma_copy(dst=out[1], src=tile)
-        return out
+        made = out(sbuf(x.ap([[0, 3], [1, 128]])))
+        nisa.dma_copy(dst=made[1], src=tile)
+        return made
 
     assert np.array_equal(run(kernel, array).results, np.stack([array] * 3))
 
@@ -101,9 +100,9 @@ def test_whole_numbers_keep_all_bits_between_equal_types_only():
     array = np.array([[2**24 + 1, -(2**31), 2**31 - 1]], np.int32)
 
     def kernel(x, into):
-        out = nl.ndarray((1, 3), dtype=into, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=out, src=x)
-        return out
+        made = nl.ndarray((1, 3), dtype=into, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=made, src=x)
+        return made
 
     assert run(lambda x: kernel(x, "int32"), array).results.tolist() == array.tolist()
     result = run(lambda x: kernel(x, "float32"), array).results
@@ -156,9 +155,7 @@ def test_transfers_start_at_any_partition():
     def transposing_there(x):
         tile = nl.ndarray((128, 5), dtype=x.dtype, buffer=nl.sbuf)
         nisa.dma_transpose(dst=tile[9:13], src=x)
-        out = nl.ndarray((4, 5), dtype=x.dtype, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=out, src=tile[9:13])
-        return out
+        return out(tile[9:13])
 
     half = array.astype(np.float16)
     assert np.array_equal(run(transposing_there, half).results, half.T)
@@ -174,38 +171,26 @@ def test_rows_are_gathered_and_scattered(rows):
     index = np.array(rows, np.int32).reshape(-1, 1)
     outside = any(not 0 <= row < 6 for row in rows)
 
-    def kernel(x, indices, mode, back):
-        at = nl.ndarray(indices.shape, dtype=nl.int32, buffer=nl.sbuf)
-        nisa.dma_copy(dst=at, src=indices)
-        tile = nl.ndarray((len(rows), 5), dtype=x.dtype, buffer=nl.sbuf)
-        nisa.memset(dst=tile, value=7)
+    def kernel(x, indices, mode):
+        at = sbuf(indices)
+        tile = nl.full((len(rows), 5), 7, x.dtype)
         match_ = x.ap([[5, len(rows)], [1, 5]], vector_offset=at)
         nisa.dma_copy(dst=tile, src=match_, oob_mode=mode)
-        if back:
-            out = nl.ndarray((6, 5), dtype=x.dtype, buffer=nl.shared_hbm)
-            fill = nl.ndarray((6, 5), dtype=x.dtype, buffer=nl.sbuf)
-            nisa.memset(dst=fill, value=0)
-            nisa.dma_copy(dst=out, src=fill)
-            nisa.dma_copy(dst=out.vector_select(0, at), src=tile, oob_mode=mode)
-            return out
-        out = nl.ndarray(tile.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=out, src=tile)
-        return out
+        scattered = nl.zeros((6, 5), x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=scattered.vector_select(0, at), src=tile, oob_mode=mode)
+        return out(tile), scattered
 
     if outside:
         with pytest.raises(NkiValidationError, match="0 to 5"):
-            run(lambda x, i: kernel(x, i, nisa.oob_mode.error, False), table, index)
+            run(lambda x, i: kernel(x, i, nisa.oob_mode.error), table, index)
+    gathered, scattered = run(lambda x, i: kernel(x, i, nisa.oob_mode.skip), table, index).results
     expected = np.stack([table[r] if 0 <= r < 6 else np.full(5, 7, np.float32) for r in rows])
-    skipped = nisa.oob_mode.skip
-    assert np.array_equal(
-        run(lambda x, i: kernel(x, i, skipped, False), table, index).results, expected
-    )
+    assert np.array_equal(gathered, expected)
     spread = np.zeros((6, 5), np.float32)
     for row in rows:
         if 0 <= row < 6:
             spread[row] = table[row]
-    result = run(lambda x, i: kernel(x, i, skipped, True), table, index).results
-    assert np.array_equal(result, spread)
+    assert np.array_equal(scattered, spread)
 
 
 # ---- transposes ----------------------------------------------------------------------------------
@@ -224,15 +209,9 @@ def test_first_and_last_dimension_change_places(shape, dtype, from_sbuf, given_a
     expected = array.transpose(axes)
 
     def kernel(x):
-        src = x
-        if from_sbuf:
-            src = nl.ndarray(shape, dtype=x.dtype, buffer=nl.sbuf)
-            nisa.dma_copy(dst=src, src=x)
-        dst = nl.ndarray(expected.shape, dtype=x.dtype, buffer=nl.sbuf)
+        dst, src = nl.ndarray(expected.shape, dtype=x.dtype), sbuf(x) if from_sbuf else x
         nisa.dma_transpose(dst=dst, src=src, axes=axes if given_axes else None)
-        out = nl.ndarray(expected.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=out, src=dst)
-        return out
+        return out(dst)
 
     assert np.array_equal(run(kernel, array).results, expected)
 
@@ -242,28 +221,18 @@ def test_gathered_rows_are_transposed_and_skipped_ones_left_alone():
     rows = RNG.integers(0, 48, (32, 1)).astype(np.uint32)
 
     def kernel(x, indices):
-        at = nl.ndarray((32, 1), dtype=nl.uint32, buffer=nl.sbuf)
-        nisa.dma_copy(dst=at, src=indices)
-        dst = nl.ndarray((24, 32), dtype=x.dtype, buffer=nl.sbuf)
-        nisa.memset(dst=dst, value=5)
-        src = x.ap([[24, 32], [1, 24]], vector_offset=at)
+        dst = nl.full((24, 32), 5, x.dtype)
+        src = x.ap([[24, 32], [1, 24]], vector_offset=sbuf(indices))
         nisa.dma_transpose(dst=dst, src=src, oob_mode=nisa.oob_mode.skip)
-        out = nl.ndarray((24, 32), dtype=x.dtype, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=out, src=dst)
-        return out
+        return out(dst)
 
     result = run(kernel, table, rows).results
     for column, row in enumerate(rows[:, 0]):
         assert (result[:, column] == (table[row] if row < 40 else 5)).all()
 
 
-def transposing(src, dst, of="bfloat16", into=None, spaces=(nl.shared_hbm, nl.sbuf), **options):
-    def kernel():
-        a = nl.ndarray(src, dtype=of, buffer=spaces[0])
-        b = nl.ndarray(dst, dtype=into or of, buffer=spaces[1])
-        nisa.dma_transpose(dst=b, src=a, **options)
-
-    return kernel
+def transposing(src, dst, of="bfloat16", **options):
+    return moving(nisa.dma_transpose, src, dst, of, **options)
 
 
 HARDWARE = {"dge_mode": nisa.dge_mode.hwdge}
@@ -326,13 +295,13 @@ def test_a_pattern_that_no_instruction_takes_may_lie_outside():
     """Published kernels make the pattern of the next step, and then ask whether there is one."""
 
     def kernel(x, steps):
-        out = nl.ndarray((4, 12), nl.float32, buffer=nl.shared_hbm)
+        made = nl.ndarray((4, 12), nl.float32, buffer=nl.shared_hbm)
         tile = nl.load(x)
         for step in range(3):
             columns = tile.ap([[8, 4], [1, 4]], offset=step * 4)
             if step < steps:
-                nisa.dma_copy(out[:, step * 4 : step * 4 + 4], columns)
-        return out
+                nisa.dma_copy(made[:, step * 4 : step * 4 + 4], columns)
+        return made
 
     x = np.arange(32, dtype=np.float32).reshape(4, 8)
     assert (nki.simulate(kernel)(x, 2)[:, :8] == x).all()

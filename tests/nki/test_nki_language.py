@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.nki.nki_bench import out
 from utils.nki.simulator import surface
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, NotInSubset
 from utils.nki.simulator.launch import run
@@ -38,14 +39,12 @@ def numbers(shape: tuple[int, ...], seed: int, dtype: object = np.float32) -> np
 def program_of(function: Callable, *arrays: np.ndarray, **options: object):
     """The program of a kernel that loads arrays, applies `function` and stores what it gives."""
 
-    @nki.jit
     def kernel(*inputs):
         tile = function(*[nl.load(input_) for input_ in inputs])
-        if tile.buffer == nl.psum:
-            tile = nl.copy(tile)
-        out = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
-        nl.store(out, tile)
-        return out
+        tile = nl.copy(tile) if tile.buffer == nl.psum else tile
+        made = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
+        nl.store(made, value=tile)
+        return made
 
     return run(kernel, arrays, {}, **options)
 
@@ -85,12 +84,8 @@ def test_a_vector_becomes_a_column() -> None:
 
 
 def test_load_converts_and_refuses_too_many_rows_and_tiles() -> None:
-    @nki.jit
     def kernel(x):
-        tile = nl.load(x, dtype=nl.bfloat16)
-        out = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
-        nl.store(out, value=tile)
-        return out
+        return out(nl.load(x, dtype=nl.bfloat16))
 
     x = numbers((4, 4), 0)
     same(nki.simulate(kernel)(x), x, ml_dtypes.bfloat16)
@@ -115,15 +110,8 @@ def test_transposes(size, dtype, seed) -> None:
 @given(SIZES, st.sampled_from(FLOATS), st.integers(0, 99))
 def test_a_transpose_on_the_way(size, dtype, seed) -> None:
     x = numbers(size, seed, dtype)
-
-    @nki.jit
-    def kernel(x):
-        tile = nl.load_transpose2d(x, dtype=nl.float32)
-        out = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
-        nl.store(out, tile)
-        return out
-
-    same(nki.simulate(kernel)(x), x.T, np.float32)
+    turned = nki.simulate(lambda x: out(nl.load_transpose2d(x, dtype=nl.float32)))(x)
+    same(turned, x.T, np.float32)
 
 
 @some
@@ -197,49 +185,27 @@ def test_gather_flattened(rows, columns, taken, seed) -> None:
 
 # ---- element by element ------------------------------------------------------------------------
 
-TWO = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "equal": np.equal,
-    "not_equal": np.not_equal,
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "greater": np.greater,
-    "greater_equal": np.greater_equal,
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
-    "logical_xor": np.logical_xor,
-}
-WORDS = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
-ONE = {
-    "abs": np.abs,
-    "ceil": np.ceil,
-    "floor": np.floor,
-    "trunc": np.trunc,
-    "sign": np.sign,
-    "square": np.square,
-    "negative": np.negative,
-    "logical_not": np.logical_not,
-    "relu": lambda x: np.maximum(x, 0),
-}
-SMOOTH = {
-    "exp": np.exp,
-    "tanh": np.tanh,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "silu": lambda x: x / (1 + np.exp(-x)),
-    "sin": np.sin,
-    "cos": np.cos,
-    "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
-}
-POSITIVE = {
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "reciprocal": np.reciprocal,
-}
+
+def of_numpy(names: str, **others: Callable) -> dict[str, Callable]:
+    """Functions of NumPy by name, and those that it lacks."""
+    return {name: getattr(np, name) for name in names.split()} | others
+
+
+TWO = of_numpy(
+    "add subtract multiply maximum minimum equal not_equal less less_equal greater greater_equal "
+    "logical_and logical_or logical_xor"
+)
+WORDS = of_numpy("bitwise_and bitwise_or bitwise_xor")
+ONE = of_numpy(
+    "abs ceil floor trunc sign square negative logical_not", relu=lambda x: np.maximum(x, 0)
+)
+SMOOTH = of_numpy(
+    "exp tanh sin cos",
+    sigmoid=lambda x: 1 / (1 + np.exp(-x)),
+    silu=lambda x: x / (1 + np.exp(-x)),
+    gelu=lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
+)
+POSITIVE = of_numpy("log sqrt reciprocal", rsqrt=lambda x: 1 / np.sqrt(x))
 
 
 @pytest.mark.parametrize("name", TWO)
@@ -298,13 +264,10 @@ def test_functions_of_positive_numbers(name, size, seed) -> None:
     close(applied(getattr(nl, name), x), POSITIVE[name](x.astype(np.float64)))
 
 
-def test_tan() -> None:
+@pytest.mark.filterwarnings("ignore::utils.nki.simulator.errors.DoubtfulKernel")
+def test_the_tangent_and_remainders() -> None:
     x = np.linspace(-1.4, 1.4, 64, dtype=np.float32).reshape(4, 16)
     close(applied(nl.tan, x), np.tan(x.astype(np.float64)), 1e-5)
-
-
-@pytest.mark.filterwarnings("ignore::utils.nki.simulator.errors.DoubtfulKernel")
-def test_remainders() -> None:
     x, y = numbers((8, 16), 0), abs(numbers((8, 16), 1)) + 1
     close(applied(nl.mod, x, y), np.mod(x, y), 1e-5)
     close(applied(nl.fmod, x, y), np.fmod(x, y), 1e-5)
@@ -393,12 +356,7 @@ def test_only_last_free_axes_are_reduced(axis) -> None:
 def test_tensors_that_begin_with_a_number(shape, dtype, value) -> None:
     if value == 2.5 and dtype in (nl.int32, nl.uint8):
         value = 3
-
-    @nki.jit
-    def kernel(x):
-        return nl.full(shape, value, dtype, buffer=nl.shared_hbm)
-
-    result = nki.simulate(kernel)(numbers((1, 1), 0))
+    result = nki.simulate(lambda: nl.full(shape, value, dtype, buffer=nl.shared_hbm))()
     assert result.shape == shape and str(result.dtype) == dtype and (result == value).all()
 
 
@@ -592,6 +550,9 @@ def test_device_print_shows_numbers_where_there_are_any(capsys) -> None:
 # ---- what is recorded --------------------------------------------------------------------------
 
 
+SOFTMAX = ["tensor_reduce", "activation", "reciprocal", "tensor_scalar"]
+
+
 @pytest.mark.parametrize(
     ("function", "names"),
     [
@@ -601,10 +562,7 @@ def test_device_print_shows_numbers_where_there_are_any(capsys) -> None:
         (lambda t: nl.reciprocal(t), ["reciprocal"]),
         (lambda t: nl.sum(t, axis=1), ["tensor_reduce"]),
         (lambda t: nl.transpose(t), ["nc_transpose", "tensor_copy"]),
-        (
-            lambda t: nl.softmax(t, axis=1),
-            ["tensor_reduce", "activation", "reciprocal", "tensor_scalar"],
-        ),
+        (lambda t: nl.softmax(t, axis=1), SOFTMAX),
     ],
 )
 def test_conveniences_are_instructions_at_the_kernels_line(function, names) -> None:
@@ -644,11 +602,8 @@ def test_sizes_are_those_of_the_target(target, version, moving) -> None:
     with mock.patch.dict(os.environ, {"NEURON_PLATFORM_TARGET_OVERRIDE": target}):
         sizes = nl.tile_size
         assert nisa.get_nc_version() == nisa.nc_version[version]
-        assert (sizes.pmax, sizes.gemm_stationary_fmax, sizes.gemm_moving_fmax) == (
-            128,
-            128,
-            moving,
-        )
+        assert (sizes.pmax, sizes.gemm_stationary_fmax) == (128, 128)
+        assert sizes.gemm_moving_fmax == moving
         assert sizes.psum_bank_fmax == sizes.psum_fmax == sizes.bn_stats_fmax == 512
         assert sizes.psum_bank_fmax_bytes == 4 * sizes.psum_bank_fmax
         assert sizes.psum_num_banks == 8

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.nki.nki_bench import out, sbuf
 from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
@@ -27,12 +28,9 @@ X = np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32)
 
 def doubled(x):
     """A result of twice the argument, through SBUF."""
-    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(tile, x)
+    tile = sbuf(x)
     nisa.tensor_scalar(tile, tile, op0=nl.multiply, operand0=2.0)
-    nisa.dma_copy(out, tile)
-    return out
+    return out(tile)
 
 
 TYPES = ["float32", "float16", "bfloat16", "int32", "int8", "uint8", "bool"]
@@ -41,13 +39,7 @@ TYPES = ["float32", "float16", "bfloat16", "int32", "int8", "uint8", "bool"]
 @pytest.mark.parametrize("dtype", [*TYPES, "float8_e5m2", "float8_e4m3fn"])
 def test_torch_in_torch_out(dtype) -> None:
     x = (torch.arange(32).reshape(4, 8) % 2).to(getattr(torch, dtype))
-
-    def copied(x):
-        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-        nisa.dma_copy(out, x)
-        return out
-
-    result = nki.simulate(copied)(x)
+    result = nki.simulate(out)(x)
     assert result.dtype == x.dtype and torch.equal(result.float(), x.float())
 
 
@@ -65,13 +57,7 @@ def test_torch_arguments_are_updated_and_views_and_gradients_are_fine() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.float16, np.int32, bool])
 def test_numpy_in_numpy_out(dtype) -> None:
     x = (np.arange(32).reshape(4, 8) % 2).astype(dtype)[:, ::-1]
-
-    def copied(x):
-        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-        nisa.dma_copy(out, x)
-        return out
-
-    result = nki.simulate(copied)(x)
+    result = nki.simulate(out)(x)
     assert result.dtype == np.dtype(dtype)
     np.testing.assert_array_equal(result, x)
 
@@ -79,9 +65,9 @@ def test_numpy_in_numpy_out(dtype) -> None:
 def test_an_argument_that_is_written_is_updated_in_place() -> None:
     result, before = np.zeros((4, 8), np.float32), X.copy()
 
-    def kernel(out, x):
-        nisa.dma_copy(out[1:3], x[1:3])
-        return out
+    def kernel(into, x):
+        nisa.dma_copy(into[1:3], x[1:3])
+        return into
 
     assert nki.simulate(kernel)(result, X) is result
     np.testing.assert_array_equal(result[1:3], X[1:3])
@@ -268,11 +254,9 @@ def test_the_target_is_read_at_each_call(monkeypatch) -> None:
 
 def test_without_precise_types_floats_keep_32_bits(monkeypatch) -> None:
     def kernel(x):
-        tile = nl.ndarray(x.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
-        nisa.dma_copy(tile, x)
-        out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
-        nisa.dma_copy(out, tile)
-        return out
+        made = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+        nisa.dma_copy(made, nl.load(x, dtype=nl.bfloat16))
+        return made
 
     rounded = nki.simulate(kernel)(X)
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
@@ -360,12 +344,10 @@ def test_shapes_anywhere_mean_no_numbers() -> None:
 
 
 def test_an_error_names_the_line_of_a_kernel_typed_into_a_shell() -> None:
-    source = "\n".join(
-        [
-            "def kernel(x):",
-            "    tile = nl.ndarray((128, 8), nl.float32, buffer=nl.sbuf)",
-            "    nisa.tensor_copy(tile, tile[0:64, :])",
-        ]
+    source = (
+        "def kernel(x):\n"
+        "    tile = nl.ndarray((128, 8), nl.float32, buffer=nl.sbuf)\n"
+        "    nisa.tensor_copy(tile, tile[0:64, :])"
     )
     names = {"__name__": "__main__", "nl": nl, "nisa": nisa}
     exec(compile(source, "<ipython-input-1-0>", "exec"), names)

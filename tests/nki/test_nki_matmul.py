@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nki.nki_bench import breaks, sbuf
+from tests.nki.nki_bench import breaks, out, sbuf
 from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
@@ -37,12 +37,9 @@ def run(kernel, *arrays, target="trn2"):
         return launch.run(nki.jit(kernel), arrays, {}, target=target).results
 
 
-def stored(tile, dtype=None):
-    sb = nl.ndarray(tile.shape, dtype=dtype or tile.dtype, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=sb, src=tile)
-    out = nl.ndarray(tile.shape, dtype=sb.dtype, buffer=nl.shared_hbm)
-    nisa.dma_copy(dst=out, src=sb)
-    return out
+def stored(tile):
+    """A tile of PSUM, copied to a result of the kernel."""
+    return out(nl.copy(tile))
 
 
 def product(a, b, target="trn2", **options):
@@ -64,6 +61,10 @@ def tiles(stationary, moving, dst, *, of="bfloat16", other=None, into="float32",
         nisa.nc_matmul(dst=ps, stationary=a, moving=b, **options)
 
     return kernel
+
+
+SMALL = ((8, 8), (8, 8), (8, 8))
+PART = {"tile_position": (0, 0)}
 
 
 # ---- products ------------------------------------------------------------------------------------
@@ -182,8 +183,7 @@ def accumulating(flags, fresh: bool, evict: bool = False, fill: float | None = N
     """Products of ones, K = 2, into one tile or into a new one for each."""
 
     def kernel(ones):
-        x = sbuf(ones)
-        out = nl.ndarray((1, len(flags)), dtype=nl.float32, buffer=nl.shared_hbm)
+        x, made = sbuf(ones), nl.ndarray((1, len(flags)), dtype=nl.float32, buffer=nl.shared_hbm)
         ps = None
         for i, flag in enumerate(flags):
             if fresh or i == 0:
@@ -192,10 +192,8 @@ def accumulating(flags, fresh: bool, evict: bool = False, fill: float | None = N
                 nisa.memset(dst=ps, value=fill)
             nisa.nc_matmul(dst=ps, stationary=x, moving=x, accumulate=flag)
             if evict or i == len(flags) - 1:
-                sb = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.sbuf)
-                nisa.tensor_copy(dst=sb, src=ps)
-                nisa.dma_copy(dst=out[:, i : i + 1], src=sb)
-        return out
+                nisa.dma_copy(dst=made[:, i : i + 1], src=nl.copy(ps))
+        return made
 
     return kernel
 
@@ -269,16 +267,14 @@ def test_filling_a_whole_tile_again_counts_for_each_of_its_parts():
     """As public kernels do: one memset for a tile that several products share."""
 
     def kernel(ones):
-        x, out = sbuf(ones), nl.ndarray((3, 2), dtype=nl.float32, buffer=nl.shared_hbm)
+        x, made = sbuf(ones), nl.ndarray((3, 2), dtype=nl.float32, buffer=nl.shared_hbm)
         ps = nl.ndarray((1, 2), dtype=nl.float32, buffer=nl.psum)
         for i in range(3):
             nisa.memset(dst=ps, value=0.0)
             for j in range(2):
                 nisa.nc_matmul(dst=ps[:, j : j + 1], stationary=x, moving=x)
-            done = nl.ndarray((1, 2), dtype=nl.float32, buffer=nl.sbuf)
-            nisa.tensor_copy(dst=done, src=ps)
-            nisa.dma_copy(dst=out[i : i + 1], src=done)
-        return out
+            nisa.dma_copy(dst=made[i : i + 1], src=nl.copy(ps))
+        return made
 
     result, text = doubts(kernel, ONES)
     assert (result.tolist(), text) == ([[2, 2]] * 3, [])
@@ -288,9 +284,8 @@ def cut_short(restart: bool, again: bool):
     """A sum of three products that is read after the second; again: and after the third."""
 
     def kernel(ones):
-        x, out = sbuf(ones), nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+        x, done = sbuf(ones), nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.sbuf)
         ps = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.psum)
-        done = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.sbuf)
         nisa.nc_matmul(dst=ps, stationary=x, moving=x, accumulate=False)
         nisa.nc_matmul(dst=ps, stationary=x, moving=x, accumulate=True)
         nisa.tensor_copy(dst=done, src=ps)  # too early
@@ -299,8 +294,7 @@ def cut_short(restart: bool, again: bool):
             nisa.tensor_copy(dst=done, src=ps)
         if restart:
             nisa.nc_matmul(dst=ps, stationary=x, moving=x, accumulate=False)
-        nisa.dma_copy(dst=out, src=done)
-        return out
+        return out(done)
 
     return kernel
 
@@ -365,33 +359,18 @@ def test_a_host_array_is_no_operand():
         (tiles((64, 129), (64, 8), (128, 8)), ("129 columns", "limit is 128", "m * 128")),
         (tiles((64, 8), (64, 513), (8, 513)), ("513 columns", "limit is 512", "n * 512")),
         (tiles((64, 8), (64, 16), (16, 8)), ("dst has 16 partitions", "make 8", "16 columns")),
-        (tiles((8, 8), (8, 8), (8, 8), of="int32"), ("stationary is int32", "bfloat16")),
-        (tiles((8, 8), (8, 8), (8, 8), of="float32", other="bfloat16"), ("is float32", "either")),
-        (tiles((8, 8), (8, 8), (8, 8), into="bfloat16"), ("dst is bfloat16", "generation 3", "4")),
-        (tiles((8, 8), (8, 8), (8, 8), of="float8_e4m3fn"), ("float8_e4m3fn", "generation 4")),
-        (tiles((8, 8), (8, 8), (8, 8), accumulate=1), ("accumulate=1", "None, True and False")),
-        (tiles((8, 8), (8, 8), (8, 8), perf_mode="fast"), ("perf_mode='fast'", "double_row")),
-        (tiles((8, 8), (8, 8), (8, 8), tile_position=(0, 0)), ("tile_size=()", "pairs")),
-        (
-            tiles((8, 8), (8, 8), (8, 8), tile_position=(0, 0), tile_size=(16, 128)),
-            ("row size 16", "32, 64, 128"),
-        ),
-        (
-            tiles((8, 8), (8, 8), (8, 8), tile_position=(32, 0), tile_size=(64, 128)),
-            ("row 32", "parts of 64", "0, 64"),
-        ),
-        (
-            tiles((8, 8), (8, 8), (8, 8), tile_position=(0, 128), tile_size=(64, 64)),
-            ("column 128", "0, 64"),
-        ),
-        (
-            tiles((48, 8), (48, 8), (8, 8), tile_position=(0, 0), tile_size=(32, 128)),
-            ("48 partitions", "room for 32"),
-        ),
-        (
-            tiles((8, 48), (8, 8), (48, 8), tile_position=(0, 0), tile_size=(32, 32)),
-            ("48 columns", "room for 32"),
-        ),
+        (tiles(*SMALL, of="int32"), ("stationary is int32", "bfloat16")),
+        (tiles(*SMALL, of="float32", other="bfloat16"), ("is float32", "either")),
+        (tiles(*SMALL, into="bfloat16"), ("dst is bfloat16", "generation 3", "4")),
+        (tiles(*SMALL, of="float8_e4m3fn"), ("float8_e4m3fn", "generation 4")),
+        (tiles(*SMALL, accumulate=1), ("accumulate=1", "None, True and False")),
+        (tiles(*SMALL, perf_mode="fast"), ("perf_mode='fast'", "double_row")),
+        (tiles(*SMALL, tile_position=(0, 0)), ("tile_size=()", "pairs")),
+        (tiles(*SMALL, **PART, tile_size=(16, 128)), ("row size 16", "32, 64, 128")),
+        (tiles(*SMALL, tile_position=(32, 0), tile_size=(64, 128)), ("row 32", "64", "0, 64")),
+        (tiles(*SMALL, tile_position=(0, 128), tile_size=(64, 64)), ("column 128", "0, 64")),
+        (tiles((48, 8), (48, 8), (8, 8), **PART, tile_size=(32, 128)), ("48 partitions", "for 32")),
+        (tiles((8, 48), (8, 8), (48, 8), **PART, tile_size=(32, 32)), ("48 columns", "for 32")),
         (tiles((8, 8), (8, 4), (8, 4), is_transpose=True), ("identity", "(8, 4)", "(8, 8)")),
     ],
 )
@@ -415,15 +394,12 @@ def test_broken_rules_of_double_row(shape, of, target, words):
     breaks(case, *words, target=target)
 
 
-def test_double_row_uses_all_columns():
+def test_double_row_uses_all_columns_and_two_kinds_of_e4m3_do_not_meet():
     mode = nisa.matmul_perf_mode.double_row
-    case = tiles((8, 2, 8), (8, 2, 8), (8, 8), of="float8_e4m3", perf_mode=mode,
-                 tile_position=(0, 0), tile_size=(64, 64))  # fmt: skip
+    case = tiles((8, 2, 8), (8, 2, 8), (8, 8), of="float8_e4m3", perf_mode=mode, **PART,
+                 tile_size=(64, 64))  # fmt: skip
     breaks(case, "tile_size=(64, 64)", "must be 128")
-
-
-def test_two_kinds_of_e4m3_do_not_meet():
-    case = tiles((8, 8), (8, 8), (8, 8), of="float8_e4m3", other="float8_e4m3fn")
+    case = tiles(*SMALL, of="float8_e4m3", other="float8_e4m3fn")
     breaks(case, "float8_e4m3, moving is float8_e4m3fn", "240", target="trn3")
 
 
@@ -480,36 +456,19 @@ def test_cycles_of_products(case, cycles):
 # ---- transposes ----------------------------------------------------------------------------------
 
 
-def transposed(array, dst_buffer, target="trn2", into=None, engine=None, identity=False):
+def transposed(array, dst_buffer, target="trn2", engine=nisa.engine.unknown, identity=False):
     rows, free = array.shape[0], array.size // array.shape[0]
 
     def kernel(x):
-        data = sbuf(x)
-        dst = nl.ndarray((free, rows), dtype=into or x.dtype, buffer=dst_buffer)
+        dst = nl.ndarray((free, rows), dtype=x.dtype, buffer=dst_buffer)
         if identity:
-            one = nl.ndarray((rows, rows), dtype=x.dtype, buffer=nl.sbuf)
-            nisa.memset(dst=one, value=0)
-            for i in range(rows):
-                nisa.dma_copy(dst=one[i : i + 1, i : i + 1], src=ones)
-            nisa.nc_matmul(dst=dst, stationary=data, moving=one, is_transpose=True)
+            one = nl.shared_identity_matrix(rows, dtype=x.dtype)
+            nisa.nc_matmul(dst=dst, stationary=sbuf(x), moving=one, is_transpose=True)
         else:
-            nisa.nc_transpose(dst=dst, data=data, engine=engine or nisa.engine.unknown)
-        out = nl.ndarray((free, rows), dtype=dst.dtype, buffer=nl.shared_hbm)
-        sb = nl.ndarray((free, rows), dtype=dst.dtype, buffer=nl.sbuf)
-        nisa.tensor_copy(dst=sb, src=dst)
-        nisa.dma_copy(dst=out, src=sb)
-        return out
+            nisa.nc_transpose(dst=dst, data=sbuf(x), engine=engine)
+        return stored(dst)
 
-    if not identity:
-        return run(kernel, array, target=target)
-
-    def with_ones(x, one):
-        nonlocal ones
-        ones = one
-        return kernel(x)
-
-    ones = None
-    return run(with_ones, array, np.ones((1, 1), array.dtype), target=target)
+    return run(kernel, array, target=target)
 
 
 @settings(deadline=None, max_examples=30)
@@ -616,37 +575,20 @@ def test_engines_and_cycles_of_transposes(case, target, engine, cycles):
 def test_ones_and_zeros_are_what_a_product_says_they_are(name):
     """The hint saves half of the passes, so it must be true."""
 
-    def product(x, y):
-        left, right = (nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf) for _ in "lr")
-        total = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
-        result = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)
-        out = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=left, src=x)
-        nisa.dma_copy(dst=right, src=y)
-        nisa.nc_matmul(dst=total, stationary=left, moving=right, **{f"is_{name}_onezero": True})
-        nisa.tensor_copy(dst=result, src=total)
-        nisa.dma_copy(dst=out, src=result)
-        return out
-
     ones, others = np.eye(128, dtype=np.float32), np.full((128, 128), 0.5, np.float32)
-    pair = (ones, others) if name == "stationary" else (others, ones)
-    assert np.array_equal(np.asarray(nki.jit(product)(*pair)), others)
+    pair, hint = (ones, others) if name == "stationary" else (others, ones), f"is_{name}_onezero"
+    assert np.array_equal(product(*pair, **{hint: True}), others)
     with pytest.raises(NkiValidationError, match=f"{name} holds 0.5"):
-        nki.jit(product)(others, others)
+        product(others, others, **{hint: True})
 
 
 def test_the_whole_array_by_name_keeps_the_engine_as_busy_as_without():
     def products(x, **part):
-        tile = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+        tile = sbuf(x)
         total = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
-        result = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
-        out = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=tile, src=x)
         for _ in range(50):
             nisa.nc_matmul(dst=total, stationary=tile[:, 0:128], moving=tile, **part)
-        nisa.tensor_copy(dst=result, src=total)
-        nisa.dma_copy(dst=out, src=result)
-        return out
+        return stored(total)
 
     def named(x):
         return products(x, tile_position=(0, 0), tile_size=(128, 128))

@@ -10,6 +10,7 @@ import nki.language as nl
 import numpy as np
 import pytest
 
+from tests.nki.nki_bench import out, sbuf
 from utils.facts import figure
 from utils.nki.kernels import matmul
 from utils.nki.simulator.profile import ENGINES, Profile, profile_of
@@ -29,12 +30,12 @@ def tiled(**options: object) -> Profile:
 
 @nki.jit
 def double(x):
-    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    made = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)
     nisa.tensor_tensor(dst=tile, data1=tile, data2=tile, op=nl.add)
-    nisa.dma_copy(dst=out, src=tile)
-    return out
+    nisa.dma_copy(dst=made, src=tile)
+    return made
 
 
 def test_bytes_and_their_ideal() -> None:
@@ -55,25 +56,12 @@ def test_flop_mfu_and_the_roofline() -> None:
     assert result.intensity == result.flop / (result.hbm_read + result.hbm_written)
     assert result.bound.bound == "memory" and 0 < result.bound.seconds < result.seconds
     assert nki.profile(double)(array(128, 64)).bound is None, "no products, no roofline"
-    fp32 = nki.profile(matmul.tiled)(
-        array(SIZE, SIZE, dtype="float32"), array(SIZE, SIZE, dtype="float32")
-    )
+    fp32 = nki.profile(matmul.tiled)(*(array(SIZE, SIZE, "float32") for _ in "ab"))
     assert fp32.measures.peak["float32"] == pytest.approx(peak / 4)
 
 
 def test_transposes_are_no_flop() -> None:
-    @nki.jit
-    def turn(x):
-        out = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.shared_hbm)
-        tile = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.sbuf)
-        turned = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.psum)
-        nisa.dma_copy(dst=tile, src=x)
-        nisa.nc_transpose(dst=turned, data=tile)
-        nisa.tensor_copy(dst=tile, src=turned)
-        nisa.dma_copy(dst=out, src=tile)
-        return out
-
-    result = nki.profile(turn)(array(128, 128))
+    result = nki.profile(lambda x: out(nl.copy(nl.transpose(nl.load(x)))))(array(128, 128))
     assert result.flop == 0 and result.mfu == 0 and result.busy["tensor"] > 0
 
 
@@ -86,11 +74,7 @@ def test_counts_and_engines() -> None:
     assert all(0 <= share <= 1 for share in result.utilisation.values())
     assert result.busiest == "dma" and "DMA" in result.why
     for name in ENGINES:
-        of = [
-            interval
-            for interval in result.intervals
-            if interval.engine == name and interval.core == 0
-        ]
+        of = [e for e in result.intervals if e.engine == name and e.core == 0]
         if name != "dma":
             assert sum(e.end - e.start for e in of) == pytest.approx(result.busy[name])
 
@@ -195,14 +179,12 @@ def test_long_names_and_the_longest_instruction() -> None:
 def test_two_cores_share_the_work() -> None:
     @nki.jit
     def halves(x):
-        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        made = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
         rows = x.shape[0] // nl.num_programs(0)
         first = nl.program_id(0) * rows
         for row in range(first, first + rows, 128):
-            tile = nl.ndarray((128, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
-            nisa.dma_copy(dst=tile, src=x[row : row + 128])
-            nisa.dma_copy(dst=out[row : row + 128], src=tile)
-        return out
+            nisa.dma_copy(dst=made[row : row + 128], src=sbuf(x[row : row + 128]))
+        return made
 
     one, two = (nki.profile(halves[cores])(array(4096, 2048)) for cores in (1, 2))
     assert two.hbm_read == one.hbm_read == two.measures.ideal_read
@@ -216,14 +198,11 @@ def test_what_is_kept_in_hbm_on_the_way_is_not_ideal() -> None:
     @nki.jit
     def kernel(x, y):
         scratch = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.hbm)
-        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-        tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-        nisa.dma_copy(dst=tile, src=x)
+        tile = sbuf(x)
         nisa.dma_copy(dst=scratch, src=tile)
         nisa.dma_copy(dst=tile, src=scratch)
         nisa.dma_copy(dst=tile, src=y)
-        nisa.dma_copy(dst=out, src=tile)
-        return out
+        return out(tile)
 
     pair = [nki.Shape((128, 64), "float32")] * 2  # two arrays, although written once
     assert nki.profile(kernel)(*pair).hbm_ratio == 5 / 3
@@ -233,13 +212,10 @@ def test_what_is_kept_in_hbm_on_the_way_is_not_ideal() -> None:
 def test_transfers_that_add_read_each_source_and_write_once(into_a_source: bool) -> None:
     @nki.jit
     def kernel(a, b):
-        out = a
-        if not into_a_source:
-            out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
-        nisa.dma_compute(dst=out, srcs=[a, b], reduce_op=nl.add)
-        return out
+        made = a if into_a_source else nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+        nisa.dma_compute(dst=made, srcs=[a, b], reduce_op=nl.add)
+        return made
 
-    shape = nki.Shape((128, 64), "float32"), nki.Shape((128, 64), "float32")
-    profile = nki.profile(kernel)(*shape)
+    profile = nki.profile(kernel)(*(array(128, 64, "float32") for _ in "ab"))
     size = 128 * 64 * 4
     assert (profile.hbm_read, profile.hbm_written, profile.hbm_ratio) == (2 * size, size, 1.0)
