@@ -83,11 +83,6 @@ assert profiled()
 @pytest.mark.parametrize("program", [BLOCKED, RUNNING, LAB_06, CORES], ids=range(4))
 def test_a_profiler_works_after_threads_were_told_to_end(program: str) -> None:
     # In CPython 3.11 the call under the profiler never ended: in a process that can be killed.
-    done = subprocess.run(
-        [sys.executable, "-c", BEGIN + program],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    words, more = [sys.executable, "-c", BEGIN + program], {"capture_output": True, "text": True}
+    done = subprocess.run(words, cwd=ROOT, timeout=60, **more)
     assert done.returncode == 0, done.stderr

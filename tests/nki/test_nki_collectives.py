@@ -181,20 +181,11 @@ def test_what_ranks_may_not_do_is_said() -> None:
     wrong(
         lambda a: ncc.all_to_all([a], [hbm(a.shape, a.dtype)], ALL, 0), "3 rows for 2", shape=(3, 3)
     )
-    wrong(
-        lambda a: reduce(a) if ncc.rank_id().value else None,
-        "no core can go on",
-        "rank 1",
-        "waits at all_reduce of ranks [0, 1]",
-    )
-    wrong(
-        lambda a: (
-            reduce(a)
-            if ncc.rank_id().value
-            else ncc.all_gather([a], [hbm((8, 3), a.dtype)], ALL, 0)
-        ),
-        "the ranks of a group issue the same collectives",
-    )
+    gather = lambda a: ncc.all_gather([a], [hbm((8, 3), a.dtype)], ALL, 0)  # noqa: E731
+    only_one = lambda a, other: reduce(a) if ncc.rank_id().value else other(a)  # noqa: E731
+    words = "no core can go on", "rank 1", "waits at all_reduce of ranks [0, 1]"
+    wrong(lambda a: only_one(a, lambda a: None), *words)
+    wrong(lambda a: only_one(a, gather), "the ranks of a group issue the same collectives")
     wrong(lambda a: ncc.all_to_all_v_trigger(None), "is not what all_to_all_v_prepare returned")
     wrong(lambda a: ncc.collective_permute([a], [a], [(0, 1), (0, 0)]), "sends to one rank at most")
     wrong(lambda a: ncc.collective_permute_implicit([[a, a]], [[a]], ALL), "moves one tensor")

@@ -19,39 +19,28 @@ def by_tiles(x, tile_shape):
     """A copy of x, tile by tile."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     source, target = nl.tiles(x, tile_shape=tile_shape), nl.tiles(out, tile_shape=tile_shape)
-    for i in range(source.shape[0]):
-        for j in range(source.shape[1]):
-            part = source[i, j]
-            tile = nl.ndarray(part.element_shape, dtype=x.dtype, buffer=nl.sbuf)
-            nisa.dma_copy(dst=tile.data, src=part.data)
-            nisa.dma_copy(dst=target[i, j].data, src=tile.data)
+    for place in np.ndindex(source.shape):
+        part = source[place]
+        tile = nl.ndarray(part.element_shape, dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile.data, src=part.data)
+        nisa.dma_copy(dst=target[place].data, src=tile.data)
     return out
 
 
 def by_blocks(x, tile_shape, block_shape):
     """A copy of x by blocks: each lies in one dense tile of SBUF, filled and emptied by tiles."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    target = nl.blocks(out, tile_shape=tile_shape, block_shape=block_shape)
-    source = nl.blocks(x, tile_shape=tile_shape, block_shape=block_shape)
-    for i in range(source.shape[0]):
-        for j in range(source.shape[1]):
-            part = source[i, j]
-            held = nl.alloc_blocks(
-                tile_shape=tile_shape,
-                block_shape=block_shape,
-                element_shape=part.element_shape,
-                buffer=nl.sbuf,
-                dtype=x.dtype,
-            )
-            for grids in (
-                (nl.tiles(held), nl.tiles(part)),
-                (nl.tiles(target[i, j]), nl.tiles(held)),
-            ):
-                into, of = grids
-                assert into.shape == of.shape and into.element_shape == part.element_shape
-                for a in range(of.shape[0]):
-                    for b in range(of.shape[1]):
-                        nisa.dma_copy(dst=into[a, b].data, src=of[a, b].data)
+    sizes = {"tile_shape": tile_shape, "block_shape": block_shape}
+    source, target = nl.blocks(x, **sizes), nl.blocks(out, **sizes)
+    for place in np.ndindex(source.shape):
+        part = source[place]
+        more = {"element_shape": part.element_shape, "buffer": nl.sbuf, "dtype": x.dtype}
+        held = nl.alloc_blocks(**sizes, **more)
+        for into, of in ((held, part), (target[place], held)):
+            into, of = nl.tiles(into), nl.tiles(of)
+            assert into.shape == of.shape and into.element_shape == part.element_shape
+            for inner in np.ndindex(of.shape):
+                nisa.dma_copy(dst=into[inner].data, src=of[inner].data)
     return out
 
 
@@ -73,13 +62,8 @@ def in_kernel(call, shape=(3, 300, 1000)):
 def test_what_a_grid_says_of_itself() -> None:
     def call(x):
         grid = nl.tiles(x, tile_shape=(128, 256))
-        return (
-            grid,
-            grid[1],
-            grid[1, 2, 3],
-            grid[:, 0:2, -1],
-            nl.blocks(x, tile_shape=(128, 256), block_shape=(2, 3)),
-        )
+        blocks = nl.blocks(x, tile_shape=(128, 256), block_shape=(2, 3))
+        return grid, grid[1], grid[1, 2, 3], grid[:, 0:2, -1], blocks
 
     grid, slab, tile, column, blocks = in_kernel(call)
     assert (grid.shape, grid.tile_shape, grid.element_shape) == (
@@ -88,11 +72,7 @@ def test_what_a_grid_says_of_itself() -> None:
     assert (slab.shape, slab.element_shape, slab.data.shape) == ((3, 4), (300, 1000), (300, 1000))
     assert (tile.shape, tile.element_shape, tile.is_remainder) == ((), (44, 232), True)
     assert tile.data.shape == (44, 232) and tile.data.offset == 300_000 + 256 * 1000 + 768
-    assert (column.shape, column.element_shape, column.is_remainder) == (
-        (3, 2),
-        (3, 256, 232),
-        True,
-    )
+    assert (column.shape, column.element_shape) == ((3, 2), (3, 256, 232)) and column.is_remainder
     assert (blocks.shape, blocks.block_shape) == ((3, 2, 2), (2, 3))
     assert blocks.index_step_elements == (1, 256, 768)
     assert (
@@ -102,24 +82,17 @@ def test_what_a_grid_says_of_itself() -> None:
 
 
 def test_a_dense_tile_on_chip_has_data_within_a_row_of_tiles() -> None:
-    def call(x):
-        return nl.alloc_tiles(
-            tile_shape=(128, 256), element_shape=(300, 600), buffer=nl.sbuf, dtype=nl.bfloat16
-        )
-
-    held = in_kernel(call)
+    more = {"tile_shape": (128, 256), "buffer": nl.sbuf, "dtype": nl.bfloat16}
+    held = in_kernel(lambda x: nl.alloc_tiles(element_shape=(300, 600), **more))
     assert held.source.shape == (128, 3 * 600) and held.shape == (3, 3)
     assert held[2, 1].data.shape == (44, 256) and held[2, 1].data.offset == 2 * 600 + 256
     assert held[1].is_data_representable and held[1].data.shape == (128, 600)
     assert not held.is_data_representable
-
-    def whole():
-        grid = nl.alloc_tiles(
-            tile_shape=(128, 256), element_shape=(300, 600), buffer=nl.sbuf, dtype=nl.bfloat16
-        )
-        return grid.data
-
-    refused(whole, "several rows of tiles", "grid[i, ...].data")
+    refused(
+        lambda: nl.alloc_tiles(element_shape=(300, 600), **more).data,
+        "several rows of tiles", "grid[i, ...].data",
+    )  # fmt: skip
+    refused(lambda: nl.alloc_tiles(element_shape=(2, 64, 64), **more), "on chip has 2 dimensions")
 
 
 def test_wrong_grids_are_refused_in_words() -> None:
@@ -134,19 +107,11 @@ def test_wrong_grids_are_refused_in_words() -> None:
     refused(lambda: nl.tiles(x(), tile_shape=(64, 64))[2], "a Python int below 2")
     refused(lambda: nl.tiles(x(), tile_shape=(64, 64))[0, 0, 0], "2 dimensions to index")
     refused(lambda: nl.tiles(x(), tile_shape=(64, 64))[:, ::2], "neighbours")
-    refused(
-        lambda: nl.alloc_tiles(
-            tile_shape=(64, 64), element_shape=(2, 64, 64), buffer=nl.sbuf, dtype=nl.float32
-        ),
-        "on chip has 2 dimensions",
-    )
 
 
 def test_a_grid_issues_nothing() -> None:
     def call():
-        grid = nl.tiles(
-            nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf), tile_shape=(64, 64)
-        )
+        grid = nl.tiles(nl.ndarray((128, 512), nl.float32), tile_shape=(64, 64))
         return nl.blocks(grid, block_shape=(1, 2))[0, 1].data
 
     program, view = issued(call)

@@ -1,5 +1,6 @@
 """The lint of kernels: each rule finds what it names and leaves what it allows."""
 
+import linecache
 import warnings
 from pathlib import Path
 
@@ -251,11 +252,8 @@ def kernel_of_a_module(x):  # noqa: ANN001
 def test_a_function_object_is_read_with_those_of_its_module() -> None:
     findings = lint(kernel_of_a_module)
     assert [finding.rule for finding in findings] == ["identity-none", "exception"]
-    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
-    assert [lines[finding.line - 1].strip() for finding in findings] == [
-        "if t.dtype is None:",
-        "try:",
-    ]
+    shown = [linecache.getline(__file__, finding.line).strip() for finding in findings]
+    assert shown == ["if t.dtype is None:", "try:"]
     assert {finding.path for finding in findings} == {__file__}
 
 
@@ -265,9 +263,7 @@ def test_warnings_point_at_the_line() -> None:
         package.warn(kernel_of_a_module)
     assert [item.category for item in caught] == [MayNotCompile] * 2
     assert caught[0].filename == __file__
-    assert (
-        "is None" in Path(__file__).read_text(encoding="utf-8").splitlines()[caught[0].lineno - 1]
-    )
+    assert "is None" in linecache.getline(__file__, caught[0].lineno)
 
 
 def test_a_kernel_is_linted_at_its_first_call() -> None:

@@ -10,21 +10,19 @@ import nki.isa as nisa
 import nki.language as nl
 import numpy as np
 
+from tests.nki.nki_bench import out, sbuf
 from utils.course.catalog import ROOT
 from utils.nki.simulator.listing import LINES, listed
 
 
 @nki.jit
 def doubled(x, turns):
-    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    nisa.dma_copy(dst=tile, src=x)
+    tile = sbuf(x)
     for _ in range(turns):
         nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
         nisa.tensor_copy(dst=tile, src=tile, engine=nisa.engine.vector)
     nisa.tensor_copy(dst=tile, src=tile, engine=nisa.engine.vector)
-    nisa.dma_copy(dst=out, src=tile)
-    return out
+    return out(tile)
 
 
 def test_a_listing_counts_and_computes() -> None:
@@ -44,13 +42,10 @@ def test_equal_neighbours_share_a_line() -> None:
 def test_a_shuffle_reads_its_source_and_not_what_it_writes() -> None:
     @nki.jit
     def turned(x):
-        tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-        other = nl.ndarray((x.shape[0], x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
-        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=tile, src=x)
+        tile = sbuf(x)
+        other = nl.empty_like(tile)
         nisa.nc_stream_shuffle(dst=other, src=tile, shuffle_mask=[*range(31, -1, -1)])
-        nisa.dma_copy(dst=out, src=other)
-        return out
+        return out(other)
 
     x = np.arange(64, dtype=np.float32).reshape(32, 2)
     program = listed(turned, x)
@@ -75,10 +70,6 @@ def test_an_error_names_the_kernel_also_where_the_course_is_found_by_a_path_with
         "except AssertionError as error: print(error)\n"
     )
     path = ROOT / "notebooks"
-    done = subprocess.run(
-        [sys.executable, "-c", f"exec(compile({code!r}, 'kernel.py', 'exec'))"],
-        cwd=path,
-        capture_output=True,
-        text=True,
-    )
+    words = [sys.executable, "-c", f"exec(compile({code!r}, 'kernel.py', 'exec'))"]
+    done = subprocess.run(words, cwd=path, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "At: kernel.py:5", done.stdout + done.stderr

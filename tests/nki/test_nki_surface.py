@@ -49,20 +49,20 @@ def test_a_name_outside_the_subset_imports_and_raises_when_used() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        lambda name: name(),
-        lambda name: name[0],
-        lambda name: name.anything,
-        lambda name: name + 1,
-        lambda name: 1 + name,
-        lambda name: name > 1,
-        lambda name: bool(name),
-        lambda name: list(name),
-        lambda name: name.__enter__(),
+        "name()",
+        "name[0]",
+        "name.anything",
+        "name + 1",
+        "1 + name",
+        "name > 1",
+        "bool(name)",
+        "list(name)",
+        "name.__enter__()",
     ],
 )
-def test_any_use_raises(use) -> None:
+def test_any_use_raises(use: str) -> None:
     with pytest.raises(NotInSubset):
-        use(surface.outside("nki.compiler", "AddressRotation"))
+        eval(use, {"name": surface.outside("nki.compiler", "AddressRotation")})
 
 
 def test_a_misspelt_name_is_unknown_and_gets_near_matches() -> None:
@@ -159,23 +159,14 @@ except AssertionError as error:
     ("version", "lines"),
     [
         ("0.7", ["True Outside function", "function function", "nl.tiles: source is 1, it takes"]),
-        (
-            "0.6",
-            ["True function Outside", "Outside function", "came later than NKI 0.6, which COURSE"],
-        ),
+        ("0.6", ["True function Outside", "Outside function", "later than NKI 0.6, which COURSE"]),
         ("0.5", ["True function Outside", "Outside Outside", "came later than NKI 0.5"]),
     ],
 )
 def test_an_older_version_has_its_own_names(version: str, lines: list[str]) -> None:
     environment = os.environ | {"COURSE_NKI_API": version, "PYTHONPATH": str(simulator.PACKAGE)}
-    done = subprocess.run(
-        [sys.executable, "-c", VERSIONS],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for line, wanted in zip(done.stdout.splitlines(), lines, strict=True):
+    out = subprocess.check_output([sys.executable, "-c", VERSIONS], env=environment, text=True)
+    for line, wanted in zip(out.splitlines(), lines, strict=True):
         assert wanted in line
 
 

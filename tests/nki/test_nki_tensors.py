@@ -1,5 +1,6 @@
 """Views of tensors against NumPy: every view reads and writes the elements that NumPy's would."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -37,22 +38,13 @@ def same(view: Tensor, expected: np.ndarray) -> None:
     assert view.raw().tobytes() == np.ascontiguousarray(expected).tobytes()
 
 
+@contextlib.contextmanager
 def refused(*words: str):
     """A refusal of four parts that names all the words."""
-
-    class Refused:
-        def __enter__(self):
-            self.raises = pytest.raises(NkiValidationError)
-            self.found = self.raises.__enter__()
-
-        def __exit__(self, *error):
-            self.raises.__exit__(*error)
-            text = str(self.found.value)
-            for word in (*words, "\nWhy: ", "\nFix: ", f"\nAt: {__file__}:"):
-                assert word in text, text
-            return True
-
-    return Refused()
+    with pytest.raises(NkiValidationError) as caught:
+        yield
+    for word in (*words, "\nWhy: ", "\nFix: ", f"\nAt: {__file__}:"):
+        assert word in str(caught.value), caught.value
 
 
 def test_a_tensor_is_true_because_it_is_not_none():
