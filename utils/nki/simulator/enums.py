@@ -90,12 +90,14 @@ class MemoryRegion(Choice):
 
 ON_CHIP = frozenset((MemoryRegion.sbuf, MemoryRegion.psum))
 HBM = frozenset((MemoryRegion.hbm, MemoryRegion.private_hbm, MemoryRegion.shared_hbm))
-ENGINE_NAMES = {
-    engine.tensor: "Tensor Engine",
-    engine.vector: "Vector Engine",
-    engine.scalar: "Scalar Engine",
-    engine.gpsimd: "GpSimd Engine",
-    engine.dma: "DMA engines",
-    engine.sync: "Sync Engine",
+CHOICES = {
+    kind.__name__: kind
+    for kind in (dge_mode, dma_engine, engine, matmul_perf_mode, nc_version, oob_mode, reduce_cmd)
 }
+"""The choices of nki.isa by name."""
+ENGINE_NAMES = {
+    engine.tensor: "Tensor Engine", engine.vector: "Vector Engine",
+    engine.scalar: "Scalar Engine", engine.gpsimd: "GpSimd Engine", engine.dma: "DMA engines",
+    engine.sync: "Sync Engine",
+}  # fmt: skip
 """What AWS's documentation calls them."""

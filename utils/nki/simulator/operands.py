@@ -1,7 +1,7 @@
 """What an instruction accepts for each operand, and how the operands of one call are checked."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -205,6 +205,7 @@ def _check_column(use: "Use", name: str, tensor: Tensor) -> None:
     )
 
 
+@dataclass(eq=False, repr=False)
 class Use:
     """The operands of one call, as rules and costs see them: `use.dst`, `use.op`, `use.target`.
 
@@ -212,19 +213,13 @@ class Use:
     its engine. engine: the engine chosen, known to rules and costs.
     """
 
-    def __init__(
-        self,
-        instruction: str,
-        operands: dict[str, Operand],
-        declared: Choice,
-        args: dict[str, Any],
-        target: Target,
-    ) -> None:
-        self.instruction, self.operands, self.declared = instruction, operands, declared
-        self.args = args
-        self.target = target
-        self.engine = engine.unknown
-        self.doubts: list[tuple[str, str, str]] = []
+    instruction: str
+    operands: dict[str, Operand]
+    declared: Choice
+    args: dict[str, Any]
+    target: Target
+    engine: engine = field(default=engine.unknown, init=False)
+    doubts: list[tuple[str, str, str]] = field(default_factory=list, init=False)
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -258,6 +258,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """What `nl.name(x, ...)` does on tiles; filled by `language`."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Operator:
     """A named operation with its meaning on FP32 arrays.
 
@@ -270,21 +271,13 @@ class Operator:
     table: the set of function tables an activation needs; "" needs none (see `activations`).
     """
 
-    __slots__ = ("domain", "identity", "kind", "meaning", "name", "reduced", "table")
-
-    def __init__(
-        self,
-        name: str,
-        kind: str,
-        meaning: Meaning,
-        reduced: Meaning | None = None,
-        identity: float = 0.0,
-        domain: Domain | None = None,
-        table: str = "",
-    ) -> None:
-        self.name, self.kind, self.meaning = name, kind, meaning
-        self.reduced, self.identity = reduced, identity
-        self.domain, self.table = domain, table
+    name: str
+    kind: str
+    meaning: Meaning
+    reduced: Meaning | None = None
+    identity: float = 0.0
+    domain: Domain | None = None
+    table: str = ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function on tiles; `language` has filled `FUNCTIONS`."""
@@ -392,13 +385,10 @@ def _shifted(shift: np.ufunc) -> Meaning:
 
 
 INF = float("inf")
-for _name, _ufunc, _identity in (
-    ("add", np.add, 0.0),
-    ("subtract", np.subtract, 0.0),
-    ("multiply", np.multiply, 1.0),
-    ("maximum", np.maximum, -INF),
-    ("minimum", np.minimum, INF),
-):
+for _name, _identity in (
+    ("add", 0.0), ("subtract", 0.0), ("multiply", 1.0), ("maximum", -INF), ("minimum", INF),
+):  # fmt: skip
+    _ufunc = getattr(np, _name)
     _add(_name, "arithmetic", quiet(_ufunc), reduced=_over(_ufunc), identity=_identity)
 for _name in ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"):
     _add(_name, "arithmetic", _truth(getattr(np, _name)))

@@ -27,6 +27,7 @@ def _encloses(outer: Loop | None, inner: Loop | None) -> bool:
     return inner is outer
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Instruction:
     """One recorded instruction: what the table said of it, its operands, and where it was written.
 
@@ -35,19 +36,14 @@ class Instruction:
     `wrote` is a fingerprint of what it wrote to memory that two cores share.
     """
 
-    __slots__ = ("after", "args", "checked", "index", "line", "loop", "name", "wrote")
-
-    def __init__(
-        self, checked: Checked, args: dict[str, Any], name: str | None, line: Line, index: int
-    ) -> None:
-        self.checked = checked
-        self.args = args
-        self.name = name
-        self.line = line
-        self.index = index
-        self.after: tuple[Instruction, ...] = ()
-        self.loop: Loop | None = None
-        self.wrote = 0
+    checked: Checked
+    args: dict[str, Any]
+    name: str | None
+    line: Line
+    index: int
+    after: "tuple[Instruction, ...]" = field(default=(), init=False)
+    loop: Loop | None = field(default=None, init=False)
+    wrote: int = field(default=0, init=False)
 
     @property
     def engine(self) -> engine:
@@ -113,15 +109,9 @@ class Program(errors.Call):
         self, shape: tuple[int, ...], dtype: DType, buffer: MemoryRegion, **place: Any
     ) -> Storage:
         """A new allocation, whatever its size; place: name, line and address of `Storage`."""
-        made = Storage(
-            len(self.storages),
-            shape,
-            dtype,
-            buffer,
-            values=self.values,
-            precise=self.precise,
-            **place,
-        )
+        number = len(self.storages)
+        how: dict[str, Any] = {"values": self.values, "precise": self.precise, **place}
+        made = Storage(number, shape, dtype, buffer, **how)
         self.storages.append(made)
         return made
 

@@ -112,15 +112,9 @@ class _Again:
             self.bytes += recorded.size_bytes
             if self.bytes > LIVE_BYTES:
                 raise BadProgram(f"more than {LIVE_BYTES} bytes of tensors are in use at one time")
-            made = Storage(  # kept here alone, and given back when it is done
-                recorded.index,
-                recorded.shape,
-                recorded.dtype,
-                recorded.buffer,
-                precise=self.live.precise,
-                address=recorded.address,
-            )
-            self.storages[recorded.index] = made
+            form = recorded.index, recorded.shape, recorded.dtype, recorded.buffer
+            made = Storage(*form, precise=self.live.precise, address=recorded.address)
+            self.storages[recorded.index] = made  # kept here alone, given back when it is done
         return made
 
     def whole_of(self, recorded: Storage) -> Tensor:
@@ -131,17 +125,12 @@ class _Again:
         views = self.tensors.setdefault(recorded.storage.index, {})
         made = views.get(id(recorded))
         if made is None:
-            result = recorded.indirect
-            made = views[id(recorded)] = Tensor(
-                self.storage(recorded.storage),
-                recorded.dtype,
-                recorded.shape,
-                recorded.strides,
-                recorded.offset,
-                None
-                if result is None
-                else Indirect(self.value(result.index), result.scale, result.size, result.by_row),
-            )
+            form = recorded.dtype, recorded.shape, recorded.strides, recorded.offset
+            found = recorded.indirect
+            if found is not None:
+                found = Indirect(self.value(found.index), found.scale, found.size, found.by_row)
+            made = Tensor(self.storage(recorded.storage), *form, found)
+            views[id(recorded)] = made
         return made
 
     def value(self, recorded: Any) -> Any:

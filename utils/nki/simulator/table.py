@@ -10,6 +10,7 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Set
+from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from utils.nki.simulator.enums import ENGINE_NAMES, engine
@@ -71,7 +72,7 @@ def for_operands(
         bound = signature.bind(None, *args, **kwargs)
         bound.apply_defaults()
         shown = {
-            name: join_names(tuple(getattr(item, "name", item) for item in value))
+            name: join_names(tuple(str(getattr(item, "name", item)) for item in value))
             if isinstance(value, tuple)
             else value
             for name, value in bound.arguments.items()
@@ -121,43 +122,35 @@ class Checked:
         self.memo: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class Spec:
     """One row of the table."""
 
-    def __init__(
-        self,
-        body: Callable[..., Any],
-        engine: Choice,
-        cost: Cost,
-        operands: dict[str, Operand],
-        rules: tuple[Rule, ...],
-        cost_source: str,
-        always: bool,
-        resolve: Callable[[Any, dict[str, Any]], None] | None,
-        space: str,
-    ) -> None:
-        self.name = body.__name__
-        self.body = body
-        self.engine = engine
-        self.cost = cost
-        self.operands = operands
-        self.rules = rules
-        self.always = always
-        self.resolve = resolve
-        self.space = space
-        self.cost_source = cost_source or COST_PAGE.format(self.name)
-        signature = inspect.signature(body)
+    body: Callable[..., Any]
+    engine: Choice
+    cost: Cost
+    operands: dict[str, Operand]
+    rules: tuple[Rule, ...]
+    cost_source: str
+    always: bool
+    resolve: Callable[[Any, dict[str, Any]], None] | None
+    space: str
+
+    def __post_init__(self) -> None:
+        self.name = self.body.__name__
+        self.cost_source = self.cost_source or COST_PAGE.format(self.name)
+        signature = inspect.signature(self.body)
         self.defaults = {n: p.default for n, p in signature.parameters.items()}
         shown = [p for n, p in signature.parameters.items() if not n.startswith("_")]
         self.signature = signature.replace(parameters=shown)  # `_result` is filled in by resolve
         parameters = self.signature.parameters
-        unknown = operands.keys() - parameters.keys()
+        unknown = self.operands.keys() - parameters.keys()
         assert not unknown, f"{self.name}: operands {unknown} are not in the signature"
         self.names = tuple(parameters)
         self.required = {n for n, p in parameters.items() if p.default is p.empty}
         self.checked: dict[Any, Checked] = {}
-        self.inputs = tuple(n for n, o in operands.items() if o.reads)
-        self.outputs = tuple(n for n, o in operands.items() if o.writes)
+        self.inputs = tuple(n for n, o in self.operands.items() if o.reads)
+        self.outputs = tuple(n for n, o in self.operands.items() if o.writes)
 
     @property
     def since(self) -> str:
@@ -222,13 +215,9 @@ class Spec:
             else sentence(self.engine).removesuffix(".")
         )
         width = max(map(len, self.operands), default=0)
+        wrapped = textwrap.TextWrapper(100, "    ", " " * (width + 6))
         operands = [
-            textwrap.fill(
-                f"{name:{width}}  {operand.describe()}",
-                100,
-                initial_indent="    ",
-                subsequent_indent=" " * (width + 6),
-            )
+            wrapped.fill(f"{name:{width}}  {operand.describe()}")
             for name, operand in self.operands.items()
         ]
         rules = [f"    {text}" for text in dict.fromkeys(map(sentence, self.rules))]

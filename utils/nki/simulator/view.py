@@ -13,7 +13,7 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/deep-dives/nki-aps.h
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -25,31 +25,21 @@ from utils.nki.simulator.memory import Storage, number_of
 from utils.nki.simulator.registers import VirtualRegister
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class View:
     """Elements of HBM, SBUF or PSUM; holds no numbers itself. `Tensor` is what kernels see of it.
 
     indirect: what finds the elements at run time, or None.
     """
 
-    __slots__ = ("_array", "_key", "dtype", "indirect", "offset", "shape", "storage", "strides")
-
-    def __init__(
-        self,
-        storage: Storage,
-        dtype: DType,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        offset: int = 0,
-        indirect: "Indirect | None" = None,
-    ) -> None:
-        self.storage = storage
-        self.dtype = dtype
-        self.shape = shape
-        self.strides = strides
-        self.offset = offset
-        self.indirect = indirect
-        self._key: int | None = None
-        self._array: np.ndarray | None = None
+    storage: Storage
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+    indirect: "Indirect | None" = None
+    _key: int | None = field(default=None, init=False)
+    _array: np.ndarray | None = field(default=None, init=False)
 
     @property
     def ndim(self) -> int:
@@ -175,22 +165,13 @@ class View:
         return storage.buffer, self.dtype, self.shape, strides, partition, start, where
 
     def again(
-        self,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        offset: int | None = None,
-        dtype: DType | None = None,
-        indirect: "Indirect | None" = None,
-    ) -> Self:
+        self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int | None = None,
+        dtype: DType | None = None, indirect: "Indirect | None" = None,
+    ) -> Self:  # fmt: skip
         """Another view of the same storage."""
-        return type(self)(
-            self.storage,
-            dtype or self.dtype,
-            shape,
-            strides,
-            self.offset if offset is None else offset,
-            indirect or self.indirect,
-        )
+        at = self.offset if offset is None else offset
+        kind, found = dtype or self.dtype, indirect or self.indirect
+        return type(self)(self.storage, kind, shape, strides, at, found)
 
     # ---- numbers, for the semantics of instructions only -----------------------------------------
 
@@ -209,13 +190,9 @@ class View:
                         "unset NKI_PRECISE_FP.",
                     )
                 numpy, size = self.dtype.numpy, self.dtype.itemsize
-            self._array = np.ndarray(
-                self.shape,
-                numpy,
-                self.storage.data,
-                self.offset * size,
-                tuple(s * size for s in self.strides),
-            )
+            steps = tuple(s * size for s in self.strides)
+            data, at = self.storage.data, self.offset * size
+            self._array = np.ndarray(self.shape, numpy, data, at, steps)
         return self._array
 
     def raw(self) -> np.ndarray:
@@ -302,13 +279,11 @@ class Indirect:
         last = start + sum((n - 1) * stride for n, stride in inner)
         fitting = max(0, (end - 1 - last) // max(1, self.scale) + 1)
         size = view.storage.numpy_of(view.dtype).itemsize
-        table = np.ndarray(
-            (min(self.size, fitting), *(view.shape[1:] if self.by_row else view.shape)),
-            view.storage.numpy_of(view.dtype),
-            view.storage.data,
-            view.offset * size,
-            (self.scale * size, *(s * size for s in view.strides[1 if self.by_row else 0 :])),
-        )
+        skipped = 1 if self.by_row else 0
+        shape = (min(self.size, fitting), *view.shape[skipped:])
+        steps = (self.scale * size, *(s * size for s in view.strides[skipped:]))
+        numpy, data = view.storage.numpy_of(view.dtype), view.storage.data
+        table = np.ndarray(shape, numpy, data, view.offset * size, steps)
         indices = self.indices(view)
         return table, indices, (indices >= 0) & (indices < table.shape[0])
 

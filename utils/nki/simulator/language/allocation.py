@@ -58,12 +58,9 @@ def _region(asked: Any) -> MemoryRegion:
 
 
 def full(
-    shape: Any,
-    fill_value: float,
-    dtype: Any,
-    buffer: MemoryRegion = MemoryRegion.sbuf,
+    shape: Any, fill_value: float, dtype: Any, buffer: MemoryRegion = MemoryRegion.sbuf,
     name: str = "",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """A new tensor filled with a number: one memset on chip; in HBM transfers of such a tile."""
     made = ndarray(shape, dtype, buffer, name)
     value = _as_element(fill_value, made.dtype)
@@ -130,13 +127,9 @@ def shared_identity_matrix(n: int, dtype: Any = "uint8", dst: Tensor | None = No
     made = ndarray((n, n), dtype) if dst is None else dst
     nisa.memset(dst=made, value=1 if not made.dtype.is_float else 1.0)
     nisa.affine_select(
-        dst=made,
-        pattern=[[-1, n]],
-        channel_multiplier=1,
-        on_true_tile=made,
-        on_false_value=0.0,
+        dst=made, pattern=[[-1, n]], channel_multiplier=1, on_true_tile=made, on_false_value=0.0,
         cmp_op=OPERATORS["equal"],
-    )
+    )  # fmt: skip
     return made
 
 

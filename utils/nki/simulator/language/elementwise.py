@@ -78,13 +78,9 @@ def rsqrt(x: Tensor, dtype: Any = None) -> Tensor:
 
 
 def _scalar(
-    x: Tensor,
-    op: str,
-    number: float,
-    dtype: Any = None,
-    then: str | None = None,
+    x: Tensor, op: str, number: float, dtype: Any = None, then: str | None = None,
     again: float = 0.0,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """A new tile with (x op number), and then again another operator and number."""
     made = tile_like(x, dtype)
     more = {"op1": OPERATORS[then], "operand1": again} if then else {}
@@ -170,20 +166,10 @@ def tan(x: Tensor, dtype: Any = None) -> Tensor:
 
 
 COMPOSED: dict[str, Callable[..., Tensor]] = {
-    "abs": absolute,
-    "ceil": ceil,
-    "copy": copy,
-    "cos": cos,
-    "floor": floor,
-    "invert": invert,
-    "logical_not": logical_not,
-    "negative": negative,
-    "reciprocal": reciprocal,
-    "rsqrt": rsqrt,
-    "sin": sin,
-    "tan": tan,
-    "trunc": trunc,
-}
+    "abs": absolute, "ceil": ceil, "copy": copy, "cos": cos, "floor": floor, "invert": invert,
+    "logical_not": logical_not, "negative": negative, "reciprocal": reciprocal, "rsqrt": rsqrt,
+    "sin": sin, "tan": tan, "trunc": trunc,
+}  # fmt: skip
 
 
 def token_only(operator: Operator) -> Callable[..., Tensor]:

@@ -17,76 +17,39 @@ def _target() -> Target:
     return chosen() if core is None else core.program.target
 
 
+def _sizes(target: Target) -> dict[str, int]:
+    """The attributes of `nl.tile_size`, in elements or in bytes of a partition."""
+    sbuf_bytes = surface.section("usable_sbuf_bytes")[target.version.name]
+    alignment = surface.section("alignment_bytes")
+    # One bank less for the kernel where DMA transposes use the Tensor Engine.
+    lowered = os.environ.get(TRANSPOSE_VARIABLE, "").lower() == "true" and target.generation > 2
+    return {
+        "pmax": target.partitions,
+        "gemm_stationary_fmax": target.stationary_columns,
+        "gemm_moving_fmax": target.moving_columns,
+        "psum_bank_fmax": target.psum_bank_bytes // FP32_BYTES,
+        "psum_fmax": target.psum_bank_bytes // FP32_BYTES,
+        "psum_bank_fmax_bytes": target.psum_bank_bytes,
+        "psum_num_banks": target.psum_banks - lowered,
+        "psum_min_align": alignment["psum"],
+        "bn_stats_fmax": BN_STATS_COLUMNS,
+        "sbuf_fmax": sbuf_bytes // FP32_BYTES,
+        "sbuf_fmax_bytes": sbuf_bytes,  # that a kernel may use
+        "total_available_sbuf_size": sbuf_bytes,
+        "sbuf_size_bytes": target.sbuf_bytes * target.partitions,  # of all partitions
+        "sbuf_min_align": alignment["sbuf"],
+    }
+
+
 class TileSize:
-    """Sizes of tiles, in elements or in bytes, of the target that a kernel runs on.
+    """Sizes of tiles of the target that a kernel runs on; outside a kernel, of the target that
+    NEURON_PLATFORM_TARGET_OVERRIDE names."""
 
-    Outside a kernel, of the target that NEURON_PLATFORM_TARGET_OVERRIDE names.
-    """
-
-    @property
-    def pmax(self) -> int:
-        """Partitions of a tile."""
-        return _target().partitions
-
-    @property
-    def gemm_stationary_fmax(self) -> int:
-        """Columns of the stationary operand of a matmul."""
-        return _target().stationary_columns
-
-    @property
-    def gemm_moving_fmax(self) -> int:
-        """Columns of the moving operand of a matmul."""
-        return _target().moving_columns
-
-    @property
-    def psum_bank_fmax(self) -> int:
-        """FP32 elements of a partition in one bank of PSUM."""
-        return _target().psum_bank_bytes // FP32_BYTES
-
-    psum_fmax = psum_bank_fmax
-
-    @property
-    def psum_bank_fmax_bytes(self) -> int:
-        """Bytes of a partition in one bank of PSUM."""
-        return _target().psum_bank_bytes
-
-    @property
-    def psum_num_banks(self) -> int:
-        """Banks of PSUM for the kernel; one less where DMA transposes use the Tensor Engine."""
-        lowered = os.environ.get(TRANSPOSE_VARIABLE, "").lower() == "true"
-        return _target().psum_banks - (lowered and _target().generation > 2)
-
-    @property
-    def bn_stats_fmax(self) -> int:
-        """Columns of one bn_stats."""
-        return BN_STATS_COLUMNS
-
-    @property
-    def sbuf_fmax_bytes(self) -> int:
-        """Bytes of a partition of SBUF that a kernel may use."""
-        return surface.section("usable_sbuf_bytes")[_target().version.name]
-
-    total_available_sbuf_size = sbuf_fmax_bytes
-
-    @property
-    def sbuf_fmax(self) -> int:
-        """FP32 elements of a partition of SBUF that a kernel may use."""
-        return self.sbuf_fmax_bytes // FP32_BYTES
-
-    @property
-    def sbuf_size_bytes(self) -> int:
-        """Bytes of SBUF over all partitions."""
-        return _target().sbuf_bytes * _target().partitions
-
-    @property
-    def psum_min_align(self) -> int:
-        """Bytes to which an address in PSUM is aligned."""
-        return surface.section("alignment_bytes")["psum"]
-
-    @property
-    def sbuf_min_align(self) -> int:
-        """Bytes to which an address in SBUF is aligned."""
-        return surface.section("alignment_bytes")["sbuf"]
+    def __getattr__(self, name: str) -> int:
+        sizes = _sizes(_target())
+        if name not in sizes:
+            raise AttributeError(f"nl.tile_size has no {name!r}; it has {', '.join(sizes)}")
+        return sizes[name]
 
 
 tile_size = TileSize()

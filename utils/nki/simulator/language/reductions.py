@@ -112,28 +112,18 @@ def softmax(x: Tensor, axis: Any = -1, dtype: Any = None) -> Tensor:
     below = _reduced("nl.softmax", "maximum", x, axis, "float32", False, negate=True)
     powers, total = tile_like(x, "float32"), tile_like(below)
     nisa.activation(
-        dst=powers,
-        op=OPERATORS["exp"],
-        data=x,
-        bias=below,
-        reduce_op=OPERATORS["add"],
-        reduce_res=total,
-        reduce_cmd=reduce_cmd.reset_reduce,
-    )
+        dst=powers, op=OPERATORS["exp"], data=x, bias=below, reduce_op=OPERATORS["add"],
+        reduce_res=total, reduce_cmd=reduce_cmd.reset_reduce,
+    )  # fmt: skip
     nisa.reciprocal(dst=total, data=total)
     nisa.tensor_scalar(dst=made, data=powers, op0=OPERATORS["multiply"], operand0=total)
     return made
 
 
 def rms_norm(
-    x: Tensor,
-    w: Tensor,
-    axis: Any,
-    n: int,
-    epsilon: float = 1e-06,
-    dtype: Any = None,
+    x: Tensor, w: Tensor, axis: Any, n: int, epsilon: float = 1e-06, dtype: Any = None,
     compute_dtype: Any = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """A new tile with x / sqrt(sum(x * x) / n + epsilon) * w along the last axes.
 
     w: a tile of the shape of x, or one row for all partitions.
@@ -149,21 +139,13 @@ def rms_norm(
     nisa.tensor_tensor(dst=squares, data1=x, data2=x, op=OPERATORS["multiply"])
     nisa.tensor_reduce(dst=total, op=OPERATORS["add"], data=squares, axis=axes)
     nisa.tensor_scalar(
-        dst=total,
-        data=total,
-        op0=OPERATORS["multiply"],
-        operand0=1.0 / n,
-        op1=OPERATORS["add"],
+        dst=total, data=total, op0=OPERATORS["multiply"], operand0=1.0 / n, op1=OPERATORS["add"],
         operand1=epsilon,
-    )
+    )  # fmt: skip
     nisa.activation(dst=total, op=OPERATORS["rsqrt"], data=total)
     made = tile_like(x, dtype)
     nisa.scalar_tensor_tensor(
-        dst=made,
-        data=x,
-        op0=OPERATORS["multiply"],
-        operand0=total,
-        op1=OPERATORS["multiply"],
+        dst=made, data=x, op0=OPERATORS["multiply"], operand0=total, op1=OPERATORS["multiply"],
         operand1=cast(broadcast_to(w, x.shape), None),
-    )
+    )  # fmt: skip
     return made

@@ -3,15 +3,8 @@
 # ruff: noqa: F401 (what is imported here is what kernels import from here)
 
 from utils.nki.simulator import surface as _surface
-from utils.nki.simulator.enums import (
-    dge_mode,
-    dma_engine,
-    engine,
-    matmul_perf_mode,
-    nc_version,
-    oob_mode,
-    reduce_cmd,
-)
+from utils.nki.simulator.enums import CHOICES as _CHOICES
+from utils.nki.simulator.enums import engine
 from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.instructions import nisa as _instructions
 from utils.nki.simulator.instructions.control import register_alloc
@@ -19,7 +12,7 @@ from utils.nki.simulator.language.limits import get_nc_sub_version, get_nc_versi
 from utils.nki.simulator.program import Instruction as NkiInstruction
 from utils.nki.simulator.registers import NkiScalar, VirtualRegister
 
-globals().update(vars(_instructions))
+globals().update({**_CHOICES, **vars(_instructions)})
 
 tensor_engine, vector_engine, scalar_engine = engine.tensor, engine.vector, engine.scalar
 gpsimd_engine, unknown_engine = engine.gpsimd, engine.unknown

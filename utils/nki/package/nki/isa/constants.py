@@ -1,21 +1,6 @@
 """nki.isa.constants: the choices of nki.isa, where published kernels also import them from."""
 
-from utils.nki.simulator.enums import (
-    dge_mode,
-    dma_engine,
-    engine,
-    matmul_perf_mode,
-    nc_version,
-    oob_mode,
-    reduce_cmd,
-)
+from utils.nki.simulator.enums import CHOICES as _CHOICES
 
-__all__ = [
-    "dge_mode",
-    "dma_engine",
-    "engine",
-    "matmul_perf_mode",
-    "nc_version",
-    "oob_mode",
-    "reduce_cmd",
-]
+globals().update(_CHOICES)
+__all__ = sorted(_CHOICES)
