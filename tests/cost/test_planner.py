@@ -12,11 +12,12 @@ from utils.chip.collectives import NAMES, seconds
 from utils.chip.hardware import machine
 from utils.cost import planner
 from utils.cost.planner import Layout, architecture, cluster, plans
+from utils.cost.planner import fitted as fits
 from utils.cost.planner.compiled import tiny_gpt
 from utils.cost.planner.goodput import failures_per_chip_hour, goodput, scaling
 from utils.cost.planner.layouts import Layouts, possible
 from utils.cost.planner.memory import activations_per_token
-from utils.cost.planner.published import published_runs
+from utils.cost.planner.published import cases, halves, kernel_efficiency, published_runs
 from utils.cost.planner.reasons import why
 from utils.facts import figure
 from utils.facts.records import content
@@ -346,34 +347,74 @@ def test_wrong_input_is_named(call: object, said: str) -> None:
 
 
 def test_published_runs_are_within_the_error_that_is_stated() -> None:
-    """An estimate from below: no stragglers, no launches, no congestion."""
-    errors = {published_run.name: published_run.error for published_run in published_runs()}
-    assert len(errors) == 15
-    megatron = [e for name, e in errors.items() if name.startswith(("narayanan", "korthikanti"))]
-    assert min(megatron) > -0.2 and max(megatron) < 0.1 and abs(np.median(megatron)) < 0.12
-    others = [e for name, e in errors.items() if name.startswith(("llama3", "trn1"))]
-    assert min(others) > -0.4 and max(others) < 0.1
+    """Ten papers, half of them kept back by a seed; the page states these figures."""
+    runs = published_runs()
+    assert len(runs) == 267 and len({item.name for item in runs}) == 267
+    assert sum(row["rows"] for row in planner.not_planned()) == 42
+    held_out = np.array([item.error for item in runs if item.held_out])
+    low, high = planner.interval()
+    inside = [low < 1 / (1 + error) < high for error in held_out]
+    assert (len(held_out), sum(inside)) == (37, 33)
+    assert np.median(np.abs(held_out)) == pytest.approx(0.135, abs=0.005)
+    assert held_out.mean() == pytest.approx(0.021, abs=0.005)
+    worst = min(runs, key=lambda item: item.error)
+    assert worst.name == "narayanan-175b-zero3-1536" and worst.error == pytest.approx(
+        -0.69, abs=0.01
+    )
+
+
+def test_the_fitted_efficiencies_follow_from_one_half_of_the_papers() -> None:
+    """No paper that was kept back decides them, and each half has runs on every chip."""
+    fitted, kept_back = halves()
+    assert set(fitted) | set(kept_back) == set(content("plan_cases.yaml")["fitted"]["papers"])
+    some = [item for item in published_runs() if not item.held_out]
+    assert {item.paper for item in some} == set(fitted)
+    for chip, efficiency in fits.fit(some).items():
+        assert efficiency == pytest.approx(kernel_efficiency(chip), abs=0.005), chip
+    assert fits.fitted_interval(some) == pytest.approx(planner.interval(), abs=0.01)
+    assert planner.inputs()["kernel_efficiency"].value == kernel_efficiency("trainium1")
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(0.5, 2), st.sampled_from(["a100", "h100", "trainium1"]))
+def test_a_fit_follows_its_runs_and_is_drawn_to_their_mean(faster: float, chip: str) -> None:
+    """If every run of a chip took as much less time, its efficiency rises, but not by as much."""
+    papers = ("korthikanti", "torchtitan", "trn1-nlp")  # one on each chip
+    some = [item for item in published_runs() if item.paper in papers]
+    changed = [
+        dataclasses.replace(item, efficiency=item.efficiency * faster)
+        if item.chip == chip
+        else item
+        for item in some
+    ]
+    before, after = fits.fit(some), fits.fit(changed)
+    assert after[chip] == pytest.approx(before[chip] * faster ** (2 / 3))
+    others = {other for other in before if other != chip}
+    assert all(after[c] == pytest.approx(before[c] * faster ** (1 / 6)) for c in others)
 
 
 def test_published_runs_would_have_fitted() -> None:
-    for published_run in published_runs():
-        whole = published_run.plan.usable_bytes / (1 - planner.inputs()["reserve"].value)
-        # Of Llama 3's 126 layers in 16 stages the second stage has one more than the first; its
-        # authors free what the planner keeps (inputs and results of norms).
-        above = 1.07 if published_run.name.startswith("llama3") else 1
-        assert published_run.plan.memory_bytes < above * whole, published_run.name
+    above = {}
+    for item in published_runs():
+        whole = item.plan.usable_bytes / (1 - planner.inputs()["reserve"].value)
+        if item.plan.memory_bytes > whole:
+            above[item.name.rsplit("-a100", 1)[0]] = round(item.plan.memory_bytes / whole, 2)
+    # torchtitan recomputes some operators, which the plan leaves out; the others keep less than the
+    # plan says, or use memory that the plan keeps in reserve.
+    assert above == {
+        "narayanan-530b-zero3-640": 1.16,
+        "titan-8b-8": 1.09,
+        "titan-8b-8-compiled": 1.09,
+        **{f"mosaic-350m-2048-{gpus}": size for gpus, size in
+           ((128, 1.02), (64, 1.02), (32, 1.02), (16, 1.03))},
+    }  # fmt: skip
 
 
 def test_activations_are_those_that_korthikanti_printed() -> None:
     """Figure 1, with sequence parallelism and selective recomputation."""
-    cases = content("plan_cases.yaml")["cases"]
-    checked = [
-        published_run
-        for published_run in published_runs()
-        if "activations_gib" in cases[published_run.name]
-    ]
+    checked = [item for item in published_runs() if "activations_gib" in cases()[item.name]]
     for item in checked:
-        stated = cases[item.name]["activations_gib"] * 2**30
+        stated = cases()[item.name]["activations_gib"] * 2**30
         assert item.plan.memory["activations"] == pytest.approx(stated, rel=0.07), item.name
     assert len(checked) == 4
 
@@ -389,15 +430,15 @@ def test_an_implied_efficiency_reproduces_the_published_time() -> None:
 
 def test_published_times_give_the_published_utilisation() -> None:
     """So a digit of a table that was copied wrongly is seen."""
-    cases = content("plan_cases.yaml")["cases"]
     checked = 0
-    for published_run in published_runs():
-        stated = cases[published_run.name].get("mfu")
-        if stated:
-            mfu = published_run.plan.mfu * published_run.plan.step_seconds / published_run.seconds
-            assert mfu == pytest.approx(stated, rel=0.02)
+    for item in published_runs():
+        if stated := cases()[item.name].get("mfu"):
+            mfu = item.plan.mfu * item.plan.step_seconds / item.seconds
+            # MosaicML counts rows of positions as if they multiplied; only the smallest shows it.
+            near = 0.04 if item.name.startswith("mosaic-125m") else 0.02
+            assert mfu == pytest.approx(stated, rel=near), item.name
             checked += 1
-    assert checked == 6
+    assert checked == 6 + 209
 
 
 def test_every_case_and_guess_says_where_it_comes_from() -> None:

@@ -13,10 +13,11 @@ from utils.cost.planner.architecture import (
     published_parameters,
 )
 from utils.cost.planner.cluster import Cluster, cluster
+from utils.cost.planner.fitted import accuracy
 from utils.cost.planner.goodput import Goodput, Point, goodput, scaling
 from utils.cost.planner.layouts import Layout
 from utils.cost.planner.plans import Plan, Plans, plans
-from utils.cost.planner.published import Run, published_runs
+from utils.cost.planner.published import Run, interval, not_planned, published_runs
 from utils.cost.planner.reasons import ranked, table, why
 from utils.cost.planner.settings import Settings, inputs, settings
 
@@ -30,11 +31,14 @@ __all__ = [
     "Point",
     "Run",
     "Settings",
+    "accuracy",
     "architecture",
     "architectures",
     "cluster",
     "goodput",
     "inputs",
+    "interval",
+    "not_planned",
     "plans",
     "published_parameters",
     "published_runs",

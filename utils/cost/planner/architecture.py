@@ -1,5 +1,6 @@
 """Sizes of a transformer, whole and on one of the ranks that share a layer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -115,8 +116,13 @@ SIZES = ("layers", "width", "heads", "key_value_heads", "feed_forward", "vocabul
 
 
 @cache
-def _known() -> dict[str, Any]:
-    return content(CASES)["architectures"]
+def case_file() -> Mapping[str, Any]:
+    """What `plan_cases.yaml` holds, read once; see its comments."""
+    return content(CASES)
+
+
+def _known() -> Mapping[str, Any]:
+    return case_file()["architectures"]
 
 
 def architectures() -> tuple[str, ...]:
@@ -134,6 +140,6 @@ def architecture(name: str) -> Architecture:
 
 def published_parameters(name: str) -> tuple[float, str]:
     """(parameters as published, address of the page that says so)."""
-    read = content(CASES)
+    read = case_file()
     entry = read["architectures"][name]
     return entry["published_parameters"], read["sources"][entry["source"]]["url"]

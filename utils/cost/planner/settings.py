@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 from utils.chip.training_memory import RECIPES
-from utils.cost.planner.architecture import CASES
-from utils.facts.records import content
+from utils.cost.planner.architecture import case_file
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Input:
 @cache
 def inputs() -> dict[str, Input]:
     """The guesses of the planner by name, all of them assumptions."""
-    return {name: Input(**entry) for name, entry in content(CASES)["inputs"].items()}
+    return {name: Input(**entry) for name, entry in case_file()["inputs"].items()}
 
 
 @dataclass(frozen=True)
