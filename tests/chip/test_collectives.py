@@ -24,6 +24,7 @@ from utils.chip.collectives import (
     terms,
 )
 from utils.chip.collectives.algorithms import WIRINGS, rounds
+from utils.chip.collectives.moving import Wire, all_reduce, tree_all_reduce
 
 BYTES = st.floats(1, 1e12)
 RATE = st.floats(1e8, 1e12)
@@ -47,121 +48,28 @@ def fabrics(draw):
 # Pieces that are passed on.
 
 
-class Wire:
-    """Counts the steps, and the values that each rank sends."""
-
-    def __init__(self, ranks: int) -> None:
-        self.steps, self.sent = 0, np.zeros(ranks)
-
-    def step(self, messages: list) -> list:
-        """Messages of (from, to, array), all at once."""
-        self.steps += 1
-        for rank, _, what in messages:
-            self.sent[rank] += what.size
-        return messages
-
-
-def schedule(algorithm: str, n: int, gather: bool) -> list[list[tuple[int, int, int]]]:
-    """Of each step of a reduce-scatter or an all-gather: (from, to, the piece that is sent)."""
-    ranks, distances = range(n), [2**power for power in range((n - 1).bit_length())]
-    match algorithm, gather:
-        case "ring", _:
-            return [
-                [(at, (at + 1) % n, (at - turn - (not gather)) % n) for at in ranks]
-                for turn in range(n - 1)
-            ]
-        case "direct", _:
-            return [[(at, to, at if gather else to) for at, to in itertools.permutations(ranks, 2)]]
-        case "halving", True:
-            return [
-                [
-                    (at, (at - far) % n, (at + place) % n)
-                    for at in ranks
-                    for place in range(min(far, n - far))
-                ]
-                for far in distances
-            ]
-        case "halving", False:
-            return [
-                [
-                    (at, (at + far) % n, (at + far + place) % n)
-                    for at in ranks
-                    for place in range(min(far, n - far))
-                ]
-                for far in reversed(distances)
-            ]
-    raise ValueError(algorithm)  # fmt: skip
-
-
-def phase(wire: Wire, vectors: list, algorithm: str, groups: list, gather: bool) -> list:
-    held = [{} for _ in vectors]
-    for group in groups:
-        for at, rank in enumerate(group):
-            parts = [vectors[rank]] if gather else np.array_split(vectors[rank], len(group))
-            held[rank] = dict(enumerate(parts, at * gather))
-    for turns in zip(*(schedule(algorithm, len(group), gather) for group in groups), strict=True):
-        messages = [
-            (group[at], (group[to], place), held[group[at]][place])
-            for group, turn in zip(groups, turns, strict=True) for at, to, place in turn
-        ]  # fmt: skip
-        for _, (to, place), what in wire.step(messages):
-            held[to][place] = what if gather else held[to][place] + what
-    if gather:
-        return [np.concatenate([parts[place] for place in sorted(parts)]) for parts in held]
-    own = {rank: at for group in groups for at, rank in enumerate(group)}
-    return [parts[own[rank]] for rank, parts in enumerate(held)]
-
-
-def all_reduce(values: list[np.ndarray], *stages: tuple[str, list]) -> tuple[list, Wire]:
-    """Reduce-scatters from the first stage (algorithm, groups) to the last, then gathers back."""
-    wire, parts = Wire(len(values)), values
-    for stage in stages:
-        parts = phase(wire, parts, *stage, gather=False)
-    for stage in reversed(stages):
-        parts = phase(wire, parts, *stage, gather=True)
-    return parts, wire
-
-
-def tree_all_reduce(values: list[np.ndarray]) -> tuple[list, Wire]:
-    """Along a binomial tree to rank 0, and back: the whole vector in every step."""
-    n, wire, parts = len(values), Wire(len(values)), [*values]
-    distances = [2**power for power in range((n - 1).bit_length())]
-    for far in distances:
-        senders = range(far, n, 2 * far)
-        for _, to, what in wire.step([(rank, rank - far, parts[rank]) for rank in senders]):
-            parts[to] = parts[to] + what
-    for far in reversed(distances):
-        senders = range(0, n - far, 2 * far)
-        for _, to, what in wire.step([(rank, rank + far, parts[rank]) for rank in senders]):
-            parts[to] = what
-    return parts, wire
-
-
 def vectors(ranks: int, length: int) -> list[np.ndarray]:
     return list(np.random.default_rng(ranks).integers(0, 99, (ranks, length)).astype(float))
-
-
-def check_sums(values: list, result: tuple[list, Wire], steps: float) -> Wire:
-    sums, wire = result
-    assert all(np.array_equal(sum_, sum(values)) for sum_ in sums)
-    assert wire.steps == steps
-    return wire
 
 
 @pytest.mark.parametrize("algorithm", ["ring", "halving", "direct"])
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5, 7, 8, 12, 16])
 def test_an_all_reduce_sends_what_the_formula_counts(algorithm, ranks):
     values = vectors(ranks, 6 * ranks)
+    sums, wire = all_reduce(values, (algorithm, [range(ranks)]))
     expected = terms("all-reduce", algorithm, "switched", (ranks,))
-    wire = check_sums(values, all_reduce(values, (algorithm, [range(ranks)])), expected.steps)
+    assert all(np.array_equal(sum_, sum(values)) for sum_ in sums)
+    assert wire.steps == expected.steps
     assert wire.sent == pytest.approx(np.full(ranks, expected.sent * 6 * ranks))
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8, 13])
 def test_a_tree_sends_whole_vectors(ranks):
     values = vectors(ranks, 10)
+    sums, wire = tree_all_reduce(values)
     expected = terms("all-reduce", "tree", "switched", (ranks,))
-    wire = check_sums(values, tree_all_reduce(values), expected.steps)
+    assert all(np.array_equal(sum_, sum(values)) for sum_ in sums)
+    assert wire.steps == expected.steps
     assert wire.sent.max() == expected.sent * 10
 
 
@@ -228,8 +136,10 @@ def test_a_torus_goes_along_one_axis_after_another(sizes):
     ranks = math.prod(sizes)
     values = vectors(ranks, 2 * ranks)
     stages = [("ring", rows(sizes, axis)) for axis in range(len(sizes))]
+    sums, wire = all_reduce(values, *stages)
+    assert all(np.array_equal(sum_, sum(values)) for sum_ in sums)
     expected = terms("all-reduce", "torus", "torus", sizes)
-    wire = check_sums(values, all_reduce(values, *stages), expected.steps)
+    assert wire.steps == expected.steps
     assert wire.sent == pytest.approx(np.full(ranks, expected.sent * 2 * ranks))
 
 
@@ -238,9 +148,10 @@ def test_a_torus_goes_along_one_axis_after_another(sizes):
 def test_a_hierarchy_may_mix_algorithms(inside, outside):
     values = vectors(12, 24)
     near, far = [range(r, r + 4) for r in (0, 4, 8)], [(r, r + 4, r + 8) for r in range(4)]
+    sums, wire = all_reduce(values, (inside, near), (outside, far))
+    assert all(np.array_equal(sum_, sum(values)) for sum_ in sums)
     a, b = (terms("all-reduce", n, "switched", (k,)) for n, k in ((inside, 4), (outside, 3)))
-    stages = all_reduce(values, (inside, near), (outside, far))
-    wire = check_sums(values, stages, a.steps + b.steps)
+    assert wire.steps == a.steps + b.steps
     assert wire.sent == pytest.approx(np.full(12, 24 * (a.sent + b.sent / 4)))
 
 
@@ -405,13 +316,20 @@ def test_overlap_hides_what_it_can(compute, communicate, share):
 def test_the_fabrics_have_the_ranks_of_their_instances():
     assert [fabric(name).ranks for name in NAMES] == [32, 32, 64, 256, 256, 576, 8, 8]
     assert fabric("trn2-ultraserver", nodes=390).ranks == 390 * 256
-    assert fabric("trn2.48xlarge", 2).tiers[-1].bytes_per_s == 50e9 / 8  # as AWS says
     for name in NAMES:
-        first, *others = tiers = fabric(name, nodes=3).tiers
+        rates = [tier.bytes_per_s for tier in fabric(name).tiers]
+        assert rates[1:] == sorted(rates[1:], reverse=True), "outer tiers have less for each rank"
+
+
+def test_the_first_tier_is_a_chip_and_the_last_the_network():
+    for name in NAMES:
+        first, *_, last = fabric(name, nodes=3).tiers
         assert first.ranks == (1 if name.startswith("p5") else 2 if name.startswith("trn1") else 4)
-        assert (tiers[-1].ranks, tiers[-1].name) == (3, "nodes, EFA")
-        rates = [tier.bytes_per_s for tier in others]
-        assert rates == sorted(rates, reverse=True), "outer tiers have less for each rank"
+        assert (last.ranks, last.name) == (3, "nodes, EFA")
+
+
+def test_efa_of_a_rank_is_what_aws_says():
+    assert fabric("trn2.48xlarge", 2).tiers[-1].bytes_per_s == 50e9 / 8
 
 
 def test_a_group_is_spread_over_tiers():

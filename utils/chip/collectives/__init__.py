@@ -5,7 +5,8 @@ modelled time, `crossover_bytes` where latency gives way to bandwidth, `overlapp
 hides. All of it is an estimate, without the start of the software.
 
 `algorithms` has the steps and loads of each algorithm on one tier (ring, torus, halving, direct,
-tree), `fabrics` the tiers, `cost` the time over all tiers; `published` holds it to measurements.
+tree), `fabrics` the tiers, `cost` the time over all tiers; `published` holds it to measurements,
+and `moving` runs the algorithms on small arrays, to see what is sent when.
 """
 
 from utils.chip.collectives.algorithms import ALGORITHMS, KINDS, Terms, terms
