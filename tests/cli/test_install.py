@@ -454,7 +454,7 @@ def test_two_at_once_wait_for_each_other(home):
         other = threading.Thread(target=install.ensure, args=(home, "learner", text.put))
         other.start()
         first = text.get(timeout=60)
-        assert first == "Another set-up is at work in this folder; waiting for it."
+        assert first == "Another set-up is running in this folder; waiting until it ends."
         assert not home.venv.exists()
     other.join()
     assert read_record(home).complete

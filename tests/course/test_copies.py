@@ -320,7 +320,7 @@ def test_restore_brings_a_fresh_copy_and_keeps_the_old_one(
     for what in ("lab01", "lesson01", "01", "02_y.ipynb", LAB):
         assert restore.main([what]) == 0
     out = capsys.readouterr().out
-    assert "the one before is now work/labs/lab01_x/lab01_x.before-1.ipynb" in out
+    assert "your copy from before is now work/labs/lab01_x/lab01_x.before-1.ipynb" in out
     assert out.count("fresh already: ") == 2
     after = state(root)
     assert texts(merge.read(after[LAB])) == ["new stub", "new check"]
@@ -378,7 +378,7 @@ def test_old_working_copies_are_taken_over_and_the_course_can_be_pulled(
     assert copies.changed(clone) == []
     assert texts(merge.read(state(clone)[LAB])) == ["answer 42", "answer 43", "check"]
     assert update.main([]) == 0
-    assert "The course's folder is as new as" in capsys.readouterr().out
+    assert "The course's folder is up to date" in capsys.readouterr().out
     after = state(clone)
     assert "answer 42" in texts(merge.read(after[LAB])) and LESSON not in after
     assert texts(merge.read(after["notebooks/01_new.ipynb"])) == ["predict(41)", "new"]
@@ -407,7 +407,7 @@ def test_who_works_on_the_course_is_not_robbed(
     script = clone / "notebooks" / "scripts" / "s.py"
     script.write_text("mine")
     told = copies.told(copies.sync(clone))
-    assert "s.py is changed too" in told and (clone / LAB).read_bytes() == before
+    assert "s.py is changed there" in told and (clone / LAB).read_bytes() == before
     assert texts(merge.read(state(clone)[LAB]))[0] == "stub"
     assert "are changed here: " in copies.pull(clone)
     git(clone, "checkout", "--quiet", "notebooks/scripts")
@@ -427,4 +427,4 @@ def test_without_git_old_working_copies_are_copied_once_and_never_lost(root: Pat
     write_course(root, *SECOND_EDITION)
     copies.sync(root)
     assert {"answer 42", "answer 43"} <= set(texts(merge.read(state(root)[LAB])))
-    assert copies.pull(root).startswith("The course's folder is no git clone")
+    assert copies.pull(root).startswith("The course's folder is not a git clone")

@@ -33,7 +33,7 @@ def test_a_prediction_stands_beside_the_measurement(capsys) -> None:
 def test_what_is_no_number_is_said_and_not_kept(wrong: object, capsys) -> None:
     lesson.predict(items=wrong, cpus=2)
     text = capsys.readouterr().out
-    assert "is no number of 0 or more, such as predict(items=2)" in text
+    assert "is not a number of 0 or more: write one, such as predict(items=2)" in text
     assert lesson.state.guesses == {"cpus": 2} and "your number for" in text
 
 
@@ -192,7 +192,7 @@ def test_an_error_is_never_kept_back(kernel: Kernel) -> None:
 
 
 def test_an_expected_error_must_come():
-    with pytest.raises(AssertionError, match="should raise ValueError, and raised nothing"):
+    with pytest.raises(AssertionError, match="should raise ValueError, but it raised nothing"):
         with lesson.expected(ValueError):
             pass
     with pytest.raises(KeyError):

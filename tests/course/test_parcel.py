@@ -115,7 +115,7 @@ def test_what_is_here_and_differs_stays_and_the_other_comes_beside(here: Path, t
     edit(copies.folder(there) / LESSON, a="predict(41)")
     changes, note = parcel.import_(file, there)
     assert [change.done for change in changes] == ["kept beside", "imported"] and note == ""
-    assert "yours is lab01_x.imported-1.ipynb" in copies.told(changes)
+    assert "yours is now lab01_x.imported-1.ipynb" in copies.told(changes)
     after = state(there)
     beside = after[LAB.replace(".ipynb", ".imported-1.ipynb")]
     assert b"answer 43" in after[LAB] and b"answer 42" in beside
@@ -158,7 +158,7 @@ def test_a_zip_that_is_no_export_writes_nothing(here: Path, tmp_path: Path, name
     (copies.folder(here) / "linked").symlink_to(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     hostile(file := tmp_path / "h.zip", name)
-    with pytest.raises(CopiesError, match="nothing is taken"):
+    with pytest.raises(CopiesError, match="nothing brought in"):
         parcel.import_(file, here)
     assert sorted(tmp_path.rglob("*")) == sorted([*before, file])
 
@@ -169,7 +169,7 @@ def test_links_bombs_and_damaged_files_are_refused(
     file = tmp_path / "h.zip"
     before = state(here)
     hostile(file, "work/a", stat.S_IFLNK | 0o777, "/etc/passwd")
-    with pytest.raises(CopiesError, match="'work/a' is not what an export holds"):
+    with pytest.raises(CopiesError, match="'work/a' does not belong here"):
         parcel.import_(file, here)
     hostile(file, "work/a")
     whole = file.read_bytes()
@@ -181,7 +181,7 @@ def test_links_bombs_and_damaged_files_are_refused(
     assert import_command.main([str(tmp_path / "none.zip")]) == 1
     monkeypatch.setattr(parcel, "BYTES", 4)
     file.write_bytes(whole)
-    with pytest.raises(CopiesError, match="nothing is taken"):
+    with pytest.raises(CopiesError, match="nothing brought in"):
         parcel.import_(file, here)
     assert {k: v for k, v in state(here).items() if k != ".lock"} == before
 
@@ -191,5 +191,5 @@ def test_progress_that_makes_no_sense_is_not_taken(here: Path, progress_file: Pa
     hostile(file := here.with_name("h.zip"), "progress.json", content=json.dumps({"format": 2}))
     changes, note = parcel.import_(file, here)
     assert [change.name for change in changes] == ["good.txt"]
-    assert note.startswith("the progress there is not taken: ")
+    assert note.startswith("its progress was not brought in: ")
     assert progress.entries(here)["lab01.ex1"]["points"] == 5

@@ -74,7 +74,7 @@ def test_a_damaged_file_is_moved_aside_and_said(
 ) -> None:
     progress_file.write_text(content)
     note = record("lab99.ex1", "passed", 4.0, course)
-    assert "was damaged: it now lies beside it as progress.json.broken-1" in note
+    assert "was damaged: it was renamed to progress.json.broken-1" in note
     assert (progress_file.parent / "progress.json.broken-1").read_text() == content
     assert entries(course)["lab99.ex1"]["points"] == 4.0
     progress_file.write_text(content)
@@ -153,7 +153,7 @@ def test_lessons_are_begun_and_done_once_and_forgotten_by_name_or_with_all(
         assert "forgotten: lesson99" in repr(reset(target, course))
         assert document(course)[0] == {**nothing(), "track": "kernels"}
         lesson_begun("lesson99", course)
-        assert "back again: nothing" in repr(undo_reset(course))
+        assert "restored: nothing" in repr(undo_reset(course))
         assert document(course)[0]["lessons"] == {"99": "done"}
 
 

@@ -90,7 +90,7 @@ def test_nothing_is_saved_when_a_notebook_fails(folder: Path, capsys) -> None:
     before = (folder / "good.ipynb").read_bytes()
     assert run.main([str(folder / "good.ipynb"), str(folder / "bad.ipynb"), "--save"]) == 1
     assert (folder / "good.ipynb").read_bytes() == before
-    assert "nothing saved" in capsys.readouterr().err
+    assert "nothing was saved" in capsys.readouterr().err
 
 
 def test_a_path_without_notebooks_is_refused(tmp_path: Path, capsys) -> None:

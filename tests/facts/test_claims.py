@@ -84,7 +84,7 @@ def test_unanswered_claims_are_shown_with_the_meaning_of_the_verdicts(course: Pa
 
 
 def test_what_cannot_be_judged_is_said(course: Path) -> None:
-    assert "'false' is no verdict: choose one of confirmed" in repr(ask("lab99", c1="false"))
+    assert "'false' is not a verdict: choose one of confirmed" in repr(ask("lab99", c1="false"))
     assert "there is no c9: the claims are c1" in repr(ask("lab99", c9="wrong"))
     assert repr(ask()) == 'claims(): name a notebook, as in claims("lesson03")'
     assert "there is no quiz for 'lab77'" in repr(ask("lab77"))

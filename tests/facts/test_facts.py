@@ -279,7 +279,7 @@ def test_the_command_names_what_it_does_not_find(capsys) -> None:
     assert "no claim contains 'zzz'" in said(capsys, "--claims", "zzz", code=1)
     with pytest.raises(SystemExit):
         command.main(["--today", "yesterday"])
-    assert "'yesterday' is no date: write one such as" in capsys.readouterr().err
+    assert "'yesterday' is not a date: write one such as" in capsys.readouterr().err
 
 
 def test_a_reader_who_has_enough_of_the_list_gets_no_traceback() -> None:

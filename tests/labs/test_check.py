@@ -111,7 +111,7 @@ def test_a_renamed_answer_is_noticed(course: Path) -> None:
     )
     namespace = define(wrong) | {"In": ["", wrong, typo]}
     text = repr(check("lab99.ex1", namespace, course))
-    assert "defines `dubble`: this check looks at `double`, as an earlier run left it" in text
+    assert "defines `dubble`: this check uses the `double` of an earlier run" in text
     namespace["In"].append(wrong)
     assert "dubble" not in repr(check("lab99.ex1", namespace, course))
 
@@ -312,7 +312,7 @@ def test_the_failing_call_can_be_made_again(course: Path) -> None:
     check("lab99.ex1", RIGHT, course)
     assert RIGHT["mean"](*failing_case()) == sum(large) / len(large)
     check("lab99.ex2", RIGHT, course)
-    with pytest.raises(LookupError, match="check an answer first"):
+    with pytest.raises(LookupError, match="run a check first"):
         failing_case("lab99.ex2")
 
 

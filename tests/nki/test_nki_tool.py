@@ -102,11 +102,11 @@ def test_a_shape_is_read_as_it_is_written(sizes: list[int], dtype: str) -> None:
 @pytest.mark.parametrize(
     ("text", "status", "message"),
     [
-        ("def f(:\n", 2, ":1 is no Python"),
+        ("def f(:\n", 2, ":1 is not valid Python"),
         ("import nki\n@nki.jit\ndef k(x, s={}): ...\n", 1, ":3: compiles to something else"),
         ("x = 1\n", 0, "nothing found"),
         ("raise OSError('at import')\n", 1, "OSError: at import"),
-        ("\0", 2, "no Python"),
+        ("\0", 2, "not valid Python"),
     ],
 )
 def test_a_file_is_checked_with_lines(text, status, message, capsys, tmp_path) -> None:

@@ -185,7 +185,7 @@ def test_bfloat16_answers_are_near_and_not_the_same() -> None:
         ("--percentile 99", "give --against too"),
         ("--only cold,none", "give parts with commas between, or none"),
         ("--only tokens", "mlp in float32 generates no tokens"),
-        ("--price-source a-bill", "--price-source is of no --price"),
+        ("--price-source a-bill", "--price-source needs --price: give both"),
     ],
 )
 def test_the_command_says_what_is_wrong_before_it_measures(

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 BUILDS = {
-    "slim": "GPU libraries left out, small stand-ins written (the default without a GPU)",
+    "slim": "without its GPU libraries, which small stand-ins replace (the default without a GPU)",
     "full": "torch as the package index has it, with all GPU libraries",
     "cpu": "the official CPU wheel of torch, from PyTorch's own server",
 }

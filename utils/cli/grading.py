@@ -33,7 +33,7 @@ def _export(given: argparse.Namespace) -> None:
         to = given.out / "gradescope_autograder.zip"
         to.write_bytes(packed)
         print(f"{to}: {len(graded.students) - len(without)} submissions")
-        _say("not in it, because they are no submissions of Gradescope or not graded", without)
+        _say("not in it, because they are not from Gradescope or were not graded", without)
     elif table is None:
         raise ValueError(
             f"export {given.platform} needs --class FILE: the table that {given.platform} exports,"
@@ -71,7 +71,7 @@ def _feedback(given: argparse.Namespace) -> None:
     late = _late(graded, given, {})
     without = feedback.release(graded, late, given.to, given.platform)
     print(f"{given.to}: feedback for {len(graded.students) - len(without)} students")
-    _say(f"without, because {given.platform} would not find them", without)
+    _say(f"left out, because {given.platform} would not find them", without)
 
 
 def _by_hand(given: argparse.Namespace) -> None:
@@ -116,7 +116,7 @@ def _late(
     replace_file(graded.out / "late.csv", tables.late_table(graded, late))
     by_name = {s.record.slug: s.record.student for s in graded.students}
     unknown = [by_name[slug] for slug, taken in late.items() if not taken.known]
-    _say("time of submission unknown, no penalty taken; see late.csv", unknown, sys.stderr)
+    _say("without a time of submission, so without a penalty; see late.csv", unknown, sys.stderr)
     return late
 
 
@@ -130,7 +130,7 @@ VERBS: dict[str, tuple[Verb, str]] = {
     "export": (_export, "write points into the table that a platform exported"),
     "total": (_total, "add up several labs, one row a student"),
     "feedback": (_feedback, "write what students get: a page and their notebook with marks"),
-    "merge": (_merge, "join folders that were graded apart, in one with each student once"),
+    "merge": (_merge, "join folders that were graded separately into one, with each student once"),
     "by-hand": (_by_hand, "write notebooks without names, or read the marks that people gave"),
 }
 

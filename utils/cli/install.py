@@ -111,12 +111,14 @@ def alone(home: Home, say: Say) -> Iterator[int]:
         home.tools.mkdir(exist_ok=True)
         file = open(home.tools / "lock", "w")
     except OSError as error:
-        raise SetupError(f"{home.root} cannot be written ({error.strerror}): use a copy.") from None
+        raise SetupError(
+            f"{home.root} cannot be written ({error.strerror}): use a copy of the course elsewhere."
+        ) from None
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("Another set-up is at work in this folder; waiting for it.")
+            say("Another set-up is running in this folder; waiting until it ends.")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
 
@@ -215,7 +217,7 @@ class Steps:
         tried = record.complete.get("learner") == fingerprints["learner"] and not recheck
         if not tried:
             record = self.write_stand_ins(record, build)
-            self.say("Trying torch and torch-xla (10 s).")
+            self.say("Testing torch and torch-xla (10 s).")
             if not self.python_runs(TRIAL):
                 return self.rescue(record, build)
         complete = record.complete | fingerprints

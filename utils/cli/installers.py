@@ -55,7 +55,7 @@ def run(
         words = "\n".join(f"  {line}" for line in text.rstrip().splitlines()[-12:])
         raise SetupError(
             f"could not {step}. {Path(str(command[0])).name} says:\n{words}\n"
-            "What is done is kept: see to the cause, then type the same command again."
+            "What is done is kept: remove the cause, then type the same command again."
         )
     return text
 

@@ -175,7 +175,7 @@ def committed(root: Path, name: str) -> bytes | None:
 def pull(root: Path = ROOT) -> str:
     """Fetch the newest course, if this is a clone of it. Returns what happened, in a sentence."""
     if not is_clone(root):
-        return "The course's folder is no git clone: what is in it now counts as the newest."
+        return "The course's folder is not a git clone: its present version counts as the newest."
     if names := changed(root):
         shown = ", ".join(names[:3]) + (" and more" if len(names) > 3 else "")
         return f"Nothing was fetched, because files of the course are changed here: {shown}."
@@ -185,7 +185,7 @@ def pull(root: Path = ROOT) -> str:
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["git says nothing"]
         return f"Nothing was fetched: {lines[0]}. What is here counts."
-    return "The course's folder is as new as where it comes from."
+    return "The course's folder is up to date."
 
 
 # ---- what the course publishes
@@ -269,7 +269,7 @@ def _bring_up(root: Path, name: str, new: bytes) -> list[Change]:
         return [Change("added", name)]
     notebook, aside, changes = notebook_of(name, mine), None, []
     if name.endswith(".ipynb") and notebook is None:
-        fresh, aside, why = new, free(path, "damaged"), "it is no notebook any more"
+        fresh, aside, why = new, free(path, "damaged"), "it is not a notebook any more"
     elif base == new:
         return []
     elif mine in (base, new):
@@ -354,7 +354,7 @@ def bring(
             if read_file(aside) is not None:
                 return []
             put(aside, mine)
-            return [Change("kept beside", name, (f"another one is here; yours is {aside.name}",))]
+            return [Change("kept beside", name, (f"another is here; yours is now {aside.name}",))]
     if present is None or not same(name, present, mine):
         if not put(path, mine, present):
             return bring(root, name, mine, base, ending)  # as what it is now
@@ -382,7 +382,7 @@ def take_over(root: Path, old: Path | None = None) -> list[Change]:
         others = [name for name in names if name not in saved and (root / name).exists()]
         saved = {name: content for name, content in saved.items() if name in names}
         if others:
-            note = f"edited in the course's folder, where {others[0]} is changed too: left there"
+            note = f"it stays in the course's folder, because {others[0]} is changed there, too"
             return [Change("not taken over", name, (note,)) for name in saved]
     changes = []
     for name, content in saved.items():
@@ -437,7 +437,7 @@ def restore(what: str, root: Path = ROOT) -> Change:
         aside = free(path, "before")
         if not put(path, new, mine, aside):
             return restore(what, root)
-        notes = (f"the one before is now {aside.relative_to(root).as_posix()}",)
+        notes = (f"your copy from before is now {aside.relative_to(root).as_posix()}",)
     put(edition(root, name), new)
     return Change("fresh", name, notes)
 

@@ -75,8 +75,8 @@ KINDS = MappingProxyType(
         "missing": "its notebook is not there",
         "broken": "its notebook cannot be read",
         "unanswered": "it is not attempted yet",
-        "syntax": "a cell of it is no Python",
-        "raised": "a cell of it raises when it is run",
+        "syntax": "one of its cells is not valid Python",
+        "raised": "one of its cells raises an error when it runs",
         "name": "the function is not defined in its answer cell",
     }
 )

@@ -144,7 +144,7 @@ def predict(**numbers: object) -> None:
     >>> predict(nodes=5, triggers=None)
     your number for: of seventeen actions, those that execute
     >>> predict(nodes="two")
-    nodes: 'two' is no number of 0 or more, such as predict(nodes=2)
+    nodes: 'two' is not a number of 0 or more: write one, such as predict(nodes=2)
     """
     for key in numbers:
         record_of(key)
@@ -182,7 +182,7 @@ def guess(key: str, number: object) -> str:
         state.guesses[key] = number
         _remember({key: number})
         return ""
-    return f"{key}: {given!r} is no number of 0 or more, such as predict({key}=2)"
+    return f"{key}: {given!r} is not a number of 0 or more: write one, such as predict({key}=2)"
 
 
 def _remember(guesses: dict[str, int | float | None]) -> None:
@@ -319,8 +319,8 @@ def result(key: str) -> Shown:
         lines.append(reaction(record, state.guesses[key], value))
     if record.expected is not None and value != record.expected:
         lines.append(
-            f"note: the course measured {_spelled(record.expected)} here. Has the cell been"
-            " changed, or torch-xla?"
+            f"note: the course measured {_spelled(record.expected)} here. Was the cell"
+            " changed, or is another version of torch-xla installed?"
         )
     first, *others = map(in_html, lines)
     number = in_html(_spelled(value))  # the last one: "20 steps" may be in the question, too
@@ -430,7 +430,7 @@ def expected(kind: type[BaseException]) -> Iterator[None]:
     except kind as error:
         print(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
     else:
-        raise AssertionError(f"this block should raise {kind.__name__}, and raised nothing")
+        raise AssertionError(f"this block should raise {kind.__name__}, but it raised nothing")
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def import_(file: Path, root: Path = ROOT) -> tuple[list[Change], str]:
     """
     if file.is_dir():
         if copies.folder(file).exists() or not (file / "notebooks").is_dir():
-            raise CopiesError(f"{file} is no course without a {FOLDER}/ of its own: export there")
+            raise CopiesError(f"{file} is not a course folder without {FOLDER}/: use export there")
         changes = copies.take_over(root, file)
         return changes, _join(copies.read_file(file / ".progress.json"), root)
     try:
@@ -97,7 +97,7 @@ def import_(file: Path, root: Path = ROOT) -> tuple[list[Change], str]:
             copies.put(work / f".{SEEN}", json.dumps(here).encode())
             recorded = archive.read(PROGRESS) if PROGRESS in inside else None
     except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError) as error:
-        raise CopiesError(f"{file} is no zip file, or a damaged one ({error})") from None
+        raise CopiesError(f"{file} is not a zip file, or it is damaged ({error})") from None
     return changes, _join(recorded, root)
 
 
@@ -105,7 +105,7 @@ def _join(recorded: bytes | None, root: Path) -> str:
     try:
         return progress.join(recorded, root) if recorded else ""
     except ValueError as error:
-        return f"the progress there is not taken: {error}"
+        return f"its progress was not brought in: {error}"
 
 
 def _digest(content: bytes) -> str:
@@ -129,7 +129,7 @@ def _checked(archive: zipfile.ZipFile, work: Path) -> dict[str, zipfile.ZipInfo]
     """{place in work/: its entry}; CopiesError if the archive is not what `export` writes."""
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if len(entries) > FILES or sum(entry.file_size for entry in entries) > BYTES:
-        raise CopiesError(f"more than {FILES:,} files or {BYTES / 1e6:,.0f} MB: nothing is taken")
+        raise CopiesError(f"more than {FILES:,} files or {BYTES / 1e6:,.0f} MB: nothing brought in")
     names = {}
     for entry in entries:
         name = PurePosixPath(entry.filename)
@@ -141,10 +141,10 @@ def _checked(archive: zipfile.ZipFile, work: Path) -> dict[str, zipfile.ZipInfo]
             continue
         inside = inside and (work / place).resolve().is_relative_to(work)  # links of the learner's
         if not plain or not inside or "\\" in entry.filename or not _carried(place):
-            raise CopiesError(f"{entry.filename!r} is not what an export holds: nothing is taken")
+            raise CopiesError(f"{entry.filename!r} does not belong here: nothing brought in")
         names[place.as_posix()] = entry
     if not entries:
-        raise CopiesError("the file is no export of this course: it holds no work")
+        raise CopiesError("the file is not an export of this course: it holds no work")
     if broken := archive.testzip():
-        raise CopiesError(f"the file is damaged, at {broken}: nothing is taken")
+        raise CopiesError(f"the file is damaged, at {broken}: nothing brought in")
     return names

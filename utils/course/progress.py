@@ -116,8 +116,8 @@ def _load(path: Path) -> tuple[Document, str]:
     except OSError as error:
         return nothing(), f"{path.name} is damaged and cannot be moved aside ({error.strerror})"
     return nothing(), (
-        f"{path.name} was damaged: it now lies beside it as {aside.name}, and a new one was begun."
-        " Run the checks again to fill it"
+        f"{path.name} was damaged: it was renamed to {aside.name}, and a new one was begun."
+        " Run the checks again to record your points"
     )
 
 
@@ -331,7 +331,7 @@ def undo_reset(root: Path = ROOT) -> Shown:
 
     note = _update(root, change)
     backups[-1].unlink(missing_ok=True)
-    return Shown("\n".join(filter(None, (f"back again: {', '.join(back) or 'nothing'}", note))))
+    return Shown("\n".join(filter(None, (f"restored: {', '.join(back) or 'nothing'}", note))))
 
 
 SYMBOLS = {"passed": "●", "tried": "◐", "not tried": "○"}

@@ -59,12 +59,12 @@ class Questions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _NOT_IT = {
-    "confirmed": "a source other than the article would have to say the same, all of it",
-    "vendor-claim": "then only the maker of the product could know; find who else can measure it",
-    "outdated": "then it would have been right once: find the release or the chip that changed it",
-    "wrong": "then a source or a run would contradict it: which one?",
-    "unverifiable": "then no public source would bear on it: look once more",
-    "opinion": "then no evidence could settle it, one way or the other",
+    "confirmed": "for that verdict, another source than the article has to say all of it",
+    "vendor-claim": "for that verdict, only the vendor could know it: who else can measure it?",
+    "outdated": "for that verdict, it was right once: which release or chip changed it?",
+    "wrong": "for that verdict, a source or a measurement has to contradict it: which one?",
+    "unverifiable": "for that verdict, no public source may say anything about it: look once more",
+    "opinion": "for that verdict, no evidence could confirm it or contradict it",
 }
 
 
@@ -134,7 +134,7 @@ def claims(notebook: str = "", **verdicts: object) -> Shown:
 def _judged(question: ClaimQuestion, answer: object) -> str:
     verdict, asked = normalise(answer), claim(question.claim)
     if verdict not in VERDICTS:
-        return f"{answer!r} is no verdict: choose one of {', '.join(VERDICTS)}"
+        return f"{answer!r} is not a verdict: choose one of {', '.join(VERDICTS)}"
     if verdict != asked.verdict:
         return f"{verdict} is not it: {question.hints.get(verdict, _NOT_IT[verdict])}"
     source = f" Source: {asked.source}" if asked.source else ""

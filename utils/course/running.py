@@ -13,9 +13,9 @@ from typing import Any
 KEPT, IDLE_S = 3, 20 * 60
 HEAD = ("notebook", "state", "memory")
 RULE = (
-    f"What does nothing for {IDLE_S // 60} minutes is ended, except for the {KEPT} notebooks used"
-    " last. Text and outputs stay; such a notebook says No Kernel at its top right. To have its"
-    " variables back, run its cells again from the first one on."
+    f"A kernel that is idle for {IDLE_S // 60} minutes is stopped, except in the {KEPT} notebooks"
+    " that you used last. Text and outputs stay; such a notebook shows No Kernel at its top right."
+    " To get its variables back, run its cells again from the first one on."
 )
 
 

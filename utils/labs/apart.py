@@ -20,9 +20,7 @@ from utils.xla import fresh
 SECONDS = 10.0
 """Ten times and more what an answer takes."""
 
-_ENDLESS = (
-    "the check stopped the answer after {seconds:g} s: nothing that is asked for takes as long"
-)
+_ENDLESS = "the check stopped the answer after {seconds:g} s: a right answer takes much less time"
 
 Run = Callable[..., Any]
 """Runs a function in another process, such as `utils.xla.fresh.run` or `utils.xla.spmd.run`."""
@@ -53,13 +51,13 @@ def observed(
         raise RuntimeError(f"the answer ended its process ({death.cause})") from None
     except fresh.Raised as error:
         raise RuntimeError(
-            f"the process of the answer failed: {error}. An answer that uses a tensor of this"
-            " notebook's device takes that device along: let it use its arguments instead"
+            f"the process of the answer failed: {error}. The answer runs in a process of its"
+            " own, which has no tensor of this notebook's device: use the arguments instead"
         ) from None
     except (TypeError, AttributeError, PicklingError) as error:
         raise RuntimeError(
-            f"the answer cannot be sent to a process of its own: {error}. Let it use its arguments,"
-            " modules and plain values, and nothing else of this notebook"
+            f"the answer cannot be sent to a process of its own: {error}. Apart from its"
+            " arguments it can use only modules and plain values of this notebook"
         ) from None
     for what in told.get("noticed", ()):  # nothing of a process that died
         noticed.tell(what)

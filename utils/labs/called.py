@@ -11,7 +11,7 @@ from utils.labs.closed import closed
 SECONDS = 4.0
 """A thousand times what these formulas take, with what an answer may import."""
 
-ENDLESS = "the check stopped the answer after some seconds: nothing that is asked for takes as long"
+ENDLESS = "the check stopped the answer after some seconds: a right answer takes much less time"
 
 
 def each(

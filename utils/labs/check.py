@@ -94,8 +94,8 @@ def _renamed(name: str, namespace: dict[str, Any]) -> str:
             break
         if near := difflib.get_close_matches(name, defined, 1, 0.8):
             return (
-                f"a cell that you ran later defines `{near[0]}`: this check looks at `{name}`,"
-                " as an earlier run left it"
+                f"a cell that you ran later defines `{near[0]}`: this check uses the `{name}` of an"
+                " earlier run"
             )
     return ""
 
@@ -164,7 +164,7 @@ def _after(exercise: Exercise, root: Path) -> str:
         if other.id not in done or done[other.id]["points"] < other.points:
             return f"next: {other.id} · {other.title}"
     if len(siblings) < len(catalog.exercises(lab, root)):
-        return f"every exercise of your track in {lab} is passed; next: Continue, on the first page"
+        return f"every exercise of your track in {lab} is passed; next: press Continue in lesson 00"
     return f"every exercise of {lab} is passed; next: the quiz below"
 
 
@@ -187,11 +187,11 @@ def _diagnosis(verdict: Verdict) -> tuple[str, int]:
         own = f"{name}() takes" in called or f"{name}() missing" in called
         common = next((why for part, why in _COMMON.items() if part in text), "")
         if kind.startswith("what the answer returned"):
-            common = "is it of the form that the task asks for?"
+            common = "does it have the form that the task asks for?"
         elif own:
-            common = f"the check calls `{name}` as its cell shows it: keep the line with `def`"
+            common = f"the check calls `{name}` as the task says: keep the line with `def`"
         elif not common and kind in _AFTERWARDS and "(line " not in text:
-            common = f"raised where the check used what `{name}` returned: is it what is asked for?"
+            common = f"the check used what `{name}` returned: does it have the form asked for?"
         return verdict.error + bool(common) * f": {common}", -1
     failed = [place for place, item in enumerate(verdict.criteria) if not item.passed]
     if not failed:
@@ -293,8 +293,8 @@ def failing_case(exercise_id: str = "") -> Any:
     """
     if exercise_id not in _failed and (exercise_id or not _failed):
         raise LookupError(
-            f"no case of {exercise_id or 'an exercise'} failed in this notebook since it was"
-            " started: check an answer first"
+            f"no case of {exercise_id or 'an exercise'} failed since this notebook was started:"
+            " run a check first"
         )
     name = exercise_id or list(_failed)[-1]
     answer, verdict = _failed[name]

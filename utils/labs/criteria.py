@@ -235,7 +235,7 @@ def executions(
     else:
         message = (
             f"{ran} executions for {steps} steps: a step runs in parts, or twice, because it is"
-            " synced twice or a pending value is read. One sync a step, and reads only after it"
+            " synced twice or a pending value is read. Sync once per step, with reads only after it"
         )
     passed = facts["steps"] == steps <= ran <= most and waiting <= 1 and not grows
     target = f"{steps} to {most}" if most > steps else str(steps)

@@ -117,7 +117,7 @@ def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Repla
     except (replay.BadProgram, NkiValidationError, ValueError) as refused:
         return Replayed("the record of the kernel is not a valid program", str(refused))
     if len(outputs) != 1:
-        return Replayed("the record of the kernel has not one result")
+        return Replayed("the kernel does not return exactly one result")
     return Replayed("", "", inputs, tuple(np.asarray(output) for output in outputs), program)
 
 

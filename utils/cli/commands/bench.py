@@ -13,12 +13,12 @@ from pathlib import Path
 NEEDS = "learner"
 
 EXAMPLES = """\
-It takes a few minutes, on a device whose compiler is slow more; --only none about half of that.
+It takes a few minutes, longer with a slow compiler, and about half of that with --only none.
 
   python3 course.py bench --out before.json
   python3 course.py bench --out after.json --against before.json
 
-Both runs need the same settings, device and machine; versions may differ, and are told.
+Both runs need the same settings, device and machine; versions may differ, and are reported.
 Exit status: 0; 1 if --against says slower; 2 if something cannot be measured, read or compared.
 """
 
@@ -73,13 +73,13 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     add("--device", default="auto", choices=("auto", *devices.KINDS), help=words)
     words = "; ".join(f"{name}: {what}" for name, what in workloads.WORKLOADS.items())
     add("--model", default="gpt", choices=tuple(workloads.WORKLOADS), help=f"{words} (default gpt)")
-    words = f"of products of matrices (default {default['dtype']})"
+    words = f"of the matrix products (default {default['dtype']})"
     add("--dtype", default=default["dtype"], choices=workloads.FORMATS, help=words)
     whole = {
         "batch": "items of one request",
         "rounds": "processes that each measure warm times",
-        "warmup": "calls of a process before those that count",
-        "repeats": "calls of a process that count",
+        "warmup": "untimed calls of each process at its start",
+        "repeats": "timed calls of each process",
         "threads": "threads of torch on the host; XLA has its own",
     }
     for name, words in whole.items():
@@ -91,7 +91,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     add("--only", metavar="PART,...", help=f"beside warm times and answers; or none. {words}")
     add("--out", type=Path, metavar="FILE", help="where to record it, as JSON; a new file")
     add("--against", type=Path, metavar="FILE", help="an earlier record to compare with")
-    words = "that --against compares (default 50; another needs 5 rounds)"
+    words = "that --against compares (default 50; any other needs 5 rounds)"
     add("--percentile", type=float, metavar="P", help=words)
     add("--price", type=float, metavar="USD/h", help="of this machine: gives money per million")
     add("--price-source", metavar="TEXT", help="where the price was read")
@@ -119,7 +119,7 @@ def _given(value: float | None, unit: str, option: str, source: str | None):
     from utils.serving.bench import Given  # late, as in `_parse`
 
     if value is None and source:
-        raise ValueError(f"{option}-source is of no {option}: give that too")
+        raise ValueError(f"{option}-source needs {option}: give both")
     if value is None:
         return None
     if not source:

@@ -77,14 +77,14 @@ def _parse(argv: list[str], program: str) -> tuple[argparse.Namespace, list[str]
     )
     add = parser.add_argument
     add("script")
-    add("--steps", type=int, default=8, metavar="N", help="to run, 1 to 64 (default 8)")
+    add("--steps", type=int, default=8, metavar="N", help="steps to run, 1 to 64 (default 8)")
     add("--folder", type=Path, help="what is copied (default: the current folder)")
     add("--json", type=Path, metavar="FILE", help="write the report there, too")
     add("--target", default="neuron-xla", help="of the static findings (default neuron-xla)")
     add("--twice", action="store_true", help="run it again: does it ask for the same graphs?")
     add("--other", metavar="ARGS", help="run it again with these arguments, given as one word")
     add("--network", action="store_true", help="let the script reach the network")
-    add("--seconds", type=float, default=300, help="of the whole run (default 300)")
-    add("--memory-gb", type=float, default=8, help="of all its processes (default 8)")
-    add("--processes", type=int, default=64, help="at a time (default 64)")
+    add("--seconds", type=float, default=300, help="limit for the whole run (default 300)")
+    add("--memory-gb", type=float, default=8, help="for all its processes (default 8)")
+    add("--processes", type=int, default=64, help="how many at a time (default 64)")
     return parser.parse_args(own), arguments

@@ -59,7 +59,7 @@ def _day(text: str) -> datetime.date:
         return datetime.date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no date: write one such as 2027-01-31"
+            f"{text!r} is not a date: write one such as 2027-01-31"
         ) from None
 
 

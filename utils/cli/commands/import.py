@@ -15,7 +15,7 @@ def main(arguments: list[str]) -> int:
     from utils.course import parcel  # late: it needs a package, which --help does not
 
     parser = argparse.ArgumentParser("course.py import", description=__doc__)
-    parser.add_argument("file", type=Path, help="or the folder of an older course, without work/")
+    parser.add_argument("file", type=Path, help="from export, or the folder of an older course")
     file = parser.parse_args(arguments).file
     try:
         with copies.alone(ROOT):
@@ -25,5 +25,5 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     print(copies.told(changes) or "All of it was here already.")
-    print(note or "Of the points, the better ones count.")
+    print(note or "Where both have points for an exercise, the higher ones are kept.")
     return 0

@@ -20,7 +20,7 @@ NAME = "trainium-course"
 def main(arguments: list[str]) -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser("course.py kernel", description=__doc__.splitlines()[0])
-    parser.add_argument("--remove", action="store_true", help="take the kernel away again")
+    parser.add_argument("--remove", action="store_true", help="remove the kernel again")
     folder = kernel_folder(os.environ)
     if parser.parse_args(arguments).remove:
         removed = remove(folder)

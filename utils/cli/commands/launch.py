@@ -68,10 +68,10 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     add("--hours", type=float, default=2.0, metavar="H", help="%g to %g (default 2)" % HOURS)  # noqa: UP031
     add("--image", default="", metavar="NAME", help="on ec2: xla (default) or torchneuron")
     add("--disk", type=int, default=0, metavar="GB", help="(default: what the Neuron guide asks)")
-    add("--price", type=float, metavar="USD", help="of an hour, where the course knows none")
+    add("--price", type=float, metavar="USD", help="per hour, if the course does not know it")
     add("--json", action="store_true", help="print the plan as JSON")
     add("--policy", action="store_true", help="print only its IAM policy")
-    add("--limit", type=float, metavar="USD", help="refuse to start what can cost more")
+    add("--limit", type=float, metavar="USD", help="do not start a run that can cost more")
     add("--start", action="store_true", help="start it; costs money")
     add("--list", action="store_true", help="show what the course has running")
     add("--stop", action="store_true", help="end what you have running of the course")
@@ -82,7 +82,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     if given.start + given.list + given.stop > 1:
         parser.error("give one of --start, --list and --stop")
     if given.everyone and not given.stop:
-        parser.error("--everyone goes with --stop")
+        parser.error("--everyone needs --stop")
     return given
 
 
@@ -117,7 +117,7 @@ def _plan(given: argparse.Namespace) -> int:
     reasons = planned.refusals(given.limit)
     print("\nNothing was started.", end=" ")
     if reasons:
-        print("It would not be started either:\n  " + "\n  ".join(reasons))
+        print("It would not start, because:\n  " + "\n  ".join(reasons))
     else:
         print("The same command with --start starts it.")
     _remind()
@@ -140,7 +140,7 @@ def _start(given: argparse.Namespace) -> int:
         return 1
     if outcome.left:
         print(
-            "STILL RUNNING, and not to be ended from here now:\n  "
+            "STILL RUNNING, because it could not be ended from here:\n  "
             + "\n  ".join(map(str, outcome.left))
             + f"\nRun: python3 course.py launch --stop --region {aws.region}\n"
             + "; ".join(planned.guide.ends[:1]),
@@ -212,7 +212,7 @@ def _remind() -> None:
     for run, event in run_record.unended().items():
         print(
             f"\nThe end of run {run} ({event['instance']}, {event['region']}, until "
-            f"{event['until']}) was never recorded. See to it: python3 course.py launch --stop"
+            f"{event['until']}) was never recorded. To end it: python3 course.py launch --stop"
         )
 
 

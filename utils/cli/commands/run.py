@@ -95,7 +95,7 @@ def main(argv: list[str]) -> int:
     failed = [run for run in runs if not run.ok]
     if arguments.save:
         if failed:
-            print("nothing saved: fix what failed first", file=sys.stderr)
+            print("nothing was saved: correct the notebooks that failed first", file=sys.stderr)
         else:
             print("\n".join(_save(run) for run in runs))
     return 1 if failed else 0

@@ -105,7 +105,7 @@ def _pytest(arguments: list[str], folder: Path) -> int:
 def _announce_missing(missing: list[str]) -> None:
     names = " ".join(missing)
     print(
-        f"\n*** NOT INSTALLED, and not to be had here without help: {names}\n"
+        f"\n*** NOT INSTALLED, and this user cannot install it: {names}\n"
         f"*** Tests that need it cannot pass. As an administrator: apt-get install {names}\n",
         file=sys.stderr,
         flush=True,

@@ -6,9 +6,10 @@ import sys
 NEEDS = "learner"
 
 NOTES = """\
-All modelled; in brackets with all assumptions at their best and at their worst end, which are in
-utils/facts/data/serving_cases.yaml. A batch run has no service level: how much it saves, and from
-how many requests on it costs less although it has to start first. --published shows every error.
+All figures are modelled. In brackets: with all assumptions of utils/facts/data/serving_cases.yaml
+at their best values, and at their worst. A batch run has no service level; the last columns say how
+much it saves, and from how many requests on it costs less in spite of its start. --published shows
+the error of each estimate.
 """
 
 
@@ -24,13 +25,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--model", default="llama-3.1-8b", help="default: llama-3.1-8b")
     parser.add_argument("--read", type=int, default=1500, help="tokens of a request; default: 1500")
     parser.add_argument("--write", type=int, default=250, help="tokens of an answer; default: 250")
-    parser.add_argument("--first", type=float, default=1.0, help="seconds to a first token")
-    parser.add_argument("--next", type=float, default=0.05, help="seconds from token to token")
-    parser.add_argument("--peak", type=float, default=2.5, help="busiest over mean; default: 2.5")
+    parser.add_argument("--first", type=float, default=1.0, help="limit for the first token (s)")
+    parser.add_argument("--next", type=float, default=0.05, help="limit for the next ones (s)")
+    parser.add_argument("--peak", type=float, default=2.5, help="peak over mean load; default: 2.5")
     parser.add_argument("--dtype", default="bf16", help="of weights and cache; default: bf16")
     parser.add_argument("--price", default="capacity_block", help="or on_demand")
-    parser.add_argument("--start", type=float, default=10, help="minutes until a batch runs")
-    parser.add_argument("--published", action="store_true", help="against published runs")
+    parser.add_argument("--start", type=float, default=10, help="minutes to start a batch run")
+    parser.add_argument("--published", action="store_true", help="compare with published runs")
     given = parser.parse_args(arguments)
     if given.published:
         print(*published.rows(), published.summary(), sep="\n")
@@ -44,7 +45,7 @@ def main(arguments: list[str]) -> int:
         return 1
     print(
         f"{given.model}: {mix.tokens_in:,} tokens read, {mix.tokens_out:,} written. Even at"
-        f" {given.peak:g} times the mean load\n{level.share:.0%} have the first token within"
+        f" {given.peak:g} times the mean load\n{level.share:.0%} of requests have a first token in"
         f" {level.first_s:g} s, and the next ones take {level.token_s:g} s at most on average."
         " Modelled:\n"
     )

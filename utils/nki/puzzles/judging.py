@@ -104,7 +104,7 @@ def check(puzzle: Puzzle, source: str, seed: int | None = None, run: Run = apart
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         return _refused(
-            puzzle, "no-python", f"line {line} is no Python: {getattr(error, 'msg', error)}"
+            puzzle, "no-python", f"line {line} is not valid Python: {getattr(error, 'msg', error)}"
         )
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     if puzzle.id not in functions:

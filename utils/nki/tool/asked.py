@@ -131,7 +131,7 @@ def loaded(path: Path) -> ModuleType:
     except (SyntaxError, UnicodeDecodeError, ValueError) as error:
         line = getattr(error, "lineno", None)
         place = f"{path}:{line}" if line else str(path)
-        raise Refused(f"{place} is no Python: {getattr(error, 'msg', error)}") from None
+        raise Refused(f"{place} is not valid Python: {getattr(error, 'msg', error)}") from None
     name = f"_nki_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

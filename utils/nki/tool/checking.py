@@ -23,9 +23,9 @@ def findings_in(path: Path) -> list[Finding]:
     try:
         return lint_source(path.read_text(encoding="utf-8"), str(path))
     except SyntaxError as error:
-        raise Refused(f"{path}:{error.lineno} is no Python: {error.msg}") from None
+        raise Refused(f"{path}:{error.lineno} is not valid Python: {error.msg}") from None
     except (UnicodeDecodeError, ValueError) as error:
-        raise Refused(f"{path} is no Python: {error}") from None
+        raise Refused(f"{path} is not valid Python: {error}") from None
 
 
 def doubts_of(asked: Asked, limit_s: float, target: str | None) -> list[str]:
