@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from utils.audit import legacy
 from utils.audit.guards import is_cuda
 from utils.audit.rules import DEVICE_POSITIONS, NAMES
-from utils.audit.scopes import Scope, written
+from utils.audit.scopes import Scope, walk, written
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -19,7 +19,7 @@ BACKEND = re.compile(r"(^|_)(backend|process_group_backend|ddp_backend)$", re.I)
 PINNED = re.compile(r"(^|_)pin_mem(ory)?$", re.I)
 PINNED_PLACE = 7  # where a DataLoader takes pin_memory by position
 START = re.compile(r"cuda:?(%[ds]|\{\w*\}|\d+)?$")
-XLA = re.compile(r"xla(:\d+)?$")
+XLA = re.compile(r"(xla|jax)(:\d+)?$")
 NCCL = re.compile(r"(^|:)nccl$")
 FIELDS = NAMES["field_functions"]
 # Functions that are given a name of a device and no device.
@@ -75,15 +75,31 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
 def told(at: "State", node: ast.AST) -> None:
     """The finding about a device that is written there."""
     if is_xla(node):
-        legacy.report(at, "xla-device", node)
+        jax = node.value.startswith("jax")  # type: ignore[attr-defined]
+        legacy.report(at, "torchax" if jax else "xla-device", node)
     else:
         at.report("cuda-device", node)
 
 
 def is_xla(node: ast.AST | None) -> bool:
-    """The string "xla", or "xla:" with a number."""
+    """The string "xla", or "jax", the device of torchax; a number may follow."""
     text = node.value if isinstance(node, ast.Constant) else None
     return isinstance(text, str) and XLA.match(text) is not None
+
+
+def forgets_others(at: "State", node: ast.If) -> None:
+    """`if x.is_cuda: ... else: ...`: what is neither takes the way of the CPU."""
+    if any(
+        isinstance(one, ast.Attribute) and one.attr == "to"
+        for item in node.orelse
+        for one in walk(item)
+    ):
+        return
+    for one in walk(node.test):
+        asks = isinstance(one, ast.Attribute) and one.attr == "is_cuda"
+        if asks or (isinstance(one, ast.Compare) and written(one.left).endswith("device.type")):
+            at.report("cuda-fallback", one, "any other accelerator is treated as the CPU")
+            return
 
 
 def leaves_out_others(at: "State", node: ast.IfExp) -> None:
@@ -91,8 +107,8 @@ def leaves_out_others(at: "State", node: ast.IfExp) -> None:
     stays on the CPU without a word.
     """
     named = is_cuda(node.body) and getattr(node.orelse, "value", None) == "cpu"
-    method = node.body.func if isinstance(node.body, ast.Call) else None
-    if named or (isinstance(method, ast.Attribute) and method.attr == "cuda"):
+    methods = [one.func for one in walk(node.body) if isinstance(one, ast.Call)]
+    if named or any(isinstance(one, ast.Attribute) and one.attr == "cuda" for one in methods):
         at.report("cuda-fallback", node, "any other accelerator is treated as the CPU")
 
 

@@ -16,6 +16,8 @@ EXTENSION = "torch.utils.cpp_extension."
 DDP = "DistributedDataParallel"
 # A compiled module that says CUDA in its name: alt_cuda_corr, _ext_cuda.
 COMPILED = re.compile(r"^\w*_cuda(_\w+)?$|^\w+_cuda\.|^cuda_\w+$")
+# A compiled module of the project itself, by the names that are usual.
+OWN = re.compile(r"(^|\.)(_ext|_C|_cuda|_extension|_backend)(\.|$)")
 KNOWN = {"torch", "numba", "jax", "jaxlib"}
 FREE_MODES = {None, "default"}
 TRAINERS = ("lightning", "pytorch_lightning")
@@ -28,15 +30,36 @@ def imported(at: "State", node: ast.AST, modules: list[str]) -> None:
         rule = IMPORTS.get(root) or ("cuda-package" if module.startswith("nvidia.dali") else "")
         if module == "numba.cuda" or module.startswith("numba.cuda."):
             rule = "cuda-package"
-        if not rule and COMPILED.search(module) and root not in KNOWN and root not in at.local:
-            rule = "cuda-extension"
+        if not rule and root not in KNOWN:
+            rule = _compiled(at, module)
         if rule and root not in at.local:
-            if at.optional:
-                at.report(
-                    rule, node, "the import may fail: the code says what it does then", "note"
-                )
-            else:
-                at.report(rule, node)
+            _report(at, rule, node)
+
+
+def own(at: "State", node: ast.ImportFrom) -> None:
+    """A relative import of a compiled module, which is no file: from .._ext import roi_align."""
+    start = f"{node.module}." if node.module else ""
+    tree, folder = at.tensors.modules, at.tensors.folder or ""
+    rules = set()
+    for module in filter(None, [node.module, *(f"{start}{alias.name}" for alias in node.names)]):
+        if module.split(".")[0] not in at.local:
+            if tree is None or not tree.holds("." * node.level + module, folder):
+                rules.add(_compiled(at, module))
+    for rule in sorted(rules - {""})[-1:]:
+        _report(at, rule, node)
+
+
+def _compiled(at: "State", module: str) -> str:
+    if COMPILED.search(module):
+        return "cuda-extension"
+    return "cpp-extension" if at.torch and OWN.search(module) else ""
+
+
+def _report(at: "State", rule: str, node: ast.AST) -> None:
+    if at.optional:
+        at.report(rule, node, "the import may fail: the code says what it does then", "note")
+    else:
+        at.report(rule, node)
 
 
 def decorator(at: "State", node: ast.expr) -> None:
@@ -71,6 +94,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     elif name in ("importlib.import_module", "__import__") and node.args:
         if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
             imported(at, node, [node.args[0].value])
+    elif last in ("load_ext", "load_extension") and node.args and OWN.search(_text(node.args[0])):
+        at.report("cpp-extension", node.func)
     elif name.startswith("torch.ops."):
         _operator(at, node, name)
     elif name.split(".")[0] in TRAINERS and last in ("Trainer", "Fabric"):
@@ -85,6 +110,10 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     _attention(at, given)
     if isinstance(node.func, ast.Attribute) and node.func.attr == "pin_memory" and not node.args:
         at.report("pin-memory", node.func)
+
+
+def _text(node: ast.AST) -> str:
+    return str(node.value) if isinstance(node, ast.Constant) else ""
 
 
 def _is(node: ast.AST | None, value: object) -> bool:
@@ -126,7 +155,7 @@ def _operator(at: "State", node: ast.Call, name: str) -> None:
     space = name.split(".")[2]
     if space == "load_library":
         at.report("cpp-extension", node.func)
-    elif space not in NAMES["own_operators"] and not space.startswith("_"):
+    elif space not in NAMES["own_operators"] and (space[:1] != "_" or space.startswith("_C")):
         at.report("cpp-extension", node.func, f"an operator of {space}", "note")
 
 

@@ -118,6 +118,7 @@ class Names:
         self.buffers: list[tuple[Scope | None, str]] = []  # what a module takes to its device
         self.classes: dict[str, ast.ClassDef] = {}
         self.changed: set[tuple[Scope | None, str]] = set()  # numbers of objects, self.scale *= 2
+        self.counted: set[str] = set()  # numbers of other objects, batch.offset -= 1
         self._start = (0, 0)
         self._end = 0
         self.tree = tree
@@ -283,10 +284,12 @@ class Names:
 
     def _change(self, target: ast.expr, by: ast.expr, scope: Scope) -> None:
         """Note self.scale *= 2 in a method, by a number or by another setting of the object."""
-        if not isinstance(target, ast.Attribute) or written(target.value) != "self":
+        if not isinstance(target, ast.Attribute):
             return
         number = isinstance(by, ast.Constant) and isinstance(by.value, int | float)
-        if number or written(by).startswith("self."):
+        if written(target.value) != "self":
+            self.counted |= {written(target)} if number else set()
+        elif number or written(by).startswith("self."):
             self.changed.add((scope.owner(), target.attr))
 
     def function(self, node: Function, scope: Scope) -> Scope:

@@ -45,6 +45,7 @@ from utils.audit.tensor_names import (
     ON_HOST,
     PASSED_ON,
     RECURRENT,
+    RUNS,
     SEVERAL,
     TEXT_METHODS,
     TEXT_NAME,
@@ -69,6 +70,9 @@ class Modules(Protocol):
 
     def look(self, name: str, folder: str) -> Defined | None:
         """The function or class of a full name, seen from a folder."""
+
+    def holds(self, name: str, folder: str) -> bool:
+        """Whether a relative name is a source file of the tree."""
 
 
 class Tensors:
@@ -198,7 +202,11 @@ class Tensors:
         if value in (UNKNOWN, MAYBE):
             if node.id in home.losses or self.uses.is_used(home, node.id):
                 return TENSOR
-            computed = any(isinstance(item.node, ast.Call) for item in kept)
+            computed = any(
+                isinstance(item.node, ast.Call)
+                and not RUNS.search(written(item.node.func).split(".")[-1])
+                for item in kept
+            )
             if (
                 value == MAYBE
                 and computed
@@ -292,7 +300,11 @@ class Tensors:
         method = inside and bool(places) and places[0].arg in SELVES
         index = places.index(arg) - method if arg in places else -1
         values: list[tuple[ast.expr, Scope]] = []
-        for call, scope in self.uses.calls(getattr(home.node, "name", ""))[:CALLS]:
+        name = getattr(home.node, "name", "")
+        if name == "__init__" and inside:
+            assert home.parent is not None
+            name = getattr(home.parent.node, "name", "")  # an object is made by its class
+        for call, scope in self.uses.calls(name)[:CALLS]:
             given = next((item.value for item in call.keywords if item.arg == arg.arg), None)
             if given is None and 0 <= index < len(call.args):
                 if not any(isinstance(one, ast.Starred) for one in call.args[: index + 1]):

@@ -24,8 +24,12 @@ TEXT_METHODS |= {"astype", "tobytes", "to_numpy"}
 # What a function with such a name returns is no result of a model: get_model, is_loss.
 VERB = re.compile(
     r"^_*(is|has|get|set|build|create|make|load|init|setup|prepare|wrap|save|compile|find|check|add"
-    r"|list|count|remove|register|freeze|clone|copy|move|replace|merge|quantize|train|test|log|print)_"
+    r"|list|count|remove|register|freeze|clone|copy|move|replace|merge|quantize|train|test|log|print|eval"
+    r"|evaluate|validate|run)_"
 )
+DEVICE = re.compile(r"(^|[._])(device|dev|rank|gpu)$")
+# Functions whose results are numbers by custom, whatever they were given.
+RUNS = re.compile(r"^(eval|evaluate|validate|validation|test|train|run)(_|$)")
 ASKS = re.compile(r"^(is|has|get|set)(_|$)")
 COUNTS = {"range", "trange", "len"}
 # Parameters of forward that are numbers or switches, and what works on the CPU before a model does.
@@ -116,6 +120,16 @@ def moves_to_host(node: ast.Call) -> bool:
         if isinstance(place, ast.Constant) and place.value == "cpu":
             return True
     return False
+
+
+def is_placed(node: ast.Call) -> bool:
+    """x.to(device), x.to(args.device), x.to("cuda"), x.to(x.device, torch.long)."""
+    if not isinstance(node.func, ast.Attribute) or node.func.attr != "to":
+        return False
+    given = [*node.args[:1], *(item.value for item in node.keywords if item.arg == "device")]
+    return any(
+        DEVICE.search(written(one)) or isinstance(getattr(one, "value", None), str) for one in given
+    )
 
 
 def is_tensor_function(name: str) -> bool:

@@ -5,14 +5,16 @@ import re
 from typing import Any
 
 from utils.audit.rules import NAMES
-from utils.audit.scopes import Scope, same_frame, walk, written
-from utils.audit.tensor_forms import BATCH, HOST, MAYBE, NUMBER, TENSOR, flat
-from utils.audit.tensor_names import TOKENIZER, moves_to_host
+from utils.audit.scopes import Binding, Scope, same_frame, walk, written
+from utils.audit.tensor_forms import BATCH, HOST, LOADER, MAYBE, NUMBER, TENSOR, flat
+from utils.audit.tensor_names import TOKENIZER, is_placed, moves_to_host
 
 DEPTH = 30  # expressions within expressions that are followed
 
 
 ACCELERATOR = re.compile(r"(cuda|xla|neuron|mps|xpu|hpu)(:\d+)?$")
+RANGES = {"torch.arange", "torch.linspace", "torch.zeros", "torch.ones", "torch.randperm"}
+DEVICE_LOADERS = {"accelerate", "torch_xla", "pytorch_lightning", "lightning", "deepspeed"}
 LOADS = {"torch.load", "safetensors.torch.load_file", "torch.jit.load", "safetensors.safe_open"}
 
 
@@ -49,6 +51,7 @@ class Places:
     def __init__(self, tensors: Any) -> None:
         self.tensors = tensors
         self._known: dict[ast.AST, bool] = {}
+        self._moving: list[int] | None = None  # lines that move a tensor to a device
 
     def only_host(self) -> bool:
         """The file loads its tensors to the CPU, and names nothing that could move them on: it
@@ -115,11 +118,20 @@ class Places:
                 return self._name_on_cpu(node, scope)
             case _:
                 return False
+        if any(self._is_made(part, scope) for part in parts):
+            return True  # what is computed with it has to be there, too
         # A number is wherever the tensor is that it is computed with.
         kinds = [flat(self.tensors.value(part, scope)) for part in parts]
         wanted = [kind == "tensor" if "tensor" in kinds else kind != "host" for kind in kinds]
         parts = [part for part, is_one in zip(parts, wanted, strict=True) if is_one] or parts
         return all(self.on_cpu(part, scope) for part in parts)
+
+    def _is_made(self, node: ast.AST, scope: Scope) -> bool:
+        """torch.arange(n), of some length: made on the CPU, as no device is given."""
+        if not isinstance(node, ast.Call) or not node.args:
+            return False
+        name = self.tensors.names.dotted(node.func, scope)
+        return name in RANGES and not any(item.arg in ("device", None) for item in node.keywords)
 
     def _kept_on_cpu(self, node: ast.Attribute, scope: Scope) -> bool:
         """self.length = torch.zeros(1): a module takes its buffers along, and nothing else."""
@@ -187,7 +199,29 @@ class Places:
         parts = [item for item in kept if not isinstance(item.node, ast.Constant)]
         if node.id in home.added:
             return all(self.on_cpu(one, home) for one in home.added[node.id])
-        return bool(parts) and all(self._bound_on_cpu(item.node, home) for item in parts)
+        return bool(parts) and all(
+            self._bound_on_cpu(item.node, home) or self._is_loaded(item, home) for item in parts
+        )
+
+    def _is_loaded(self, item: Binding, home: Scope) -> bool:
+        """What a loader gives, in a loop that moves some of it to the device: not this."""
+        each = item.node if item.kind == "loop" else None
+        while isinstance(each, ast.Call) and each.args:
+            each = each.args[0]  # enumerate(tqdm(loader))
+        if each is None or self.tensors.names.imports & DEVICE_LOADERS:
+            return False
+        if self.tensors.value(each, home) != LOADER or "prefetch" in written(each):
+            return False
+        if self._moving is None:
+            self._moving = [
+                one.lineno
+                for one in walk(self.tensors.names.module.node)
+                if isinstance(one, ast.Call)
+                and isinstance(one.func, ast.Attribute)
+                and (one.func.attr == "cuda" or is_placed(one))
+            ]
+        first, last = item.start[0], item.end
+        return any(first <= line <= last for line in self._moving)
 
     def _bound_on_cpu(self, node: ast.AST | None, home: Scope) -> bool:
         if isinstance(node, ast.arg):

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, walk, written
 from utils.audit.tensor_names import COUNTS, LOADER_NAME, TOKENIZER, is_model_name, moves_to_host
-from utils.audit.tensor_values import counts_found, is_found, on_host, only_torch, reaching
+from utils.audit.tensor_values import (
+    counts_found,
+    is_found,
+    is_given,
+    on_host,
+    only_torch,
+    reaching,
+)
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -43,6 +50,7 @@ POSITION = re.compile(
     r"(^|_)(start_?pos|prev_len\w*|position|pos|offset|step|timestep|cur_?len|cache_len|past_len\w*|seqlen_offset)$"
 )
 PICKED = re.compile(r"(^|_)(idx|index)$")
+NEXT = re.compile(r"(^|_)(next|new)_(token|id|word|tok|input_id)s?(_id|_ids|s)?$")
 REQUESTS = re.compile(r"(^|_)(requests|prompts|sentences|texts|utterances)$")
 MADE_OF = {"torch.tensor", "torch.as_tensor", "torch.LongTensor"}
 SOUND = re.compile(
@@ -66,7 +74,11 @@ KEEPS = {
 ENCODES = {"encode", "apply_chat_template", "__call__"}
 ENCODER = re.compile(r"(^|_)(enc|tok|bpe|sp|sp_model|encoding)$")
 DECODES = re.compile(r"(^|_)(generate|decode|beam_search|greedy\w*|sample\w*|rollout)(_|$)")
-RANDOM = re.compile(r"(random|numpy\.random)\.(randint|choice|randrange|sample|uniform|random)$")
+ROUNDS = {"int", "max", "min", "round", "ceil", "floor"}
+TURN = re.compile(r"^(i+|it|idx|n|(\w+_)?(step|iter|iteration|idx|index|i|id))$")
+RANDOM = re.compile(
+    r"(random|numpy\.random)\.(randint|choice|randrange|sample|uniform|random|normal|poisson)$"
+)
 DRAWN = re.compile(
     r"^(random|numpy\.random)\.(random|uniform|gauss|betavariate|beta|normalvariate|rand|randn|normal|randint)$"
 )
@@ -77,6 +89,8 @@ SCHEDULE = re.compile(
 PASSES = {"tqdm", "reversed", "list", "trange", "sorted", "track", "progress_bar"}
 PACKS = {"pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "pad_sequence"}
 LENGTHS = re.compile(r"(lens|lengths)$")
+LENGTH = re.compile(r"(^|_)(len|length)$")
+ACCEPTED = re.compile(r"(^|_)(n_|num_)?accept(ed)?_?(len|length|num|count|tokens)?$")
 STEP = re.compile(
     r"((train|val|test|eval)\w*_|_?training_|decode_|generate_|model_)step$|(train|eval)_batch$"
 )
@@ -135,6 +149,9 @@ def counters(node: ast.For | ast.AsyncFor | ast.While) -> set[str]:
     if isinstance(node, ast.While):
         return names
     each = node.iter
+    match node.target:  # of what was enumerated before
+        case ast.Tuple(elts=[ast.Name(first), _]) if isinstance(each, ast.Name):
+            names |= {first} if TURN.match(first) else set()
     while isinstance(each, ast.Call) and each.args and _last(each.func) in PASSES:
         each = each.args[0]
     if isinstance(each, ast.Call):
@@ -163,9 +180,14 @@ def _added_to(node: ast.stmt) -> Iterator[str]:
 
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     """x = torch.cat([x, y]) in a loop over steps; self.k = torch.cat([self.k, new]) anywhere."""
-    if not isinstance(value, ast.Call) or not value.args or not at.torch or on_host(at):
+    if not isinstance(value, ast.Call) or not value.args or not at.torch:
         return
     name = at.dotted(value.func)
+    if name == "max" and any("collat" in one.lower() for one in _within(at)):
+        if _longest(at, value) and not _sizes(at, target):
+            at.report("data-dependent-shape", value.func, "as long as the longest of the batch")
+    if on_host(at):
+        return
     stays = isinstance(target, ast.Attribute | ast.Subscript) and _kept(target)
     if name == "torch.nn.functional.pad" and at.steps == "loop":
         if _same(target, value.args[0]) and not at.on_cpu(value.args[0]):
@@ -177,6 +199,22 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
         if sum(ast.dump(part).count(_dumped(target)) for part in parts.elts) == 1:
             if any(_same(target, part) and _stays(at, part, value) for part in parts.elts):
                 at.report("growing-cat", value.func)
+
+
+def _within(at: "State") -> list[str]:
+    """The names of the functions and the class that this stands in."""
+    owner = at.scope.owner()
+    return [*at.functions, getattr(owner.node, "name", "") if owner is not None else ""]
+
+
+def _sizes(at: "State", target: ast.expr) -> bool:
+    """A tensor is made of that size, which is where it is said."""
+    return any(
+        isinstance(one, ast.Call)
+        and _last(one.func) in MADE | {"arange"}
+        and any(written(part) == written(target) for part in walk(one))
+        for one in walk(at.scope.node)
+    )
 
 
 def _kept(target: ast.expr) -> bool:
@@ -240,12 +278,23 @@ def _is_past(at: "State", node: ast.AST, depth: int = 3) -> bool:
     return False
 
 
+def _root(node: ast.AST) -> ast.AST:
+    """next_token of next_token[None].unsqueeze(0)."""
+    while isinstance(node, ast.Subscript | ast.Call):
+        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute):
+            break
+        node = node.value if isinstance(node, ast.Subscript) else node.func.value  # type: ignore[attr-defined]
+    return node
+
+
 def _appends(at: "State", node: ast.Call) -> bool:
     """torch.cat([past_key, key]) in a function: what was kept grows with every call."""
     parts = node.args[0] if node.args else None
     if not at.functions or not isinstance(parts, ast.List | ast.Tuple) or len(parts.elts) != 2:
         return False
     first, second = parts.elts
+    if NEXT.search(written(_root(second)).split(".")[-1]) and at.kind(first) in ("tensor", "maybe"):
+        return not at.on_cpu(first)  # the next token, in a function that is called for each
     if isinstance(second, ast.Subscript) and isinstance(first, ast.Subscript):
         if written(first.value) == written(second.value):
             return False
@@ -282,6 +331,9 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         sizes = [*node.args[1:2], *(item.value for item in node.keywords if item.arg == "size")]
     elif method in SIZED and name.split(".")[0] not in at.names.imported and not _own(node):
         sizes = list(node.args[:1] if method == "new_full" else node.args)
+    sizes += [one for size in sizes if isinstance(size, ast.Tuple | ast.List) for one in size.elts]
+    if at.steps == "loop" and not name.startswith("torch."):
+        sizes += [item.value for item in node.keywords if LENGTH.search(item.arg or "")]
     if any(_random(at, size) for size in sizes):
         at.report("data-dependent-shape", node.func, "a size is drawn at random")
     elif any(from_values(at, size) or counts_found(at, size) for size in sizes):
@@ -359,8 +411,12 @@ def _given_counter(at: "State", node: ast.AST) -> bool:
 def _changed(at: "State", node: ast.AST) -> bool:
     """self.scale, a number that a method changes: self.scale *= 2."""
     owner = at.scope.owner()
-    if not isinstance(node, ast.Attribute) or owner is None or written(node.value) != "self":
+    if isinstance(node, ast.UnaryOp):
+        return _changed(at, node.operand)
+    if not isinstance(node, ast.Attribute):
         return False
+    if written(node.value) != "self" or owner is None:
+        return written(node) in at.names.counted
     if (owner, node.attr) in at.names.changed:
         return True
     for item in owner.names.get(node.attr, ()):
@@ -438,7 +494,7 @@ def _past(at: "State", node: ast.AST) -> bool:
     return False
 
 
-def _random(at: "State", node: ast.AST, depth: int = 4) -> bool:
+def _random(at: "State", node: ast.AST, depth: int = 16) -> bool:
     """A number that Python drew at random, which is another at each step."""
     if depth == 0:
         return False
@@ -446,11 +502,15 @@ def _random(at: "State", node: ast.AST, depth: int = 4) -> bool:
         case ast.Call():
             if RANDOM.search(at.dotted(node.func)):
                 return True
-            return _last(node.func) == "int" and any(_random(at, one) for one in node.args)
+            return _last(node.func) in ROUNDS and any(
+                _random(at, one, depth - 1) for one in node.args
+            )
         case ast.BinOp():
             return any(_random(at, one, depth - 1) for one in (node.left, node.right))
         case ast.Tuple() | ast.List():
             return any(_random(at, one, depth - 1) for one in node.elts)
+        case ast.ListComp():
+            return _random(at, node.elt, depth - 1)
         case ast.Name():
             kept = at.scope.bindings(node.id)
             return bool(kept) and all(
@@ -632,6 +692,8 @@ def _is_read(at: "State", node: ast.AST, reads: re.Pattern[str], depth: int = 9)
             return _all_kept(at, node, lambda kept: _is_read(at, kept, reads, depth - 1))
         case ast.BinOp(left=one) | ast.Subscript(value=one):
             return _is_read(at, one, reads, depth - 1)
+        case ast.arg():
+            return is_given(at, node, lambda one: _is_read(at, one, reads, depth // 3))
         case ast.Call():
             if reads.search(at.dotted(node.func)):
                 return True
@@ -762,7 +824,11 @@ def computed(at: "State", node: ast.BinOp) -> None:
             continue
         if (
             (isinstance(one, ast.Name | ast.BinOp) and _counts(at, one))
-            or (isinstance(one, ast.Subscript) and _counts(at, one.slice))
+            or (
+                isinstance(one, ast.Subscript)
+                and (at.kind(one.value) in ("host", "many") or SCHEDULE.search(written(one.value)))
+                and _counts(at, one.slice)
+            )
             or (isinstance(one, ast.Name) and at.steps == "function" and _positions(at, one))
             or _given_counter(at, one)
             or _changed(at, one)
@@ -791,6 +857,9 @@ def sliced(at: "State", node: ast.Subscript) -> None:
         if not isinstance(part, ast.Slice):
             continue
         for end in filter(None, (part.lower, part.upper)):
+            if kind != "host" and _accepted(at, end) and not at.on_cpu(node.value):
+                at.report("data-dependent-shape", node, "as long as what was accepted")
+                return
             if from_values(at, end) and at.kind(node.value) != "host" and not at.on_cpu(node.value):
                 at.report("data-dependent-shape", node, "the end of a slice is read from a tensor")
                 return
@@ -817,6 +886,16 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             if _random(at, end) and None in (part.lower, part.upper):
                 at.report("data-dependent-shape", node, "the end of a slice is drawn at random")
                 return
+
+
+def _accepted(at: "State", node: ast.AST) -> bool:
+    """accept_length of speculative decoding, a parameter: another at each step."""
+    return only_torch(at) and any(
+        isinstance(one, ast.Name)
+        and ACCEPTED.search(one.id) is not None
+        and all(item.kind == "parameter" for item in at.scope.bindings(one.id))
+        for one in walk(node)
+    )
 
 
 def _each_length(at: "State", node: ast.AST) -> bool:
@@ -871,7 +950,7 @@ def _brought(at: "State", node: ast.AST) -> bool:
 
 def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
     """The number comes from the values of a tensor: x.item(), int(x.max()), lengths[i]."""
-    if node is None or depth == 0:
+    if node is None or depth <= 0:
         return False
     match node:
         case ast.Constant() | ast.Slice():
@@ -912,7 +991,11 @@ def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
                 if item.kind == "loop" and item.node is not None:
                     if _values(at, _looped(item.node, item.path)):
                         return True
-                if isinstance(item.node, ast.arg) and _given_values(at, item.node, depth):
+                if isinstance(item.node, ast.arg) and is_given(
+                    at,
+                    item.node,
+                    lambda one: at.kind(one) != "tensor" and from_values(at, one, depth - 2),
+                ):
                     return True
     return at.kind(node) == "tensor" and not at.on_cpu(node)
 
@@ -939,18 +1022,6 @@ def _looped(node: ast.AST, path: tuple[int, ...]) -> ast.AST:
     if isinstance(node, ast.Call) and _last(node.func) == "zip" and path:
         return node.args[path[0]] if 0 <= path[0] < len(node.args) else node
     return node
-
-
-def _given_values(at: "State", arg: ast.arg, depth: int) -> bool:
-    """A call in this file gives the parameter a number that was read from a tensor."""
-    home = at.scope.find(arg.arg)
-    if home is None or home.kind != "function":
-        return False
-    for given, scope in at.tensors.given_at_calls(arg, home):
-        with at.having(scope=scope):
-            if at.kind(given) != "tensor" and from_values(at, given, depth - 1):
-                return True
-    return False
 
 
 def _returns_values(at: "State", node: ast.Call, depth: int) -> bool:

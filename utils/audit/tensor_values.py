@@ -2,11 +2,12 @@
 
 import ast
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, walk, written
-from utils.audit.tensor_names import TOKENIZER, is_model_name, moves_to_host
+from utils.audit.tensor_names import TOKENIZER, is_model_name, is_placed, moves_to_host
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 MODULE = re.compile(r"(^|[._])(model|module|net|network|encoder|decoder|unet|vae|head)s?$|^$", re.I)
 # Functions that read a tensor once: to save it, at the end of a program, or in a test.
 SAVES = re.compile(
-    r"save|load_|state_dict|(get|set|restore)_\w*state|checkpoint|export|convert", re.I
+    r"^_?init|reset_parameters|save|load_|state_dict|(get|set|restore)_\w*state|checkpoint|export|convert",
+    re.I,
 )
 ENDS = re.compile(r"^test|^main$|(^|_)post_init(_|$)", re.I)
 # Methods whose result is a tensor if it is moved afterwards.
@@ -23,10 +25,11 @@ RESHAPES = {"squeeze", "flatten", "reshape", "clone", "float", "half", "transpos
 MASK = re.compile(r"(^|_)masks?$")
 # Methods of a mask that give a mask
 MASKED = {"any", "all", "squeeze", "unsqueeze", "view", "to", "flatten", "reshape", "expand"}
+MASKED |= {"scatter", "gather", "index_select", "roll", "flip", "T", "transpose", "numpy"}
 MASKED |= {"expand_as", "repeat", "clone", "detach", "contiguous", "byte", "cuda", "permute", "t"}
 LOGGER = re.compile(r"(^|[._])(\w*logger|log|\w*writer|wandb|tensorboard|tb|pbar|progress_bar)$")
 # Classes whose methods the loader runs on the host.
-HOSTED = re.compile(r"(Dataset|Transforms?|Collat(e|or)(Fn)?|Tokenizer|Augmentation)$")
+HOSTED = re.compile(r"(Dataset|Transforms?|Tokenizer|Augmentation)$|Collat(e|or)")
 SAMPLE = re.compile(r"^(imgs?|images?|pic|sample|clip|video|frames?|data|results|item|example)$")
 PREPARES = re.compile(r"(^|[/_])(transforms?|augment(ation)?s?|preprocess(ing)?)\.py$")
 HOST_FILE = re.compile(
@@ -42,6 +45,7 @@ VOCABULARY = re.compile(
 SAMPLERS = {"Sampler", "BatchSampler", "DistributedSampler"}
 SCHEDULER = re.compile(r"(scheduler|plateau)\w*$", re.I)
 STOPS = re.compile(r"(ids?|tokens?)$")
+SHORT = 6  # statements of a function that only reads a tensor
 SUPPRESSES = re.compile(r"(^|_)nms$")
 
 
@@ -161,6 +165,8 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
         if _moved(at, owner):
             _sync(at, node.func, f".{method}() waits as .item() does")
     elif method in ("tolist", "numpy") and owner is not None and not node.args:
+        if method == "numpy" and _is_moved(at):
+            return  # of a tensor on a device it raises, so that this one is on the CPU
         kind = at.kind(owner)
         wanted = kind in ("tensor", "maybe", "batch") or (
             not kind
@@ -180,16 +186,18 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
         if (at.steps or at.loops) and node.args and TOKENIZER.search(written(owner)):
             if is_device_tensor(at, node.args[0]):
                 _sync(at, node.func, "a tokenizer reads the tensor, and waits as .item() does")
+    elif (at.steps or at.loops) and _helps_to_read(at, node):
+        _sync(at, node.func, "the function reads the tensor, and waits as .item() does")
     elif method == "step" and owner is not None and len(node.args) == 1:
         if SCHEDULER.search(written(owner)) and is_device_tensor(at, node.args[0]):
             _sync(at, node.func, "the scheduler reads the value, and waits as .item() does")
     elif name.split(".")[-1] == "save_image":
-        if node.args and is_device_tensor(at, node.args[0]):
+        if node.args and at.kind(node.args[0]) != "host" and not at.on_cpu(node.args[0]):
             _sync(at, node.func, "it writes the values of a tensor, and waits as .item() does")
     elif owner is not None and (method == "get_scale" or _reads_scaler(method, owner)):
         if at.steps or at.loops or at.epochs:
             _sync(at, node.func, "the scale of a gradient scaler is a tensor on the device")
-    elif not name.startswith("torch.") and (
+    elif not name.startswith(("torch.", "math.", "numpy.", "tl.")) and (
         (method or name) in NAMES["writes"] or (owner is not None and _is_logger(owner))
     ):
         if not (at.steps or at.loops or at.epochs):
@@ -201,6 +209,8 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
                 at.told.add(arg)
                 _sync(at, node.func, "writing a tensor waits as .item() does")
                 return
+    elif name.startswith("numpy.") and _is_moved(at):
+        return
     elif name.split(".")[0] in ("numpy", "math") or name == "range":
         if any(is_device_tensor(at, one) and not _is_parameter(at, one) for one in node.args):
             _sync(at, node.func, "it takes the values of a tensor, and waits as .item() does")
@@ -208,6 +218,32 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
         if at.tensors.element(node.args[0], at.scope) == "tensor":
             if not isinstance(node.args[0], ast.List | ast.Tuple) and not at.on_cpu(node.args[0]):
                 _sync(at, node.func, "made of a list of tensors, it reads each of them")
+
+
+def _helps_to_read(at: "State", node: ast.Call) -> bool:
+    """to_numpy(x), a short function of the tree that reads what it is given."""
+    if len(node.args) != 1 or not is_device_tensor(at, node.args[0]):
+        return False
+    found = at.tensors.defined(node.func, at.scope)
+    function = found[1] if found is not None else None
+    if not isinstance(function, ast.FunctionDef) or len(function.body) > SHORT:
+        return False
+    given = [arg.arg for arg in function.args.args]
+    for one in walk(function):
+        if isinstance(one, ast.Attribute) and one.attr in ("item", "cpu", "tolist"):
+            if written(one.value).split(".")[0] in given or _detached(one.value):
+                return True
+    return False
+
+
+def _is_moved(at: "State") -> bool:
+    """The file moves tensors between the CPU and a device, and so knows where they are."""
+    if at.moved is None:
+        calls = (one for one in walk(at.names.module.node) if isinstance(one, ast.Call))
+        at.moved = any(
+            getattr(one.func, "attr", "") in ("cuda", "cpu") or is_placed(one) for one in calls
+        )
+    return at.moved
 
 
 def _on_cpu(node: ast.Call) -> bool:
@@ -269,7 +305,9 @@ def _shown(node: ast.AST) -> list[ast.expr]:
             return [item.value for item in node.values if isinstance(item, ast.FormattedValue)]
         case ast.Call(func=ast.Attribute(attr="format")):
             return [*node.args, *(item.value for item in node.keywords)]
-        case ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str())):
+        case ast.BinOp(op=ast.Mod()):
+            if not is_text(node.left):
+                return [node]
             return node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
         case ast.Dict():
             return list(node.values)
@@ -278,8 +316,13 @@ def _shown(node: ast.AST) -> list[ast.expr]:
     return [] if isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Starred) else [node]  # type: ignore[list-item]
 
 
-def formatted(at: "State", node: ast.JoinedStr) -> None:
-    """f"{loss:.3f}" in a loop, wherever the text goes."""
+def is_text(node: ast.expr) -> bool:
+    """A text that is written there, "%s" or "%s" * 2 + "%d"."""
+    return any(isinstance(getattr(one, "value", 0), str) for one in walk(node))
+
+
+def formatted(at: "State", node: ast.expr) -> None:
+    """f"{loss:.3f}" or "%.3f" % loss in a loop, wherever the text goes."""
     if not at.torch or on_host(at) or node in at.told or not (at.loops or at.epochs):
         return
     if any(is_device_tensor(at, part) for part in _shown(node)):
@@ -381,7 +424,7 @@ def indexed(at: "State", node: ast.Subscript) -> None:
             at.report("data-dependent-shape", node, "as many elements as were found")
 
 
-def is_found(at: "State", node: ast.AST | None, depth: int = 6) -> bool:
+def is_found(at: "State", node: ast.AST | None, depth: int = 12) -> bool:
     """As many elements as nonzero, where, unique, a mask or a suppression of boxes found."""
     if depth == 0:
         return False
@@ -389,7 +432,11 @@ def is_found(at: "State", node: ast.AST | None, depth: int = 6) -> bool:
         case ast.Name():
             kept = reaching(at, node)
             if len(kept) == 1 and isinstance(kept[0].node, ast.arg):
-                return _given_found(at, kept[0].node, depth - 1)
+                return is_given(
+                    at,
+                    kept[0].node,
+                    lambda given: isinstance(given, ast.Name) and is_found(at, given, depth // 3),
+                )
             return bool(kept) and all(
                 item.kind in ("value", "part") and is_found(at, item.node, depth - 1)
                 for item in kept
@@ -428,14 +475,14 @@ def is_found(at: "State", node: ast.AST | None, depth: int = 6) -> bool:
     return False
 
 
-def _given_found(at: "State", arg: ast.arg, depth: int) -> bool:
-    """A call in this file gives the parameter what was found."""
+def is_given(at: "State", arg: ast.arg, test: Callable[[ast.expr], bool]) -> bool:
+    """A call in this file gives the parameter something that passes."""
     home = at.scope.find(arg.arg)
     if home is None or home.kind != "function":
         return False
     for given, scope in at.tensors.given_at_calls(arg, home):
         with at.having(scope=scope):
-            if isinstance(given, ast.Name) and is_found(at, given, depth):
+            if test(given):
                 return True
     return False
 
@@ -561,8 +608,8 @@ def _plain(node: ast.Compare) -> bool:
 
 def decision(at: "State", test: ast.AST) -> None:
     """An if, while, assert or conditional expression whose test needs the value of a tensor."""
-    if not at.torch or on_host(at):
-        return
+    if not at.torch or on_host(at) or at.epochs:
+        return  # once in each epoch it costs nothing
     if isinstance(test, ast.Compare | ast.Call) and at.on_cpu(test):
         return
     match test:

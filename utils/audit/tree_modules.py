@@ -72,6 +72,10 @@ class Modules:
                 return self.look(item.target, os.path.dirname(path), depth - 1)
         return None
 
+    def holds(self, name: str, folder: str) -> bool:
+        """The tree has a source file of a relative name such as `..ops.nms_cuda`."""
+        return self._place(f"{name}.x", folder) is not None
+
     def _is_file(self, path: str) -> bool:
         if path not in self._there:
             self._there[path] = os.path.isfile(path)

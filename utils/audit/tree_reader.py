@@ -11,6 +11,7 @@ from collections.abc import Callable
 from utils.audit import cuda_devices, cuda_names, legacy, libraries, tensor_shapes, tensor_values
 from utils.audit.guards import ELSEWHERE, Origin, stops
 from utils.audit.rules import IMPORTS, LEGACY_ROOTS
+from utils.audit.scopes import written
 from utils.audit.state import State
 from utils.audit.tensor_kinds import Tensors
 
@@ -57,6 +58,8 @@ class Reader(State):
         if stops(node.body):
             state |= {"loops": 0, "epochs": False, "once": True}
         alone = self.torch and yes is ELSEWHERE and not node.orelse and self.guard is None
+        if self.torch and yes is ELSEWHERE and node.orelse and self.guard is None:
+            cuda_devices.forgets_others(self, node)
         with self.having(optional=optional or chosen, alone=alone or self.alone, **state):
             self.branch(node.body, yes, self.body)
         with self.having(optional=optional):
@@ -144,6 +147,8 @@ class Reader(State):
         )
         state["once"] = False
         state |= {"steps": "function" if each else "", "loops": int(each)}
+        if any(written(one).startswith("triton.jit") for one in node.decorator_list):
+            state["hosted"] = True  # a kernel: its tensors are none of torch
         with self.having(functions=[*self.functions, node.name], **state):
             self.body(node.body)
 
@@ -174,7 +179,9 @@ class Reader(State):
         legacy.imported(self, node, names)
 
     def _on_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.module and not node.level:
+        if node.level:
+            libraries.own(self, node)
+        elif node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             libraries.imported(self, node, [node.module, *names])
             cuda_names.imported(self, node, names)
@@ -294,6 +301,8 @@ class Reader(State):
         self.children(node)
 
     def _on_BinOp(self, node: ast.BinOp) -> None:
+        if isinstance(node.op, ast.Mod) and tensor_values.is_text(node.left):
+            tensor_values.formatted(self, node)
         tensor_shapes.computed(self, node)
         self.children(node)
 
