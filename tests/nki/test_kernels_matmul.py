@@ -21,16 +21,9 @@ from utils.nki.kernels import (
 
 BF16 = ml_dtypes.bfloat16
 MODULES = (
-    exp,
-    matmul,
-    matmul_fp8,
-    matmul_fp32,
-    matmul_pipelined,
-    norm_matmul,
-    tiles,
-    transpose,
+    exp, matmul, matmul_fp8, matmul_fp32, matmul_pipelined, norm_matmul, tiles, transpose,
     vector_add,
-)
+)  # fmt: skip
 
 
 def matrices(rows: int, depth: int, columns: int, dtype=np.float32):

@@ -17,7 +17,6 @@ from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 OPERATORS = {nl.add: np.add, nl.minimum: np.minimum, nl.maximum: np.maximum}
 
 
@@ -34,7 +33,7 @@ groups = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(groups, st.sampled_from(sorted(OPERATORS, key=repr)))
 def test_each_rank_gets_what_numpy_says(lists, op) -> None:
     x = drawn(4, 4)

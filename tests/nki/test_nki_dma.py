@@ -15,8 +15,6 @@ from tests.nki.nki_bench import breaks, out, sbuf
 from utils.nki.simulator import launch
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
-
 RNG = np.random.default_rng(9)
 TYPES = {
     "float32": np.float32, "bfloat16": ml_dtypes.bfloat16, "float16": np.float16,
@@ -46,7 +44,7 @@ def copying(src, dst, of="float32", **options):
 # ---- copies --------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data(), st.sampled_from([*TYPES]), st.sampled_from([*TYPES]))
 def test_elements_arrive_in_order_and_are_rounded_once(data, of, into):
     """HBM to SBUF to HBM through strided views of other shapes."""
@@ -164,7 +162,7 @@ def test_transfers_start_at_any_partition():
 # ---- indices known at run time -------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.integers(-3, 9), min_size=1, max_size=16))
 def test_rows_are_gathered_and_scattered(rows):
     table = RNG.standard_normal((6, 5)).astype(np.float32)
@@ -196,7 +194,7 @@ def test_rows_are_gathered_and_scattered(rows):
 # ---- transposes ----------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(1, 9), min_size=2, max_size=4).map(tuple),
     st.sampled_from(["bfloat16", "uint8", "float16"]),

@@ -98,7 +98,7 @@ def test_floats_become_integers_to_nearest_even_and_saturate(name: str) -> None:
     assert result[8:11].tolist() == [limits.max, limits.min, 0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(shapes, types, types, layouts, layouts, seeds)
 def test_a_copy_rounds_once(shape, from_, to, here, there, seed) -> None:
     x = drawn(seed, shape, from_)

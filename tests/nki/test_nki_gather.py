@@ -34,8 +34,6 @@ from utils.nki.simulator import launch
 from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.instructions.quantize import scale_rows
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
-
 
 def simulated(kernel, *arrays, target="trn2"):
     return launch.run(nki.jit(kernel), arrays, {}, target=target).results
@@ -49,7 +47,7 @@ def rows(seed: int, size: int, dtype=np.float32, count: int = 24):
     return rng.standard_normal((size, 16)).astype(dtype), rng.permutation(size)[:count, None]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seeds, st.integers(24, 200), st.sampled_from(("int32", "uint32")), floats)
 def test_gather_of_rows_in_three_spellings(seed, size, kind, dtype) -> None:
     table, index = rows(seed, size, NUMPY[dtype])
@@ -120,7 +118,7 @@ def test_an_index_outside_is_named() -> None:
         simulated(kernel, table, index)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seeds, st.booleans())
 def test_scatter_writes_its_rows_only(seed, skip) -> None:
     table, index = rows(seed, 60)
@@ -225,7 +223,7 @@ def test_an_address_at_run_time_costs_600_cycles() -> None:
 # ---- gathers inside SBUF -------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seeds, st.sampled_from((16, 32, 128)), st.integers(1, 5), st.sampled_from((1, 2, 8)), types)
 def test_local_gather_shares_indices_of_16_partitions(seed, lanes, columns, run, dtype) -> None:
     rng = np.random.default_rng(seed)
@@ -253,7 +251,7 @@ def test_local_gather_leaves_what_lies_behind_the_valid_indices() -> None:
     assert found.tolist() == [[3.0] * 5 + [7.0] * 11] * 16
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seeds, st.sampled_from((1, 7, 128)), st.integers(1, 40), st.integers(1, 30), types)
 def test_nc_n_gather(seed, lanes, size, count, dtype) -> None:
     values = drawn(seed, (lanes, size), dtype)
@@ -308,7 +306,7 @@ def test_costs_of_gathers() -> None:
     ) == ("gpsimd", 4 * 50 + 8)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     seeds, st.sampled_from((1, 16, 40)), st.integers(1, 30), st.sampled_from(("float32", "int32"))
 )
@@ -340,7 +338,7 @@ def test_nonzero_with_count_is_refused() -> None:
 # ---- the largest ---------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seeds, st.sampled_from((1, 5, 128)), st.integers(8, 40), floats, st.booleans())
 def test_eight_at_a_time(seed, lanes, size, dtype, repeats) -> None:
     rng = np.random.default_rng(seed)
@@ -389,7 +387,7 @@ def test_equal_values_and_values_that_are_not_there() -> None:
     assert short == [[2, 0xFFFF, 4, 5, 0xFFFF, 0, 6, 7]]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seeds, st.sampled_from((16, 32)), st.integers(8, 60), st.data())
 def test_topk_reads_a_snake(seed, lanes, n, data) -> None:
     k = data.draw(st.integers(1, n))
@@ -437,7 +435,7 @@ def test_searches_that_are_refused() -> None:
 # ---- DMA that adds -------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seeds, st.integers(1, 5), floats, st.sampled_from(("add", "maximum")))
 def test_dma_compute_adds_in_fp32(seed, count, dtype, name) -> None:
     values = [drawn(seed + i, (8, 6), dtype) for i in range(count)]
@@ -500,7 +498,7 @@ def interleaved(values: np.ndarray) -> np.ndarray:
     return values.reshape(k, m // 4, 4).transpose(0, 2, 1).reshape(4 * k, m // 4)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     seeds, st.sampled_from((32, 64, 128)), st.sampled_from(("float8_e4m3fn", "float8_e5m2")),
     st.sampled_from(("bfloat16", "float16")), st.sampled_from((0, 4, 8, 12)),

@@ -44,7 +44,7 @@ def by_blocks(x, tile_shape, block_shape):
     return out
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(ROWS, COLUMNS, st.integers(1, 128), st.integers(1, 24), st.integers(1, 3), st.integers(1, 3))
 def test_a_walk_over_a_grid_is_complete(rows, columns, height, width, down, right) -> None:
     x = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)

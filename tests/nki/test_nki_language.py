@@ -22,8 +22,7 @@ from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError, NotIn
 from utils.nki.simulator.launch import run
 
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16)
-pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
-some = settings(deadline=None, max_examples=12)
+some = settings(max_examples=12)
 SIZES = st.tuples(st.integers(1, 128), st.integers(1, 40))
 
 

@@ -22,7 +22,6 @@ from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 from utils.nki.simulator.program import active
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 X = np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32)
 
 

@@ -17,8 +17,6 @@ from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 from utils.nki.simulator.language.loops import dynamic_range
 from utils.nki.simulator.registers import VirtualRegister
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
-
 
 def loaded(value: int):
     """A register that was loaded from a tile."""
@@ -27,7 +25,7 @@ def loaded(value: int):
     return register
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 6), st.integers(0, 12), st.integers(1, 4), st.booleans(), st.booleans())
 def test_fori_loop_counts_like_range(lower, upper, step, from_register, in_tile) -> None:
     seen = []
@@ -91,7 +89,7 @@ def test_a_count_in_a_tensor_needs_numbers() -> None:
         launch.run(kernel, (Shape((1, 1), "int32"),), {})
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(0, 9))
 def test_while_loop_looks_before_it_runs(count) -> None:
     """Termination was a bug once: zero at the start means not at all."""
@@ -137,18 +135,10 @@ def test_registers_move_store_and_load() -> None:
 
 
 PYTHON = {
-    "nl.ds": lambda r: nl.ds(r, 4),
-    "range": range,
-    "int()": int,
-    "float()": float,
-    "*": lambda r: 128 * r,
-    "+": lambda r: r + 1,
-    "-": lambda r: -r,
-    "<": lambda r: r < 3,
-    "comparison": lambda r: r == 3,
-    "index": lambda r: [1, 2, 3][r],
-    "//": lambda r: r // 2,
-}
+    "nl.ds": lambda r: nl.ds(r, 4), "range": range, "int()": int, "float()": float,
+    "*": lambda r: 128 * r, "+": lambda r: r + 1, "-": lambda r: -r, "<": lambda r: r < 3,
+    "comparison": lambda r: r == 3, "index": lambda r: [1, 2, 3][r], "//": lambda r: r // 2,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PYTHON)

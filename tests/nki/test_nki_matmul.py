@@ -18,8 +18,6 @@ from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 from utils.nki.simulator.profile import profile
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
-
 RNG = np.random.default_rng(5)
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16, "float32": np.float32,
          "float8_e4m3": ml_dtypes.float8_e4m3, "float8_e5m2": ml_dtypes.float8_e5m2,
@@ -70,7 +68,7 @@ PART = {"tile_position": (0, 0)}
 # ---- products ------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.integers(1, 128), st.integers(1, 128), st.integers(1, 512), st.sampled_from(sorted(NUMPY))
 )
@@ -143,7 +141,7 @@ def test_bfloat16_results_are_rounded_from_generation_4_on():
 # ---- accumulation --------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_every_element_is_overwritten_once_and_then_added_to(data):
     """Overlapping, strided places, against a reference that keeps a flag for each element."""
@@ -471,7 +469,7 @@ def transposed(array, dst_buffer, target="trn2", engine=nisa.engine.unknown, ide
     return run(kernel, array, target=target)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.integers(1, 128), st.integers(1, 128), st.sampled_from((*NUMPY, "int32", "uint8", "int16"))
 )

@@ -15,8 +15,6 @@ from utils.nki.simulator.enums import MemoryRegion
 from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.target import target
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
-
 SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
 GEN3 = target("trn2")
 USABLE = usable_bytes(GEN3, SBUF)
@@ -125,7 +123,7 @@ def chain(sizes, keep=()):
     return kernel
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=8), st.data())
 def test_occupancy_counts_tiles_from_first_to_last_use(sizes, data):
     keep = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=3))
@@ -234,15 +232,9 @@ def test_tiles_at_one_address_take_turns():
 
     run(lambda: kernel(False))
     text = breaks(
-        lambda: kernel(True),
-        "(64, 256)",
-        "(0, 128)",
-        "bytes 256 to 383",
-        "partitions 64 to 127",
-        "written at instruction 1",
-        f"until 2, at {__file__}:",
-        "from byte 384 on",
-    )
+        lambda: kernel(True), "(64, 256)", "(0, 128)", "bytes 256 to 383", "partitions 64 to 127",
+        "written at instruction 1", f"until 2, at {__file__}:", "from byte 384 on",
+    )  # fmt: skip
     assert line_of(text) == "nisa.memset(dst=second, value=3)"
 
 

@@ -185,7 +185,7 @@ numbers = st.floats(-100, 100, width=32).filter(lambda v: v == 0 or abs(v) > 1e-
 
 
 @pytest.mark.parametrize("name", EXACT)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(numbers, numbers)
 def test_operators_of_two_numbers(name: str, a: float, b: float) -> None:
     if name in ("divide", "mod", "fmod") and b == 0:
@@ -202,7 +202,7 @@ def test_operators_of_two_numbers(name: str, a: float, b: float) -> None:
 words = st.integers(0, 255)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(words, words)
 def test_operators_on_bits(a: int, b: int) -> None:
     x, y = np.array([a], np.uint8), np.array([b], np.uint8)

@@ -112,7 +112,7 @@ def test_states_have_their_size_and_their_chip() -> None:
     issued(lambda: nisa.rand_set_state(nl.zeros((2, 24), "uint32"), engine=vector), target="trn3")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6))
 def test_bounds_of_segments_are_where_they_begin_and_end(runs) -> None:
     ids = np.array([number for number, times in runs for _ in range(times)], np.int32)

@@ -404,7 +404,7 @@ RECORDS = [
 PLACES = [list(places(item)) for item in RECORDS]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.integers(0, 2), st.data())
 def test_whatever_is_changed_it_is_refused_or_runs(which, data) -> None:
     """No other error, no hang, and nothing outside of the arrays changes."""

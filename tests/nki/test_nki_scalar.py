@@ -62,7 +62,7 @@ functions = st.sampled_from(sorted(FUNCTIONS))
 kinds = st.sampled_from(("none", "number", "column"))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(shapes, types, types, layouts, layouts, functions, kinds, kinds, seeds)
 def test_activation(shape, from_, to, here, there, op, scale_kind, bias_kind, seed) -> None:
     x = drawn(seed, shape, from_, 3.0)
@@ -292,7 +292,7 @@ FOLDS = {"add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.mi
          "logical_or": lambda x, axis: np.any(x, axis)}  # fmt: skip
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(shapes, types, types, layouts, layouts, st.sampled_from(sorted(FOLDS)), st.integers(1, 3),
        st.booleans(), st.booleans(), seeds)  # fmt: skip
 def test_tensor_reduce(shape, from_, to, here, there, op, count, negate, keepdims, seed) -> None:
@@ -346,7 +346,7 @@ def test_rules_of_tensor_reduce() -> None:
 # ---- mean and variance -----------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from((1, 4, 128)), st.integers(1, 1300), floats, layouts, seeds)
 def test_mean_and_variance(partitions, n, from_, here, seed) -> None:
     x = drawn(seed, (partitions, n), from_)
@@ -387,7 +387,7 @@ def test_rules_of_mean_and_variance() -> None:
 # ---- the accumulators of the Vector Engine ---------------------------------------------------
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(shapes, types, layouts, st.sampled_from(("add", "multiply", "maximum")),
        st.sampled_from(("add", "multiply", "maximum", "minimum")), st.booleans(),
        seeds)  # fmt: skip
@@ -457,7 +457,7 @@ def test_rules_of_tensor_scalar_reduce() -> None:
     refused(lambda: call(reduce_init=3.0), "reduce_init is 3.0", "load_reduce")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(shapes, floats, layouts, st.sampled_from(("add", "multiply")),
        st.sampled_from(("add", "subtract", "multiply", "maximum", "minimum")), seeds)  # fmt: skip
 def test_tensor_scalar_cumulative(shape, from_, here, op0, op1, seed) -> None:

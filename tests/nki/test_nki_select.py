@@ -58,7 +58,7 @@ def index(pattern, offset: int, multiplier: int, rows: int) -> np.ndarray:
     return (np.array(values, np.int64) + 2**31) % 2**32 - 2**31
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(patterns, starts, small, partitions, types)
 def test_iota_writes_the_pattern(pattern, offset, multiplier, rows, dtype) -> None:
     shape = (rows, *(count for _, count in pattern))
@@ -78,7 +78,7 @@ def test_iota_keeps_integers_that_fp32_does_not() -> None:
     assert found.tolist() == [[2**24, 2**24 + 1, 2**24 + 2]] * 2
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seeds, patterns, small, st.integers(-9, 9), partitions, floats, floats, st.data())
 def test_affine_select_keeps_where_the_index_compares(
     seed, pattern, offset, multiplier, rows, dtype, into, data
@@ -140,7 +140,7 @@ def test_gpsimd_reaches_no_psum_and_asks_for_plain_types() -> None:
     refused(select(t, t), "on_false_value", "number")
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seeds, shapes, floats, layouts, st.data())
 def test_range_select_and_its_maximum(seed, shape, dtype, layout, data) -> None:
     first, second = (data.draw(st.sampled_from(sorted(set(COMPARE) - {"not_equal"}))) for _ in "12")
@@ -193,7 +193,7 @@ def test_range_select_is_refused() -> None:
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seeds, shapes, types, st.sampled_from(("uint8", "uint16", "uint32")), layouts, st.booleans())
 def test_tensor_copy_predicated_leaves_the_rest(seed, shape, dtype, mask, layout, reverse) -> None:
     before, new = drawn(seed, shape, dtype), drawn(seed + 1, shape, dtype)
@@ -224,7 +224,7 @@ def test_predicates_and_numbers() -> None:
     assert cycles(lambda: copy(wide(), wide("psum"), mask())) == ("vector", 512)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seeds, shapes, floats, floats, layouts, st.booleans(), st.booleans())
 def test_select_reduce(seed, shape, dtype, into, layout, reverse, by_row) -> None:
     values = drawn(seed, shape, dtype)
@@ -280,7 +280,7 @@ def test_select_reduce_is_refused() -> None:
     )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seeds, shapes, floats, st.sampled_from(("add", "maximum")))
 def test_partition_reduce(seed, shape, dtype, name) -> None:
     values = drawn(seed, shape, dtype)

@@ -9,12 +9,10 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 import numpy as np
-import pytest
 
 from utils.nki.simulator import launch
 from utils.nki.simulator.errors import DoubtfulKernel
 
-pytestmark = pytest.mark.filterwarnings("ignore::utils.nki.simulator.lint.source.MayNotCompile")
 X = np.random.default_rng(3).standard_normal((100, 64)).astype(np.float32)
 
 

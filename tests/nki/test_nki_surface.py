@@ -49,17 +49,10 @@ def test_a_name_outside_the_subset_imports_and_raises_when_used() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        "name()",
-        "name[0]",
-        "name.anything",
-        "name + 1",
-        "1 + name",
-        "name > 1",
-        "bool(name)",
-        "list(name)",
-        "name.__enter__()",
+        "name()", "name[0]", "name.anything", "name + 1", "1 + name", "name > 1", "bool(name)",
+        "list(name)", "name.__enter__()",
     ],
-)
+)  # fmt: skip
 def test_any_use_raises(use: str) -> None:
     with pytest.raises(NotInSubset):
         eval(use, {"name": surface.outside("nki.compiler", "AddressRotation")})

@@ -78,7 +78,6 @@ def key_for(draw, size: int):
     return slice(start, stop, step)
 
 
-@settings(deadline=None)
 @given(st.data(), SHAPES, BUFFERS, DTYPES)
 def test_indexing_is_that_of_numpy_and_keeps_the_partition(data, shape, buffer, dtype):
     t, array = tensor(shape, buffer, dtype)
@@ -101,7 +100,6 @@ def test_indexing_is_that_of_numpy_and_keeps_the_partition(data, shape, buffer, 
         assert 0 <= start < end <= view.storage.row_bytes
 
 
-@settings(deadline=None)
 @given(SHAPES, DTYPES, st.data())
 def test_writing_through_a_view_changes_its_elements_only(shape, dtype, data):
     t, array = tensor(shape, SBUF, dtype)
@@ -143,7 +141,6 @@ def test_a_tensor_is_no_index():
 # ---- other views ---------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(st.data(), SHAPES, BUFFERS)
 def test_chains_of_views_are_those_of_numpy(data, shape, buffer):
     view, expected = tensor(shape, buffer, dtypes.bfloat16)
@@ -187,7 +184,6 @@ def test_chains_of_views_are_those_of_numpy(data, shape, buffer):
         assert view.is_contiguous() == expected.flags.c_contiguous
 
 
-@settings(deadline=None)
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.data())
 def test_rearrange_is_split_transpose_and_merge(b, h, w, data):
     t, array = tensor((b, h * w), HBM)
@@ -197,7 +193,6 @@ def test_rearrange_is_split_transpose_and_merge(b, h, w, data):
     same(view, expected)
 
 
-@settings(deadline=None)
 @given(SHAPES, st.data())
 def test_reshape_keeps_the_order_of_elements_and_the_partition(shape, data):
     t, array = tensor(shape, PSUM)
@@ -256,7 +251,6 @@ def patterns(draw, row: int, partitions: int | None):
     return pairs, first
 
 
-@settings(deadline=None)
 @given(st.data(), SHAPES, BUFFERS, DTYPES)
 def test_patterns_are_strides_over_the_storage(data, shape, buffer, dtype):
     t, array = tensor(shape, buffer, dtype)
@@ -285,7 +279,6 @@ def test_a_pattern_on_a_view_begins_there_and_is_doubted():
         assert t[:2, :3].ap([[8, 2], [1, 2]], offset=3).offset == 3
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(dtypes.ALL)), st.sampled_from(sorted(dtypes.ALL)), BUFFERS)
 def test_bytes_read_as_another_type(of, to, buffer):
     t, array = tensor((4, 8), buffer, dtypes.ALL[of])
@@ -307,14 +300,11 @@ def test_bytes_read_as_another_type(of, to, buffer):
         ([[32, 16], [1, 33]], 0, ("element 32", "has 32", "at most 31")),
         ([[32, 15], [2, 16]], 2, ("element 32", "has 32")),
         ([[32, 16], [-1, 4]], 8, ("[-1, 4]", "[[32, 16], [1, 32]]")),
-        ([[32, 16], [1, 0]], 0, ("[1, 0]",)),
-        ([[32, 16], 4], 0, ("pairs [stride, count]",)),
-        ([], 0, ("pairs [stride, count]",)),
-        ([[32, 16], [1, 1.5]], 0, ("1.5",)),
-        ([[32, 16]], 1.5, ("offset=1.5",)),
-        ([[32, 16]], -1, ("from partition -1",)),
+        ([[32, 16], [1, 0]], 0, ("[1, 0]",)), ([[32, 16], 4], 0, ("pairs [stride, count]",)),
+        ([], 0, ("pairs [stride, count]",)), ([[32, 16], [1, 1.5]], 0, ("1.5",)),
+        ([[32, 16]], 1.5, ("offset=1.5",)), ([[32, 16]], -1, ("from partition -1",)),
     ],
-)
+)  # fmt: skip
 def test_patterns_outside_of_a_tile_are_refused(pattern, offset, words):
     t, _ = tensor((16, 32))
     with refused(*words):
@@ -349,7 +339,7 @@ def test_views_of_strided_bytes_as_another_type_are_refused():
 # ---- what a kernel may ask -----------------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SHAPES, BUFFERS)
 def test_whole_tensors_are_contiguous(shape, buffer):
     t, _ = tensor(shape, buffer)

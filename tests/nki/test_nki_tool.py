@@ -170,7 +170,7 @@ def test_the_reference_has_every_instruction_and_every_published_row(capsys, tmp
     assert "| measurement |" in text
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.sampled_from(("float32", "bfloat16", "float16")),
     st.integers(1, 512),

@@ -167,7 +167,7 @@ def test_walks_of_one_kernel_are_none_of_the_next() -> None:
     assert "def two(x, i):\n    y = x[i, 0]" in upgraded(HEAD + text).source
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.text(st.sampled_from("ab =+-*()[]:,\n#1"), max_size=40))
 def test_a_source_without_nki_stays_to_the_byte(text) -> None:
     try:

@@ -50,7 +50,7 @@ def two(name: str, a, b, reverse: bool = False) -> np.ndarray:
 # ---- pairs of tiles --------------------------------------------------------------------------
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(shapes, types, types, types, layouts, layouts, layouts, ops, seeds)
 def test_tensor_tensor(shape, type1, type2, to, at1, at2, at, op, seed) -> None:
     if at1 == at2 == "psum":
@@ -81,16 +81,13 @@ def test_a_column_repeated_by_a_view_and_a_tile_that_is_both_input_and_output() 
 
 
 WHOLE = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "maximum": max,
-    "greater": lambda a, b: int(a > b),
-}
+    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
+    "maximum": max, "greater": lambda a, b: int(a > b),
+}  # fmt: skip
 words = st.integers(-(2**31), 2**31 - 1)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(words, words, st.sampled_from(sorted(WHOLE)), st.sampled_from(("int32", "uint32")))
 def test_integers_are_exact_on_gpsimd_and_pass_through_fp32_elsewhere(a, b, op, type_) -> None:
     if type_ == "uint32":
@@ -174,7 +171,7 @@ def operand(value, at: str = "plain"):
 kinds = st.sampled_from(("number", "column"))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(shapes, types, types, layouts, layouts, ops, st.none() | ops, kinds, kinds, flags, flags,
        seeds)  # fmt: skip
 def test_tensor_scalar(
@@ -242,7 +239,7 @@ def test_tensor_scalar_on_bits(name: str) -> None:
     same(result_of(nisa.tensor_scalar, place, data=data, op0=nl.invert, operand0=None), ~x)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(shapes, types, types, types, layouts, layouts, ops, ops, kinds, flags, flags, seeds)
 def test_scalar_tensor_tensor(
     shape, from_, other, to, here, there, op0, op1, kind, reverse0, reverse1, seed
@@ -259,7 +256,7 @@ def test_scalar_tensor_tensor(
     same(found, stored(two(op1, made, rows_of(y), reverse1).reshape(shape), to))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(shapes, floats, floats, layouts, kinds, st.sampled_from(("multiply", "add", "maximum")),
        st.sampled_from(("add", "subtract", "minimum")), flags, flags, seeds)  # fmt: skip
 def test_tensor_tensor_scan(
@@ -283,7 +280,7 @@ def test_tensor_tensor_scan(
 # ---- moves, fills, random ------------------------------------------------------------------------
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.sampled_from((1, 32, 40, 64, 96, 128)), st.integers(1, 9),
        st.lists(st.integers(0, 31) | st.just(255), min_size=32, max_size=32),
        st.sampled_from(("float32", "int32", "bfloat16", "uint8")), seeds)  # fmt: skip
@@ -392,7 +389,7 @@ def test_dropout_keeps_or_zeroes() -> None:
     refused(lambda: nisa.dropout(whole(), whole(), half(4, 1)), "prob is bfloat16", "float32")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(shapes, floats, floats, layouts, seeds)
 def test_reciprocal(shape, from_, to, here, seed) -> None:
     x = drawn(seed, shape, from_)

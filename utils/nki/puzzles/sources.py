@@ -23,16 +23,8 @@ LOOKING = ("open", "eval", "exec", "compile", "__import__", "globals", "locals",
            "getattr", "setattr", "delattr", "input", "breakpoint", "__builtins__", "__loader__",
            "__spec__")  # fmt: skip
 BEHIND = (
-    "sys",
-    "importlib",
-    "utils",
-    "Path",
-    "simulate",
-    "profile",
-    "simulator",
-    "storage",
-    "array",
-)
+    "sys", "importlib", "utils", "Path", "simulate", "profile", "simulator", "storage", "array",
+)  # fmt: skip
 """Attributes that lead out of a kernel, or behind a tensor."""
 CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 MOST_NUMBERS = 64

@@ -32,14 +32,9 @@ HBM, PRIVATE, SHARED = MemoryRegion.hbm, MemoryRegion.private_hbm, MemoryRegion.
 
 
 def allocate(
-    core: Core,
-    shape: Any,
-    dtype: DType,
-    buffer: MemoryRegion,
-    name: str = "",
-    address: tuple[int, int] | None = None,
-    line: Line | None = None,
-) -> Storage:
+    core: Core, shape: Any, dtype: DType, buffer: MemoryRegion, name: str = "",
+    address: tuple[int, int] | None = None, line: Line | None = None,
+) -> Storage:  # fmt: skip
     """A new allocation of the running kernel, checked against the memory it asks for.
 
     Of `shared_hbm`, the two cores of a grid get the same: the n-th of one is the n-th of the other.

@@ -74,16 +74,10 @@ def _fingerprint(spec: Spec, args: dict[str, Any]) -> int:
 
 
 def instruction(
-    engine: Choice,
-    cost: Cost,
-    *,
-    rules: tuple[Rule, ...] = (),
-    cost_source: str = "",
-    always: bool = False,
-    resolve: Callable[[Any, dict[str, Any]], None] | None = None,
-    space: str = "isa",
-    **operands: Operand,
-) -> Callable[[Callable[..., Any]], Callable[..., Instruction]]:
+    engine: Choice, cost: Cost, *, rules: tuple[Rule, ...] = (), cost_source: str = "",
+    always: bool = False, resolve: Callable[[Any, dict[str, Any]], None] | None = None,
+    space: str = "isa", **operands: Operand,
+) -> Callable[[Callable[..., Any]], Callable[..., Instruction]]:  # fmt: skip
     """Declare an instruction; the decorated function becomes what kernels call.
 
     engine: the engine, or a function of the `Use` that chooses it. cost: its cycles.

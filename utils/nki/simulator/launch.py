@@ -231,14 +231,9 @@ def _lint_once(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
 
 
 def run(
-    kernel: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    *,
-    values: bool = True,
-    target: str | None = None,
-    world: World | None = None,
-) -> Program:
+    kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, values: bool = True,
+    target: str | None = None, world: World | None = None,
+) -> Program:  # fmt: skip
     """One call of a kernel: its program, with `results` as arrays where there are values.
 
     values: compute numbers; otherwise arrays give only shape and type, and `nki.Shape` may stand
@@ -285,13 +280,9 @@ class _Call:
     """A call of a kernel, before it runs and when it has run."""
 
     def __init__(
-        self,
-        kernel: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        values: bool,
+        self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], values: bool,
         target: str | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if active() is not None:
             raise refuse(
                 "nki.simulate: called inside a kernel.",

@@ -69,19 +69,10 @@ class Storage:
     )  # fmt: skip
 
     def __init__(
-        self,
-        index: int,
-        shape: tuple[int, ...],
-        dtype: DType,
-        buffer: MemoryRegion,
-        *,
-        values: bool = True,
-        precise: bool = True,
-        name: str = "",
-        line: Line | None = None,
-        address: tuple[int, int] | None = None,
-        core: int | None = None,
-    ) -> None:
+        self, index: int, shape: tuple[int, ...], dtype: DType, buffer: MemoryRegion, *,
+        values: bool = True, precise: bool = True, name: str = "", line: Line | None = None,
+        address: tuple[int, int] | None = None, core: int | None = None,
+    ) -> None:  # fmt: skip
         self.index = index
         self.shape, self.dtype, self.buffer = shape, dtype, buffer
         self.form = form = form_of(shape, dtype, buffer)

@@ -38,12 +38,9 @@ from utils.nki.simulator.timing.path import (
 from utils.nki.simulator.timing.work import GPSIMD, QUEUES, SYNC
 
 NAMES = {
-    "tensor": "Tensor Engine",
-    "vector": "Vector Engine",
-    "scalar": "Scalar Engine",
-    "gpsimd": "GpSimd Engine",
-    "dma": "DMA",
-}
+    "tensor": "Tensor Engine", "vector": "Vector Engine", "scalar": "Scalar Engine",
+    "gpsimd": "GpSimd Engine", "dma": "DMA",
+}  # fmt: skip
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 WAITING = 0.5
@@ -440,16 +437,10 @@ class Profile:
 
 
 def profile(
-    kernel: Any,
-    *,
-    target: str | None = None,
-    schedule: str = "list",
-    rotation: bool = True,
-    warm_up: bool | None = None,
-    values: bool = False,
-    ranks: int = 1,
+    kernel: Any, *, target: str | None = None, schedule: str = "list", rotation: bool = True,
+    warm_up: bool | None = None, values: bool = False, ranks: int = 1,
     as_compiled: bool | Iterable[str] = False,
-) -> Callable[..., Profile]:
+) -> Callable[..., Profile]:  # fmt: skip
     """Estimate how long a kernel takes: `profile(kernel)(arrays or nki.Shape, ...)`.
 
     target: "trn1", "trn2" or "trn3"; None: as for simulating. schedule: "list" reorders independent
@@ -473,13 +464,9 @@ def profile(
 
 
 def profile_of(
-    program: Program,
-    *,
-    schedule: str = "list",
-    rotation: bool = True,
-    warm_up: bool | None = None,
+    program: Program, *, schedule: str = "list", rotation: bool = True, warm_up: bool | None = None,
     as_compiled: bool | Iterable[str] = False,
-) -> Profile:
+) -> Profile:  # fmt: skip
     """The profile of a program that was recorded before; options as for `profile`."""
     rules = _rules(as_compiled)
     made = compiled(program, rules)

@@ -32,14 +32,9 @@ class Tensor(Views):
         return self
 
     def ap(
-        self,
-        pattern: Any,
-        offset: int | None = None,
-        scalar_offset: Any = None,
-        vector_offset: Any = None,
-        indirect_dim: int = 0,
-        dtype: Any = None,
-    ) -> "Tensor":
+        self, pattern: Any, offset: int | None = None, scalar_offset: Any = None,
+        vector_offset: Any = None, indirect_dim: int = 0, dtype: Any = None,
+    ) -> "Tensor":  # fmt: skip
         """A free access pattern [[stride, count], ...] over the storage, in elements.
 
         On chip the first pair is the partition; its stride is the elements of a partition. Of this

@@ -269,23 +269,17 @@ ONLY_HBM: dict[str, Any] = {
     "dsts": result(memory=IN_HBM, many=True),
 }
 SHARED: dict[str, Any] = {
-    "engine": engine.sync,
-    "cost_source": COST,
-    "always": True,
-    "space": SPACE,
-}
+    "engine": engine.sync, "cost_source": COST, "always": True, "space": SPACE,
+}  # fmt: skip
 
 
 # ---- the collectives -----------------------------------------------------------------------------
 
 
 def _exchange(
-    name: str,
-    ranks: list[int],
-    srcs: Any,
-    dsts: Any,
+    name: str, ranks: list[int], srcs: Any, dsts: Any,
     parts: Callable[[list[np.ndarray], int], np.ndarray],
-) -> None:
+) -> None:  # fmt: skip
     """Each rank's dsts become `parts(arrays of all ranks in order, place of the rank)`."""
 
     def finish(given: dict[int, Any]) -> None:

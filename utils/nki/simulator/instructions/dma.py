@@ -360,12 +360,9 @@ def dma_computes(use: Use) -> None:
 
 
 @instruction(
-    engine.dma,
-    by_bytes,
-    dst=result(memory=DMA_MEMORY, dtypes=PLAIN),
-    srcs=tile(memory=DMA_MEMORY, many=True, dtypes=PLAIN),
-    rules=(dma_computes,),
-)
+    engine.dma, by_bytes, dst=result(memory=DMA_MEMORY, dtypes=PLAIN),
+    srcs=tile(memory=DMA_MEMORY, many=True, dtypes=PLAIN), rules=(dma_computes,),
+)  # fmt: skip
 def dma_compute(dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode=oob_mode.error):
     """Add tensors (or take their maximum) while moving them: dst = srcs[0] + srcs[1] + ...
 

@@ -155,13 +155,9 @@ def choose(dst: Tensor, kept: np.ndarray, on_true: Tensor, on_false: Any) -> Non
 
 
 REDUCTIONS = {
-    "add": np.add.reduce,
-    "maximum": np.maximum.reduce,
-    "average": np.mean,
-    "mean": np.mean,
-    "bitwise_or": np.bitwise_or.reduce,
-    "bitwise_and": np.bitwise_and.reduce,
-}
+    "add": np.add.reduce, "maximum": np.maximum.reduce, "average": np.mean, "mean": np.mean,
+    "bitwise_or": np.bitwise_or.reduce, "bitwise_and": np.bitwise_and.reduce,
+}  # fmt: skip
 
 
 def over_partitions(use: Use) -> None:

@@ -73,14 +73,9 @@ def registers(of: engine) -> np.ndarray:
 
 
 def accumulate(
-    of: engine,
-    values: np.ndarray,
-    op: Operator,
-    command: reduce_cmd,
-    *,
-    first: int = 0,
+    of: engine, values: np.ndarray, op: Operator, command: reduce_cmd, *, first: int = 0,
     begin: Any = None,
-) -> None:
+) -> None:  # fmt: skip
     """Reduce `values` (partitions, elements) FP32 into the accumulators from lane `first` on.
 
     begin: what load_reduce puts there first, a number or (partitions, 1).

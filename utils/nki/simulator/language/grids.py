@@ -29,14 +29,9 @@ class NkiGrid:
     """
 
     def __init__(
-        self,
-        source: Tensor,
-        extent: Sizes,
-        tile_shape: Sizes,
-        block_shape: Sizes,
-        part: tuple[Sizes, Sizes] | None = None,
-        kept: Sizes | None = None,
-    ) -> None:
+        self, source: Tensor, extent: Sizes, tile_shape: Sizes, block_shape: Sizes,
+        part: tuple[Sizes, Sizes] | None = None, kept: Sizes | None = None,
+    ) -> None:  # fmt: skip
         self.source, self.extent = source, extent
         self.tile_shape, self._block = tile_shape, block_shape
         self.start, self.stop = part or ((0,) * len(extent), extent)
