@@ -19,7 +19,7 @@ import numpy as np
 from utils.nki.simulator import surface
 from utils.nki.simulator.dtypes import DType
 from utils.nki.simulator.enums import ON_CHIP, MemoryRegion
-from utils.nki.simulator.errors import Line, refuse, show_line
+from utils.nki.simulator.errors import Line, is_whole, refuse, show_line
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.program import Core, Program
 from utils.nki.simulator.target import Target
@@ -51,12 +51,9 @@ def allocate(
     if address is not None:
         _addressed(core, sizes, dtype, buffer, address)
         address = (address[0], address[1])
-    if (
-        buffer is SHARED
-        and core.grid > 1
-        and (there := _made_by_other(core, sizes, dtype)) is not None
-    ):
-        return there
+    if buffer is SHARED and core.grid > 1:
+        if (there := _made_by_other(core, sizes, dtype)) is not None:
+            return there
     storage = program.allocate(sizes, dtype, buffer, name=name, line=line, address=address)
     if buffer is SHARED:
         program.shared.append(storage)
@@ -90,8 +87,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     else:
         if sizes:
             return sizes
-    whole = (isinstance(n, (int, np.integer)) and type(n) is not bool and n > 0 for n in sizes)
-    if not sizes or not all(whole):
+    if not sizes or not all(is_whole(n) and n > 0 for n in sizes):
         raise refuse(
             f"ndarray: the shape {shape!r} is not a tuple of positive integers.",
             "sizes are fixed when the kernel is compiled.",
@@ -124,11 +120,8 @@ def _fits(
     limit = usable_bytes(target, buffer)
     if bytes_per_partition > limit:
         bank = target.psum_bank_bytes
-        banks = (
-            f" ({math.ceil(bytes_per_partition / bank)} banks of {target.psum_banks})"
-            if buffer is MemoryRegion.psum
-            else ""
-        )
+        count = math.ceil(bytes_per_partition / bank)
+        banks = f" ({count} banks of {target.psum_banks})" if buffer is PSUM else ""
         raise refuse(
             f"{called}: {shape} {dtype!r} takes {bytes_per_partition} bytes in each partition"
             f"{banks}, {buffer.value} of {target.name} has {limit}.",

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import numpy as np
+
 HERE = tuple({str(Path(__file__).parent), str(Path(__file__).resolve().parent)})
 """Where the simulator's own code lies. Notebooks import it by a path with `..` in it, which code
 objects keep."""
@@ -19,6 +21,11 @@ PACKAGES = ("utils.nki.simulator", "nki", "importlib")
 
 Line = tuple[CodeType, int]
 """A place in the learner's source: code object and line number."""
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is an integer of Python or NumPy; True and False are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 class NkiValidationError(AssertionError):

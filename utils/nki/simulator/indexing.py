@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from utils.nki.simulator.enums import MemoryRegion
-from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.errors import is_whole, refuse
 from utils.nki.simulator.registers import NkiScalar, VirtualRegister
 from utils.nki.simulator.view import Indirect, View
 
@@ -94,7 +94,7 @@ class Indexing(View):
 
     def _integer(self, dimension: int, key: Any) -> int:
         size = self.shape[dimension]
-        if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
+        if not is_whole(key):
             if isinstance(key, Indexing) or hasattr(key, "is_register"):
                 raise refuse(
                     f"dimension {dimension} of {self!r} is indexed with {key!r}.",
@@ -111,7 +111,7 @@ class Indexing(View):
         """Start and stop of a slice, checked; NumPy would cut them off without a word."""
         size = self.shape[dimension]
         for item in (start, stop):
-            if isinstance(item, bool) or not isinstance(item, (int, np.integer)):
+            if not is_whole(item):
                 self._integer(dimension, item)
         first = int(start) + size if start < 0 else int(start)
         last = int(stop) + size if stop < 0 else int(stop)
@@ -127,7 +127,7 @@ class Indexing(View):
 
     def _step(self, dimension: int, key: Any) -> int:
         step = key.step
-        if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or step < 1:
+        if not is_whole(step) or step < 1:
             raise self._bad_key(dimension, key, "steps are integers of 1 or more")
         return int(step)
 
@@ -143,9 +143,7 @@ class Indexing(View):
         if isinstance(index, (int, np.integer)):
             index = self._integer(dim, index)
             self._free(dim, "select")
-            shape = self.shape[:dim] + self.shape[dim + 1 :]
-            strides = self.strides[:dim] + self.strides[dim + 1 :]
-            return self.again(shape, strides, self.offset + index * self.strides[dim])
+            return self.again(*self._without(dim), self.offset + index * self.strides[dim])
         _once(self, "select")
         if dim == 0 and self.storage.on_chip:
             raise refuse(
@@ -153,15 +151,15 @@ class Indexing(View):
                 "dimension 0 of a tile is the partition; an instruction's partitions are fixed.",
                 "select a free dimension, or keep the data in HBM and select there.",
             )
-        return self.again(
-            self.shape[:dim] + self.shape[dim + 1 :],
-            self.strides[:dim] + self.strides[dim + 1 :],
-            indirect=Indirect(
-                _one_index(index, "select", self.storage.on_chip),
-                self.strides[dim],
-                self.shape[dim],
-            ),
-        )
+        one = _one_index(index, "select", self.storage.on_chip)
+        found = Indirect(one, self.strides[dim], self.shape[dim])
+        return self.again(*self._without(dim), indirect=found)
+
+    def _without(self, dim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shape and strides of the other dimensions."""
+        return (
+            self.shape[:dim] + self.shape[dim + 1 :], self.strides[:dim] + self.strides[dim + 1 :]
+        )  # fmt: skip
 
     def vector_select(self, dim: int, vector_offset: Any) -> Self:
         """For each partition of the other side its own index of dimension 0. HBM only."""
@@ -198,11 +196,7 @@ class Indexing(View):
                 "the address of an element has one part that is known at run time.",
                 "give one of them.",
             )
-        if (
-            isinstance(dim, bool)
-            or not isinstance(dim, (int, np.integer))
-            or not 0 <= dim < self.ndim
-        ):
+        if not is_whole(dim) or not 0 <= dim < self.ndim:
             raise refuse(
                 f"ap: indirect_dim={dim!r} of {self!r}.",
                 f"it names one of the dimensions 0 to {self.ndim - 1} of the tensor, not of the "
@@ -221,24 +215,16 @@ class Indexing(View):
         if vector is not None:
             _in_hbm(self, dim, "ap with vector_offset")
             _index_of_each_row(vector, "ap", view.shape[0])
-            return view.again(
-                view.shape,
-                (scale, *view.strides[1:]),
-                indirect=Indirect(vector, scale, self.shape[0], by_row=True),
-            )
+            found = Indirect(vector, scale, self.shape[0], by_row=True)
+            return view.again(view.shape, (scale, *view.strides[1:]), indirect=found)
         if dim == 0 and self.storage.on_chip:
             raise refuse(
                 f"ap: scalar_offset along dimension 0 of {self!r}.",
                 "dimension 0 of a tile is the partition; an instruction's partitions are fixed.",
                 "pass indirect_dim=1 or a later one, or move the data by DMA.",
             )
-        return view.again(
-            view.shape,
-            view.strides,
-            indirect=Indirect(
-                _one_index(scalar, "ap", self.storage.on_chip), scale, self.shape[dim]
-            ),
-        )
+        one = _one_index(scalar, "ap", self.storage.on_chip)
+        return view.again(view.shape, view.strides, indirect=Indirect(one, scale, self.shape[dim]))
 
 
 def _once(base: View, doing: str) -> None:

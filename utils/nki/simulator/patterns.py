@@ -10,10 +10,8 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/deep-dives/nki-aps.h
 
 from typing import Any, TypeVar
 
-import numpy as np
-
 from utils.nki.simulator.dtypes import DType, dtype_of
-from utils.nki.simulator.errors import NkiValidationError, doubt, refuse
+from utils.nki.simulator.errors import NkiValidationError, doubt, is_whole, refuse
 from utils.nki.simulator.views import Views
 
 Pairs = list[tuple[int, int]]
@@ -67,10 +65,7 @@ def _type(tensor: Views, dtype: Any) -> DType:
 def _pairs(tensor: Views, pattern: Any) -> Pairs:
     pairs = [tuple(item) if isinstance(item, (list, tuple)) else (item,) for item in pattern]
     whole = all(
-        len(pair) == 2
-        and all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in pair)
-        and pair[0] >= 0
-        and pair[1] >= 1
+        len(pair) == 2 and all(map(is_whole, pair)) and pair[0] >= 0 and pair[1] >= 1
         for pair in pairs
     )
     if not pairs or not whole:
@@ -85,7 +80,7 @@ def _pairs(tensor: Views, pattern: Any) -> Pairs:
 
 def _start(tensor: Views, offset: Any, made: DType) -> int:
     """Where the pattern begins, in elements of its type."""
-    if isinstance(offset, bool) or not isinstance(offset, (int, np.integer, type(None))):
+    if offset is not None and not is_whole(offset):
         raise refuse(
             f"ap of {tensor!r}: offset={offset!r}.",
             "the offset of a pattern is fixed at compile time.",

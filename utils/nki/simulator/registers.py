@@ -7,9 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from utils.nki.simulator.errors import doubt, refuse, refuse_operators
+from utils.nki.simulator.errors import doubt, is_whole, refuse, refuse_operators
 from utils.nki.simulator.surface import since
 
 LOWEST, HIGHEST = -(2**31), 2**32 - 1
@@ -106,8 +104,7 @@ refuse_operators(
 
 def whole_number(value: Any, what: str) -> int:
     """A Python int that fits a register."""
-    good = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not good or not LOWEST <= value <= HIGHEST:
+    if not is_whole(value) or not LOWEST <= value <= HIGHEST:
         raise refuse(
             f"{what} is {value!r}; it is a Python int of 32 bits.",
             "a register holds an integer.",
@@ -187,7 +184,7 @@ class NkiScalar(VirtualRegister):
                     "the width of a scalar is fixed when it is loaded, and nothing widens it.",
                     f"load both from tiles of nl.{self.dtype}.",
                 )
-        elif isinstance(other, bool) or not isinstance(other, (int, np.integer)):
+        elif not is_whole(other):
             raise self._no_int(f"{sign} with {other!r}, which is no integer")
         left, right = (other, self) if reverse else (self, other)
         made = NkiScalar(self.dtype, parts=(sign, left, right))

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from utils.nki.simulator.dtypes import dtype_of
-from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.errors import is_whole, refuse
 from utils.nki.simulator.indexing import Indexing
 
 
@@ -35,16 +35,15 @@ class Views(Indexing):
         dim = self._dimension(dim)
         self._free(dim, "broadcast")
         self._one(dim, "broadcast")
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+        if not is_whole(size) or size < 1:
             raise refuse(
                 f"broadcast of dimension {dim} of {self!r} to {size!r} elements.",
                 "a size is an integer of 1 or more, known at compile time.",
                 "write a number, or a size of another tensor.",
             )
-        return self.again(
-            (*self.shape[:dim], int(size), *self.shape[dim + 1 :]),
-            (*self.strides[:dim], 0, *self.strides[dim + 1 :]),
-        )
+        shape, strides = list(self.shape), list(self.strides)
+        shape[dim], strides[dim] = int(size), 0
+        return self.again(tuple(shape), tuple(strides))
 
     def expand_dim(self, dim: int) -> Self:
         """A new dimension of size 1 before `dim`."""
@@ -62,9 +61,7 @@ class Views(Indexing):
         dim = self._dimension(dim)
         self._free(dim, "squeeze_dim")
         self._one(dim, "squeeze_dim")
-        return self.again(
-            self.shape[:dim] + self.shape[dim + 1 :], self.strides[:dim] + self.strides[dim + 1 :]
-        )
+        return self.again(*self._without(dim))
 
     def reshape_dim(self, dim: int, shape: tuple[int, ...]) -> Self:
         """One dimension split into several; one size may be -1."""

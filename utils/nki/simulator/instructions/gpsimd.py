@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from utils.nki.simulator.enums import engine
+from utils.nki.simulator.errors import is_whole
 from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.rules import one_of, same_size
 from utils.nki.simulator.operands import SBUF, Use, result, tile
@@ -38,7 +39,7 @@ def affine_pattern(use: Use, *, multiplier: str = "channel_multiplier") -> None:
     pattern = use.pattern
     pairs = list(pattern) if isinstance(pattern, (list, tuple)) else []
     good = all(
-        isinstance(pair, (list, tuple)) and len(pair) == 2 and all(_whole(n) for n in pair)
+        isinstance(pair, (list, tuple)) and len(pair) == 2 and all(is_whole(n) for n in pair)
         for pair in pairs
     )
     if not pairs or not good or len(pairs) > MOST_PAIRS or any(n < 1 for _, n in pairs):
@@ -58,16 +59,12 @@ def affine_pattern(use: Use, *, multiplier: str = "channel_multiplier") -> None:
         )
     for name in ("offset", multiplier):
         value = use.args[name]
-        if not _whole(value) or value not in INT32:
+        if not is_whole(value) or value not in INT32:
             raise use.refuse(
                 f"{name} is {value!r}; it is an integer of 32 bits, known at compile time.",
                 "the index is computed in int32 and starts are encoded in the instruction.",
                 f"pass a Python int as {name}.",
             )
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def affine(pattern: Any, offset: int, multiplier: int, partitions: int) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from utils.nki.simulator.enums import engine
-from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.errors import is_whole, refuse
 from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import charge, per_element, reduction
 from utils.nki.simulator.instructions.rules import flag, integers_for_bits, numbers
@@ -43,8 +43,11 @@ def axes_of(axis: Any, dimensions: int) -> tuple[int, ...]:
     given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     legal = [tuple(range(first, dimensions)) for first in range(dimensions - 1, 0, -1)]
     shown = ", ".join(str(item[0] if len(item) == 1 else item) for item in legal)
-    whole = [isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in given]
-    if not given or not all(whole) or not all(-dimensions <= n < dimensions for n in given):
+    if (
+        not given
+        or not all(map(is_whole, given))
+        or not all(-dimensions <= n < dimensions for n in given)
+    ):
         raise refuse(
             f"tensor_reduce: axis is {axis!r} for data of {dimensions} dimensions; allowed: "
             f"{shown}.",

@@ -18,8 +18,15 @@ from utils.nki.simulator.instructions.rules import (
     operator,
     same_size,
 )
-from utils.nki.simulator.instructions.values import accumulate, apply, column_of, read_out, rows
-from utils.nki.simulator.operands import Operand, Use, column, result, tile
+from utils.nki.simulator.instructions.values import (
+    INTO_COLUMN,
+    accumulate,
+    apply,
+    column_of,
+    read_out,
+    rows,
+)
+from utils.nki.simulator.operands import Use, column, result, tile
 from utils.nki.simulator.operators import OPERATORS, Operator
 from utils.nki.simulator.tensor import Tensor
 
@@ -27,11 +34,6 @@ reduce_cmds = reduce_cmd
 COMMANDS = (reduce_cmd.idle, reduce_cmd.reset, reduce_cmd.reduce, reduce_cmd.reset_reduce)
 REDUCES = (reduce_cmd.reduce, reduce_cmd.reset_reduce)
 MOST_REDUCED = 16384
-
-
-def into_column() -> Operand:
-    """Where the accumulators are read out to: one value for each partition, or None."""
-    return Operand(reads=False, writes=True, column=True, optional=True)
 
 
 # ---- rules -----------------------------------------------------------------------------------
@@ -153,7 +155,7 @@ def _write(dst: Tensor, made: np.ndarray, data: Tensor, op: Any, cmd: Any, into:
 @instruction(
     engine.scalar, and_reading_registers(per_element("data")),
     dst=result(), data=tile(), bias=column(optional=True), scale=column(dtypes=FP32),
-    reduce_res=into_column(),
+    reduce_res=INTO_COLUMN,
     rules=(
         operator("op", "activation", "unary"), numbers("data", "dst"), same_size("data", "dst"),
         bias_of_generation, one_of("reduce_op", "add", optional=True), command(COMMANDS),
@@ -175,7 +177,7 @@ def activation(
 @instruction(
     engine.scalar, and_reading_registers(per_element("data")),
     dst=result(), data=tile(), bias=column(optional=True), scale=column(dtypes=FP32),
-    reduce_res=into_column(),
+    reduce_res=INTO_COLUMN,
     rules=(
         operator("op", "activation", "unary"), numbers("data", "dst"), same_size("data", "dst"),
         bias_of_generation, one_of("reduce_op", "add"), not_too_long, slope_of_prelu,
@@ -223,7 +225,7 @@ def known_pair(use: Use) -> None:
     engine.scalar, and_reading_registers(per_element("data")),
     cost_source="as nisa.activation; nothing is published for this instruction",
     dst=result(), data=tile(), imm0=column(optional=True), imm1=column(optional=True),
-    relu_param=column(), reduce_res=into_column(),
+    relu_param=column(), reduce_res=INTO_COLUMN,
     rules=(
         needs_generation(4), operator("op", "activation", "unary"),
         operator("op0", "arithmetic", "bypass", optional=True),

@@ -30,6 +30,7 @@ from utils.nki.simulator.instructions.rules import (
     same_size,
 )
 from utils.nki.simulator.instructions.values import (
+    INTO_COLUMN,
     accumulate,
     apply,
     apply_to_bits,
@@ -40,7 +41,7 @@ from utils.nki.simulator.instructions.values import (
     registers,
     rows,
 )
-from utils.nki.simulator.operands import Operand, Use, column, result, tile
+from utils.nki.simulator.operands import Use, column, result, tile
 from utils.nki.simulator.operators import MEANINGS, OPERATORS, Operator
 
 # ---- tensor_scalar ---------------------------------------------------------------------------
@@ -211,7 +212,6 @@ def tensor_tensor_scan(dst, data0, data1, initial, op0, op1, reverse0=False, rev
 
 reduce_cmds = reduce_cmd
 BEGINS = (reduce_cmd.reset_reduce, reduce_cmd.reduce, reduce_cmd.load_reduce)
-INTO_COLUMN = Operand(reads=False, writes=True, column=True, optional=True)
 
 
 def _begin(value):  # noqa: ANN001, ANN202

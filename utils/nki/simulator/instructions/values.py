@@ -7,6 +7,7 @@ import numpy as np
 from utils.nki.simulator.dtypes import bits_of
 from utils.nki.simulator.enums import engine, reduce_cmd
 from utils.nki.simulator.errors import doubt
+from utils.nki.simulator.operands import Operand
 from utils.nki.simulator.operators import Operator, fold
 from utils.nki.simulator.program import running
 from utils.nki.simulator.tensor import Tensor
@@ -61,6 +62,8 @@ def put_bits(dst: Tensor, bits: np.ndarray) -> None:
 
 
 LANES = 128
+INTO_COLUMN = Operand(reads=False, writes=True, column=True, optional=True)
+"""Where accumulators are read out to: one value for each partition, or None."""
 
 
 def registers(of: engine) -> np.ndarray:

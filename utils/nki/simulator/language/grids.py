@@ -10,11 +10,9 @@ after row of tiles along the free dimension, and only selections within one such
 import math
 from typing import Any, Self
 
-import numpy as np
-
 from utils.nki.simulator.dtypes import DType
 from utils.nki.simulator.enums import ON_CHIP, MemoryRegion
-from utils.nki.simulator.errors import refuse
+from utils.nki.simulator.errors import is_whole, refuse
 from utils.nki.simulator.language.allocation import ndarray
 from utils.nki.simulator.tensor import Tensor
 
@@ -139,8 +137,7 @@ class NkiGrid:
                 if step != 1 or first >= last:
                     raise self._refuse(keys, "a slice selects one or more neighbours")
             else:
-                whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
-                if not whole or not -count <= item < count:
+                if not is_whole(item) or not -count <= item < count:
                     raise self._refuse(keys, f"a coordinate is a Python int below {count}")
                 first = item % count
                 last = first + 1

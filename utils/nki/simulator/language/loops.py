@@ -11,9 +11,7 @@ from itertools import pairwise
 from types import FunctionType
 from typing import Any
 
-import numpy as np
-
-from utils.nki.simulator.errors import doubt, refuse
+from utils.nki.simulator.errors import doubt, is_whole, refuse
 from utils.nki.simulator.program import Core, Loop, running
 from utils.nki.simulator.registers import NkiScalar, VirtualRegister, whole_number
 
@@ -220,7 +218,7 @@ def _allowed(name: str) -> Core:
 
 
 def _counts(name: str, lower: Any, upper: Any, step: Any) -> range:
-    if not isinstance(step, (int, np.integer)) or isinstance(step, bool) or step < 1:
+    if not is_whole(step) or step < 1:
         raise refuse(
             f"{name}: step is {step!r}; it is a Python int of 1 or more.",
             "the step is part of the loop instruction.",

@@ -36,6 +36,22 @@ BY_VALUE_METHODS = frozenset(
     "item tolist numpy cpu sum mean max min any all astype dot transpose flatten T".split()
 )
 CHANGING = frozenset("append extend insert remove pop clear update setdefault add".split())
+LACKING: dict[type, tuple[str, str]] = {
+    **dict.fromkeys((ast.Set, ast.SetComp), ("set", "")),
+    **dict.fromkeys((ast.Yield, ast.YieldFrom, ast.Await), ("generator", "")),
+    **dict.fromkeys((ast.Try, ast.TryStar), ("exception", "try")),
+    ast.AsyncFunctionDef: ("generator", "async def {node.name}"),
+    ast.ClassDef: ("inner-class", "{node.name}"), ast.Lambda: ("lambda", ""),
+    ast.Delete: ("statement", "del"), ast.Match: ("statement", "match"),
+    ast.AsyncFor: ("statement", "async for"), ast.AsyncWith: ("statement", "async with"),
+    ast.Global: ("outer-state", "global {node.names}"),
+    ast.Nonlocal: ("outer-state", "nonlocal {node.names}"),
+}  # fmt: skip
+"""Forms that the language lacks: the rule, and what is said of one; "" for its source."""
+LIST = str.maketrans("", "", "[]'")
+"""Takes off what Python puts around the names of a list."""
+ENDING = frozenset(("lambda", "generator", "inner-class", "outer-state"))
+"""Rules after which what stands inside is not read."""
 GOOD_BASES = frozenset(("NKIObject", "Enum", "IntEnum", "StrEnum"))
 
 
@@ -53,6 +69,14 @@ class Expressions(ast.NodeVisitor):
         self.local: set[str] = set()
         self.parameters: set[str] = set()
         self.unordered = 0
+
+    def visit(self, node: ast.AST) -> None:
+        """A form that the language lacks is reported by its name or its source."""
+        rule, word = LACKING.get(type(node), ("", ""))
+        if rule:
+            self.report(rule, node, word.format(node=node).translate(LIST) or piece(node))
+        if rule not in ENDING:
+            super().visit(node)
 
     def check_condition(self, test: ast.expr) -> None:
         """A condition of Python; what it looks at must be known at compile time."""
@@ -165,13 +189,6 @@ class Expressions(ast.NodeVisitor):
                 self.report("dictionary-key", key, piece(key))
         self.generic_visit(node)
 
-    def visit_Set(self, node: ast.Set | ast.SetComp) -> None:
-        """A set."""
-        self.report("set", node, piece(node))
-        self.generic_visit(node)
-
-    visit_SetComp = visit_Set
-
     def comprehension_of(self, node: ast.AST) -> None:
         """A comprehension that issues instructions."""
         if any(self.instructs(item) for item in ast.walk(node)):
@@ -187,16 +204,6 @@ class Expressions(ast.NodeVisitor):
         return name != "nki.language.ndarray" and self.scope.kind(node) == TENSOR
 
     visit_ListComp = visit_DictComp = visit_GeneratorExp = comprehension_of
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        """A lambda."""
-        self.report("lambda", node, piece(node))
-
-    def visit_Yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> None:
-        """A generator or a coroutine."""
-        self.report("generator", node, piece(node))
-
-    visit_YieldFrom = visit_Await = visit_Yield
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         """The name takes the kind of the value."""
@@ -269,14 +276,6 @@ class Reader(Expressions):
             self.report("loop-body", node, node.name)
         inner.read(node)
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        """A coroutine."""
-        self.report("generator", node, f"async def {node.name}")
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """A class inside a function."""
-        self.report("inner-class", node, node.name)
-
     def visit_Assign(self, node: ast.Assign) -> None:
         """The names take the kind of the value."""
         self.visit(node.value)
@@ -330,21 +329,14 @@ class Reader(Expressions):
         for statement in (*node.body, *node.orelse):
             self.visit(statement)
 
-    def visit_If(self, node: ast.If) -> None:
-        """A condition of Python."""
+    def visit_If(self, node: ast.If | ast.IfExp | ast.Assert) -> None:
+        """A condition of Python, and what depends on it."""
         self.check_condition(node.test)
-        for statement in (*node.body, *node.orelse):
-            self.visit(statement)
+        for part in (getattr(node, "body", ()), getattr(node, "orelse", ())):
+            for item in part if isinstance(part, (list, tuple)) else [part]:
+                self.visit(item)
 
-    def visit_IfExp(self, node: ast.IfExp) -> None:
-        """A condition of Python."""
-        self.check_condition(node.test)
-        self.visit(node.body)
-        self.visit(node.orelse)
-
-    def visit_Assert(self, node: ast.Assert) -> None:
-        """A condition of Python."""
-        self.check_condition(node.test)
+    visit_IfExp = visit_Assert = visit_If
 
     def visit_With(self, node: ast.With) -> None:
         """Blocks of nl.no_reorder() are counted; there is no other."""
@@ -359,33 +351,6 @@ class Reader(Expressions):
         for statement in node.body:
             self.visit(statement)
         self.unordered -= ordered
-
-    def statement(self, node: ast.AST) -> None:
-        """A statement that the language lacks."""
-        words = {
-            ast.Delete: "del",
-            ast.Match: "match",
-            ast.AsyncFor: "async for",
-            ast.AsyncWith: "async with",
-        }
-        self.report("statement", node, words[type(node)])
-        self.generic_visit(node)
-
-    visit_Delete = visit_Match = visit_AsyncFor = visit_AsyncWith = statement
-
-    def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
-        """An exception that is handled."""
-        self.report("exception", node, "try")
-        self.generic_visit(node)
-
-    visit_TryStar = visit_Try
-
-    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
-        """A name of the module or of the function around."""
-        word = "global" if isinstance(node, ast.Global) else "nonlocal"
-        self.report("outer-state", node, f"{word} {', '.join(node.names)}")
-
-    visit_Nonlocal = visit_Global
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         """An import inside a function."""
