@@ -159,38 +159,6 @@ def test_transfers_start_at_any_partition():
     assert np.array_equal(run(transposing_there, half).results, half.T)
 
 
-# ---- indices known at run time -------------------------------------------------------------------
-
-
-@settings(max_examples=30)
-@given(st.lists(st.integers(-3, 9), min_size=1, max_size=16))
-def test_rows_are_gathered_and_scattered(rows):
-    table = RNG.standard_normal((6, 5)).astype(np.float32)
-    index = np.array(rows, np.int32).reshape(-1, 1)
-    outside = any(not 0 <= row < 6 for row in rows)
-
-    def kernel(x, indices, mode):
-        at = sbuf(indices)
-        tile = nl.full((len(rows), 5), 7, x.dtype)
-        match_ = x.ap([[5, len(rows)], [1, 5]], vector_offset=at)
-        nisa.dma_copy(dst=tile, src=match_, oob_mode=mode)
-        scattered = nl.zeros((6, 5), x.dtype, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=scattered.vector_select(0, at), src=tile, oob_mode=mode)
-        return out(tile), scattered
-
-    if outside:
-        with pytest.raises(NkiValidationError, match="0 to 5"):
-            run(lambda x, i: kernel(x, i, nisa.oob_mode.error), table, index)
-    gathered, scattered = run(lambda x, i: kernel(x, i, nisa.oob_mode.skip), table, index).results
-    expected = np.stack([table[r] if 0 <= r < 6 else np.full(5, 7, np.float32) for r in rows])
-    assert np.array_equal(gathered, expected)
-    spread = np.zeros((6, 5), np.float32)
-    for row in rows:
-        if 0 <= row < 6:
-            spread[row] = table[row]
-    assert np.array_equal(scattered, spread)
-
-
 # ---- transposes ----------------------------------------------------------------------------------
 
 

@@ -403,58 +403,7 @@ def test_ranges_are_pythons() -> None:
         assert list(item(2, 8, 3)) == [2, 5] and list(item(2)) == [0, 1]
 
 
-def test_device_loops_hand_out_registers() -> None:
-    @nki.jit
-    def kernel(x):
-        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-        tile, count = nl.ndarray((1, 1), x.dtype), nl.full((1, 1), 3, nl.int32)
-        one = nl.full((1, 1), 1, nl.int32)
-        nisa.dma_copy(dst=out, src=x)
-
-        def body(i):
-            nisa.dma_copy(dst=tile, src=x.ap([[1, 1]], scalar_offset=i, indirect_dim=0))
-            nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
-            nisa.dma_copy(dst=out.ap([[1, 1]], scalar_offset=i, indirect_dim=0), src=tile)
-
-        nl.fori_loop(1, 5, body, step=2)
-        seen = []
-
-        def again(register):
-            seen.append(1)
-            nisa.tensor_tensor(dst=count, data1=count, data2=one, op=nl.subtract)
-            nisa.register_load(register, count)
-            return register
-
-        register = nisa.register_alloc()
-        nisa.register_load(register, count)
-        nl.while_loop(register, again)
-        assert len(seen) == 3
-        return out
-
-    same(nki.simulate(kernel)(np.arange(6, dtype=np.float32)), np.array([0, 2, 2, 6, 4, 5]))
-
-
-@pytest.mark.parametrize(
-    ("loop", "said"),
-    [
-        (lambda: nl.fori_loop(0, 2, lambda i: None, step=0), "step is 0"),
-        (lambda: nl.while_loop(1, lambda r: r), "init 1; a register is needed"),
-        (lambda: nl.affine_range(nisa.register_alloc(3)), "only known at run time"),
-    ],
-)
-def test_loops_that_no_device_runs(loop, said) -> None:
-    with pytest.raises(NkiValidationError, match=said):
-        applied(lambda t: loop() or t, numbers((1, 1), 0))
-
-
-def test_no_device_loop_inside_no_reorder() -> None:
-    def function(tile):
-        with nl.no_reorder():
-            nl.fori_loop(0, 2, lambda i: None)
-
-    with pytest.raises(NkiValidationError, match=r"nl.fori_loop inside nl.no_reorder\(\)"):
-        applied(function, numbers((1, 1), 0))
-
+def test_a_device_loop_after_no_reorder_is_allowed() -> None:
     def kept(tile):
         with nl.no_reorder():
             tile = nl.copy(tile)

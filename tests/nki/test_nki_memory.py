@@ -204,21 +204,6 @@ def test_a_tile_across_all_banks_fits_and_a_bank_more_does_not():
     breaks(lambda: kernel(True), "9 banks of 8", "1 of (128, 8, 512)", "1 of (128, 512)")
 
 
-def test_a_list_of_accumulators_that_asks_for_too_much_is_refused():
-    def kernel():
-        a = nl.ndarray((128, 128), nl.bfloat16)
-        b = nl.ndarray((128, 512), nl.bfloat16)
-        products = [
-            [nl.ndarray((128, 512), nl.float32, nl.psum) for _ in range(4)] for _ in range(16)
-        ]
-        for _ in range(2):
-            for row in products:
-                for tile in row:
-                    nisa.nc_matmul(dst=tile, stationary=a, moving=b)
-
-    breaks(kernel, "18432 bytes", "psum, 9 banks of 8", "16384")
-
-
 def test_tiles_at_one_address_take_turns():
     def kernel(again):
         first = nl.ndarray((128, 64), nl.float32, address=(0, 128))

@@ -17,6 +17,7 @@ from utils.nki.simulator.errors import doubt
 from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import by_bytes
 from utils.nki.simulator.instructions.gpsimd import PLAIN
+from utils.nki.simulator.instructions.rules import same_types
 from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Use, result, tile
 from utils.nki.simulator.tensor import Tensor
 from utils.nki.simulator.view import Indirect, copy_found
@@ -149,7 +150,7 @@ def quality(use: Use) -> None:
 
 
 def transpose_shapes(use: Use) -> None:
-    """dst is src with its first and last dimension exchanged, of the same type."""
+    """dst is src with its first and last dimension exchanged."""
     src, dst = use.src, use.dst
     if src.ndim not in AXES:
         raise use.refuse(
@@ -170,12 +171,6 @@ def transpose_shapes(use: Use) -> None:
             f"dst is {dst.shape}; src {src.shape} with axes {axes} becomes {made}.",
             "the last dimension of src becomes the partitions of dst.",
             f"allocate dst with the shape {made}.",
-        )
-    if src.dtype != dst.dtype:
-        raise use.refuse(
-            f"src is {src.dtype}, dst is {dst.dtype}; both have one type.",
-            "a transpose moves bits and converts nothing.",
-            f"allocate dst with dtype=nl.{src.dtype}, and convert with nisa.tensor_copy.",
         )
 
 
@@ -294,7 +289,7 @@ def dma_copy(
 @instruction(
     engine.dma, by_bytes, resolve=by_value,
     dst=result(memory=frozenset({SBUF})), src=tile(memory=DMA_MEMORY),
-    rules=(transpose_shapes, transpose_generator, quality),
+    rules=(transpose_shapes, same_types("src", "dst"), transpose_generator, quality),
 )  # fmt: skip
 def dma_transpose(
     dst, src, axes=None, priority=None, dge_mode=dge_mode.unknown, oob_mode=oob_mode.error

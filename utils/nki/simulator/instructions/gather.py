@@ -7,13 +7,8 @@ import numpy as np
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.errors import refuse
 from utils.nki.simulator.instruction import instruction
-from utils.nki.simulator.instructions.gpsimd import (
-    INT32,
-    SBUF_ONLY,
-    STARTUP_CYCLES,
-    startup_and_elements,
-)
-from utils.nki.simulator.instructions.rules import needs_generation, same_types
+from utils.nki.simulator.instructions.gpsimd import SBUF_ONLY, STARTUP_CYCLES, startup_and_elements
+from utils.nki.simulator.instructions.rules import an_integer, needs_generation, same_types
 from utils.nki.simulator.operands import Use, result, tile, update
 from utils.nki.simulator.table import for_operands
 
@@ -163,20 +158,15 @@ def one_more(use: Use) -> None:
             f"dst = nl.ndarray(({use.src.shape[0]}, {use.src.elements + 1}), dtype=nl.int32, "
             "buffer=nl.sbuf).",
         )
-    for name in ("index_offset", "padding_val"):
-        if not isinstance(use.args[name], (int, np.integer)) or use.args[name] not in INT32:
-            raise use.refuse(
-                f"{name} is {use.args[name]!r}; it is an integer of 32 bits.",
-                "the instruction carries it as an int32.",
-                f"pass {name}=0.",
-            )
 
 
 @instruction(
     engine.gpsimd, startup_and_elements, cost_source="not published; taken as iota",
     dst=update(memory=SBUF_ONLY, dtypes=frozenset({"int32"})),
     src=tile(memory=SBUF_ONLY, dtypes=frozenset({"float32", "int32"})),
-    rules=(needs_generation(3), one_more),
+    rules=(
+        needs_generation(3), one_more, an_integer("index_offset"), an_integer("padding_val"),
+    ),
 )  # fmt: skip
 def nonzero_with_count(dst, src, index_offset=0, padding_val=-1):
     """Positions of the elements that are not 0, then padding, then their count.

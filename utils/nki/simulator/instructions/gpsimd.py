@@ -8,7 +8,7 @@ import numpy as np
 from utils.nki.simulator.enums import engine
 from utils.nki.simulator.errors import is_whole
 from utils.nki.simulator.instruction import instruction
-from utils.nki.simulator.instructions.rules import one_of, same_size
+from utils.nki.simulator.instructions.rules import an_integer, one_of, same_size
 from utils.nki.simulator.operands import SBUF, Use, result, tile
 from utils.nki.simulator.operators import OPERATORS
 from utils.nki.simulator.table import for_operands
@@ -19,7 +19,6 @@ STARTUP_CYCLES = 150
 
 SBUF_ONLY = frozenset({SBUF})
 MOST_PAIRS = 4
-INT32 = range(-(2**31), 2**31)
 COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
 PLAIN = frozenset(
     "bool uint8 int8 uint16 int16 uint32 int32 float8_e4m3 float8_e4m3fn float8_e5m2 float16 "
@@ -33,8 +32,7 @@ def startup_and_elements(use: Use) -> float:
     return STARTUP_CYCLES + use.dst.elements
 
 
-@for_operands
-def affine_pattern(use: Use, *, multiplier: str = "channel_multiplier") -> None:
+def affine_pattern(use: Use) -> None:
     """pattern is up to 4 pairs [step, count], as many values as a row of dst has elements."""
     pattern = use.pattern
     pairs = list(pattern) if isinstance(pattern, (list, tuple)) else []
@@ -57,14 +55,8 @@ def affine_pattern(use: Use, *, multiplier: str = "channel_multiplier") -> None:
             "the pattern makes one value for each element of a partition.",
             f"choose counts with the product {use.dst.elements}, or slice dst.",
         )
-    for name in ("offset", multiplier):
-        value = use.args[name]
-        if not is_whole(value) or value not in INT32:
-            raise use.refuse(
-                f"{name} is {value!r}; it is an integer of 32 bits, known at compile time.",
-                "the index is computed in int32 and starts are encoded in the instruction.",
-                f"pass a Python int as {name}.",
-            )
+    for name in ("offset", "channel_multiplier"):
+        an_integer(name)(use)
 
 
 def affine(pattern: Any, offset: int, multiplier: int, partitions: int) -> np.ndarray:
@@ -89,7 +81,7 @@ def put_integers(dst: Tensor, values: np.ndarray) -> None:
     engine.gpsimd,
     startup_and_elements,
     dst=result(memory=SBUF_ONLY, dtypes=PLAIN),
-    rules=(affine_pattern(),),
+    rules=(affine_pattern,),
 )
 def iota(dst, pattern, offset=0, channel_multiplier=0):
     """Write an index pattern: offset + partition * channel_multiplier + sum of step * i.
@@ -122,7 +114,7 @@ def a_number(use: Use, name: str) -> None:
     engine.gpsimd, startup_and_elements,
     dst=result(memory=SBUF_ONLY, dtypes=PLAIN), on_true_tile=tile(memory=SBUF_ONLY, dtypes=PLAIN),
     rules=(
-        same_size("on_true_tile", "dst"), affine_pattern(), a_comparison,
+        same_size("on_true_tile", "dst"), affine_pattern, a_comparison,
         a_number("on_false_value"),
     ),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from utils.nki.simulator.enums import ENGINE_NAMES, MemoryRegion, engine, reduce_cmd
+from utils.nki.simulator.errors import is_whole
 from utils.nki.simulator.operands import PSUM, Rule, Use
 from utils.nki.simulator.operators import NOT_COMPILED, OPERATORS, Operator
 from utils.nki.simulator.table import describe_as, for_operands, join_names
@@ -308,6 +309,21 @@ def numbers(use: Use, *names: str) -> None:
                 "packed types are made by nisa.quantize_mx and read by nisa.nc_matmul_mx only.",
                 "compute in bfloat16 or float32, and quantize the result.",
             )
+
+
+@for_operands
+def an_integer(
+    use: Use, name: str, low: int = -(2**31), high: int = 2**31 - 1,
+    why: str = "the instruction carries it as an int32, known at compile time.",
+    fix: str = "pass a Python int.",
+) -> None:  # fmt: skip
+    """{name} is an integer from {low} to {high}."""
+    value = use.args[name]
+    if not is_whole(value) or not low <= value <= high:
+        bits = " of 32 bits" if (low, high) == (-(2**31), 2**31 - 1) else ""
+        raise use.refuse(
+            f"{name} is {value!r}; it is an integer{bits} from {low} to {high}.", why, fix
+        )
 
 
 # ---- accumulators ----------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import FEWEST_CYCLES, per_element
 from utils.nki.simulator.instructions.gpsimd import COMPARISONS, choose
 from utils.nki.simulator.instructions.rules import (
+    an_integer,
     command,
     needs_generation,
     not_both_in_psum,
@@ -70,14 +71,11 @@ def range_rules(use: Use) -> None:
             "leave on_false_value out; for another one use nisa.affine_select or "
             "nisa.select_reduce.",
         )
-    start = use.range_start
-    if not isinstance(start, (int, np.integer)) or not 0 <= start <= 2**24 - use.dst.elements:
-        raise use.refuse(
-            f"range_start is {start!r}; with {use.dst.elements} columns it is an integer from 0 to "
-            f"{2**24 - use.dst.elements}.",
-            "columns are counted in FP32, exact up to 2**24.",
-            "pass a Python int, and move the bounds by the rest.",
-        )
+    an_integer(
+        "range_start", 0, 2**24 - use.dst.elements,
+        why="columns are counted in FP32, exact up to 2**24.",
+        fix="pass a Python int, and move the bounds by the rest.",
+    )(use)  # fmt: skip
 
 
 @instruction(

@@ -7,7 +7,7 @@ from utils.nki.simulator.instruction import instruction
 from utils.nki.simulator.instructions.costs import per_element
 from utils.nki.simulator.instructions.gather import LANES, same_partitions
 from utils.nki.simulator.instructions.gpsimd import PLAIN, SBUF_ONLY, a_number
-from utils.nki.simulator.instructions.rules import same_size
+from utils.nki.simulator.instructions.rules import an_integer, same_size
 from utils.nki.simulator.operands import Use, result, tile
 from utils.nki.simulator.table import for_operands
 
@@ -125,12 +125,6 @@ def nc_match_replace8(dst, data, vals, imm, dst_idx=None):
 def snake(use: Use) -> None:
     """The n elements of a row lie in 16 partitions, and both results have K of them."""
     n, k, source = use.n, use.val_dst.elements, use.src
-    if not isinstance(n, (int, np.integer)) or not EIGHT <= n <= MOST_ACTIVE:
-        raise use.refuse(
-            f"n is {n!r}; it is an integer from {EIGHT} to {MOST_ACTIVE}.",
-            "positions are counted in 16 bits.",
-            "search longer rows in pieces.",
-        )
     if k > n or use.idx_dst.elements != k:
         raise use.refuse(
             f"val_dst has {k} elements per partition, idx_dst {use.idx_dst.elements}, n is {n}; "
@@ -160,7 +154,17 @@ def cost_topk(use: Use) -> float:
     val_dst=result(memory=SBUF_ONLY, dtypes=frozenset({"bfloat16"})),
     idx_dst=result(memory=SBUF_ONLY, dtypes=frozenset({"uint32"})),
     src=tile(memory=SBUF_ONLY, dtypes=frozenset({"bfloat16"})),
-    rules=(same_partitions("src", "val_dst", "idx_dst"), snake),
+    rules=(
+        same_partitions("src", "val_dst", "idx_dst"),
+        an_integer(
+            "n",
+            EIGHT,
+            MOST_ACTIVE,
+            why="positions are counted in 16 bits.",
+            fix="search longer rows in pieces.",
+        ),
+        snake,
+    ),
 )
 def topk(val_dst, idx_dst, src, n):
     """The K largest of n elements that lie over 16 partitions, ascending, and their positions.

@@ -21,6 +21,7 @@ from utils.nki.simulator.instructions.rules import (
     numbers,
     operator,
     same_size,
+    same_types,
 )
 from utils.nki.simulator.instructions.values import (
     apply_to_bits,
@@ -154,14 +155,8 @@ def reciprocal(dst, data):
 
 
 def drops(use: Use) -> None:
-    """prob is a probability, and dst has the type of data."""
+    """prob is a probability."""
     data, prob = use.data, use.prob
-    if use.dst.dtype != data.dtype:
-        raise use.refuse(
-            f"data is {data.dtype}, dst is {use.dst.dtype}; both have one type.",
-            "dropout copies what it keeps.",
-            f"allocate dst with dtype={data.dtype!r}.",
-        )
     if isinstance(prob, Tensor):
         allowed = prob.dtype == "float32" if data.dtype.kind == "int" else prob.dtype.is_float
         if not allowed:
@@ -181,7 +176,7 @@ def drops(use: Use) -> None:
 @instruction(
     engine.vector, per_element("data"),
     dst=result(), data=tile(), prob=column(),
-    rules=(same_size("data", "dst"), drops),
+    rules=(same_size("data", "dst"), same_types("data", "dst"), drops),
 )  # fmt: skip
 def dropout(dst, data, prob):
     """Zero elements at random, each with the probability `prob`; the others keep their value.
@@ -286,12 +281,6 @@ KEEP = 255
 def shuffles(use: Use) -> None:
     """The 32 entries of shuffle_mask name partitions of one quadrant, or 255 to keep a row."""
     dst, src, mask = use.dst, use.src, use.shuffle_mask
-    if dst.dtype != src.dtype:
-        raise use.refuse(
-            f"src is {src.dtype}, dst is {dst.dtype}; both have one type.",
-            "a shuffle moves bits and converts nothing.",
-            f"allocate dst with dtype={src.dtype!r}, and convert with nisa.tensor_copy.",
-        )
     if dst.elements != src.elements:
         raise use.refuse(
             f"src has {src.elements} elements in each partition, dst has {dst.elements}.",
@@ -350,7 +339,13 @@ def _moves(count: int, mask: Any) -> list[tuple[int, int]]:
     ]
 
 
-@instruction(engine.vector, per_element("src"), dst=update(), src=tile(), rules=(shuffles,))
+@instruction(
+    engine.vector,
+    per_element("src"),
+    dst=update(),
+    src=tile(),
+    rules=(same_types("src", "dst"), shuffles),
+)
 def nc_stream_shuffle(dst, src, shuffle_mask):
     """Move partitions inside each quadrant of 32: row i takes row shuffle_mask[i]; 255 keeps it.
 
