@@ -52,6 +52,11 @@ def applied(function: Callable, *arrays: np.ndarray) -> np.ndarray:
     return program_of(function, *arrays).results
 
 
+def wrong(words: str, function: Callable, *arrays: np.ndarray) -> None:
+    with pytest.raises(NkiValidationError, match=words):
+        applied(function, *arrays)
+
+
 def same(found: np.ndarray, right: np.ndarray, dtype: object = None) -> None:
     """Equal after the one rounding to the type of the result."""
     with np.errstate(over="ignore"):
@@ -90,10 +95,8 @@ def test_load_converts_and_refuses_too_many_rows_and_tiles() -> None:
     same(nki.simulate(kernel)(x), x, ml_dtypes.bfloat16)
     with pytest.raises(NkiValidationError, match=r"src has 129 rows .* at most 128 partitions"):
         nki.simulate(kernel)(numbers((129, 2), 0))
-    with pytest.raises(NkiValidationError, match=r"nl.load: src is .*in HBM"):
-        applied(nl.load, x)
-    with pytest.raises(NkiValidationError, match=r"nl.store: dst is .*in HBM"):
-        applied(lambda t: nl.store(t, t), x)
+    wrong(r"nl.load: src is .*in HBM", nl.load, x)
+    wrong(r"nl.store: dst is .*in HBM", lambda t: nl.store(t, t), x)
 
 
 @some
@@ -151,8 +154,7 @@ def test_broadcast_to(rows, columns, deep, seed) -> None:
 
 
 def test_broadcast_to_repeats_ones_only() -> None:
-    with pytest.raises(NkiValidationError, match=r"\(2, 3\) to \(4, 3\)"):
-        applied(lambda t: nl.broadcast_to(t, (4, 3)), numbers((2, 3), 0))
+    wrong(r"\(2, 3\) to \(4, 3\)", lambda t: nl.broadcast_to(t, (4, 3)), numbers((2, 3), 0))
 
 
 @some
@@ -273,15 +275,17 @@ def test_the_tangent_and_remainders() -> None:
 
 
 def test_a_column_is_refused_with_a_hint() -> None:
-    with pytest.raises(NkiValidationError, match=r"(?s)nothing is broadcast.*tensor_scalar"):
-        applied(lambda x, y: nl.add(x, y), numbers((4, 6), 0), numbers((4, 1), 0))
+    wrong(
+        r"(?s)nothing is broadcast.*tensor_scalar",
+        lambda x, y: nl.add(x, y),
+        numbers((4, 6), 0),
+        numbers((4, 1), 0),
+    )
 
 
 def test_two_numbers_are_no_tiles_and_tokens_are_no_functions() -> None:
-    with pytest.raises(NkiValidationError, match="no tiles"):
-        applied(lambda t: nl.add(1, 2), numbers((2, 2), 0))
-    with pytest.raises(NkiValidationError, match="no function of tiles"):
-        applied(lambda t: nl.bypass(t), numbers((2, 2), 0))
+    wrong("no tiles", lambda t: nl.add(1, 2), numbers((2, 2), 0))
+    wrong("no function of tiles", lambda t: nl.bypass(t), numbers((2, 2), 0))
 
 
 # ---- reductions --------------------------------------------------------------------------------
@@ -339,8 +343,7 @@ def test_rms_norm(rows, columns, seed) -> None:
 
 @pytest.mark.parametrize("axis", [0, (0, 1), 1, -3])
 def test_only_last_free_axes_are_reduced(axis) -> None:
-    with pytest.raises(NkiValidationError, match="(?s)last free axes.*partition"):
-        applied(lambda t: nl.sum(t, axis=axis), numbers((2, 3, 4), 0))
+    wrong("(?s)last free axes.*partition", lambda t: nl.sum(t, axis=axis), numbers((2, 3, 4), 0))
 
 
 # ---- allocation --------------------------------------------------------------------------------
@@ -384,10 +387,16 @@ def test_a_constant_comes_with_the_kernel(tmp_path) -> None:
 
 
 def test_a_memory_named_by_a_string_is_explained() -> None:
-    with pytest.raises(NkiValidationError, match="(?s)buffer='sbuf'.*buffer=nl.sbuf"):
-        applied(lambda t: nl.ndarray((2, 2), nl.float32, buffer="sbuf"), numbers((1, 1), 0))
-    with pytest.raises(NkiValidationError, match="it takes one of nl.sbuf"):
-        applied(lambda t: nl.zeros((2, 2), nl.float32, buffer=3), numbers((1, 1), 0))
+    wrong(
+        "(?s)buffer='sbuf'.*buffer=nl.sbuf",
+        lambda t: nl.ndarray((2, 2), nl.float32, buffer="sbuf"),
+        numbers((1, 1), 0),
+    )
+    wrong(
+        "it takes one of nl.sbuf",
+        lambda t: nl.zeros((2, 2), nl.float32, buffer=3),
+        numbers((1, 1), 0),
+    )
 
 
 def test_places() -> None:
@@ -475,8 +484,7 @@ def test_random_numbers_are_the_same_in_every_run() -> None:
         return nl.subtract(first, nl.rand((4, 8), nl.float32))
 
     assert not applied(seeded, x).any()
-    with pytest.raises(NkiValidationError, match=r"nl.full\(\(1, 1\), 42"):
-        applied(lambda t: nl.random_seed(42), x)
+    wrong(r"nl.full\(\(1, 1\), 42", lambda t: nl.random_seed(42), x)
 
 
 def test_dropout_leaves_about_the_right_share() -> None:
@@ -625,9 +633,7 @@ def test_what_is_outside_or_old_says_so() -> None:
         nl.mgrid[0:128, 0:512]
     with pytest.raises(NkiValidationError, match=r"nki.simulate\(kernel\)\(x, y\)"):
         nki.simulate_kernel(None)
-    with pytest.raises(NkiValidationError, match=r"load\(mask=...\) is not part"):
-        applied(lambda t: nl.load(t, mask=True), numbers((1, 1), 0))
-    with pytest.raises(NkiValidationError, match=r"add\(mask=...\) is not part"):
-        applied(lambda t: nl.add(t, t, mask=True), numbers((1, 1), 0))
+    wrong(r"load\(mask=...\) is not part", lambda t: nl.load(t, mask=True), numbers((1, 1), 0))
+    wrong(r"add\(mask=...\) is not part", lambda t: nl.add(t, t, mask=True), numbers((1, 1), 0))
     with pytest.raises(AttributeError, match="did you mean softmax"):
         nl.softmaks  # noqa: B018

@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import importlib.util
 import os
 import sys
 from typing import Any
@@ -20,26 +19,19 @@ COMMANDS = {
     "docs": ("reference", "write the reference: every instruction, and how good estimates are"),
 }
 OWN = __package__ or "utils.nki.tool"
-UPGRADE = f"{OWN.rpartition('.')[0]}.upgrade"
-"""Where `nki upgrade` lives, if this version has it: a module with `main(arguments)`."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit status: 0 fine, 1 findings or a kernel that fails, 2
     nothing to work on."""
     words = _with_api(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["upgrade"] and _upgrade():
-        upgrade = getattr(importlib.import_module(_upgrade()), "main", None)  # late: LibCST
-        if upgrade is not None:
-            return int(upgrade(words[1:]) or 0)
-        print("nki upgrade: this version has none yet", file=sys.stderr)
-        return 2
+    if words[:1] == ["upgrade"]:  # has options of its own
+        return int(_module("..upgrade").main(words[1:]))
     parser = argparse.ArgumentParser("nki", description=__doc__)
     parser.add_argument("--version", action="store_true", help="which nki this is")
     parser.add_argument("--api", metavar="VERSION", help="an older NKI: its names and its rules")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    if _upgrade():
-        commands.add_parser("upgrade", help="migrate a kernel to the NKI of today", add_help=False)
+    commands.add_parser("upgrade", help="migrate a kernel to the NKI of today", add_help=False)
     chosen = next((word for word in words if word in COMMANDS), None)
     for name, (module, text) in COMMANDS.items():
         under = commands.add_parser(name, help=text, description=text)
@@ -68,17 +60,6 @@ def _with_api(words: list[str]) -> list[str]:
     if given.api:
         os.environ[surface.VARIABLE] = given.api
     return rest
-
-
-def _upgrade() -> str:
-    """The module of `nki upgrade`; "" where there is none."""
-    for name in (f"{UPGRADE}.__main__", UPGRADE):
-        try:
-            if importlib.util.find_spec(name) is not None:
-                return name
-        except ModuleNotFoundError:
-            continue
-    return ""
 
 
 def _which(command: str | None) -> str:

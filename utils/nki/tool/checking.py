@@ -9,7 +9,7 @@ from utils.nki.simulator.lint import Finding, lint_source
 from utils.nki.simulator.lint.source import MayNotCompile
 from utils.nki.tool.asked import Asked, existing, made_arrays, place_of
 from utils.nki.tool.failures import FINE, FOUND, KernelFailed, Refused, limited, told
-from utils.nki.tool.profiling import add_call
+from utils.nki.tool.profiling import add_call, asked_for
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -61,15 +61,14 @@ def main(given: argparse.Namespace) -> int:
 
 def _ran(given: argparse.Namespace, text: str) -> int:
     """Runs a kernel, prints what it breaks or what is doubtful, and returns how much."""
-    path, name = place_of(text)
-    asked = Asked(path, name, tuple(given.shape), dict(given.arg), given.cores)
+    asked = asked_for(given, text)
     try:
         doubts = doubts_of(asked, given.limit, given.target)
     except KernelFailed as error:
-        print(f"{name}: {error}")
+        print(f"{asked.name}: {error}")
         return 1
     for doubt in doubts:
-        print(f"{name}: doubtful: {doubt}")
+        print(f"{asked.name}: doubtful: {doubt}")
     if not doubts:
-        print(f"{name}: ran under all rules")
+        print(f"{asked.name}: ran under all rules")
     return len(doubts)

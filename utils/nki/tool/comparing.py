@@ -9,11 +9,11 @@ import numpy as np
 from utils.facts.tables import columns
 from utils.nki.simulator.launch import simulate
 from utils.nki.simulator.profile import bytes_text, time_text
-from utils.nki.tool.asked import Asked, made_arrays, place_of, shape_text
+from utils.nki.tool.asked import Asked, made_arrays, shape_text
 from utils.nki.tool.close import differences
 from utils.nki.tool.failures import FINE, FOUND, Refused, limited, told
 from utils.nki.tool.figures import Figures, figures_of, read_figures
-from utils.nki.tool.profiling import add_call, profiled
+from utils.nki.tool.profiling import add_call, asked_for, profiled
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -97,9 +97,7 @@ def main(given: argparse.Namespace) -> int:
         return FINE
     if not all("::" in text for text in sides):
         raise Refused("compare two kernels (FILE::KERNEL) or two records, not one of each")
-    calls = [
-        Asked(*place_of(text), tuple(given.shape), dict(given.arg), given.cores) for text in sides
-    ]
+    calls = [asked_for(given, text) for text in sides]
     shapes = [shape_text(shape) for shape in given.shape]
     records = [
         figures_of(profiled(call, given.target, given.limit), shapes, call.arguments)
