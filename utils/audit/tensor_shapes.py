@@ -293,8 +293,9 @@ def _appends(at: "State", node: ast.Call) -> bool:
     if not at.functions or not isinstance(parts, ast.List | ast.Tuple) or len(parts.elts) != 2:
         return False
     first, second = parts.elts
-    if NEXT.search(written(_root(second)).split(".")[-1]) and at.kind(first) in ("tensor", "maybe"):
-        return not at.on_cpu(first)  # the next token, in a function that is called for each
+    if NEXT.search(written(_root(second)).split(".")[-1]) and isinstance(first, ast.Name):
+        # the next token, in a function that is called for each
+        return at.kind(first) in ("tensor", "maybe") and not at.on_cpu(first)
     if isinstance(second, ast.Subscript) and isinstance(first, ast.Subscript):
         if written(first.value) == written(second.value):
             return False

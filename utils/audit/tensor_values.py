@@ -192,7 +192,9 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
         if SCHEDULER.search(written(owner)) and is_device_tensor(at, node.args[0]):
             _sync(at, node.func, "the scheduler reads the value, and waits as .item() does")
     elif name.split(".")[-1] == "save_image":
-        if node.args and at.kind(node.args[0]) != "host" and not at.on_cpu(node.args[0]):
+        first = node.args[0] if node.args else ast.Constant(0)
+        own = name.startswith("torchvision.") and at.kind(first) != "host"
+        if (own or at.kind(first) == "tensor") and not at.on_cpu(first):
             _sync(at, node.func, "it writes the values of a tensor, and waits as .item() does")
     elif owner is not None and (method == "get_scale" or _reads_scaler(method, owner)):
         if at.steps or at.loops or at.epochs:
