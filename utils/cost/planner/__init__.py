@@ -1,4 +1,5 @@
-"""Plans a training run on paper: layouts of data, tensor, pipeline and sharded state, ranked.
+"""Plans a training run on paper: layouts of data, tensor, pipeline, context, experts and sharded
+state, ranked.
 
 `plans(architecture("llama-3.1-70b"), cluster("trn2-ultraserver", 64), length, tokens_per_step)`
 gives memory of a rank, volume and time of communication, step time and MFU of every layout, and
@@ -15,13 +16,14 @@ from utils.cost.planner.architecture import (
 from utils.cost.planner.cluster import Cluster, cluster
 from utils.cost.planner.fitted import accuracy
 from utils.cost.planner.goodput import Goodput, Point, goodput, scaling
-from utils.cost.planner.layouts import Layout
+from utils.cost.planner.layouts import SCHEDULES, Layout
 from utils.cost.planner.plans import Plan, Plans, plans
-from utils.cost.planner.published import Run, interval, not_planned, published_runs
+from utils.cost.planner.published import Run, interval, later_runs, not_planned, published_runs
 from utils.cost.planner.reasons import ranked, table, why
 from utils.cost.planner.settings import Settings, inputs, settings
 
 __all__ = [
+    "SCHEDULES",
     "Architecture",
     "Cluster",
     "Goodput",
@@ -38,6 +40,7 @@ __all__ = [
     "goodput",
     "inputs",
     "interval",
+    "later_runs",
     "not_planned",
     "plans",
     "published_parameters",

@@ -12,15 +12,18 @@ CASES = "plan_cases.yaml"
 
 @dataclass(frozen=True)
 class Architecture:
-    """A dense decoder with attention and a perceptron in each layer.
+    """A decoder with attention and a perceptron in each layer, or a mixture of experts.
 
     width: of the hidden states. heads, key_value_heads: of queries, and of keys and values (fewer
         when queries share them). feed_forward: width inside the perceptron.
     gated: three matrices there instead of two. biases: in every linear layer but the head.
     norm_vectors: 1 (RMSNorm) or 2 (LayerNorm). positions: rows of a table of positions, 0 without.
     tied: the head uses the table of tokens. dropout: masks are kept for the backward pass.
+    head_size: values of a head; 0 if the heads share the width.
+    experts: perceptrons of a layer; a router sends each token to `active_experts` of them.
+    others: parameters of a layer beside all these (sinks, norms of queries and keys).
 
-    Raises ValueError for a width or heads that cannot be divided.
+    Raises ValueError for a width or heads that cannot be divided, and for experts out of range.
 
     >>> architecture("llama-3.1-8b").parameters
     8030261248
@@ -39,14 +42,23 @@ class Architecture:
     positions: int = 0
     tied: bool = False
     dropout: bool = False
+    head_size: int = 0
+    experts: int = 1
+    active_experts: int = 1
+    others: int = 0
 
     def __post_init__(self) -> None:
         sizes = {name: getattr(self, name) for name in SIZES}
         wrong = [name for name, size in sizes.items() if size < 1]
         if wrong:
             raise ValueError(f"{self.name}: {wrong[0]} is {sizes[wrong[0]]}, allowed is 1 or more")
+        if not 1 <= self.active_experts <= self.experts or min(self.head_size, self.others) < 0:
+            raise ValueError(
+                f"{self.name}: {self.active_experts} active of {self.experts} experts, head_size"
+                f" {self.head_size}, others {self.others}: allowed are 1 to experts, and 0 or more"
+            )
         for large, small in (("width", "heads"), ("heads", "key_value_heads")):
-            if sizes[large] % sizes[small]:
+            if sizes[large] % sizes[small] and not (large == "width" and self.head_size):
                 raise ValueError(
                     f"{self.name}: {large} {sizes[large]} is not a multiple of {small}"
                     f" {sizes[small]}: change one of them"
@@ -55,7 +67,12 @@ class Architecture:
     @property
     def head_width(self) -> int:
         """Values of one head."""
-        return self.width // self.heads
+        return self.head_size or self.width // self.heads
+
+    @property
+    def router(self) -> int:
+        """Parameters that choose among experts; none without them."""
+        return (self.experts > 1) * self.experts * (self.width + self.biases)
 
     @property
     def layer_parameters(self) -> int:
@@ -73,35 +90,54 @@ class Architecture:
         ends = (self.vocabulary + self.positions + self.norm_vectors) * self.width
         return self.layers * self.layer_parameters + ends + self.head_parameters
 
-    def matrices_on(self, tensor: Any) -> Any:
-        """Elements of the matrices of a layer on one of `tensor` ranks, an int or an array.
+    @property
+    def active_parameters(self) -> int:
+        """Of those, the ones that a token uses: all but the experts that it is not sent to."""
+        idle = self.experts - self.active_experts
+        return self.parameters - self.layers * idle * int(self.expert_on(1))
+
+    def matrices_on(self, tensor: Any, load: Any = 1) -> Any:
+        """Elements of the matrices of a layer that a token passes on one of `tensor` ranks, an int
+        or an array. load: rows of its experts, by the mean of all ranks.
 
         Keys and values with fewer heads than ranks are held several times.
         """
         keys = -(-self.key_value_heads // tensor)
         attention = 2 * (self.heads / tensor + keys) * self.head_width
-        return self.width * (attention + (2 + self.gated) * self.feed_forward / tensor)
+        rows = self.active_experts * load * (2 + self.gated) * self.feed_forward / tensor
+        router = (self.experts > 1) * self.experts
+        return self.width * (attention + rows + router)
 
-    def layer_on(self, tensor: Any) -> Any:
-        """Parameters of a layer on one of `tensor` ranks: norms, and biases that are added after a
-        sum over the ranks, are on each.
+    def expert_on(self, tensor: Any) -> Any:
+        """Parameters of one perceptron on one of `tensor` ranks."""
+        inside = self.feed_forward / tensor
+        biases = self.biases * ((1 + self.gated) * inside + self.width)
+        return self.width * (2 + self.gated) * inside + biases
+
+    def shared_on(self, tensor: Any) -> Any:
+        """Parameters of a layer beside its perceptrons on one of `tensor` ranks: the router, norms,
+        and biases that are added after a sum over the ranks, are on each.
         """
         keys = -(-self.key_value_heads // tensor)
-        divided = (self.heads / tensor + 2 * keys) * self.head_width
-        divided += (1 + self.gated) * self.feed_forward / tensor
-        biases = self.biases * (divided + 2 * self.width)
-        return self.matrices_on(tensor) + biases + 2 * self.norm_vectors * self.width
+        matrices = self.width * 2 * (self.heads / tensor + keys) * self.head_width
+        biases = self.biases * ((self.heads / tensor + 2 * keys) * self.head_width + self.width)
+        norms = 2 * self.norm_vectors * self.width
+        return matrices + biases + norms + self.router + self.others
+
+    def layer_on(self, tensor: Any, expert: Any = 1) -> Any:
+        """Parameters of a layer on one of `tensor` ranks, and of `expert` that divide experts."""
+        return self.shared_on(tensor) + self.experts / expert * self.expert_on(tensor)
 
     def vocabulary_on(self, tensor: Any) -> Any:
         """Rows of the table of tokens on one of `tensor` ranks; the last may be padding."""
         return -(-self.vocabulary // tensor)
 
-    def layer_flops(self, length: int, tensor: Any = 1) -> tuple[Any, Any]:
+    def layer_flops(self, length: int, tensor: Any = 1, load: Any = 1) -> tuple[Any, Any]:
         """Forward, for one token on one of `tensor` ranks: (matrix products with weights, with each
         other). Of the scores all are counted, as is usual, though a causal mask leaves half.
         """
         scores = 4 * length * self.heads * self.head_width / tensor
-        return 2 * self.matrices_on(tensor), scores
+        return 2 * self.matrices_on(tensor, load), scores
 
     def flops_per_token(self, length: int) -> float:
         """Of training, without recomputation: three times the forward pass, head included.

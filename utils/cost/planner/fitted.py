@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from utils.cost.planner.published import Run, halves, published_runs
+from utils.cost.planner.published import Run, later_runs, published_runs
 
 STUDENT = 2.13 / 1.645
 """How much wider than a normal distribution's an interval of 90 % is that rests on five papers."""
@@ -48,13 +48,18 @@ def fitted_interval(runs: Iterable[Run]) -> tuple[float, float]:
 
 def accuracy() -> list[tuple[str, ...]]:
     """Rows for a table: half, paper, runs, error in % lowest, median, highest; fitted papers first,
-    and below each half the median of absolute errors and the mean error, over its papers.
+    `later_runs` last, and below each part the median of absolute errors and the mean error, over
+    its papers.
     """
     rows: list[tuple[str, ...]] = [("half", "paper", "runs", "lowest", "median", "highest")]
-    for half, papers in zip(("fitted", "held out"), halves(), strict=True):
+    fitted, kept_back = (
+        [r for r in published_runs() if r.held_out == out] for out in (False, True)
+    )
+    parts = {"fitted": fitted, "held out": kept_back, "added later": later_runs()}
+    for half, runs in parts.items():
         middle, mean = [], []
-        for paper in papers:
-            errors = np.array([100 * r.error for r in published_runs() if r.paper == paper])
+        for paper in sorted({r.paper for r in runs}):
+            errors = np.array([100 * r.error for r in runs if r.paper == paper])
             middle.append(np.median(np.abs(errors)))
             mean.append(errors.mean())
             three = (errors.min(), np.median(errors), errors.max())

@@ -9,7 +9,7 @@ import numpy as np
 from utils.cost.planner.architecture import Architecture
 from utils.cost.planner.cluster import Cluster
 from utils.cost.planner.communication import reach, traffic
-from utils.cost.planner.layouts import Layout, Layouts, check, possible
+from utils.cost.planner.layouts import SCHEDULES, Layout, Layouts, check, groups, possible
 from utils.cost.planner.memory import memory
 from utils.cost.planner.settings import Settings
 from utils.cost.planner.settings import settings as guesses
@@ -22,7 +22,7 @@ class Plan:
 
     memory: bytes of the fullest rank by part; usable_bytes: what a rank has, less the reserve.
     seconds: of a step, by part, as far as nothing hides them. sent_bytes: by one rank in a step.
-    reach: the outermost wiring that its tensor, data and pipeline groups cross.
+    reach: the outermost wiring that its groups cross, by what a group has in common.
     mfu: model FLOPs, without recomputation, by time and peak rate.
     """
 
@@ -97,7 +97,6 @@ class Plans(Sequence[Plan]):
         i = int(self.order[place])
         x = self.layouts.all[i]
         seconds = {part: float(values[i]) for part, values in self.seconds.items()}
-        strides = {"tensor": 1, "data": x.tensor, "pipeline": x.tensor * x.data}
         useful = self.tokens_per_step * self.architecture.flops_per_token(self.length)
         peak = self.cluster.ranks * self.cluster.flops
         return Plan(
@@ -107,8 +106,8 @@ class Plans(Sequence[Plan]):
             seconds=seconds,
             sent_bytes={part: float(values[i]) for part, values in self.sent.items()},
             reach={
-                part: reach(self.cluster.fabric, getattr(x, part), stride)
-                for part, stride in strides.items()
+                part: reach(self.cluster.fabric, ranks, stride)
+                for part, (ranks, stride) in groups(x).items()
             },
             mfu=useful / (sum(seconds.values()) * peak),
         )
@@ -126,11 +125,11 @@ class Plans(Sequence[Plan]):
         return first
 
     def families(self) -> list[Plan]:
-        """The best of each combination of data, tensor and pipeline ranks and ZeRO stage."""
+        """The best of each combination of degrees, schedule and ZeRO stage."""
         seen, result = set(), []
         for place, i in enumerate(self.order):
             x = self.layouts.all[int(i)]
-            key = (x.data, x.tensor, x.pipeline, x.zero)
+            key = (x.data, x.tensor, x.pipeline, x.zero, x.further)
             if key not in seen:
                 seen.add(key)
                 result.append(self[place])
@@ -144,6 +143,8 @@ def plans(
     tokens_per_step: int,
     layouts: Sequence[Layout] | None = None,
     settings: Settings | None = None,
+    contexts: Sequence[int] = (1,),
+    schedules: Sequence[str] = SCHEDULES[:1],
 ) -> Plans:
     """Evaluate and rank layouts.
 
@@ -151,6 +152,8 @@ def plans(
         length: tokens of a sequence. tokens_per_step: of all ranks together, whole sequences.
         layouts: by default all that divide everything without remainder.
         settings: guesses, by default those of `utils.cost.planner.settings.inputs`.
+        contexts, schedules: which degrees of context and which of SCHEDULES to look at, if no
+            layouts are given; expert ranks are tried wherever the architecture has experts.
 
     >>> from utils.cost.planner import architecture, cluster
     >>> found = plans(architecture("llama-3.1-8b"), cluster("trn2.48xlarge", 16), 8192, 2**20)
@@ -171,8 +174,9 @@ def plans(
     sequences = tokens_per_step // length
     if layouts is None:
         layouts = possible(
-            architecture, cluster.fabric, cluster.ranks, sequences, chosen.fused_attention
-        )
+            architecture, cluster.fabric, cluster.ranks, sequences, chosen.fused_attention,
+            contexts, schedules,
+        )  # fmt: skip
         if not layouts:
             raise ValueError(
                 f"no layout divides {cluster.ranks} ranks, {architecture.heads} heads and"
@@ -184,6 +188,13 @@ def plans(
     else:
         for layout in layouts:
             check(layout, architecture, cluster.fabric, cluster.ranks, sequences)
+    for context in {layout.context for layout in layouts} - {1}:
+        if length % (2 * context):
+            raise ValueError(
+                f"sequences of {length} tokens do not divide into {2 * context} pieces: each of"
+                f" {context} context ranks takes an early and a late one, so that the causal mask"
+                f" leaves all as much to do; take a multiple of {2 * context}"
+            )
     x = Layouts(layouts)
     sent = traffic(architecture, x, cluster.fabric, length, sequences, chosen)
     return Plans(

@@ -33,7 +33,7 @@ MOSAIC = {
 
 def paper_of(source: str) -> str:
     """The paper that a source of the file of cases belongs to."""
-    papers = case_file()["fitted"]["papers"]
+    papers = {**case_file()["fitted"]["papers"], **case_file()["later"]["papers"]}
     return next(paper for paper, entry in papers.items() if source in entry["sources"])
 
 
@@ -85,7 +85,7 @@ class Run:
     @property
     def held_out(self) -> bool:
         """Whether its paper was kept back when the efficiencies were fitted."""
-        return self.paper in halves()[1]
+        return self.paper not in halves()[0]
 
     @property
     def error(self) -> float:
@@ -196,7 +196,7 @@ def run(name: str, chosen: Settings | None = None) -> Run:
     """One published run and its plan. chosen: other guesses than the usual ones, which take the
     fitted kernel efficiency of the run's chip.
     """
-    case = cases()[name]
+    case = cases().get(name) or case_file()["later"]["cases"][name]
     named = case.get("architecture")
     a = architecture(named) if named else _gpt(name, case)
     length = case.get("length", LENGTH)
@@ -218,6 +218,8 @@ def run(name: str, chosen: Settings | None = None) -> Run:
         case.get("chunks", 1),
         # Sequence parallelism came with the second paper, for its own column only.
         sequence_parallel=case.get("sequence_parallel", bool(named) or recompute == "selective"),
+        context=case.get("context", 1),
+        expert=case.get("expert", 1),
     )
     chosen = chosen or settings(kernel_efficiency=kernel_efficiency(chip))
     chosen = replace(chosen, fused_attention=case.get("fused_attention", False))
@@ -238,6 +240,14 @@ def run(name: str, chosen: Settings | None = None) -> Run:
 def published_runs() -> tuple[Run, ...]:
     """All runs of `cases`, with the usual guesses."""
     return tuple(run(name) for name in cases())
+
+
+@cache
+def later_runs() -> tuple[Run, ...]:
+    """Runs that were added after the papers had been drawn: all are held out, and what is stated of
+    `published_runs` does not contain them.
+    """
+    return tuple(run(name) for name in case_file()["later"]["cases"])
 
 
 def not_planned() -> list[dict[str, Any]]:

@@ -73,6 +73,10 @@ def _cause(part: str, plan: Plan, best: Plan) -> str:
             return f"{x.data} ranks, {often}, over {plan.reach['data']}"
         case "pipeline":
             return f"{x.pipeline} stages over {plan.reach['pipeline']}"
+        case "context":
+            return f"{x.context} ranks pass keys and values round over {plan.reach['context']}"
+        case "experts":
+            return f"{x.expert} ranks, twice in every layer, over {plan.reach['experts']}"
         case "bubble":
             return f"{x.pipeline} stages wait for too few micro-batches"
         case _:
@@ -90,7 +94,7 @@ def ranked(found: Plans, rows: int = 10) -> list[tuple[str, ...]]:
     best = found[0]
     return [
         (
-            f"{p.layout.data} x {p.layout.tensor} x {p.layout.pipeline}",
+            f"{p.layout.data} x {p.layout.tensor} x {p.layout.pipeline}{p.layout.further}",
             str(p.layout.zero),
             str(p.layout.micro_batch),
             p.layout.recompute,

@@ -15,10 +15,11 @@ from utils.cost.planner.architecture import Architecture
 from utils.cost.planner.cluster import Cluster
 from utils.cost.planner.communication import Traffic
 from utils.cost.planner.layouts import RECOMPUTE, Layouts
-from utils.cost.planner.memory import VALUE, stage_layers
+from utils.cost.planner.memory import VALUE, held_on, stage_layers
 from utils.cost.planner.settings import Settings
 
-PARTS = ("products", "between", "tensor", "data", "pipeline", "bubble", "optimizer")
+PARTS = ("products", "between", "tensor", "data", "pipeline", "bubble", "optimizer", "context",
+         "experts")  # fmt: skip
 SAID = {
     "products": "matrix products",
     "between": "work bound by memory",
@@ -27,6 +28,8 @@ SAID = {
     "pipeline": "messages between stages",
     "bubble": "the bubble of the pipeline",
     "optimizer": "the update of the weights",
+    "context": "keys and values between context ranks",
+    "experts": "rows between expert ranks",
 }
 
 
@@ -41,22 +44,32 @@ def step_seconds(
 ) -> Mapping[str, np.ndarray]:
     """Seconds by part, as far as nothing hides them; their sum is the step. One per layout."""
     a, x = architecture, layouts
-    tokens = x.micro_batch * length
+    tokens = x.micro_batch * length / x.context
     steps = sequences // (x.data * x.micro_batch)
+    rate = cluster.flops * settings.kernel_efficiency
     products, between = _micro_batch(a, x, tokens, length, settings)
-    products = steps * products / (cluster.flops * settings.kernel_efficiency)
+    products = steps * products / rate
     between = steps * between / cluster.hbm_bytes_per_s
+    layers = stage_layers(a.layers, x.pipeline)[1]
+    with_weights, scores = a.layer_flops(length, x.tensor, settings.load(a, x.expert))
 
     tensor = (1 - settings.tensor_overlap) * sent["tensor"].seconds
-    busy = products + between + tensor
+    experts = (1 - settings.tensor_overlap) * sent["experts"].seconds
+    # Keys and values travel while scores of those that came before are computed.
+    attention = steps * layers * tokens * 3 * scores / rate
+    context = overlapped(attention, sent["context"].seconds, settings.context_overlap) - attention
+    busy = products + between + tensor + context + experts
     # Weights and divided gradients travel in every micro-batch, whole gradients during the last
     # backward pass, two thirds of the work.
     window = np.where(x.zero > 1, busy, 2 / 3 * busy / steps)
     data = overlapped(window, sent["data"].seconds, settings.data_overlap) - window
     work = busy + sent["pipeline"].seconds
     recipe = RECIPES[settings.recipe]
-    here = stage_layers(a.layers, x.pipeline)[1] * a.layer_on(x.tensor)
-    shared = np.where(x.zero > 0, x.data, 1)
+    here = sum(n / np.where(x.zero > 0, same, 1) for n, same, _ in held_on(a, x, layers))
+    # Gradients of weights wait for no other stage: zb-h1 computes two times those of a micro-batch
+    # in each wait, zb-h2 three times (Qi et al., table 2).
+    of_weights = steps * layers * tokens * with_weights / rate
+    filled = np.choose(x.schedule, (0, 2, 3)) * of_weights
     updated = 2 * (recipe.total - recipe.gradients) + recipe.gradients  # read and written
     return {
         "products": products,
@@ -65,8 +78,10 @@ def step_seconds(
         "data": data,
         "pipeline": sent["pipeline"].seconds,
         # Narayanan et al., SC 2021, section 2.2.
-        "bubble": work * (x.pipeline - 1) / (steps * x.chunks),
-        "optimizer": updated * here / shared / cluster.hbm_bytes_per_s,
+        "bubble": np.maximum(work - filled, 0) * (x.pipeline - 1) / (steps * x.chunks),
+        "optimizer": updated * here / cluster.hbm_bytes_per_s,
+        "context": context,
+        "experts": experts,
     }
 
 
@@ -74,7 +89,7 @@ def _micro_batch(
     a: Architecture, x: Layouts, tokens: np.ndarray, length: int, settings: Settings
 ) -> tuple[np.ndarray, np.ndarray]:
     """FLOP, and bytes to and from memory between them, of the busiest stage for a micro-batch."""
-    with_weights, scores = a.layer_flops(length, x.tensor)
+    with_weights, scores = a.layer_flops(length, x.tensor, settings.load(a, x.expert))
     first, middle, last = stage_layers(a.layers, x.pipeline)
     head = 2 * a.vocabulary_on(x.tensor) * a.width
     again = x.recompute == RECOMPUTE.index("full")
@@ -94,14 +109,17 @@ def _moved(a: Architecture, x: Layouts, length: int, settings: Settings) -> np.n
 
     Values: a norm reads and writes, and backward reads two and writes one, 5 of the width each;
     adding to the residual stream 3 forward and 3 backward, twice; an activation function 2 forward
-    and 3 backward of its width (gated 3 and 5); rotating queries and keys 2 and 2. Without fused
+    and 3 backward of its width (gated 3 and 5); rotating queries and keys 2 and 2; rows are put in
+    the order of experts and back, 2 and 2 of the width each. Without fused
     attention, the scores pass 10 times: scaled, masked and normalised in one go, and dropped out.
     """
     shared = np.where(x.sequence_parallel, x.tensor, 1)
     keys = np.ceil(a.key_value_heads / x.tensor)
     whole = (2 * 5 + 2 * 6) * a.width / shared
     whole = whole + a.dropout * 4 * a.width / shared
-    perceptron = (8 if a.gated else 5) * a.feed_forward / x.tensor
+    rows = a.active_experts * settings.load(a, x.expert)
+    whole = whole + (a.experts > 1) * 8 * rows * a.width / shared
+    perceptron = (8 if a.gated else 5) * rows * a.feed_forward / x.tensor
     rotated = 0 if a.positions else 4 * (a.heads / x.tensor + keys) * a.head_width
     scores = 0 if settings.fused_attention else 10 * a.heads * length / x.tensor
     return VALUE * (whole + perceptron + rotated + scores)

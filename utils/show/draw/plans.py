@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 GIB = 2**30
 MEMORY = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
 STEP = ("products", "between", "tensor", "data", "pipeline", "bubble", "optimizer")
+SOMETIMES = ("context", "experts")
+"""Parts of a step that most plans do not have."""
+GRAYS = ("0.6", "0.75", "0.4")
 
 
 def plans(named: Mapping[str, "Plan"], caption: str) -> Picture:
@@ -39,7 +42,9 @@ def plans(named: Mapping[str, "Plan"], caption: str) -> Picture:
         if plan.memory_bytes > 2.5 * usable:
             left.annotate(f"{short(plan.memory_bytes / GIB)} GiB", (2.45 * usable / GIB, row),
                           ha="right", va="center", fontsize=8, backgroundcolor="white")  # fmt: skip
-    _bars(right, [item.seconds for item in named.values()], STEP, 1)
+    seconds = [item.seconds for item in named.values()]
+    there = [part for part in SOMETIMES if any(row[part] for row in seconds)]
+    _bars(right, seconds, (*STEP, *there), 1)
     for row, plan in enumerate(named.values()):
         text = "" if plan.fits else "  does not fit"
         right.annotate(f" {short(plan.step_seconds)}{text}", (plan.step_seconds, row), va="center",
@@ -65,8 +70,8 @@ def _bars(
             "color": COLORS[i % len(COLORS)],
             "hatch": HATCHES[i % len(HATCHES)],
         }
-        if i == len(COLORS):
-            looks = {"color": "0.6", "hatch": "--"}
+        if i >= len(COLORS):
+            looks = {"color": GRAYS[i - len(COLORS)], "hatch": ("--", "oo", "**")[i - len(COLORS)]}
         axes.barh(range(len(rows)), widths, left=ends, height=0.7, label=part, edgecolor="white",
                   linewidth=0.4, **looks)  # fmt: skip
         ends = [end + width for end, width in zip(ends, widths, strict=True)]
