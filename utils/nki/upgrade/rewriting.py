@@ -86,6 +86,12 @@ def _tree(node: cst.CSTNode | str) -> ast.expr:
     return ast.parse(f"({text})", mode="eval").body
 
 
+def _parts(tree: ast.expr) -> list[ast.expr]:
+    """The parts of an index."""
+    assert isinstance(tree, ast.Subscript)
+    return tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
+
+
 class _Rewriter(cst.CSTTransformer):
     """walks: arrays of indices by name. tiles, psum: names of tiles. blocks: how many block
     dimensions a tensor had. kept: arrays of indices that are used where no slice will do."""
@@ -307,10 +313,7 @@ class _Rewriter(cst.CSTTransformer):
     def _walks_of(self, node: cst.BaseExpression) -> list[Walk]:
         if not isinstance(node, cst.Subscript):
             return []
-        tree = _tree(node)
-        assert isinstance(tree, ast.Subscript)
-        parts = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
-        found = [of(part, self.walks, self.full) for part in parts]
+        found = [of(part, self.walks, self.full) for part in _parts(_tree(node))]
         return [walk for walk in found if walk is not None]
 
     def leave_Subscript(
@@ -319,7 +322,7 @@ class _Rewriter(cst.CSTTransformer):
         tree = _tree(original_node)
         if not isinstance(tree, ast.Subscript):
             return updated_node
-        parts = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
+        parts = _parts(tree)
         if self.full(tree.value) in ("nki.language.mgrid",) or of(tree, {}, self.full):
             return updated_node  # it makes an array of indices
         text = [ast.unparse(part) for part in parts]
@@ -414,14 +417,8 @@ class _Rewriter(cst.CSTTransformer):
         if lines is None:
             return updated_node
         made_ = [cst.parse_statement(line) for line in lines]
-        first, *rest = made_
-        assert isinstance(first, cst.SimpleStatementLine)
-        last = made_[-1]
-        first = first.with_changes(leading_lines=updated_node.leading_lines)
-        made_ = [first, *rest]
-        last = made_[-1]
-        assert isinstance(last, cst.SimpleStatementLine)
-        made_[-1] = last.with_changes(trailing_whitespace=updated_node.trailing_whitespace)
+        made_[0] = made_[0].with_changes(leading_lines=updated_node.leading_lines)
+        made_[-1] = made_[-1].with_changes(trailing_whitespace=updated_node.trailing_whitespace)
         return cst.FlattenSentinel(made_)
 
     def _statement(
