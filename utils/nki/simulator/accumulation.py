@@ -7,6 +7,7 @@ adding, whatever other instructions wrote to it meanwhile. (AWS, nisa.nc_matmul:
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.isa.nc_matmul.html)
 """
 
+import functools
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
@@ -203,11 +204,9 @@ def _product(
         last = max((t.last for t in tile.products.values() if meet(t.box, box)), default=-1)
     begun = last >= 0
     fillings = [f for where, f in tile.filled.items() if f.when > last and meet(box, where)]
-    name = instruction.checked.spec.name
+    name, say = instruction.checked.spec.name, functools.partial(_say, program, instruction)
     if accumulate is None and known is not None and known.read and not fillings:
-        _say(
-            program,
-            instruction,
+        say(
             f"{name}: adds to {dst!r}, which has been read since its last product, at "
             f"{show_line(known.read)}.",
             "with accumulate=None only the first product in a tile overwrites; a tile allocated "
@@ -218,9 +217,7 @@ def _product(
     elif fillings and accumulate is not False and not begun:
         harmless = accumulate is None and all(filling.zero for filling in fillings)
         if program.target.generation < GENERATION_THAT_ADDS_TO_VALUES and not harmless:
-            _say(
-                program,
-                instruction,
+            say(
                 f"{name}: the first product in {dst!r}, which another instruction has filled "
                 f"(generation {program.target.generation}; adding to such values needs "
                 f"{GENERATION_THAT_ADDS_TO_VALUES}).",
@@ -230,9 +227,7 @@ def _product(
                 "leave out the filling: the first product overwrites by itself.",
             )
     elif accumulate and not begun:
-        _say(
-            program,
-            instruction,
+        say(
             f"{name}: accumulate=True adds to {dst!r}, in which there is no product yet"
             + (f"; it was allocated at {show_line(at)}." if (at := dst.storage.line) else "."),
             "what PSUM holds before the first product is undefined.",

@@ -54,10 +54,9 @@ class _Turns:
             core.switch = self
 
     def run(self) -> dict[int, Any]:
+        context = contextvars.copy_context
         threads = [
-            threading.Thread(
-                target=contextvars.copy_context().run, args=(self._one, place), daemon=True
-            )
+            threading.Thread(target=context().run, args=(self._one, place), daemon=True)
             for place in range(1, len(self.runs))
         ]
         with activated(self.runs[0][0]):

@@ -195,9 +195,8 @@ class Profile:
         """Share of the Tensor Engine's peak for the data types of the products."""
         if not self.seconds:
             return 0.0
-        at_peak = sum(
-            flop / self.measures.peak[dtype] for dtype, flop in self.measures.flop.items()
-        )
+        peak = self.measures.peak
+        at_peak = sum(flop / peak[dtype] for dtype, flop in self.measures.flop.items())
         return at_peak / self.seconds / self.schedule.graph.cores
 
     @functools.cached_property
@@ -245,10 +244,8 @@ class Profile:
             return "It does nothing."
         name = self.busiest
         share = self.utilisation[name]
-        most = max(
-            (count, called) for (engine, called), count in self.counts.items() if engine == name
-        )
-        work = f"{most[0]:,} {most[1]}"
+        own = ((count, called) for (on, called), count in self.counts.items() if on == name)
+        work = "{:,} {}".format(*max(own))
         if share < WAITING:
             return (
                 f"No engine is busy half of the time: they wait for each other. The busiest is the "
@@ -317,25 +314,17 @@ class Profile:
             ("why", self.why),
             *self._both(),
         ]
-        results += [
-            (NAMES[engine], f"{share:.1%} busy") for engine, share in self.utilisation.items()
-        ]
+        results += [(NAMES[name], f"{share:.1%} busy") for name, share in self.utilisation.items()]
         if self.measures.hbm:
-            results.append(
-                (
-                    "HBM",
-                    f"{bytes_text(self.hbm_read)} read, {bytes_text(self.hbm_written)} written: "
-                    f"{self.hbm_ratio:.3g} times the ideal",
-                )
-            )
+            moved = f"{bytes_text(self.hbm_read)} read, {bytes_text(self.hbm_written)} written"
+            results.append(("HBM", f"{moved}: {self.hbm_ratio:.3g} times the ideal"))
         bound = self.bound
         if self.flop:
             results.append(("arithmetic intensity", f"{self.intensity:.4g} FLOP/B"))
             results.append(("MFU", f"{self.mfu:.1%}"))
         if bound is not None:
-            results.append(
-                ("roofline", f"{time_text(bound.seconds)} at least, bound by {bound.bound}")
-            )
+            least = f"{time_text(bound.seconds)} at least, bound by {bound.bound}"
+            results.append(("roofline", least))
         target = self.program.target
         results.append(
             ("SBUF", f"at most {self.sbuf_peak:,} of {target.sbuf_bytes:,} bytes per partition")

@@ -87,10 +87,8 @@ class _Origins:
         flags = self.map_of(tensor.storage)
         if tensor.indirect is not None or tensor.itemsize != tensor.storage.dtype.itemsize:
             return flags
-        strides = tuple(stride * flags.itemsize for stride in tensor.strides)
-        return np.ndarray(
-            tensor.shape, flags.dtype, flags.data, tensor.offset * flags.itemsize, strides
-        )
+        start, strides = tensor.offset * flags.itemsize, np.multiply(tensor.strides, flags.itemsize)
+        return np.ndarray(tensor.shape, flags.dtype, flags.data, start, tuple(strides))
 
     def entries(self, tensor: Tensor) -> np.ndarray:
         """What `view` gives, to read: bytes of a wider element have the entry of this element."""

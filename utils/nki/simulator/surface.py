@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NoReturn
 
 import yaml
@@ -95,7 +94,8 @@ def _indented(code: str) -> str:
 
 def section(name: str) -> Mapping[str, Any]:
     """One part of the table, such as "lint"."""
-    return MappingProxyType(_data()[name])
+    table: dict[str, Any] = _data()[name]
+    return table
 
 
 @functools.cache
@@ -107,9 +107,7 @@ def _data() -> dict[str, Any]:
 @functools.cache
 def leftovers() -> Mapping[str, Leftover]:
     """The table of old spellings by id: a name, "function(argument=)" or "function()"."""
-    return MappingProxyType(
-        {key: Leftover(id=key, **entry) for key, entry in _data()["leftovers"].items()}
-    )
+    return {key: Leftover(id=key, **entry) for key, entry in _data()["leftovers"].items()}
 
 
 @functools.cache
@@ -120,14 +118,12 @@ def versions(module: str) -> Mapping[str, str]:
     ('0.6', '0.3')
     """
     groups = _data()["modules"].get(module, {})
-    return MappingProxyType(
-        {
-            name: version
-            for version, names in groups.items()
-            if version not in ("page", "pages")
-            for name in names
-        }
-    )
+    return {
+        name: version
+        for version, names in groups.items()
+        if version not in ("page", "pages")
+        for name in names
+    }
 
 
 def modules() -> tuple[str, ...]:
@@ -166,11 +162,8 @@ def outside(module: str, name: str) -> "Outside":
         return Outside(qualified, lambda: leftovers()[qualified].error(qualified))
     if name in versions(module):
         return Outside(qualified, lambda: _missing(module, name))
-    old = {
-        leftover.rpartition(".")[2]
-        for leftover in leftovers()
-        if leftover.rpartition(".")[0] == module
-    }
+    parts = (leftover.rpartition(".") for leftover in leftovers())
+    old = {short for of, _, short in parts if of == module}
     raise AttributeError(f"{module} has no {name!r}{_near(name, {*versions(module), *old})}")
 
 

@@ -51,11 +51,8 @@ def moved(program: Program, storage: Storage, reads: bool = True) -> Moved:
     columns = _borders({c for box in boxes for c in box[2:]}, width)
     times = np.zeros((len(rows) - 1, len(columns) - 1), int)
     for (top, bottom, left, right), count in boxes.items():
-        high, wide = (
-            slice(rows.index(top), rows.index(bottom)),
-            slice(columns.index(left), columns.index(right)),
-        )
-        times[high, wide] += count
+        high = slice(rows.index(top), rows.index(bottom))
+        times[high, columns.index(left) : columns.index(right)] += count
     return Moved(rows, columns, times)
 
 

@@ -68,10 +68,7 @@ def last_uses(program: Program, order: list[tuple[Core, Instruction]]) -> dict[i
 
     Arguments and results of the kernel are not among them.
     """
-    kept = {
-        *program.inputs,
-        *(returned_tensor.storage for returned_tensor in returned_tensors(program)),
-    }
+    kept = {*program.inputs, *(tensor.storage for tensor in returned_tensors(program))}
     ends: dict[int, list[Storage]] = {}
     for storage, place in dict(uses([instruction for _, instruction in order])).items():
         if storage not in kept:

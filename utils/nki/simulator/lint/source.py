@@ -11,7 +11,6 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from utils.nki.simulator import surface
@@ -47,12 +46,10 @@ class Rule:
         return surface.since(self.since) and not (self.before and surface.since(self.before))
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        key: Rule(id=key, **{**entry, "page": surface.BASE + entry["page"]})
-        for key, entry in surface.section("lint").items()
-    }
-)
+RULES: Mapping[str, Rule] = {
+    key: Rule(id=key, **{**entry, "page": surface.BASE + entry["page"]})
+    for key, entry in surface.section("lint").items()
+}
 
 
 @dataclass(frozen=True, order=True)
