@@ -142,14 +142,11 @@ HALF = nki.Shape((256, 1024), "bfloat16")
 WEIGHTS = nki.Shape((1024, 512), "bfloat16")
 
 
-@pytest.mark.parametrize(
-    ("fused", "unfused", "inputs", "saved"),
-    [
-        (norms.softmax, norms.softmax_in_three_passes, (MATRIX,), 4 * 4 * 256 * 1024),
-        (pointwise.silu_multiply, pointwise.silu_then_multiply, (HALF, HALF), 2 * 2 * 256 * 1024),
-        (norms.rmsnorm_matmul, norms.rmsnorm_then_matmul, (HALF, WEIGHTS), 2 * 2 * 256 * 1024),
-    ],
-)
+@pytest.mark.parametrize(("fused", "unfused", "inputs", "saved"), [
+    (norms.softmax, norms.softmax_in_three_passes, (MATRIX,), 4 * 4 * 256 * 1024),
+    (pointwise.silu_multiply, pointwise.silu_then_multiply, (HALF, HALF), 2 * 2 * 256 * 1024),
+    (norms.rmsnorm_matmul, norms.rmsnorm_then_matmul, (HALF, WEIGHTS), 2 * 2 * 256 * 1024),
+])  # fmt: skip
 def test_fusing_saves_the_transfers_of_what_lies_between(fused, unfused, inputs, saved):
     one, two = (profile(kernel)(*inputs) for kernel in (fused, unfused))
     assert two.hbm_read + two.hbm_written - one.hbm_read - one.hbm_written == saved

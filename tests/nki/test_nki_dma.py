@@ -107,26 +107,23 @@ def test_whole_numbers_keep_all_bits_between_equal_types_only():
     assert result.tolist() == [[2.0**24, -(2.0**31), 2.0**31]]
 
 
-@pytest.mark.parametrize(
-    ("case", "words"),
-    [
-        (copying((128, 512), (128, 256)), ("65536 elements (128, 512) in [[512, 128], [1, 512]]",
-                                           "32768 elements (128, 256)", "slice src to the 32768")),
-        (copying((300, 4), (128, 4)), ("1200 elements", "3 tiles of 128 rows", "nl.ds(i * 128")),
-        (copying((4, 4), (4, 4), spaces=(nl.psum, nl.sbuf)), ("src is in psum", "DMA engines",
-                                                               "nisa.tensor_copy")),
-        (copying((4, 4), (4, 4), spaces=(nl.sbuf, nl.psum)), ("dst is in psum", "HBM or SBUF")),
-        (copying((4, 4), (4, 4), of="float8_e4m3fn_x4", into="float32"), ("float8_e4m3fn_x4",)),
-        (copying((4, 4), (4, 4), dge_mode="hwdge"), ("dge_mode='hwdge'", "dge_mode.swdge")),
-        (copying((4, 4), (4, 4), into="bfloat16", dge_mode=nisa.dge_mode.hwdge),
-         ("src float32 and dst bfloat16", "one type")),
-        (copying((4, 4), (4, 4), engine=nisa.engine.sync), ("engine='sync'", "unknown", "hwdge")),
-        (copying((4, 4), (4, 4), engine=nisa.engine.vector, dge_mode=nisa.dge_mode.hwdge),
-         ("engine='vector'", "sync or scalar")),
-        (copying((4, 4), (4, 4), priority=1), ("priority=1 on generation 3", "generation 4")),
-        (copying((4, 4), (4, 4), oob_mode="skip"), ("oob_mode='skip'", "oob_mode.skip")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("case", "words"), [
+    (copying((128, 512), (128, 256)), ("65536 elements (128, 512) in [[512, 128], [1, 512]]",
+                                       "32768 elements (128, 256)", "slice src to the 32768")),
+    (copying((300, 4), (128, 4)), ("1200 elements", "3 tiles of 128 rows", "nl.ds(i * 128")),
+    (copying((4, 4), (4, 4), spaces=(nl.psum, nl.sbuf)), ("src is in psum", "DMA engines",
+                                                           "nisa.tensor_copy")),
+    (copying((4, 4), (4, 4), spaces=(nl.sbuf, nl.psum)), ("dst is in psum", "HBM or SBUF")),
+    (copying((4, 4), (4, 4), of="float8_e4m3fn_x4", into="float32"), ("float8_e4m3fn_x4",)),
+    (copying((4, 4), (4, 4), dge_mode="hwdge"), ("dge_mode='hwdge'", "dge_mode.swdge")),
+    (copying((4, 4), (4, 4), into="bfloat16", dge_mode=nisa.dge_mode.hwdge),
+     ("src float32 and dst bfloat16", "one type")),
+    (copying((4, 4), (4, 4), engine=nisa.engine.sync), ("engine='sync'", "unknown", "hwdge")),
+    (copying((4, 4), (4, 4), engine=nisa.engine.vector, dge_mode=nisa.dge_mode.hwdge),
+     ("engine='vector'", "sync or scalar")),
+    (copying((4, 4), (4, 4), priority=1), ("priority=1 on generation 3", "generation 4")),
+    (copying((4, 4), (4, 4), oob_mode="skip"), ("oob_mode='skip'", "oob_mode.skip")),
+])  # fmt: skip
 def test_broken_rules_of_copies(case, words):
     breaks(case, *words)
 
@@ -204,25 +201,22 @@ def transposing(src, dst, of="bfloat16", **options):
 HARDWARE = {"dge_mode": nisa.dge_mode.hwdge}
 
 
-@pytest.mark.parametrize(
-    ("case", "words"),
-    [
-        (transposing((4,), (4, 1)), ("src has 1 dimensions", "2, 3 or 4")),
-        (transposing((4, 6), (4, 6)), ("dst is (4, 6)", "becomes (6, 4)")),
-        (transposing((4, 6), (6, 4), axes=(0, 1)), ("axes=(0, 1)", "(1, 0)")),
-        (transposing((4, 6, 2), (2, 6, 4), axes=(2, 0, 1)), ("(2, 0, 1)", "(2, 1, 0)")),
-        (transposing((4, 6), (6, 4), into="float16"), ("src is bfloat16, dst is float16",)),
-        (transposing((4, 6), (6, 4), spaces=(nl.sbuf, nl.shared_hbm)), ("dst is in shared HBM",)),
-        (transposing((4, 6), (6, 4), spaces=(nl.psum, nl.sbuf)), ("src is in psum",)),
-        (transposing((8, 64), (64, 8), **HARDWARE), ("src (8, 64)", "has 16 rows")),
-        (transposing((3, 16, 8), (8, 16, 3), **HARDWARE), ("(1, 2, 4, 8, 16)", "multiple of 16")),
-        (transposing((2, 7, 8), (8, 7, 2), **HARDWARE), ("(2, 7, 8)", "multiple of 16")),
-        (transposing((16, 64), (64, 16), of="uint8", **HARDWARE), ("1 bytes each", "2 bytes")),
-        (transposing((4, 6), (6, 4), dge_mode=nisa.dge_mode.swdge), ("swdge", "hwdge")),
-        (transposing((4, 6), (6, 4), oob_mode=nisa.oob_mode.skip), ("fixed at compile time",)),
-        (transposing((4, 6), (6, 4), priority=0), ("priority=0 on generation 3",)),
-    ],
-)
+@pytest.mark.parametrize(("case", "words"), [
+    (transposing((4,), (4, 1)), ("src has 1 dimensions", "2, 3 or 4")),
+    (transposing((4, 6), (4, 6)), ("dst is (4, 6)", "becomes (6, 4)")),
+    (transposing((4, 6), (6, 4), axes=(0, 1)), ("axes=(0, 1)", "(1, 0)")),
+    (transposing((4, 6, 2), (2, 6, 4), axes=(2, 0, 1)), ("(2, 0, 1)", "(2, 1, 0)")),
+    (transposing((4, 6), (6, 4), into="float16"), ("src is bfloat16, dst is float16",)),
+    (transposing((4, 6), (6, 4), spaces=(nl.sbuf, nl.shared_hbm)), ("dst is in shared HBM",)),
+    (transposing((4, 6), (6, 4), spaces=(nl.psum, nl.sbuf)), ("src is in psum",)),
+    (transposing((8, 64), (64, 8), **HARDWARE), ("src (8, 64)", "has 16 rows")),
+    (transposing((3, 16, 8), (8, 16, 3), **HARDWARE), ("(1, 2, 4, 8, 16)", "multiple of 16")),
+    (transposing((2, 7, 8), (8, 7, 2), **HARDWARE), ("(2, 7, 8)", "multiple of 16")),
+    (transposing((16, 64), (64, 16), of="uint8", **HARDWARE), ("1 bytes each", "2 bytes")),
+    (transposing((4, 6), (6, 4), dge_mode=nisa.dge_mode.swdge), ("swdge", "hwdge")),
+    (transposing((4, 6), (6, 4), oob_mode=nisa.oob_mode.skip), ("fixed at compile time",)),
+    (transposing((4, 6), (6, 4), priority=0), ("priority=0 on generation 3",)),
+])  # fmt: skip
 def test_broken_rules_of_transposes(case, words):
     breaks(case, *words)
 

@@ -509,18 +509,15 @@ def test_device_print_shows_numbers_where_there_are_any(capsys) -> None:
 SOFTMAX = ["tensor_reduce", "activation", "reciprocal", "tensor_scalar"]
 
 
-@pytest.mark.parametrize(
-    ("function", "names"),
-    [
-        (lambda t: nl.add(t, t), ["tensor_tensor"]),
-        (lambda t: nl.add(t, 1.0), ["tensor_scalar"]),
-        (lambda t: nl.exp(t), ["activation"]),
-        (lambda t: nl.reciprocal(t), ["reciprocal"]),
-        (lambda t: nl.sum(t, axis=1), ["tensor_reduce"]),
-        (lambda t: nl.transpose(t), ["nc_transpose", "tensor_copy"]),
-        (lambda t: nl.softmax(t, axis=1), SOFTMAX),
-    ],
-)
+@pytest.mark.parametrize(("function", "names"), [
+    (lambda t: nl.add(t, t), ["tensor_tensor"]),
+    (lambda t: nl.add(t, 1.0), ["tensor_scalar"]),
+    (lambda t: nl.exp(t), ["activation"]),
+    (lambda t: nl.reciprocal(t), ["reciprocal"]),
+    (lambda t: nl.sum(t, axis=1), ["tensor_reduce"]),
+    (lambda t: nl.transpose(t), ["nc_transpose", "tensor_copy"]),
+    (lambda t: nl.softmax(t, axis=1), SOFTMAX),
+])  # fmt: skip
 def test_conveniences_are_instructions_at_the_kernels_line(function, names) -> None:
     program = program_of(function, np.ones((4, 8), np.float32), values=False)
     issued = program.instructions

@@ -348,44 +348,38 @@ def test_a_host_array_is_no_operand():
     breaks(kernel, "stationary is a NumPy array", "dma_copy")
 
 
-@pytest.mark.parametrize(
-    ("case", "words"),
-    [
-        (tiles((64, 128), (128, 256), (128, 256)), ("64 partitions", "stationary looks like")),
-        (tiles((128, 64), (100, 128), (64, 100)), ("100 (100, 128)", "moving looks like")),
-        (tiles((32, 16), (48, 20), (16, 20)), ("32 partitions (32, 16)", "48 (48, 20)", "to 32")),
-        (tiles((64, 129), (64, 8), (128, 8)), ("129 columns", "limit is 128", "m * 128")),
-        (tiles((64, 8), (64, 513), (8, 513)), ("513 columns", "limit is 512", "n * 512")),
-        (tiles((64, 8), (64, 16), (16, 8)), ("dst has 16 partitions", "make 8", "16 columns")),
-        (tiles(*SMALL, of="int32"), ("stationary is int32", "bfloat16")),
-        (tiles(*SMALL, of="float32", other="bfloat16"), ("is float32", "either")),
-        (tiles(*SMALL, into="bfloat16"), ("dst is bfloat16", "generation 3", "4")),
-        (tiles(*SMALL, of="float8_e4m3fn"), ("float8_e4m3fn", "generation 4")),
-        (tiles(*SMALL, accumulate=1), ("accumulate=1", "None, True and False")),
-        (tiles(*SMALL, perf_mode="fast"), ("perf_mode='fast'", "double_row")),
-        (tiles(*SMALL, tile_position=(0, 0)), ("tile_size=()", "pairs")),
-        (tiles(*SMALL, **PART, tile_size=(16, 128)), ("row size 16", "32, 64, 128")),
-        (tiles(*SMALL, tile_position=(32, 0), tile_size=(64, 128)), ("row 32", "64", "0, 64")),
-        (tiles(*SMALL, tile_position=(0, 128), tile_size=(64, 64)), ("column 128", "0, 64")),
-        (tiles((48, 8), (48, 8), (8, 8), **PART, tile_size=(32, 128)), ("48 partitions", "for 32")),
-        (tiles((8, 48), (8, 8), (48, 8), **PART, tile_size=(32, 32)), ("48 columns", "for 32")),
-        (tiles((8, 8), (8, 4), (8, 4), is_transpose=True), ("identity", "(8, 4)", "(8, 8)")),
-    ],
-)
+@pytest.mark.parametrize(("case", "words"), [
+    (tiles((64, 128), (128, 256), (128, 256)), ("64 partitions", "stationary looks like")),
+    (tiles((128, 64), (100, 128), (64, 100)), ("100 (100, 128)", "moving looks like")),
+    (tiles((32, 16), (48, 20), (16, 20)), ("32 partitions (32, 16)", "48 (48, 20)", "to 32")),
+    (tiles((64, 129), (64, 8), (128, 8)), ("129 columns", "limit is 128", "m * 128")),
+    (tiles((64, 8), (64, 513), (8, 513)), ("513 columns", "limit is 512", "n * 512")),
+    (tiles((64, 8), (64, 16), (16, 8)), ("dst has 16 partitions", "make 8", "16 columns")),
+    (tiles(*SMALL, of="int32"), ("stationary is int32", "bfloat16")),
+    (tiles(*SMALL, of="float32", other="bfloat16"), ("is float32", "either")),
+    (tiles(*SMALL, into="bfloat16"), ("dst is bfloat16", "generation 3", "4")),
+    (tiles(*SMALL, of="float8_e4m3fn"), ("float8_e4m3fn", "generation 4")),
+    (tiles(*SMALL, accumulate=1), ("accumulate=1", "None, True and False")),
+    (tiles(*SMALL, perf_mode="fast"), ("perf_mode='fast'", "double_row")),
+    (tiles(*SMALL, tile_position=(0, 0)), ("tile_size=()", "pairs")),
+    (tiles(*SMALL, **PART, tile_size=(16, 128)), ("row size 16", "32, 64, 128")),
+    (tiles(*SMALL, tile_position=(32, 0), tile_size=(64, 128)), ("row 32", "64", "0, 64")),
+    (tiles(*SMALL, tile_position=(0, 128), tile_size=(64, 64)), ("column 128", "0, 64")),
+    (tiles((48, 8), (48, 8), (8, 8), **PART, tile_size=(32, 128)), ("48 partitions", "for 32")),
+    (tiles((8, 48), (8, 8), (48, 8), **PART, tile_size=(32, 32)), ("48 columns", "for 32")),
+    (tiles((8, 8), (8, 4), (8, 4), is_transpose=True), ("identity", "(8, 4)", "(8, 8)")),
+])  # fmt: skip
 def test_broken_rules_of_products(case, words):
     breaks(case, *words)
 
 
-@pytest.mark.parametrize(
-    ("shape", "of", "target", "words"),
-    [
-        ((8, 2, 8), "bfloat16", "trn2", ("stationary of bfloat16", "float8_e4m3")),
-        ((8, 3, 8), "float8_e4m3", "trn2", ("(8, 3, 8)", "must be 2")),
-        ((8, 16), "float8_e4m3", "trn2", ("(8, 16)", "must be 2")),
-        ((8, 2, 8), "float8_e4m3", "trn1", ("generation 2", "3 or later")),
-        ((8, 2, 129), "float8_e4m3", "trn2", ("129 columns", "128")),
-    ],
-)
+@pytest.mark.parametrize(("shape", "of", "target", "words"), [
+    ((8, 2, 8), "bfloat16", "trn2", ("stationary of bfloat16", "float8_e4m3")),
+    ((8, 3, 8), "float8_e4m3", "trn2", ("(8, 3, 8)", "must be 2")),
+    ((8, 16), "float8_e4m3", "trn2", ("(8, 16)", "must be 2")),
+    ((8, 2, 8), "float8_e4m3", "trn1", ("generation 2", "3 or later")),
+    ((8, 2, 129), "float8_e4m3", "trn2", ("129 columns", "128")),
+])  # fmt: skip
 def test_broken_rules_of_double_row(shape, of, target, words):
     mode = nisa.matmul_perf_mode.double_row
     case = tiles(shape, shape, (8, 8), of=of, perf_mode=mode)
@@ -430,22 +424,19 @@ def test_accesses_start_at_a_quadrant_and_skip_no_partition():
 # ---- cost ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("case", "cycles"),
-    [
-        (tiles((128, 128), (128, 512), (128, 512)), 512),
-        (tiles((128, 128), (128, 8), (128, 8)), 64),
-        (tiles((128, 16), (128, 8), (16, 8)), 16),
-        (tiles((128, 128), (128, 512), (128, 512), of="float32"), 2048),
-        (tiles((128, 128), (128, 512), (128, 512), of="tfloat32"), 512),
-        (tiles((128, 128), (128, 512), (128, 512), of="float32", is_moving_onezero=True), 1024),
-        (
-            tiles((128, 2, 128), (128, 2, 512), (128, 512), of="float8_e4m3",
-                  perf_mode=nisa.matmul_perf_mode.double_row),
-            512,
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("case", "cycles"), [
+    (tiles((128, 128), (128, 512), (128, 512)), 512),
+    (tiles((128, 128), (128, 8), (128, 8)), 64),
+    (tiles((128, 16), (128, 8), (16, 8)), 16),
+    (tiles((128, 128), (128, 512), (128, 512), of="float32"), 2048),
+    (tiles((128, 128), (128, 512), (128, 512), of="tfloat32"), 512),
+    (tiles((128, 128), (128, 512), (128, 512), of="float32", is_moving_onezero=True), 1024),
+    (
+        tiles((128, 2, 128), (128, 2, 512), (128, 512), of="float8_e4m3",
+              perf_mode=nisa.matmul_perf_mode.double_row),
+        512,
+    ),
+])  # fmt: skip
 def test_cycles_of_products(case, cycles):
     program = launch.run(nki.jit(case), (), {}, values=False)
     assert program.instructions[-1].checked.cycles == cycles
@@ -552,17 +543,14 @@ def test_broken_rules_of_transposes():
         breaks(case, *words)
 
 
-@pytest.mark.parametrize(
-    ("case", "target", "engine", "cycles"),
-    [
-        (transposing((128, 128), (128, 128), nl.psum), "trn2", "tensor", 128),
-        (transposing((16, 128), (128, 16), nl.psum), "trn2", "tensor", 64),
-        (transposing((128, 128), (128, 128), nl.psum, of="float32"), "trn2", "tensor", 256),
-        (transposing((128, 128), (128, 128), nl.psum, of="float32"), "trn1", "tensor", 512),
-        (transposing((32, 32), (32, 32), nl.sbuf), "trn2", "vector", 64),
-        (transposing((32, 32), (32, 32), nl.psum, where=nl.psum), "trn2", "vector", 64),
-    ],
-)
+@pytest.mark.parametrize(("case", "target", "engine", "cycles"), [
+    (transposing((128, 128), (128, 128), nl.psum), "trn2", "tensor", 128),
+    (transposing((16, 128), (128, 16), nl.psum), "trn2", "tensor", 64),
+    (transposing((128, 128), (128, 128), nl.psum, of="float32"), "trn2", "tensor", 256),
+    (transposing((128, 128), (128, 128), nl.psum, of="float32"), "trn1", "tensor", 512),
+    (transposing((32, 32), (32, 32), nl.sbuf), "trn2", "vector", 64),
+    (transposing((32, 32), (32, 32), nl.psum, where=nl.psum), "trn2", "vector", 64),
+])  # fmt: skip
 def test_engines_and_cycles_of_transposes(case, target, engine, cycles):
     program = launch.run(nki.jit(case), (), {}, values=False, target=target)
     last = program.instructions[-1]

@@ -36,25 +36,22 @@ def test_a_record_gives_the_middle_of_its_times() -> None:
     assert "measured here" in "\n".join(measuring.comparison(record))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"made": None}, "made"),
-        ({"host": "box"}, "host"),
-        ({"nki_measure": 2}, "nki_measure"),
-        ({"instance": "ip-10-0-0-1.internal"}, "instance"),
-        ({"instance": "/home/somebody"}, "instance"),
-        ({"packages": {"nki": "0.7 from /home/somebody"}}, "packages"),
-        ({"packages": {"somebody": "1.0"}}, "somebody"),
-        ({"target": "trn1"}, "is for trn2, not trn1"),
-        ({"rows": []}, "rows"),
-        ({"rows": [{"id": "cake", "seconds": [1.0]}]}, "'cake' is unknown"),
-        ({"rows": TRUE["rows"] * 2}, "there twice"),
-        ({"rows": [{"id": ROW, "seconds": []}]}, "seconds"),
-        ({"rows": [{"id": ROW, "seconds": [-1.0]}]}, "seconds"),
-        ({"rows": [{"id": ROW, "seconds": [1.0], "path": "/tmp"}]}, "path"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"made": None}, "made"),
+    ({"host": "box"}, "host"),
+    ({"nki_measure": 2}, "nki_measure"),
+    ({"instance": "ip-10-0-0-1.internal"}, "instance"),
+    ({"instance": "/home/somebody"}, "instance"),
+    ({"packages": {"nki": "0.7 from /home/somebody"}}, "packages"),
+    ({"packages": {"somebody": "1.0"}}, "somebody"),
+    ({"target": "trn1"}, "is for trn2, not trn1"),
+    ({"rows": []}, "rows"),
+    ({"rows": [{"id": "cake", "seconds": [1.0]}]}, "'cake' is unknown"),
+    ({"rows": TRUE["rows"] * 2}, "there twice"),
+    ({"rows": [{"id": ROW, "seconds": []}]}, "seconds"),
+    ({"rows": [{"id": ROW, "seconds": [-1.0]}]}, "seconds"),
+    ({"rows": [{"id": ROW, "seconds": [1.0], "path": "/tmp"}]}, "path"),
+])  # fmt: skip
 def test_what_is_wrong_or_private_is_refused(change: dict, message: str) -> None:
     with pytest.raises(measured.BadRecord, match=message):
         measured.decoded(json.dumps(TRUE | change))

@@ -44,22 +44,19 @@ def line_of(text: str) -> str:
 # ---- one tile ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        (((129, 4), nl.float32), ("129 partitions", "at most 128", "nl.ds(i * 128, 128)")),
-        (((300, 4), nl.float32, nl.psum), ("300 partitions in psum", "3 tiles")),
-        (((128,), nl.float32), ("(128,)", "2 dimensions", "(128, 1)")),
-        (((4, 0), nl.float32), ("(4, 0)", "positive integers")),
-        (((4, 2.5), nl.float32), ("(4, 2.5)",)),
-        (((True, 4), nl.float32), ("(True, 4)",)),
-        (((), nl.float32), ("()",)),
-        (((4, USABLE), nl.bfloat16), (f"{USABLE * 2} bytes", f"has {USABLE}")),
-        (((4, 4097), nl.float32, nl.psum), ("16388 bytes", "9 banks of 8", "has 16384")),
-        (((128, 16, 2048), nl.float32, nl.psum), ("131072 bytes", "64 banks of 8", "16384")),
-        (((4, 4), np.float64), ("float64", "float32")),
-    ],
-)
+@pytest.mark.parametrize(("asked", "words"), [
+    (((129, 4), nl.float32), ("129 partitions", "at most 128", "nl.ds(i * 128, 128)")),
+    (((300, 4), nl.float32, nl.psum), ("300 partitions in psum", "3 tiles")),
+    (((128,), nl.float32), ("(128,)", "2 dimensions", "(128, 1)")),
+    (((4, 0), nl.float32), ("(4, 0)", "positive integers")),
+    (((4, 2.5), nl.float32), ("(4, 2.5)",)),
+    (((True, 4), nl.float32), ("(True, 4)",)),
+    (((), nl.float32), ("()",)),
+    (((4, USABLE), nl.bfloat16), (f"{USABLE * 2} bytes", f"has {USABLE}")),
+    (((4, 4097), nl.float32, nl.psum), ("16388 bytes", "9 banks of 8", "has 16384")),
+    (((128, 16, 2048), nl.float32, nl.psum), ("131072 bytes", "64 banks of 8", "16384")),
+    (((4, 4), np.float64), ("float64", "float32")),
+])  # fmt: skip
 def test_tiles_that_no_memory_holds(asked, words):
     breaks(lambda: nl.ndarray(*asked), *words)
 
@@ -73,19 +70,16 @@ def test_the_reserve_of_sbuf_is_kept():
         breaks(chain([usable + 1]), f"has {usable}", on=name)
 
 
-@pytest.mark.parametrize(
-    ("shape", "buffer", "address", "words"),
-    [
-        ((64, 4), nl.sbuf, (65, 0), ("partitions 65 to 128", "128 partitions", "partition 64")),
-        ((4, 4), nl.sbuf, (0, USABLE - 8), (f"to {USABLE + 7}", f"byte {USABLE - 16} or before")),
-        ((4, 4), nl.sbuf, (0, 6), ("byte 6", "multiple of 4", "use byte 4 or 8")),
-        ((4, 4), nl.psum, (0, 1024), ("multiple of 2048", "a bank", "use byte 0 or 2048")),
-        ((4, 513), nl.psum, (0, 14336), ("to 16387", "128 partitions of 16384")),
-        ((4, 4), nl.sbuf, (0, -4), ("(0, -4)", "pair (partition, byte)")),
-        ((4, 4), nl.sbuf, 64, ("address=64",)),
-        ((4, 4), nl.shared_hbm, (0, 0), ("in shared_hbm",)),
-    ],
-)
+@pytest.mark.parametrize(("shape", "buffer", "address", "words"), [
+    ((64, 4), nl.sbuf, (65, 0), ("partitions 65 to 128", "128 partitions", "partition 64")),
+    ((4, 4), nl.sbuf, (0, USABLE - 8), (f"to {USABLE + 7}", f"byte {USABLE - 16} or before")),
+    ((4, 4), nl.sbuf, (0, 6), ("byte 6", "multiple of 4", "use byte 4 or 8")),
+    ((4, 4), nl.psum, (0, 1024), ("multiple of 2048", "a bank", "use byte 0 or 2048")),
+    ((4, 513), nl.psum, (0, 14336), ("to 16387", "128 partitions of 16384")),
+    ((4, 4), nl.sbuf, (0, -4), ("(0, -4)", "pair (partition, byte)")),
+    ((4, 4), nl.sbuf, 64, ("address=64",)),
+    ((4, 4), nl.shared_hbm, (0, 0), ("in shared_hbm",)),
+])  # fmt: skip
 def test_addresses_lie_in_the_memory_where_tiles_begin(shape, buffer, address, words):
     breaks(lambda: nl.ndarray(shape, nl.float32, buffer, address=address), *words)
 

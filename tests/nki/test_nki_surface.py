@@ -46,13 +46,10 @@ def test_a_name_outside_the_subset_imports_and_raises_when_used() -> None:
     assert "At: " in text and "test_nki_surface.py:" in text
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        "name()", "name[0]", "name.anything", "name + 1", "1 + name", "name > 1", "bool(name)",
-        "list(name)", "name.__enter__()",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("use", [
+    "name()", "name[0]", "name.anything", "name + 1", "1 + name", "name > 1", "bool(name)",
+    "list(name)", "name.__enter__()",
+])  # fmt: skip
 def test_any_use_raises(use: str) -> None:
     with pytest.raises(NotInSubset):
         eval(use, {"name": surface.outside("nki.compiler", "AddressRotation")})
@@ -148,14 +145,11 @@ except AssertionError as error:
 """
 
 
-@pytest.mark.parametrize(
-    ("version", "lines"),
-    [
-        ("0.7", ["True Outside function", "function function", "nl.tiles: source is 1, it takes"]),
-        ("0.6", ["True function Outside", "Outside function", "later than NKI 0.6, which COURSE"]),
-        ("0.5", ["True function Outside", "Outside Outside", "came later than NKI 0.5"]),
-    ],
-)
+@pytest.mark.parametrize(("version", "lines"), [
+    ("0.7", ["True Outside function", "function function", "nl.tiles: source is 1, it takes"]),
+    ("0.6", ["True function Outside", "Outside function", "later than NKI 0.6, which COURSE"]),
+    ("0.5", ["True function Outside", "Outside Outside", "came later than NKI 0.5"]),
+])  # fmt: skip
 def test_an_older_version_has_its_own_names(version: str, lines: list[str]) -> None:
     environment = os.environ | {"COURSE_NKI_API": version, "PYTHONPATH": str(simulator.PACKAGE)}
     out = subprocess.check_output([sys.executable, "-c", VERSIONS], env=environment, text=True)

@@ -111,21 +111,18 @@ def test_writing_through_a_view_changes_its_elements_only(shape, dtype, data):
     same(t, array)
 
 
-@pytest.mark.parametrize(
-    ("index", "words"),
-    [
-        (np.s_[0:128, 0:513], ("slice 0:513", "512", "min(513, 512)")),
-        (np.s_[5, 512], ("512", "-512 to 511")),
-        (np.s_[5, -513], ("-513", "-512 to 511")),
-        (np.s_[0:0, :], ("0:0", "128 elements")),
-        (np.s_[0, 0, 0], ("2 dimensions", "indexed with 3")),
-        (np.s_[..., ...], ("at most 2 indices",)),
-        (np.s_[:, ::-1], ("steps are integers of 1 or more",)),
-        (np.s_[1.5, :], ("1.5", "128 elements")),
-        (np.s_[True, :], ("True",)),
-        (np.s_["a", :], ("'a'",)),
-    ],
-)
+@pytest.mark.parametrize(("index", "words"), [
+    (np.s_[0:128, 0:513], ("slice 0:513", "512", "min(513, 512)")),
+    (np.s_[5, 512], ("512", "-512 to 511")),
+    (np.s_[5, -513], ("-513", "-512 to 511")),
+    (np.s_[0:0, :], ("0:0", "128 elements")),
+    (np.s_[0, 0, 0], ("2 dimensions", "indexed with 3")),
+    (np.s_[..., ...], ("at most 2 indices",)),
+    (np.s_[:, ::-1], ("steps are integers of 1 or more",)),
+    (np.s_[1.5, :], ("1.5", "128 elements")),
+    (np.s_[True, :], ("True",)),
+    (np.s_["a", :], ("'a'",)),
+])  # fmt: skip
 def test_indices_outside_are_named(index, words):
     t, _ = tensor((128, 512))
     with refused(*words):
@@ -290,21 +287,18 @@ def test_bytes_read_as_another_type(of, to, buffer):
     assert t.view(new).view(t.dtype).offset == t.offset
 
 
-@pytest.mark.parametrize(
-    ("pattern", "offset", "words"),
-    [
-        ([[64, 8], [1, 32]], 0, ("[64, 8]", "must be 32")),
-        ([[0, 8], [1, 32]], 0, ("[0, 8]", "must be 32")),
-        ([[32, 17], [1, 32]], 0, ("17 partitions from partition 0", "has 16")),
-        ([[32, 2], [1, 32]], 480, ("2 partitions from partition 15", "at most 1")),
-        ([[32, 16], [1, 33]], 0, ("element 32", "has 32", "at most 31")),
-        ([[32, 15], [2, 16]], 2, ("element 32", "has 32")),
-        ([[32, 16], [-1, 4]], 8, ("[-1, 4]", "[[32, 16], [1, 32]]")),
-        ([[32, 16], [1, 0]], 0, ("[1, 0]",)), ([[32, 16], 4], 0, ("pairs [stride, count]",)),
-        ([], 0, ("pairs [stride, count]",)), ([[32, 16], [1, 1.5]], 0, ("1.5",)),
-        ([[32, 16]], 1.5, ("offset=1.5",)), ([[32, 16]], -1, ("from partition -1",)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("pattern", "offset", "words"), [
+    ([[64, 8], [1, 32]], 0, ("[64, 8]", "must be 32")),
+    ([[0, 8], [1, 32]], 0, ("[0, 8]", "must be 32")),
+    ([[32, 17], [1, 32]], 0, ("17 partitions from partition 0", "has 16")),
+    ([[32, 2], [1, 32]], 480, ("2 partitions from partition 15", "at most 1")),
+    ([[32, 16], [1, 33]], 0, ("element 32", "has 32", "at most 31")),
+    ([[32, 15], [2, 16]], 2, ("element 32", "has 32")),
+    ([[32, 16], [-1, 4]], 8, ("[-1, 4]", "[[32, 16], [1, 32]]")),
+    ([[32, 16], [1, 0]], 0, ("[1, 0]",)), ([[32, 16], 4], 0, ("pairs [stride, count]",)),
+    ([], 0, ("pairs [stride, count]",)), ([[32, 16], [1, 1.5]], 0, ("1.5",)),
+    ([[32, 16]], 1.5, ("offset=1.5",)), ([[32, 16]], -1, ("from partition -1",)),
+])  # fmt: skip
 def test_patterns_outside_of_a_tile_are_refused(pattern, offset, words):
     t, _ = tensor((16, 32))
     with refused(*words):

@@ -43,25 +43,22 @@ def test_a_profile_is_text_a_trace_and_a_record(capsys, tmp_path) -> None:
     assert kept.instructions["dma dma_copy"] == 4
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "text"),
-    [
-        (["profile", "nowhere.py::k"], 2, "there is no file 'nowhere.py'"),
-        (["profile", f"{FILE}"], 2, "write FILE::KERNEL"),
-        (["profile", f"{FILE}::cake"], 2, "has no cake; its kernels: scaled, wide_is_wrong"),
-        (["profile", f"{FILE}::scaled"], 1, "missing a required argument: 'x'"),
-        (["profile", f"{FILE}::scaled", "--shape", "200x512"], 1, "128"),
-        (["profile", f"{FILE}::without_end", "--shape", "4x4", "--limit", "0.3"], 1, "after 0.3 s"),
-        (["profile", f"{FILE}::ends_the_process", "--shape", "4x4", "--arg", "how=2"], 1,
-         f"raised ZeroDivisionError: how is 2 (at {FILE}:"),
-        (["check", f"{FILE}", *SHAPE], 2, "shapes are for one kernel"),
-        (["compare", f"{FILE}::scaled", "r.json"], 2, "not one of each"),
-        (["compare", "r.json", "r.json"], 2, "no record of nki profile --record"),
-        (["tune", f"{FILE}::scaled", "--param", "a=1", "--param", "a=2"], 2, "twice"),
-        (["measure", "--read", f"{FILE}"], 2, "no record of nki measure"),
-        ([], 2, ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "status", "text"), [
+    (["profile", "nowhere.py::k"], 2, "there is no file 'nowhere.py'"),
+    (["profile", f"{FILE}"], 2, "write FILE::KERNEL"),
+    (["profile", f"{FILE}::cake"], 2, "has no cake; its kernels: scaled, wide_is_wrong"),
+    (["profile", f"{FILE}::scaled"], 1, "missing a required argument: 'x'"),
+    (["profile", f"{FILE}::scaled", "--shape", "200x512"], 1, "128"),
+    (["profile", f"{FILE}::without_end", "--shape", "4x4", "--limit", "0.3"], 1, "after 0.3 s"),
+    (["profile", f"{FILE}::ends_the_process", "--shape", "4x4", "--arg", "how=2"], 1,
+     f"raised ZeroDivisionError: how is 2 (at {FILE}:"),
+    (["check", f"{FILE}", *SHAPE], 2, "shapes are for one kernel"),
+    (["compare", f"{FILE}::scaled", "r.json"], 2, "not one of each"),
+    (["compare", "r.json", "r.json"], 2, "no record of nki profile --record"),
+    (["tune", f"{FILE}::scaled", "--param", "a=1", "--param", "a=2"], 2, "twice"),
+    (["measure", "--read", f"{FILE}"], 2, "no record of nki measure"),
+    ([], 2, ""),
+])  # fmt: skip
 def test_what_cannot_be_done_is_said_with_a_status(
     words, status, text, capsys, tmp_path, monkeypatch
 ) -> None:
@@ -97,16 +94,13 @@ def test_a_shape_is_read_as_it_is_written(sizes: list[int], dtype: str) -> None:
     assert shape_of(shape_text(shape)) == shape
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "message"),
-    [
-        ("def f(:\n", 2, ":1 is not valid Python"),
-        ("import nki\n@nki.jit\ndef k(x, s={}): ...\n", 1, ":3: compiles to something else"),
-        ("x = 1\n", 0, "nothing found"),
-        ("raise OSError('at import')\n", 1, "OSError: at import"),
-        ("\0", 2, "not valid Python"),
-    ],
-)
+@pytest.mark.parametrize(("text", "status", "message"), [
+    ("def f(:\n", 2, ":1 is not valid Python"),
+    ("import nki\n@nki.jit\ndef k(x, s={}): ...\n", 1, ":3: compiles to something else"),
+    ("x = 1\n", 0, "nothing found"),
+    ("raise OSError('at import')\n", 1, "OSError: at import"),
+    ("\0", 2, "not valid Python"),
+])  # fmt: skip
 def test_a_file_is_checked_with_lines(text, status, message, capsys, tmp_path) -> None:
     file = tmp_path / "kernel.py"
     file.write_text(text)
