@@ -22,7 +22,7 @@ from utils.cost.tco import InputError, compare, scenario, scenarios, tornado, wa
 from utils.course.catalog import ROOT
 from utils.show.dashboard import export, form, results, server
 from utils.show.dashboard.page import Page
-from utils.show.report import build, report
+from utils.show.report import build, estimates, report
 
 LORA = "lora-13b"
 every_scenario = pytest.mark.parametrize("name", list(scenarios()))
@@ -228,8 +228,7 @@ def test_figures_are_described_in_words(name: str) -> None:
     compared = compare(scenario(name), draws=100)
     swings = tornado(compared.scenario)
     pictures = [
-        results.waterfall(compared),
-        results.tornado(compared, swings),
+        *estimates.pictures(compared, swings),
         *(
             results.break_even_picture(compared, path)
             for _, path in results.choices(compared.scenario, swings)[:3]

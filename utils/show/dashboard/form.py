@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 from utils.cost.tco.fields import FIELDS, GROUPS, Field, InputError
 from utils.cost.tco.inputs import Input
 from utils.cost.tco.scenario import Scenario, field_name, from_query, scenario, scenarios, to_query
-from utils.facts import figure, figures
 from utils.show.dashboard.parts import part
+from utils.show.report.estimates import given
 from utils.show.report.wording import label as option_label
 from utils.show.report.wording import large, plural, shortened
 
@@ -56,14 +56,9 @@ def detail(shown: Scenario, path: str) -> str:
         parts.append(f"range {large(item.low, 4)} to {large(item.high, 4)}")
     parts.append("allowed " + field.allowed.rpartition(" (")[0])
     changed = item.value != scenario(shown.name).inputs[path].value
-    page = address = item.source
-    if item.source in figures():
-        known = figure(item.source)
-        page, address = known.page, known.source
-    # Nothing but a page becomes a link: a visitor may have written the rest.
-    address = address if address.startswith("https://") else ""
+    known = given(shown, path, item)
     text, note = " \N{MIDDLE DOT} ".join(parts), item.source or item.note
-    return part("detail", text, changed, item.status, page, address, note, item.date)
+    return part("detail", text, changed, item.status, known.page, known.address, note, item.date)
 
 
 def typed(shown: Scenario, path: str, text: str) -> float:
@@ -84,10 +79,10 @@ def typed(shown: Scenario, path: str, text: str) -> float:
         value /= 100
     elif unit:
         try:
-            given = Input(value, value, value, unit, note="typed").fitted(field, shown.currency)
+            same = Input(value, value, value, unit, note="typed").fitted(field, shown.currency)
         except InputError as error:
             raise InputError(path, repr(text), field.allowed, f"Give {error.allowed}") from None
-        value = given.value
+        value = same.value
     field.check(value, path)
     return _sane(shown, path, value)
 

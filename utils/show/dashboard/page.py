@@ -13,6 +13,7 @@ from utils.cost.tco.scenario import Scenario, scenario, scenarios
 from utils.cost.tco.uncertainty import compare, tornado
 from utils.show.dashboard import export, form, results
 from utils.show.dashboard.parts import part
+from utils.show.report.estimates import pictures
 
 INTRODUCTION = (
     "<h1>What would it cost?</h1><p>The same work on Trainium and on a GPU: what it costs, how sure"
@@ -162,8 +163,11 @@ class Page:
         self.link.value = part("link", form.link(shown))
         self.to_find_out.value = results.to_find_out(compared)
         self.warnings.value = results.warnings(result, compared)
-        self._draw("waterfall", results.waterfall(compared))
-        self._draw("tornado", results.tornado(compared, swings))
+        fall, *others = pictures(compared, swings)
+        self._draw("waterfall", fall)
+        self.figures["tornado"].value = "<p>No input has a range: nothing moves the saving.</p>"
+        for picture in others:
+            self._draw("tornado", picture)
         self._offer(results.choices(shown, swings))
         self._draw_break_even()
 

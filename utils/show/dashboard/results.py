@@ -1,14 +1,12 @@
 """The results as HTML and as figures. Whatever came from a visitor is escaped."""
 
 import base64
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from utils.cost.tco.comparison import Warned
-from utils.cost.tco.cost import LINES
 from utils.cost.tco.scenario import Scenario, field_name
 from utils.cost.tco.uncertainty import BreakEven, Comparison, Swing, break_even
 from utils.show.dashboard.parts import part
@@ -30,7 +28,6 @@ from utils.show.report.wording import (
     quantity,
 )
 
-SHOWN_SWINGS = 10
 CURVE_POINTS = 80
 
 
@@ -99,49 +96,6 @@ def figure(picture: Picture) -> str:
     """A figure with its description, for every reader."""
     data = base64.b64encode(picture.png).decode("ascii")
     return part("figure", picture.caption, data)
-
-
-def waterfall(compared: Comparison) -> Picture:
-    """From the work at list price to the total, per option."""
-    scenario = compared.scenario
-    per = PER[scenario.kind]
-    names, rows = draw.shown_lines(compared.best)
-    parts = []
-    for option, values in rows.items():
-        value, name = max(zip(values, names, strict=True))
-        total = money(float(compared.best[option].total), scenario.currency)
-        most = money(value, scenario.currency)
-        about = f" ({LINES[name]})" if name in LINES else ""
-        part = f"the largest part is {name}{about}, {most}"
-        parts.append(f"{label(option)}: {total}, of which {part}")
-    caption = f"The cost of one {per}, line by line. " + "; ".join(parts) + "."
-    drawn = {label(option): cost for option, cost in compared.best.items()}
-    return draw.waterfall(drawn, f"{scenario.currency} a {per}", caption)
-
-
-def tornado(compared: Comparison, swings: Sequence[Swing]) -> Picture:
-    """The inputs that move the saving most."""
-    a, b = label(compared.a), label(compared.b, article=True)
-    shown = [swing for swing in swings if swing.width > 0][:SHOWN_SWINGS]
-    caption = "No input has a range, so nothing moves the saving."
-    if shown:
-        first = shown[0]
-        low, high = (
-            quantity(first.path, item, compared.scenario) for item in (first.low, first.high)
-        )
-        caption = (
-            "What each input does alone, from one end of its range to the other."
-            f" {named(first.path)} matters most: at {low} {a} costs {against(first.at_low)},"
-            f" at {high} {against(first.at_high)}."
-        )
-    names = [f"{named(item.path)}{_per_cent(item.path)}" for item in shown]
-    scaled = [
-        dataclasses.replace(item, low=item.low * size, high=item.high * size)
-        for item in shown
-        for size in (_size(item.path),)
-    ]
-    what = f"saving of {a} against {b}, %"
-    return draw.tornado(scaled, compared.saving, names, what, caption)
 
 
 def _size(path: str) -> float:
