@@ -16,7 +16,6 @@ at a service level, and `published` holds that model to published runs. `specula
 May import: facts, course, chip, cost, xla, training. Used by: cli, labs, lessons 12 and 16.
 """
 
-from utils.serving.arrivals import burst, poisson, steady
 from utils.serving.clock import (
     NEVER,
     Linear,
@@ -28,7 +27,16 @@ from utils.serving.clock import (
     closed_loop,
     open_loop,
 )
-from utils.serving.fleet import Fleet, smallest_fleet
 from utils.serving.generation import decode, largest_batch, prefill, weight_bytes
-from utils.serving.laws import Little, erlang_c, little, md1_wait_s
-from utils.serving.omission import corrected
+from utils.serving.queues import (
+    Fleet,
+    Little,
+    burst,
+    corrected,
+    erlang_c,
+    little,
+    md1_wait_s,
+    poisson,
+    smallest_fleet,
+    steady,
+)

@@ -23,7 +23,7 @@ from utils.cost.planner.architecture import Architecture, architecture
 from utils.facts import figure, figures
 from utils.facts.records import content
 from utils.serving.generation import cache_bytes, decode, prefill, weight_bytes
-from utils.serving.laws import erlang_c
+from utils.serving.queues import erlang_c
 
 CASES = "serving_cases.yaml"
 INSTANCES = (
