@@ -22,6 +22,7 @@ from utils.xla import fresh
 from utils.xla.networks import TinyGPT
 
 TARGETS = ("q_proj", "v_proj")
+LLAMA = architecture("llama-2-7b")
 pytestmark = pytest.mark.usefixtures("xla_device")  # before any backward on the CPU
 
 
@@ -178,13 +179,21 @@ def test_logits_of_the_cache_are_those_of_the_model() -> None:
     assert cache.bytes == 2 * 2 * 3 * 12 * 16 * 4
 
 
-def test_what_does_not_fit_is_said() -> None:
-    with pytest.raises(ValueError, match="need a cache for 20, and this one has 16"):
-        decoding.fixed(gpt(), [1] * 8, 12, (8,), 16)
-    with pytest.raises(ValueError, match="no bucket holds a sequence of 9"):
-        decoding.fixed(gpt(), [1] * 9, 2, (8,), 16)
-    with pytest.raises(ValueError, match="capacity is 1 to 48"):
-        decoding.empty(gpt(), 1, 49)
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: decoding.fixed(gpt(), [1] * 8, 12, (8,), 16), "a cache for 20, and this one has"),
+        (lambda: decoding.fixed(gpt(), [1] * 9, 2, (8,), 16), "no bucket holds a sequence of 9"),
+        (lambda: decoding.empty(gpt(), 1, 49), "capacity is 1 to 48"),
+        (lambda: arithmetic.adapter_parameters(LLAMA, 8, ("qkv",)), "no target 'qkv'; there are q"),
+        (lambda: arithmetic.adapter_parameters(LLAMA, 0, ("q_proj",)), "rank is 0"),
+        (lambda: arithmetic.usable(machine("trainium1"), 1.0), "reserve is a share"),
+        (lambda: arithmetic.cache_bytes(LLAMA, 0, 8), "rows and capacity"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(call, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        call()
 
 
 def graphs_of_decoding() -> list[int]:
@@ -268,7 +277,7 @@ def test_the_arithmetic_of_adapters_is_that_of_a_real_llama() -> None:
 @settings(max_examples=10)
 @given(st.integers(64, 32768), st.integers(1, 8), st.integers(1, 64))
 def test_adapters_need_less_and_who_holds_a_replica_has_the_room(length, rows, rank) -> None:
-    a = architecture("llama-2-7b")
+    a = LLAMA
     small, large = arithmetic.adapted(a, length, rows, rank), arithmetic.full(a, length, rows)
     assert small.total < large.total and small.activations == large.activations
     assert small.frozen == 2 * a.parameters
@@ -290,15 +299,3 @@ def test_what_the_lesson_says_of_7b_on_one_core_and_of_the_adapters_of_13b() -> 
     assert 0 < left < layer and round(left / 1e9, 1) == round(layer / 1e9, 1) == 0.3
     every = arithmetic.adapter_parameters(b, 16, arithmetic.ATTENTION + arithmetic.PERCEPTRON)
     assert round(training_bytes(every).total / 1e9, 2) == 1.0
-
-
-def test_bad_sizes_are_refused() -> None:
-    a = architecture("llama-2-7b")
-    with pytest.raises(ValueError, match="no target 'qkv'; there are q_proj"):
-        arithmetic.adapter_parameters(a, 8, ("qkv",))
-    with pytest.raises(ValueError, match="rank is 0"):
-        arithmetic.adapter_parameters(a, 0, ("q_proj",))
-    with pytest.raises(ValueError, match="reserve is a share"):
-        arithmetic.usable(machine("trainium1"), 1.0)
-    with pytest.raises(ValueError, match="rows and capacity"):
-        arithmetic.cache_bytes(a, 0, 8)

@@ -228,25 +228,27 @@ def test_impossible_plans_are_refused(arguments) -> None:
         predict(**arguments)
 
 
-def test_other_impossible_values_are_refused() -> None:
-    with pytest.raises(ValueError, match="cannot sleep for -1"):
-        FakeClock().sleep(-1)
-    for name, bad in (("workers", -1), ("workers", "2"), ("prefetch", 0), ("batch_size", 1.5)):
-        with pytest.raises(ValueError, match=f"{name} is {bad!r}, and must be a whole number"):
-            VirtualLoader([1], FakeClock(), **{name: bad})
-    with pytest.raises(TypeError, match="generator, without len"):
-        VirtualLoader((i for i in [1]), FakeClock())
-    with pytest.raises(TypeError, match="RealClock, and must be a FakeClock"):
-        VirtualLoader([1], RealClock())
-    with pytest.raises(ValueError, match="device_prefetch_size is 0"):
-        Uploader(device_prefetch_size=0)
-    with pytest.raises(ValueError, match="count is -3"):
-        Stored(-3)
-    with pytest.raises(ValueError, match="load_s is -1"):
-        Stored(3, load_s=-1)
-    with pytest.raises(ValueError, match="more than 0"):
-        workers_needed(1, 0)
-    with pytest.raises(ValueError, match="load_s is nan"):
-        workers_needed(float("nan"), 1)
-    with pytest.raises(IndexError, match="item 3 of 3"):
-        Stored(3)[3]
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: FakeClock().sleep(-1), ValueError, "cannot sleep for -1"),
+        *(
+            (lambda name=name, bad=bad: VirtualLoader([1], FakeClock(), **{name: bad}), ValueError,
+             f"{name} is {bad!r}, and must be a whole number")
+            for name, bad in (
+                ("workers", -1), ("workers", "2"), ("prefetch", 0), ("batch_size", 1.5),
+            )
+        ),
+        (lambda: VirtualLoader(iter([1]), FakeClock()), TypeError, "without len"),
+        (lambda: VirtualLoader([1], RealClock()), TypeError, "RealClock, and must be a FakeClock"),
+        (lambda: Uploader(device_prefetch_size=0), ValueError, "device_prefetch_size is 0"),
+        (lambda: Stored(-3), ValueError, "count is -3"),
+        (lambda: Stored(3, load_s=-1), ValueError, "load_s is -1"),
+        (lambda: workers_needed(1, 0), ValueError, "more than 0"),
+        (lambda: workers_needed(float("nan"), 1), ValueError, "load_s is nan"),
+        (lambda: Stored(3)[3], IndexError, "item 3 of 3"),
+    ],
+)  # fmt: skip
+def test_other_impossible_values_are_refused(call, error, says) -> None:
+    with pytest.raises(error, match=says):
+        call()

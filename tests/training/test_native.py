@@ -185,20 +185,25 @@ def test_ranks_that_fail_or_wait_are_named():
         ranks.run(several, 9, [])
 
 
-def test_wrong_layouts_say_what_is_allowed():
-    shapes = jobs.shapes(JOB)
-    with pytest.raises(ValueError, match="unknown: use ddp, fsdp, tp"):
-        Layout("zero", 4)
-    with pytest.raises(ValueError, match="tp on data 2: it has to be 1"):
-        Layout("tp", 2, 2)
-    with pytest.raises(ValueError, match="fsdp on data 1: it has to be at least 2"):
-        Layout("fsdp", 1)
-    with pytest.raises(ValueError, match="30 rows over 4 data ranks"):
-        predicted.collectives(shapes, LAYOUTS["fsdp"], 30, 1)
-    with pytest.raises(ValueError, match=r"up.weight \(64, 32\) over 3 model ranks"):
-        predicted.collectives(shapes, Layout("tp", 1, 3), 32, 1)
-    with pytest.raises(ValueError, match="give an even number"):
-        predicted.layout("fsdp+tp", 5)
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: Layout("zero", 4), "unknown: use ddp, fsdp, tp"),
+        (lambda: Layout("tp", 2, 2), "tp on data 2: it has to be 1"),
+        (lambda: Layout("fsdp", 1), "fsdp on data 1: it has to be at least 2"),
+        (lambda: sent(LAYOUTS["fsdp"], 30), "30 rows over 4 data ranks"),
+        (lambda: sent(Layout("tp", 1, 3), 32), r"up.weight \(64, 32\) over 3 model ranks"),
+        (lambda: predicted.layout("fsdp+tp", 5), "give an even number"),
+        (lambda: overlap.step(0, 1.0, 1.0, 1.0, 1.0, 0), "give at least 1 block"),
+    ],
+)
+def test_what_cannot_be_says_what_is_allowed(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+def sent(where, rows):
+    return predicted.collectives(jobs.shapes(JOB), where, rows, 1)
 
 
 @given(st.integers(1, 8), st.lists(st.integers(0, 8), min_size=4, max_size=4), st.integers(0, 3))
@@ -214,8 +219,3 @@ def test_a_step_is_never_shorter_than_either_lane_and_early_gathers_never_cost(b
             assert all(a[1] <= b[0] for a, b in zip(own, own[1:], strict=False))
     assert steps[1].step_s <= steps[0].step_s
     assert steps[0].step_s == pytest.approx(blocks * (forward + backward) + carried)
-
-
-def test_overlap_refuses_what_cannot_be():
-    with pytest.raises(ValueError, match="give at least 1 block"):
-        overlap.step(0, 1.0, 1.0, 1.0, 1.0, 0)
