@@ -21,6 +21,7 @@ from utils.cli.commands import cache_lab
 from utils.cli.home import Record, SetupError, write_record
 from utils.training import coldstart
 from utils.training.coldstart import Recording, experiments, recording
+from utils.xla import defaults
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = Path(__file__).with_name("fake_training.py")
@@ -183,8 +184,8 @@ def test_what_a_flipped_byte_did(recorded: Recording) -> None:
 
 def test_the_processor_is_named(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Some CPU 9000\n")
-    assert experiments.cpu_model(tmp_path / "cpuinfo") == "Some CPU 9000"
-    assert experiments.cpu_model(tmp_path / "none") == "an unknown CPU"
+    assert defaults.cpu_model(tmp_path / "cpuinfo") == "Some CPU 9000"
+    assert defaults.cpu_model(tmp_path / "none") == "an unknown CPU"
 
 
 # --- the second environment

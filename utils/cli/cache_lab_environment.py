@@ -5,7 +5,6 @@ It lies in .tools/cache-lab, is made on demand by the same steps as the course's
 and goes with `course.py clean`. Standard library only.
 """
 
-import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from utils.cli import builds, install, installers, standins
 from utils.cli.home import Home, Record, SetupError, environment, read_record, write_record
 from utils.cli.installers import Say, Uv
+from utils.course.files import replace_file
 
 PYTHON = (3, 11)
 PINS = ("torch==2.7.1", "torch-xla==2.7.0", "numpy")
@@ -163,8 +163,5 @@ def write_lock(home: LabHome, say: Say) -> None:
         options += ["--no-emit-index-url", "--constraints", str(constraints), str(given)]
         text = uv("pip", "compile", *options, step="resolve the cache lab's packages")
     header = "# Written by `python3 course.py cache-lab --lock`; do not edit.\n"
-    target = home.root / LOCK
-    half = target.with_suffix(".part")
-    half.write_text(header + text)
-    os.replace(half, target)
+    replace_file(home.root / LOCK, header + text)
     say(f"Wrote {LOCK}: {len(builds.packages(text))} packages")

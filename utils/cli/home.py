@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from utils.course.files import replace_file
+
 LOCKS = {"learner": "requirements.lock", "everything": "requirements-dev.lock"}
 
 
@@ -102,9 +104,7 @@ def read_record(home: Home) -> Record:
 def write_record(home: Home, record: Record, **changes: Any) -> Record:
     """Write `record` with `changes`, whole or not at all, and return it."""
     record = dataclasses.replace(record, **changes)
-    half = home.marker.with_suffix(".part")
-    half.write_text(json.dumps(dataclasses.asdict(record), indent=1) + "\n")
-    os.replace(half, home.marker)
+    replace_file(home.marker, json.dumps(dataclasses.asdict(record), indent=1) + "\n")
     return record
 
 

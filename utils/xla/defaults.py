@@ -6,6 +6,7 @@ Standard library only: it also runs in the Python of AWS's images.
 import ctypes
 import importlib.metadata
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -59,3 +60,12 @@ def _preload_libpython() -> None:
     library = Path(sys.base_prefix, "lib", f"libpython3.{sys.version_info.minor}.so.1.0")
     if library.exists():
         ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+
+
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """What the processor calls itself; "an unknown CPU" where the kernel does not tell."""
+    try:
+        model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
+    except OSError:
+        model = None
+    return model[1].strip() if model else "an unknown CPU"

@@ -8,12 +8,12 @@ import datetime
 import importlib.metadata
 import os
 import platform
-import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from utils.course.catalog import ROOT
+from utils.xla.defaults import cpu_model
 
 VARIABLES = ("XLA_", "NEURON_", "PJRT_", "TORCH", "PYTORCH_", "OMP_", "MKL_", "CUDA_VISIBLE")
 """Beginnings of the names of variables that can change what is compiled, or how fast it runs."""
@@ -91,16 +91,6 @@ def here(kind: str, now: datetime.datetime | None = None) -> Environment:
         load=os.getloadavg()[0],
         revision=_revision(),
     )
-
-
-def cpu_model(text: str | None = None) -> str:
-    """
-    >>> cpu_model("processor\\t: 0\\nmodel name\\t: A CPU @ 1 GHz\\n")
-    'A CPU @ 1 GHz'
-    """
-    lines = text if text is not None else _read(Path("/proc/cpuinfo")) or ""
-    result = re.search(r"^model name\s*:\s*(.+)$", lines, re.MULTILINE)
-    return result[1].strip() if result else platform.processor() or platform.machine()
 
 
 def _device(kind: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from utils.course.files import replace_file
 from utils.course.shown import columns
 from utils.serving.bench.agreement import Fidelity
 from utils.serving.bench.cold import ColdStart
@@ -209,10 +210,7 @@ def _with_infinities(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def save(record: Record, path: str | os.PathLike) -> None:
     """Write the file whole or not at all."""
-    target = Path(path)
-    half = target.with_name(target.name + ".part")
-    half.write_text(to_json(record), encoding="utf-8")
-    os.replace(half, target)
+    replace_file(Path(path), to_json(record))
 
 
 def load(path: str | os.PathLike) -> Record:

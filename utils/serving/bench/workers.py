@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import multiprocessing
 import os
-import signal
 import time
 import traceback
 from collections import deque
@@ -98,7 +97,7 @@ class Worker:
             raised, *content = self._connection.recv()
         except (EOFError, ConnectionError):
             self._process.join()
-            raise Gone(_cause(self._process.exitcode)) from None
+            raise Gone(fresh.cause_of(self._process.exitcode)) from None
         if raised:
             raise fresh.Raised(*content)
         number, answer = content
@@ -120,11 +119,6 @@ class Worker:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _cause(exit_code: int | None) -> str:
-    code = exit_code or 0
-    return signal.Signals(-code).name if code < 0 else f"exit {code}"
 
 
 def _serve(payload: bytes, caller: Connection) -> None:

@@ -6,7 +6,6 @@ Standard library only; the processes run in whatever environment `python` belong
 import datetime
 import hashlib
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from utils.training.coldstart import process
 from utils.training.coldstart.process import Start
 from utils.training.coldstart.recording import Flip, Recording, Trial
 from utils.xla import manifest
+from utils.xla.defaults import cpu_model
 
 SETTINGS = {
     "steps": 3,
@@ -224,12 +224,3 @@ def measure(
         flips=flipped,
         flip_loss=flip_loss,
     )
-
-
-def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """What the processor calls itself; "an unknown CPU" where the kernel does not tell."""
-    try:
-        model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
-    except OSError:
-        model = None
-    return model[1].strip() if model else "an unknown CPU"

@@ -4,12 +4,12 @@ only."""
 import dataclasses
 import datetime
 import json
-import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from utils.course.files import replace_file
 from utils.training.coldstart.process import Start
 
 RECORDED = Path(__file__).resolve().parents[2] / "facts" / "data" / "cache_lab.json"
@@ -114,10 +114,7 @@ def recorded(path: Path = RECORDED) -> Recording:
 def save(recording: Recording, path: Path) -> None:
     """Write `recording` to `path`, whole or not at all."""
     stored = {"format": FORMAT, **dataclasses.asdict(recording), "date": str(recording.date)}
-    path = Path(path)
-    half = path.with_name(path.name + ".part")
-    half.write_text(json.dumps(_rounded(stored), indent=1) + "\n", encoding="utf-8")
-    os.replace(half, path)
+    replace_file(Path(path), json.dumps(_rounded(stored), indent=1) + "\n")
 
 
 def table(recording: Recording) -> str:

@@ -151,7 +151,7 @@ def _result(process: Any, results: Connection, mark: bytes, seconds: float) -> A
     message = _message(process, results, mark, seconds)
     if message is None:
         process.join(_END_SECONDS)
-        raise Died(_cause(process.exitcode))
+        raise Died(cause_of(process.exitcode))
     kind, *rest = cloudpickle.loads(message)
     if kind == "raised":
         raise Raised(*rest)
@@ -179,7 +179,8 @@ def _message(process: Any, results: Connection, mark: bytes, seconds: float) -> 
             return bytes(result[head:size])
 
 
-def _cause(exit_code: int | None) -> str:
+def cause_of(exit_code: int | None) -> str:
+    """How a process ended: the name of the signal, such as "SIGKILL", or "exit 3"."""
     if exit_code is None:
         return "a closed channel"
     return signal.Signals(-exit_code).name if exit_code < 0 else f"exit {exit_code}"
