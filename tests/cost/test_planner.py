@@ -587,7 +587,7 @@ def test_activations_are_those_that_korthikanti_printed() -> None:
 def test_an_implied_efficiency_reproduces_the_published_time() -> None:
     from utils.cost.planner.published import run
 
-    for name in ("narayanan-1t", "korthikanti-1t", "trn1-llama31-70b"):
+    for name in ("narayanan-1t", "korthikanti-1t", "trn1-llama31-70b", "gpt-oss-120b-26.04"):
         first = run(name)
         again = run(name, planner.settings(kernel_efficiency=first.implied_efficiency))
         assert again.error == pytest.approx(0, abs=0.01)

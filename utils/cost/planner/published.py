@@ -99,7 +99,8 @@ class Run:
         """
         # All parts but the products, and the bubble's part of them, are left as they are.
         seconds = self.plan.seconds
-        work = sum(seconds[part] for part in ("products", "between", "tensor", "pipeline"))
+        parts = ("products", "between", "tensor", "pipeline", "context", "experts")
+        work = sum(seconds[part] for part in parts)
         waiting = 1 + seconds["bubble"] / work
         rest = self.plan.step_seconds - waiting * seconds["products"]
         left = (self.seconds - rest) / waiting
